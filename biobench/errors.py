@@ -1,0 +1,68 @@
+"""Every situation in which BioBench stops and speaks to the user.
+
+One small class per situation. Each error says in one line what is wrong (with file, line and value where
+there is one) and carries a hint that says what to do. The command line prints both and exits with 2.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class BioBenchError(Exception):
+    """Base of all errors that are the input's fault rather than the program's.
+
+    what: one line, no trailing full stop needed. hint: what the reader should do.
+    file, line: where (line is 1-based); shown as ``file:line: what``.
+    """
+
+    def __init__(
+        self, what: str, *, hint: str, file: str | Path | None = None, line: int | None = None
+    ) -> None:
+        self.what = " ".join(what.split())
+        self.hint = " ".join(hint.split())
+        self.file = None if file is None else str(file)
+        self.line = line
+        super().__init__(self.what)
+
+    @property
+    def where(self) -> str:
+        """``file:line: ``, ``file: `` or nothing."""
+        if self.file is None:
+            return ""
+        return f"{self.file}: " if self.line is None else f"{self.file}:{self.line}: "
+
+    def __str__(self) -> str:
+        return f"{self.where}{self.what}"
+
+
+class SpecError(BioBenchError):
+    """A YAML spec (task, recipe) or an override of one of its fields is not valid."""
+
+
+class UsageError(BioBenchError):
+    """The command's arguments do not fit together or name something that does not exist."""
+
+
+class DataFormatError(BioBenchError):
+    """A data file is at hand but its content is not in the format that the spec declares."""
+
+
+class DataUnavailableError(BioBenchError):
+    """The data of a task is not at hand: missing, or under an agreement. The hint is the remedy."""
+
+    def __init__(self, what: str, *, hint: str, access: str = "open") -> None:
+        super().__init__(what, hint=hint)
+        self.access = access
+
+
+class ModelError(BioBenchError):
+    """A checkpoint cannot be found, loaded or used for the task."""
+
+
+class TrainingError(BioBenchError):
+    """A run could not be trained: the loss stays non-finite, or memory does not suffice for one example."""
+
+
+class StoreError(BioBenchError):
+    """The results folder holds something damaged, or cannot be written."""

@@ -1,0 +1,1 @@
+"""Strict models of everything that is declared or recorded."""

@@ -1,0 +1,85 @@
+"""The types that travel from the readers to the scores. Truth is character offsets and labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Span(NamedTuple):
+    """A mention: characters [start, end) of the document's text, with its label."""
+
+    start: int
+    end: int
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One unit of a corpus, as every reader yields it.
+
+    id is unique in the task; group (patient, article, file) is what resampling draws. `tokens` are the
+    corpus's own token boundaries as character offsets, `tags` its tags, both only for token formats.
+    `spans` are decoded from the tags by the reader's declared mode, duplicates removed.
+    """
+
+    id: str
+    group: str
+    text: str
+    split: str
+    spans: tuple[Span, ...] = ()
+    labels: tuple[str, ...] = ()
+    tokens: tuple[tuple[int, int], ...] = ()
+    tags: tuple[str, ...] = ()
+    origin: str = ""
+    """``file:line`` where the document begins; for messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a model (or a policy) says of one document: enough to compute any metric later.
+
+    NER: `spans`, and `tags` on the corpus's tokens where there are any; span_scores parallel to spans
+    (0-1, mean token probability). Classification: `labels` decided and `label_scores`, one per label of
+    the task in its order (softmax or sigmoid, 0-1).
+    """
+
+    document: str
+    spans: tuple[Span, ...] = ()
+    span_scores: tuple[float, ...] = ()
+    tags: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    label_scores: tuple[float, ...] = ()
+
+
+@dataclass(slots=True)
+class TaskData:
+    """A task's documents, read, labelled and split.
+
+    gold_labels: the labels that have gold in the full test split, in the task's label order; the set over
+    which macro_f1 is taken, whatever `limit` was applied. hash: content hash of all documents before
+    `limit` and of the source's id.
+    """
+
+    documents: dict[str, list[Document]]
+    gold_labels: tuple[str, ...]
+    labels: tuple[str, ...]
+    source: str
+    hash: str
+    decode: str = "strict"
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def train(self) -> list[Document]:
+        """Training documents."""
+        return self.documents["train"]
+
+    @property
+    def validation(self) -> list[Document]:
+        """Validation documents."""
+        return self.documents["validation"]
+
+    @property
+    def test(self) -> list[Document]:
+        """Test documents."""
+        return self.documents["test"]

@@ -1,0 +1,249 @@
+"""Strict models from YAML: every mistake is one line with file, line, value and a suggestion.
+
+`Strict` is the base of each spec (task, recipe, record). `load_yaml_model` reads one from a file;
+`apply_overrides` sets single fields from ``KEY=VALUE`` texts read by the same YAML rules.
+"""
+
+from __future__ import annotations
+
+import difflib
+import types
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
+from biobench.errors import SpecError
+from biobench.schema import yaml12
+from biobench.schema.yaml12 import Located, Path_, Scalar
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class Strict(BaseModel):
+    """Base model: unknown fields refused, no coercion between types, immutable."""
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, arbitrary_types_allowed=False, protected_namespaces=(),
+        use_attribute_docstrings=True,
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _resolve_scalars(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        hints = {(f.alias or name): f.annotation for name, f in cls.model_fields.items()}
+        return {key: resolve(value, hints.get(key, Any)) for key, value in data.items()}
+
+
+def _members(annotation: Any) -> list[Any]:
+    """The alternatives of a (possibly annotated, possibly aliased) union, flattened."""
+    if isinstance(annotation, getattr(types, "TypeAliasType", ())):
+        return _members(annotation.__value__)
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        return _members(get_args(annotation)[0])
+    if origin in (Union, types.UnionType):
+        return [m for arg in get_args(annotation) for m in _members(arg)]
+    return [annotation]
+
+
+def _wants_text(members: list[Any]) -> bool:
+    return str in members or any(
+        get_origin(m) is Literal and any(isinstance(a, str) for a in get_args(m)) for m in members
+    )
+
+
+def resolve(value: Any, annotation: Any) -> Any:
+    """Replace `Scalar`s by what the field wants: text as written, or the core-schema value.
+
+    A field that takes both numbers and text gets the value; ``null`` is None where the field allows it.
+    Nested models resolve their own fields.
+    """
+    members = _members(annotation)
+    if isinstance(value, Scalar):
+        if value.value is None and type(None) in members:
+            return None
+        takes_value = any(
+            m is type(value.value) or (m is float and type(value.value) is int) for m in members
+        )
+        if not takes_value and _wants_text(members):
+            return value.text
+        if type(value.value) is int and float in members and int not in members:
+            return float(value.value)
+        return value.value
+    if isinstance(value, list):
+        item: Any = Any
+        for m in members:
+            if get_origin(m) in (list, tuple, Sequence, set, frozenset):
+                item = get_args(m)[0]
+        items = [resolve(v, item) for v in value]
+        return tuple(items) if any(get_origin(m) is tuple for m in members) else items
+    if isinstance(value, dict):
+        for m in members:
+            if get_origin(m) is dict:
+                return {k: resolve(v, get_args(m)[1]) for k, v in value.items()}
+    return value
+
+
+def plain(value: Any) -> Any:
+    """Parsed YAML as plain Python data, every scalar by its core-schema value."""
+    if isinstance(value, Scalar):
+        return value.value
+    if isinstance(value, list):
+        return [plain(v) for v in value]
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items()}
+    return value
+
+
+def suggest(word: str, known: Sequence[str]) -> str:
+    """``did you mean 'x'?`` when something close is known, else the list of what is."""
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean '{close[0]}'?"
+    return "known: " + ", ".join(sorted(known)) if known else "nothing is known here"
+
+
+def _model_at(model: type[BaseModel], path: Path_) -> list[type[BaseModel]]:
+    """The models that stand at `path` (several in a union)."""
+    current: list[Any] = [model]
+    for step in path:
+        following: list[Any] = []
+        for m in current:
+            if isinstance(m, type) and issubclass(m, BaseModel):
+                f = m.model_fields.get(str(step))
+                if f is not None:
+                    following += _members(f.annotation)
+                elif m.__name__ == step:
+                    following.append(m)
+            else:
+                args = [a for a in get_args(m) if a is not Ellipsis]
+                if args:
+                    following += _members(args[-1])
+        current = following or current
+    return [m for m in current if isinstance(m, type) and issubclass(m, BaseModel)]
+
+
+def _show(value: Any) -> str:
+    value = plain(value)
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def spec_error(error: ValidationError, located: Located, model: type[BaseModel], prefix: Path_ = ()) -> SpecError:
+    """The most telling of pydantic's complaints as one SpecError with line and suggestion."""
+    detail = _most_telling(error.errors(), located, prefix)
+    loc: Path_ = tuple(detail["loc"])
+    line = located.line_of((*prefix, *loc))
+    shown = ".".join(str(p) for p in (*prefix, *loc) if _known_step(p, located))
+    kind = detail["type"]
+    if kind == "extra_forbidden":
+        known = sorted({n for m in _model_at(model, loc[:-1]) for n in m.model_fields})
+        return SpecError(f"unknown key '{loc[-1]}'", hint=suggest(str(loc[-1]), known), file=located.file, line=line)
+    if kind == "missing":
+        parent = ".".join(str(p) for p in (*prefix, *loc[:-1])) or "the spec"
+        return SpecError(
+            f"'{loc[-1]}' is missing in {parent}", hint=f"add `{loc[-1]}: ...`", file=located.file, line=line
+        )
+    hint = "see `biobench tasks schema` for the fields and their types"
+    if kind == "literal_error":
+        expected = [e.strip(" '") for e in detail["ctx"]["expected"].replace(" or ", ", ").split(",")]
+        hint = suggest(str(detail["input"]), expected)
+    message = detail["msg"].removeprefix("Value error, ")
+    if kind == "value_error" and " | hint: " in message:
+        message, hint = message.split(" | hint: ", 1)
+        named = located.line_of((*prefix, *loc, *message.split(" ", 1)[0].split(".")))
+        return SpecError(f"{shown}: {message}" if shown else message, hint=hint, file=located.file, line=named)
+    return SpecError(
+        f"{shown}: {message[0].lower()}{message[1:]}, got {_show(detail['input'])}",
+        hint=hint, file=located.file, line=line,
+    )
+
+
+def _most_telling(details: list[Any], located: Located, prefix: Path_) -> Any:
+    """Of several complaints the one to show.
+
+    In a union every alternative complains under its own step; the alternative with the fewest complaints
+    is the one that was meant. Among plain complaints an unknown key explains a missing one.
+    """
+    branches: dict[Path_, list[Any]] = {}
+    for detail in details:
+        loc = tuple(detail["loc"])
+        depth = next((i for i in range(len(loc)) if (*prefix, *loc[: i + 1]) not in located.lines), len(loc))
+        branches.setdefault(loc[: depth + 1] if depth < len(loc) - 1 else loc[:depth], []).append(detail)
+    fewest = min(branches.values(), key=len)
+    pool = details if len(branches) == len(details) else fewest
+    return max(pool, key=lambda d: (d["type"] == "extra_forbidden", len(d["loc"])))
+
+
+def _known_step(step: str | int, located: Located) -> bool:
+    return any(step in path for path in located.lines)
+
+
+def validate(located: Located, model: type[M], prefix: Path_ = ()) -> M:
+    """Validate parsed YAML (or the part of it at `prefix`) as `model`. Raises SpecError."""
+    data = located.data
+    for step in prefix:
+        data = data[step]
+    if not isinstance(data, dict):
+        raise SpecError(
+            f"expected a mapping of fields, got {_show(data)}", hint="write `field: value` lines",
+            file=located.file, line=located.line_of(prefix),
+        )
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise spec_error(error, located, model, prefix) from None
+
+
+def load_yaml_model(path: str | Path, model: type[M]) -> M:
+    """Read one YAML file as `model`. Raises SpecError (``file:line: what``)."""
+    return validate(yaml12.parse_file(Path(path)), model)
+
+
+def apply_overrides(located: Located, overrides: Sequence[str]) -> Located:
+    """Set fields from ``KEY=VALUE`` texts (dotted keys, list indices allowed) in parsed YAML.
+
+    Values follow the same YAML rules as the file. Raises SpecError when a text has no ``=`` or a key
+    crosses something that is not a mapping. Unknown keys are found by the validation that follows.
+    """
+    data = _copy(located.data)
+    for text in overrides:
+        key, sep, raw = text.partition("=")
+        if not sep or not key.strip():
+            raise SpecError(f"--set {text!r} is not KEY=VALUE", hint="for example --set training.epochs=1")
+        steps = key.strip().split(".")
+        at = data
+        for step in steps[:-1]:
+            if isinstance(at, list) and step.isdigit() and int(step) < len(at):
+                at = at[int(step)]
+            elif isinstance(at, dict):
+                at = at.setdefault(step, {})
+            else:
+                raise SpecError(f"--set {key}: '{step}' is not a group of fields", hint="check the dotted key")
+        value = yaml12.parse(raw).data if raw.strip() else Scalar(None, "")
+        if isinstance(at, list) and steps[-1].isdigit() and int(steps[-1]) < len(at):
+            at[int(steps[-1])] = value
+        elif isinstance(at, dict):
+            at[steps[-1]] = value
+        else:
+            raise SpecError(f"--set {key}: '{steps[-1]}' cannot be set there", hint="check the dotted key")
+    return Located(data, located.lines, located.file)
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _copy(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_copy(v) for v in value]
+    return value
+
+
+def json_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """JSON Schema (draft 2020-12) of `model`, for editor completion."""
+    schema = model.model_json_schema()
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    return schema

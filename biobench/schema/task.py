@@ -1,0 +1,363 @@
+"""TaskSpec: what a task is, declared in YAML and nothing else.
+
+Fields marked descriptive explain a task and do not enter its hash; every other field does.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from biobench.schema.strict import Strict, suggest
+
+TaskType = Literal["token_ner", "span_ner", "single_label", "multi_label", "relation", "needle"]
+Access = Literal["open", "registration", "agreement"]
+MetricName = Literal[
+    "macro_f1", "micro_f1", "weighted_f1", "macro_f1_all", "micro_f1_positive", "accuracy", "example_f1",
+    "partial_micro_f1", "partial_macro_f1",
+]
+SPLITS = ("train", "validation", "test")
+NER_TYPES = ("token_ner", "span_ner")
+_HEAD_OF = {
+    "token_ner": "token", "span_ner": "span", "single_label": "sequence", "multi_label": "sequence",
+    "relation": "sequence", "needle": "sequence",
+}
+_ONLY_FOR: dict[str, tuple[str, ...]] = {
+    "accuracy": ("single_label", "relation", "needle"),
+    "micro_f1_positive": ("single_label", "relation"),
+    "example_f1": ("multi_label",),
+    "partial_micro_f1": NER_TYPES,
+    "partial_macro_f1": NER_TYPES,
+}
+
+
+def descriptive(default: Any = ...) -> Any:
+    """A field that describes the task and is left out of its hash."""
+    return Field(default, json_schema_extra={"descriptive": True})
+
+
+def fail(what: str, hint: str) -> ValueError:
+    """A validator's complaint with its remedy; `strict.spec_error` takes the two apart."""
+    return ValueError(f"{what} | hint: {hint}")
+
+
+class UrlSource(Strict):
+    """Where a file can be downloaded, and what it must hash to."""
+
+    url: str
+    sha256: str | None = None
+    """Hex digest of the downloaded file; null where nobody has published one."""
+    unpack: Literal["none", "zip", "tar"] = "none"
+    subfolder: str = ""
+    """Folder inside the archive that becomes the task's folder."""
+
+    @field_validator("url")
+    @classmethod
+    def _http(cls, value: str) -> str:
+        if not value.startswith(("https://", "http://")):
+            raise fail(f"'{value}' is not an http(s) address", "write the whole address")
+        return value
+
+
+class HubSource(Strict):
+    """A dataset repository on the model hub, at a fixed revision."""
+
+    repo: str
+    revision: str
+    path: str = ""
+    """Folder in the repository that the source's `files` are relative to."""
+
+
+class ReaderSpec(BaseModel):
+    """The native format and its reader's options; the reader itself declares and checks them."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    format: str
+
+
+class SplitRatios(Strict):
+    """Created splits: shuffle, then cut by ratio."""
+
+    ratios: tuple[float, ...]
+    seed: int
+    method: Literal["datasets", "sklearn", "random"]
+    """datasets: numpy default_rng permutation; sklearn: RandomState permutation; random: random.Random shuffle
+    of the sorted ids. Test vectors stand in the tests."""
+
+    @field_validator("ratios")
+    @classmethod
+    def _sum(cls, value: tuple[float, ...]) -> tuple[float, ...]:
+        if len(value) != 3 or abs(sum(value) - 1.0) > 1e-9 or min(value) <= 0:
+            raise fail(f"ratios {list(value)} are not three positive numbers that sum to 1", "[0.8, 0.1, 0.1]")
+        return value
+
+
+class SplitIds(Strict):
+    """Official splits given as lists of document groups in a JSON file beside the spec."""
+
+    ids_file: str
+
+
+class SplitCarve(Strict):
+    """A validation set cut from the end of the training file."""
+
+    validation_from_train_tail: int = Field(gt=0)
+
+
+Splits = Literal["official"] | SplitRatios | SplitIds | SplitCarve
+
+
+class Source(Strict):
+    """One place and format in which the corpus can be had."""
+
+    id: str
+    folder: str
+    """Folder below --data-dir (and the place where a download is put)."""
+    files: dict[str, str | list[str]]
+    """Split name (or `all`) to a file, a list of files, or a glob, relative to `folder`."""
+    url: str | UrlSource | list[UrlSource] | None = None
+    hub: HubSource | None = None
+    reader: ReaderSpec | None = None
+    splits: Splits | None = None
+    """Overrides the task's `splits` where this source cuts the corpus differently."""
+    notes: str | None = descriptive(None)
+
+    @field_validator("folder")
+    @classmethod
+    def _relative(cls, value: str) -> str:
+        if value.startswith(("/", "~")) or ".." in value.split("/"):
+            raise fail(f"folder '{value}' leaves the data folder", "give a path below --data-dir")
+        return value
+
+    @field_validator("files")
+    @classmethod
+    def _splits(cls, value: dict[str, str | list[str]]) -> dict[str, str | list[str]]:
+        allowed = {"all", "train", "validation", "test", "texts", "labels"}
+        for name in value:
+            if name not in allowed:
+                raise fail(f"'{name}' is not a split", suggest(name, sorted(allowed)))
+        if not value:
+            raise fail("no files are named", "add `files: {train: ..., validation: ..., test: ...}`")
+        return value
+
+
+class Protocol(Strict):
+    """How documents meet the encoder's window."""
+
+    max_length: int = Field(512, gt=7)
+    """Tokens, special tokens included; the effective window is the smaller of this and the model's own."""
+    long_documents: Literal["truncate"] = "truncate"
+
+
+class Training(Strict):
+    """The fine-tuning recipe."""
+
+    epochs: int | None = Field(None, gt=0)
+    max_steps: int | None = Field(None, gt=0)
+    learning_rate: float = Field(gt=0)
+    batch_size: int = Field(16, gt=0)
+    """Documents (sentences) per optimiser step, whatever the micro-batches."""
+    weight_decay: float = Field(0.01, ge=0)
+    warmup_ratio: float = Field(0.0, ge=0, le=1)
+    """Share of all steps over which the rate rises linearly; then it falls linearly to 0."""
+    max_grad_norm: float = Field(1.0, gt=0)
+    adam_beta1: float = Field(0.9, ge=0, lt=1)
+    adam_beta2: float = Field(0.999, ge=0, lt=1)
+    adam_epsilon: float = Field(1e-8, gt=0)
+    evaluate_every: Literal["epoch"] | int = "epoch"
+    """Validation after each epoch, or every k optimiser steps."""
+    patience: int | None = Field(None, gt=0)
+    """Stop after this many validations without a better score."""
+    encoder: Literal["trained"] = "trained"
+    batching: Literal["random", "bucketed"] = "random"
+    """random: a batch is a uniform draw; its cost follows real tokens all the same. bucketed: batches of
+    similar length, drawn from windows of 50 batches."""
+    positive_weights: Literal["none", "ratio"] = "none"
+    """ratio (multi-label): per label, training documents without it / max(with it, 1)."""
+    precision: Literal["auto", "bf16", "fp32"] = "auto"
+
+    @model_validator(mode="after")
+    def _length(self) -> Training:
+        if (self.epochs is None) == (self.max_steps is None):
+            raise fail("give either epochs or max_steps, not both and not neither", "for example `epochs: 20`")
+        if isinstance(self.evaluate_every, int) and self.evaluate_every < 1:
+            raise fail("evaluate_every must be 'epoch' or at least 1 step", "for example `evaluate_every: 500`")
+        return self
+
+
+class Head(Strict):
+    """What turns the encoder's states into scores."""
+
+    kind: Literal["token", "sequence", "span"]
+    pooling: Literal["cls", "mean", "stock"] = "cls"
+    """sequence: first token, mean over tokens, or the checkpoint family's own classification head."""
+    dropout: float = Field(0.1, ge=0, lt=1)
+    threshold: float | Literal["tuned"] = 0.5
+    """multi-label: sigmoid threshold, or tuned on validation."""
+    fallback: Literal["none", "top1"] = "none"
+    """multi-label: what to predict when no label passes the threshold."""
+
+
+class Metric(Strict):
+    """Which average leads, and which one a published number is compared with."""
+
+    primary: MetricName = "macro_f1"
+    paper: MetricName
+    selection: MetricName | None = None
+    """Average that picks the best epoch on validation; default: `primary`."""
+    negative_label: str | None = None
+    """Label left out of micro_f1_positive."""
+
+
+class Gate(Strict):
+    """What the text must prove before a score is ranked."""
+
+    expect: Literal["text_informative", "chance"] = "text_informative"
+
+
+class TaskSpec(Strict):
+    """A benchmark task. JSON Schema: `biobench tasks schema`."""
+
+    id: str
+    version: int = Field(ge=1)
+    name: str = descriptive()
+    language: str
+    """ISO 639-1 code."""
+    type: TaskType
+    corpus: str | None = None
+    """Tasks on the same texts share it; default: the id."""
+    sources: tuple[Source, ...] = ()
+    source: Source | None = None
+    """A single source, with `reader` beside it or inside it."""
+    reader: ReaderSpec | None = None
+    labels: list[str]
+    splits: Splits = "official"
+    unit: Literal["sentence", "line", "document"]
+    seeds: str = "42-46"
+    protocol: Protocol = Protocol()
+    training: Training
+    head: Head
+    metric: Metric
+    gate: Gate = Gate()
+    access: Access = descriptive()
+    licence: str = descriptive()
+    homepage: str = descriptive()
+    citation: str = descriptive()
+    notes: list[str] = descriptive([])
+    counts: dict[str, dict[str, int]] = descriptive({})
+    """Counted facts per split (documents, mentions, a label's name: its support), checked by validation."""
+    published_as: str | None = descriptive(None)
+    """Id under which published scores are comparable with this task; null: with none."""
+
+    @field_validator("id")
+    @classmethod
+    def _id(cls, value: str) -> str:
+        if not re.fullmatch(r"[a-z0-9_]+", value):
+            raise fail(f"'{value}' is not a task id", "use lower-case letters, digits and underscores")
+        return value
+
+    @field_validator("language")
+    @classmethod
+    def _language(cls, value: str) -> str:
+        if not re.fullmatch(r"[a-z]{2}", value):
+            raise fail(f"'{value}' is not an ISO 639-1 code", "two lower-case letters, such as en or fr")
+        return value
+
+    @field_validator("labels")
+    @classmethod
+    def _labels(cls, value: list[str]) -> list[str]:
+        twice = {v for v in value if value.count(v) > 1}
+        if twice:
+            raise fail(f"label '{min(twice)}' stands twice", "keep one")
+        if not value or any(not v.strip() for v in value):
+            raise fail("labels must be at least one non-empty text", "list the labels")
+        return value
+
+    @field_validator("seeds")
+    @classmethod
+    def _seeds(cls, value: str) -> str:
+        parse_seeds(value)
+        return value
+
+    @model_validator(mode="after")
+    def _fits(self) -> TaskSpec:
+        if (self.source is None) == (not self.sources):
+            raise fail("give either sources or source", "a list under `sources:` or one mapping under `source:`")
+        ids = [s.id for s in self.all_sources]
+        if len(set(ids)) < len(ids):
+            raise fail(f"two sources have the id '{max(ids, key=ids.count)}'", "give each source its own id")
+        if any(s.reader is None for s in self.sources) or (
+            self.source is not None and self.source.reader is None and self.reader is None
+        ):
+            raise fail("a source has no reader", "add `reader: {format: ...}` to it")
+        if self.sources and self.reader is not None:
+            raise fail("reader stands beside several sources", "put a reader into each source")
+        wanted = _HEAD_OF[self.type]
+        if self.head.kind != wanted:
+            raise fail(f"head.kind '{self.head.kind}' does not fit type '{self.type}'", f"use `kind: {wanted}`")
+        for field in ("primary", "paper", "selection"):
+            name = getattr(self.metric, field)
+            if name in _ONLY_FOR and self.type not in _ONLY_FOR[name]:
+                raise fail(f"metric.{field} '{name}' is not defined for type '{self.type}'", "use macro_f1")
+        negative = self.metric.negative_label
+        if negative is not None and negative not in self.labels:
+            raise fail(f"metric.negative_label '{negative}' is not a label", suggest(negative, self.labels))
+        if "micro_f1_positive" in (self.metric.primary, self.metric.paper, self.metric.selection) and not negative:
+            raise fail("micro_f1_positive needs metric.negative_label", "name the label that does not count")
+        if self.type != "multi_label":
+            if self.training.positive_weights != "none":
+                raise fail(f"training.positive_weights does not fit type '{self.type}'", "leave it out")
+            if self.head.threshold != 0.5 or self.head.fallback != "none":
+                raise fail(f"head.threshold and head.fallback do not fit type '{self.type}'", "leave them out")
+            if self.type != "token_ner" and self.type != "span_ner" and len(self.labels) < 2:
+                raise fail("a classification task needs at least two labels", "list them all")
+        return self
+
+    @property
+    def all_sources(self) -> tuple[Source, ...]:
+        """The sources in order of preference."""
+        return self.sources if self.source is None else (self.source,)
+
+    @property
+    def corpus_id(self) -> str:
+        """The declared corpus, or the task's own id."""
+        return self.corpus or self.id
+
+    @property
+    def selection(self) -> MetricName:
+        """The average that picks the best weights on validation."""
+        return self.metric.selection or self.metric.primary
+
+    @property
+    def is_ner(self) -> bool:
+        """True where truth is spans."""
+        return self.type in NER_TYPES
+
+    def reader_of(self, source: Source) -> ReaderSpec:
+        """The reader that `source` is read with."""
+        reader = source.reader or self.reader
+        assert reader is not None
+        return reader
+
+    def splits_of(self, source: Source) -> Splits:
+        """How `source` is split."""
+        return source.splits if source.splits is not None else self.splits
+
+
+def parse_seeds(text: str) -> list[int]:
+    """``42-50`` or ``42,43`` (or both: ``1,5-7``) to a list of distinct seeds. Raises ValueError."""
+    seeds: list[int] = []
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", part)
+        if not match:
+            raise fail(f"seeds '{text}' are not understood", "write 42-50 or 42,43")
+        low, high = int(match[1]), int(match[2] or match[1])
+        if high < low or high - low > 999:
+            raise fail(f"seeds '{part.strip()}' run backwards or are too many", "write the smaller one first")
+        seeds += range(low, high + 1)
+    if len(set(seeds)) < len(seeds):
+        raise fail(f"seeds '{text}' name one twice", "write each once")
+    return seeds

@@ -1,0 +1,157 @@
+"""YAML 1.2 core scalars with the line of everything, and nothing that YAML can do beyond data.
+
+Parsing stops at PyYAML's node graph; scalars are resolved here by the YAML 1.2 core schema (section 10.3.2
+of the YAML 1.2.2 specification): ``5e-5`` is a number, ``no`` is text. Plain scalars that are not text keep
+their written form, so that a field which wants text (a label, a code) gets it as written. Anchors, aliases
+and tags are refused: a spec is read by people.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from biobench.errors import SpecError
+
+_NULL = re.compile(r"|~|null|Null|NULL")
+_BOOL = re.compile(r"true|True|TRUE|false|False|FALSE")
+_INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+
+Path_ = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A plain scalar that is not text: its value by the core schema, and how it was written."""
+
+    value: int | float | bool | None
+    text: str
+
+
+@dataclass(slots=True)
+class Located:
+    """A parsed document: plain data (dict, list, str, Scalar) and the line (1-based) of each path."""
+
+    data: Any
+    lines: dict[Path_, int] = field(default_factory=dict)
+    file: str | None = None
+
+    def line_of(self, path: Path_) -> int | None:
+        """Line of the deepest part of `path` that the document has; steps it does not know are skipped."""
+        at: Path_ = ()
+        for step in path:
+            if (*at, step) in self.lines:
+                at = (*at, step)
+        return self.lines.get(at)
+
+
+def resolve_scalar(text: str) -> str | Scalar:
+    """A plain (unquoted) scalar by the YAML 1.2 core schema."""
+    if _NULL.fullmatch(text):
+        return Scalar(None, text)
+    if _BOOL.fullmatch(text):
+        return Scalar(text.lower() == "true", text)
+    if _INT.fullmatch(text):
+        base = {"0o": 8, "0x": 16}.get(text[:2], 10)
+        return Scalar(int(text[2:] if base != 10 else text, base), text)
+    if _FLOAT.fullmatch(text):
+        return Scalar(float(text.replace(".inf", "inf").replace(".Inf", "inf").replace(".INF", "inf")
+                            .replace(".nan", "nan").replace(".NaN", "nan").replace(".NAN", "nan")), text)
+    return text
+
+
+class _Composer:
+    def __init__(self, file: str | None) -> None:
+        self.file = file
+        self.lines: dict[Path_, int] = {}
+
+    def fail(self, what: str, hint: str, node: yaml.Node) -> SpecError:
+        return SpecError(what, hint=hint, file=self.file, line=node.start_mark.line + 1)
+
+    def build(self, node: yaml.Node, path: Path_) -> Any:
+        self.lines[path] = node.start_mark.line + 1
+        if isinstance(node, yaml.ScalarNode):
+            return node.value if node.style else resolve_scalar(node.value)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.build(item, (*path, i)) for i, item in enumerate(node.value)]
+        assert isinstance(node, yaml.MappingNode)
+        result: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise self.fail("a key must be a single text", "write `name: value`", key_node)
+            key = key_node.value
+            if key in result:
+                first = self.lines[(*path, key)]
+                raise self.fail(f"duplicate key '{key}' (first on line {first})", "keep one of the two", key_node)
+            result[key] = self.build(value_node, (*path, key))
+            self.lines[(*path, key)] = key_node.start_mark.line + 1
+        return result
+
+
+def parse(text: str, file: str | Path | None = None) -> Located:
+    """Parse one YAML document. Raises SpecError with file and line on anything that is not plain data."""
+    name = None if file is None else str(file)
+    loader = yaml.Loader(text)
+    try:
+        for event in yaml.parse(text, Loader=yaml.BaseLoader):
+            anchor = getattr(event, "anchor", None)
+            tag = getattr(event, "tag", None)
+            if anchor is not None or tag is not None:
+                kind = f"anchor or alias '{anchor}'" if anchor is not None else f"tag '{tag}'"
+                raise SpecError(
+                    f"{kind} is not allowed in a spec",
+                    hint="write the value out; specs hold plain data only",
+                    file=name,
+                    line=event.start_mark.line + 1,
+                )
+        node = loader.get_single_node()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        problem = error.problem or error.context or "not valid YAML"
+        hint = "indent with spaces, never tabs" if "\\t" in problem else "check indentation, quotes and colons"
+        raise SpecError(
+            f"not valid YAML: {problem}", hint=hint, file=name, line=None if mark is None else mark.line + 1
+        ) from None
+    except yaml.reader.ReaderError as error:
+        line = text[: error.position].count("\n") + 1
+        raise SpecError(
+            f"character {chr(error.character) if isinstance(error.character, int) else error.character!r} "
+            "is not allowed in YAML",
+            hint="remove the control character",
+            file=name,
+            line=line,
+        ) from None
+    if node is None:
+        raise SpecError("the file is empty", hint="see `biobench tasks new` for a scaffold", file=name)
+    composer = _Composer(name)
+    data = composer.build(node, ())
+    return Located(data, composer.lines, name)
+
+
+def read_text(path: Path) -> str:
+    """Text of a UTF-8 file. Raises SpecError naming the line of the first byte that is not UTF-8."""
+    try:
+        raw = path.read_bytes()
+    except IsADirectoryError:
+        raise SpecError("is a folder, not a YAML file", hint="give the file's path", file=path) from None
+    except OSError as error:
+        raise SpecError(
+            f"cannot be read: {error.strerror or error}", hint="check the path and its permissions", file=path
+        ) from None
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise SpecError(
+            f"byte 0x{raw[error.start]:02x} is not UTF-8", hint="save the file as UTF-8", file=path, line=line
+        ) from None
+
+
+def parse_file(path: Path) -> Located:
+    """`parse` of a UTF-8 file."""
+    return parse(read_text(path), path)
