@@ -16,9 +16,7 @@ class BioBenchError(Exception):
     file, line: where (line is 1-based); shown as ``file:line: what``.
     """
 
-    def __init__(
-        self, what: str, *, hint: str, file: str | Path | None = None, line: int | None = None
-    ) -> None:
+    def __init__(self, what: str, *, hint: str, file: str | Path | None = None, line: int | None = None) -> None:
         self.what = " ".join(what.split())
         self.hint = " ".join(hint.split())
         self.file = None if file is None else str(file)

@@ -25,7 +25,11 @@ class Strict(BaseModel):
     """Base model: unknown fields refused, no coercion between types, immutable."""
 
     model_config = ConfigDict(
-        extra="forbid", strict=True, frozen=True, arbitrary_types_allowed=False, protected_namespaces=(),
+        extra="forbid",
+        strict=True,
+        frozen=True,
+        arbitrary_types_allowed=False,
+        protected_namespaces=(),
         use_attribute_docstrings=True,
     )
 
@@ -40,7 +44,7 @@ class Strict(BaseModel):
 
 def _members(annotation: Any) -> list[Any]:
     """The alternatives of a (possibly annotated, possibly aliased) union, flattened."""
-    if isinstance(annotation, getattr(types, "TypeAliasType", ())):
+    if hasattr(annotation, "__value__"):
         return _members(annotation.__value__)
     origin = get_origin(annotation)
     if origin is Annotated:
@@ -66,9 +70,7 @@ def resolve(value: Any, annotation: Any) -> Any:
     if isinstance(value, Scalar):
         if value.value is None and type(None) in members:
             return None
-        takes_value = any(
-            m is type(value.value) or (m is float and type(value.value) is int) for m in members
-        )
+        takes_value = any(m is type(value.value) or (m is float and type(value.value) is int) for m in members)
         if not takes_value and _wants_text(members):
             return value.text
         if type(value.value) is int and float in members and int not in members:
@@ -159,7 +161,9 @@ def spec_error(error: ValidationError, located: Located, model: type[BaseModel],
         return SpecError(f"{shown}: {message}" if shown else message, hint=hint, file=located.file, line=named)
     return SpecError(
         f"{shown}: {message[0].lower()}{message[1:]}, got {_show(detail['input'])}",
-        hint=hint, file=located.file, line=line,
+        hint=hint,
+        file=located.file,
+        line=line,
     )
 
 
@@ -174,9 +178,17 @@ def _most_telling(details: list[Any], located: Located, prefix: Path_) -> Any:
         loc = tuple(detail["loc"])
         depth = next((i for i in range(len(loc)) if (*prefix, *loc[: i + 1]) not in located.lines), len(loc))
         branches.setdefault(loc[: depth + 1] if depth < len(loc) - 1 else loc[:depth], []).append(detail)
-    fewest = min(branches.values(), key=len)
-    pool = details if len(branches) == len(details) else fewest
+    unions = len({key[:-1] for key in branches}) < len(branches)
+    pool = min(branches.values(), key=_misfit) if unions else details
     return max(pool, key=lambda d: (d["type"] == "extra_forbidden", len(d["loc"])))
+
+
+def _misfit(branch: list[Any]) -> tuple[int, int]:
+    """How badly one alternative of a union fits: another kind of value altogether is worse than bad fields."""
+    kinds = {d["type"] for d in branch}
+    wrong_kind = "literal_error" in kinds and isinstance(branch[0]["input"], dict)
+    whole = len(branch) == 1 and branch[0]["type"].endswith("_type")
+    return (2 if whole else 1 if wrong_kind else 0, len(branch))
 
 
 def _known_step(step: str | int, located: Located) -> bool:
@@ -190,8 +202,10 @@ def validate(located: Located, model: type[M], prefix: Path_ = ()) -> M:
         data = data[step]
     if not isinstance(data, dict):
         raise SpecError(
-            f"expected a mapping of fields, got {_show(data)}", hint="write `field: value` lines",
-            file=located.file, line=located.line_of(prefix),
+            f"expected a mapping of fields, got {_show(data)}",
+            hint="write `field: value` lines",
+            file=located.file,
+            line=located.line_of(prefix),
         )
     try:
         return model.model_validate(data)

@@ -15,14 +15,25 @@ from biobench.schema.strict import Strict, suggest
 TaskType = Literal["token_ner", "span_ner", "single_label", "multi_label", "relation", "needle"]
 Access = Literal["open", "registration", "agreement"]
 MetricName = Literal[
-    "macro_f1", "micro_f1", "weighted_f1", "macro_f1_all", "micro_f1_positive", "accuracy", "example_f1",
-    "partial_micro_f1", "partial_macro_f1",
+    "macro_f1",
+    "micro_f1",
+    "weighted_f1",
+    "macro_f1_all",
+    "micro_f1_positive",
+    "accuracy",
+    "example_f1",
+    "partial_micro_f1",
+    "partial_macro_f1",
 ]
 SPLITS = ("train", "validation", "test")
 NER_TYPES = ("token_ner", "span_ner")
 _HEAD_OF = {
-    "token_ner": "token", "span_ner": "span", "single_label": "sequence", "multi_label": "sequence",
-    "relation": "sequence", "needle": "sequence",
+    "token_ner": "token",
+    "span_ner": "span",
+    "single_label": "sequence",
+    "multi_label": "sequence",
+    "relation": "sequence",
+    "needle": "sequence",
 }
 _ONLY_FOR: dict[str, tuple[str, ...]] = {
     "accuracy": ("single_label", "relation", "needle"),

@@ -60,8 +60,17 @@ def resolve_scalar(text: str) -> str | Scalar:
         base = {"0o": 8, "0x": 16}.get(text[:2], 10)
         return Scalar(int(text[2:] if base != 10 else text, base), text)
     if _FLOAT.fullmatch(text):
-        return Scalar(float(text.replace(".inf", "inf").replace(".Inf", "inf").replace(".INF", "inf")
-                            .replace(".nan", "nan").replace(".NaN", "nan").replace(".NAN", "nan")), text)
+        return Scalar(
+            float(
+                text.replace(".inf", "inf")
+                .replace(".Inf", "inf")
+                .replace(".INF", "inf")
+                .replace(".nan", "nan")
+                .replace(".NaN", "nan")
+                .replace(".NAN", "nan")
+            ),
+            text,
+        )
     return text
 
 
@@ -107,7 +116,7 @@ def parse(text: str, file: str | Path | None = None) -> Located:
                     f"{kind} is not allowed in a spec",
                     hint="write the value out; specs hold plain data only",
                     file=name,
-                    line=event.start_mark.line + 1,
+                    line=None if event.start_mark is None else event.start_mark.line + 1,
                 )
         node = loader.get_single_node()
     except yaml.MarkedYAMLError as error:
