@@ -1,0 +1,1 @@
+"""The data room: native files in, documents with splits out. Free of torch."""
