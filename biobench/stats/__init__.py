@@ -1,0 +1,101 @@
+"""Honest comparison of scores: arrays in, numbers out.
+
+Three kinds of noise are kept apart: seeds (would another fine-tuning run differ), documents (would
+another test set) and tasks (would another choice of tasks). Every interval names the one it is about.
+"""
+
+from biobench.stats.counts import Average, Counts, f1_scores, label_f1
+from biobench.stats.hierarchy import (
+    RankInterval,
+    SuiteDraws,
+    TaskPool,
+    document_pools,
+    rank_intervals,
+    score_pool,
+    suite_draws,
+)
+from biobench.stats.intervals import DocumentSummary, SeedSummary, document_interval, seed_interval
+from biobench.stats.letters import letter_groups, letters
+from biobench.stats.means import MeanTest, mean_test
+from biobench.stats.multiplicity import benjamini_hochberg, holm
+from biobench.stats.paired import (
+    McNemar,
+    SeedDifference,
+    TaskComparison,
+    compare_seeds,
+    compare_task,
+    mcnemar,
+)
+from biobench.stats.power import (
+    SeedPlan,
+    SuiteVariance,
+    detectable_difference,
+    seeds_needed,
+    t_power,
+    values_needed,
+)
+from biobench.stats.ranking import ManyComparison, Pair, Standing, compare_many, task_ranks
+from biobench.stats.runs import TaskRuns
+from biobench.stats.suite import (
+    SuiteComparison,
+    compare_suite,
+    probability_of_improvement,
+    suite_variance,
+    wilcoxon_p,
+)
+from biobench.stats.types import Estimand, Interval, StatsInputError, SuiteScores
+from biobench.stats.within import WithinTasks, within_tasks, within_tasks_seeds
+
+__all__ = [
+    "Average",
+    "Counts",
+    "DocumentSummary",
+    "Estimand",
+    "Interval",
+    "ManyComparison",
+    "McNemar",
+    "MeanTest",
+    "Pair",
+    "RankInterval",
+    "SeedDifference",
+    "SeedPlan",
+    "SeedSummary",
+    "Standing",
+    "StatsInputError",
+    "SuiteComparison",
+    "SuiteDraws",
+    "SuiteScores",
+    "SuiteVariance",
+    "TaskComparison",
+    "TaskPool",
+    "TaskRuns",
+    "WithinTasks",
+    "benjamini_hochberg",
+    "compare_many",
+    "compare_seeds",
+    "compare_suite",
+    "compare_task",
+    "detectable_difference",
+    "document_interval",
+    "document_pools",
+    "f1_scores",
+    "holm",
+    "label_f1",
+    "letter_groups",
+    "letters",
+    "mcnemar",
+    "mean_test",
+    "probability_of_improvement",
+    "rank_intervals",
+    "score_pool",
+    "seed_interval",
+    "seeds_needed",
+    "suite_draws",
+    "suite_variance",
+    "t_power",
+    "task_ranks",
+    "values_needed",
+    "wilcoxon_p",
+    "within_tasks",
+    "within_tasks_seeds",
+]

@@ -1,0 +1,101 @@
+"""The one t test behind every interval of a mean, with a defined answer where a t has none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from biobench.stats.types import Estimand, Interval, as_values, check_level, is_zero
+
+SINGLE = "one value: its spread is unknown, so there is neither interval nor test"
+CONSTANT = "all values are equal: the interval is that value"
+IDENTICAL = "no difference anywhere: p is 1 by definition"
+
+
+@dataclass(frozen=True)
+class MeanTest:
+    """A mean with its t interval and the two-sided p of "the true mean is zero".
+
+    estimate, sd, se: in the unit of the values; sd and se are None for one value.
+    df: degrees of freedom, None where no t was used.
+    interval, p: None where they cannot be had; ``note`` then says why.
+    """
+
+    n: int
+    estimate: float
+    sd: float | None
+    se: float | None
+    df: float | None
+    interval: Interval | None
+    p: float | None
+    estimand: Estimand
+    note: str | None = None
+
+
+def mean_test(values: ArrayLike, *, estimand: Estimand, level: float = 0.95, resolution: float = 0.0) -> MeanTest:
+    """Student's one-sample t on ``values``.
+
+    resolution: the step to which the scores behind the values were rounded (0.1 for a printed table in
+    percent). The difference of two scores rounded to a step r carries a rounding sd of r/sqrt(6) (two
+    uniform errors of variance r²/12 each); the sd is never taken below it, so two tasks that agree by
+    rounding alone are no proof.
+
+    The answers where the t has none: values all zero give p 1 and the interval [0, 0] (whatever their
+    number); one value gives neither interval nor p; equal values other than zero give the limit of the t,
+    p 0 and an interval of no width.
+    """
+    x = as_values(values, "values of a mean")
+    check_level(level)
+    mean = float(x.mean())
+    n = x.size
+    floor = resolution / math.sqrt(6)
+    # float subtraction leaves crumbs: 0.8 - 0.7 is not 0.1
+    if all(is_zero(abs(float(v)), 0.0) for v in x) and (floor == 0.0 or n == 1):
+        interval = Interval(0.0, 0.0, level, "no difference", estimand)
+        return MeanTest(n, 0.0, 0.0, 0.0, None, interval, 1.0, estimand, IDENTICAL)
+    if n == 1:
+        return MeanTest(1, mean, None, None, None, None, None, estimand, SINGLE)
+    sd = float(x.std(ddof=1))
+    sd = max(0.0 if is_zero(sd, float(abs(x).max())) else sd, floor)
+    if sd == 0.0:
+        interval = Interval(mean, mean, level, "all values equal", estimand)
+        return MeanTest(n, mean, 0.0, 0.0, None, interval, 0.0, estimand, CONSTANT)
+    return t_from_se(mean, sd / math.sqrt(n), n - 1, n=n, sd=sd, estimand=estimand, level=level)
+
+
+def t_from_se(
+    estimate: float,
+    se: float,
+    df: float,
+    *,
+    n: int,
+    estimand: Estimand,
+    level: float = 0.95,
+    sd: float | None = None,
+    method: str = "t",
+) -> MeanTest:
+    """Interval and p from an estimate, its standard error and the error's degrees of freedom.
+
+    A standard error of zero gives an interval of no width and p 1 (estimate zero) or 0.
+    """
+    check_level(level)
+    if is_zero(se, 0.0):
+        same = is_zero(abs(estimate), 0.0)
+        interval = Interval(estimate, estimate, level, "no variation", estimand)
+        note = IDENTICAL if same else CONSTANT
+        return MeanTest(n, estimate, sd, 0.0, None, interval, 1.0 if same else 0.0, estimand, note)
+    half = float(stats.t.ppf((1 + level) / 2, df)) * se
+    p = float(2 * stats.t.sf(abs(estimate) / se, df))
+    interval = Interval(estimate - half, estimate + half, level, method, estimand)
+    return MeanTest(n, estimate, sd, se, df, interval, min(p, 1.0), estimand)
+
+
+def pooled_df(parts: Sequence[tuple[float, float]]) -> float:
+    """Welch-Satterthwaite degrees of freedom of a sum of variances, ``parts`` = (variance, its df)."""
+    total = sum(variance for variance, _ in parts)
+    below = sum(variance**2 / df for variance, df in parts if variance > 0)
+    return total**2 / below if below > 0 else math.inf

@@ -1,0 +1,203 @@
+"""Two models on one task: the difference, paired over seeds and over documents."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from biobench.stats.counts import Average, Counts, f1_scores
+from biobench.stats.intervals import RARE, SE_DRAWS, Method, choose_method
+from biobench.stats.means import SINGLE, MeanTest, mean_test, pooled_df, t_from_se
+from biobench.stats.resample import group_weights, jackknife_se, leave_one_out, rare_labels, score_draws
+from biobench.stats.runs import TaskRuns, shared_groups
+from biobench.stats.types import Estimand, FloatArray, StatsInputError, as_values, is_zero
+
+
+@dataclass(frozen=True)
+class SeedDifference:
+    """First minus second model, over seeds.
+
+    correlation: of the two models' scores over shared seeds, None where it cannot be had. Near 0, pairing
+    by seed gained nothing (expected across families); models of one family reach about 0.5.
+    """
+
+    test: MeanTest
+    paired: bool
+    correlation: float | None
+
+
+@dataclass(frozen=True)
+class TaskComparison:
+    """First minus second model on one task; scores and differences are fractions.
+
+    seeds: other seeds, same test set. documents: same runs, another test set. total: both may change
+    (None where either part is unknown; ``notes`` say which).
+    """
+
+    first: float
+    second: float
+    difference: float
+    seeds: SeedDifference
+    documents: MeanTest | None
+    total: MeanTest | None
+    method: str
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class McNemar:
+    """only_first, only_second: examples that one model alone gets right. p: exact, two-sided."""
+
+    only_first: int
+    only_second: int
+    n: int
+    p: float
+
+
+def compare_seeds(
+    first: ArrayLike, second: ArrayLike, *, paired: bool = True, level: float = 0.95, resolution: float = 0.0
+) -> SeedDifference:
+    """Difference of two models' mean scores over seeds: paired t, or Welch's t where seeds do not pair.
+
+    Estimand: the two recipes' mean scores over all seeds, on this test set. Degenerate cases as in
+    ``mean_test``; with unpaired seeds, a model with one seed leaves no interval and no p.
+    """
+    a, b = as_values(first, "scores of the first model"), as_values(second, "scores of the second model")
+    if paired:
+        if a.size != b.size:
+            raise StatsInputError(
+                f"{a.size} and {b.size} seeds cannot be paired", hint="keep the shared seeds, or paired=False"
+            )
+        test = mean_test(a - b, estimand=Estimand.NEW_SEEDS, level=level, resolution=resolution)
+        return SeedDifference(test, True, _correlation(a, b))
+    estimate = float(a.mean() - b.mean())
+    n = int(a.size + b.size)
+    if min(a.size, b.size) == 1:
+        test = MeanTest(n, estimate, None, None, None, None, None, Estimand.NEW_SEEDS, SINGLE)
+        return SeedDifference(test, False, None)
+    floor = resolution**2 / 12
+    parts = [(max(float(x.var(ddof=1)), floor) / x.size, x.size - 1.0) for x in (a, b)]
+    se = math.sqrt(sum(variance for variance, _ in parts))
+    test = t_from_se(estimate, se, pooled_df(parts), n=n, estimand=Estimand.NEW_SEEDS, level=level, method="Welch t")
+    return SeedDifference(test, False, None)
+
+
+def compare_task(
+    first: Counts,
+    second: Counts,
+    average: Average,
+    *,
+    evaluated: ArrayLike | None = None,
+    paired_seeds: bool = True,
+    method: Method = "auto",
+    draws: int = SE_DRAWS,
+    level: float = 0.95,
+    seed: int = 0,
+) -> TaskComparison:
+    """Two models on one task, from counts of the same test split.
+
+    Documents always pair: a draw takes the same groups for both models and all seeds. The total adds the
+    two variances (seeds crossed with documents; their interaction is counted in both, which errs on the
+    wide side) with Welch-Satterthwaite degrees of freedom. Bootstrap or jackknife as in
+    ``document_interval``; coverage nominal under the same conditions.
+    """
+    runs = TaskRuns.of("task", (first, second), average, evaluated=evaluated, paired_seeds=paired_seeds)
+    a = f1_scores(first, runs.average, runs.evaluated)
+    b = f1_scores(second, runs.average, runs.evaluated)
+    seeds = compare_seeds(a, b, paired=paired_seeds, level=level)
+    difference = float(a.mean() - b.mean())
+    se, chosen = document_se([runs], 0, 1, method=method, draws=draws, rng=np.random.default_rng(seed))
+    groups = first.n_groups
+    notes = []
+    documents = total = None
+    if se is None:
+        notes.append("one group of documents: test-set noise is unknown")
+    else:
+        documents = t_from_se(
+            difference,
+            se,
+            groups - 1,
+            n=groups,
+            estimand=Estimand.NEW_DOCUMENTS,
+            level=level,
+            method=f"t on the {chosen} standard error",
+        )
+    # one seed each with equal scores has a seed p of 1 by definition, yet its seed noise is unknown
+    lone = min(first.n_seeds, second.n_seeds) == 1 and (se is None or se > 0)
+    if seeds.test.se is None or lone:
+        notes.append("one seed: seed noise is unknown, so nothing is said about other seeds")
+    elif se is not None:
+        seed_df = seeds.test.df if seeds.test.df is not None else math.inf
+        parts = [(seeds.test.se**2, seed_df), (se**2, groups - 1.0)]
+        total = t_from_se(
+            difference,
+            math.hypot(seeds.test.se, se),
+            pooled_df(parts),
+            n=groups,
+            estimand=Estimand.THIS_TASK,
+            level=level,
+            method="t on seed and document variance",
+        )
+    return TaskComparison(float(a.mean()), float(b.mean()), difference, seeds, documents, total, chosen, tuple(notes))
+
+
+def document_se(
+    tasks: Sequence[TaskRuns], first: int, second: int, *, method: Method, draws: int, rng: np.random.Generator
+) -> tuple[float | None, str]:
+    """Test-set standard error of the mean difference over the tasks of one cluster, and how it was made.
+
+    Documents that tasks share are drawn together. None for a single group.
+    """
+    size, rows = shared_groups(tasks)
+    if size == 1:
+        return None, "none"
+    rare = max(rare_labels(t.models[m], t.average, t.evaluated, RARE) for t in tasks for m in (first, second))
+    chosen = choose_method(method, rare)
+    if chosen == "jackknife":
+        left_out = np.zeros(size)
+        for task, places in zip(tasks, rows, strict=True):
+            a, b = (leave_one_out(task.models[m], task.average, task.evaluated) for m in (first, second))
+            full = [f1_scores(task.models[m], task.average, task.evaluated).mean() for m in (first, second)]
+            without = np.full(size, full[0] - full[1])
+            without[places] = a.mean(axis=1) - b.mean(axis=1)
+            left_out += without / len(tasks)
+        return jackknife_se(left_out), chosen
+    parts = []
+    for weights in group_weights(size, draws, rng):
+        drawn: FloatArray = np.zeros(weights.shape[0])
+        for task, places in zip(tasks, rows, strict=True):
+            own = weights[:, places]
+            a, b = (score_draws(task.models[m], own, task.average, task.evaluated) for m in (first, second))
+            drawn += (a.mean(axis=1) - b.mean(axis=1)) / len(tasks)
+        parts.append(drawn)
+    return float(np.concatenate(parts).std(ddof=1)), chosen
+
+
+def mcnemar(first_right: ArrayLike, second_right: ArrayLike) -> McNemar:
+    """Exact McNemar test on which examples each of two single-label classifiers gets right.
+
+    Assumes independent examples (one a group) and looks at one run of each model. No discordant example
+    gives p 1.
+    """
+    a, b = np.asarray(first_right, dtype=np.bool_), np.asarray(second_right, dtype=np.bool_)
+    if a.ndim != 1 or a.shape != b.shape or not a.size:
+        raise StatsInputError(
+            f"shapes {a.shape} and {b.shape}", hint="give one yes or no for each example, for both models"
+        )
+    only_a, only_b = int((a & ~b).sum()), int((b & ~a).sum())
+    discordant = only_a + only_b
+    p = float(stats.binomtest(only_a, discordant, 0.5).pvalue) if discordant else 1.0
+    return McNemar(only_a, only_b, int(a.size), p)
+
+
+def _correlation(a: FloatArray, b: FloatArray) -> float | None:
+    """Pearson correlation over at least three seeds, None where a spread is zero."""
+    spreads = (float(a.std()), float(b.std()))
+    if a.size < 3 or any(is_zero(s, float(abs(x).max())) for s, x in zip(spreads, (a, b), strict=True)):
+        return None
+    return float(np.corrcoef(a, b)[0, 1])

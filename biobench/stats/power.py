@@ -1,0 +1,142 @@
+"""What a design can see: the smallest detectable difference, and the seeds or tasks a wanted one needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from scipy import optimize, stats
+
+from biobench.stats.types import StatsInputError
+
+#: More seeds than this are reported as unaffordable.
+MOST = 10_000
+
+
+@dataclass(frozen=True)
+class SuiteVariance:
+    """Where the variance of one corpus cluster's mean difference comes from.
+
+    between: variance between clusters that more seeds cannot lower (tasks and test sets), score unit².
+    seed: variance that one seed adds to one cluster's difference; with S seeds it adds seed / S.
+    clusters: independent corpora in the suite.
+    """
+
+    between: float
+    seed: float
+    clusters: int
+
+    def sd(self, seeds: float) -> float:
+        """Standard deviation of a cluster's mean difference with so many seeds (``math.inf`` allowed)."""
+        return math.sqrt(self.between + (0.0 if math.isinf(seeds) else self.seed / seeds))
+
+    def detectable(self, seeds: float, *, alpha: float = 0.05, power: float = 0.8) -> float | None:
+        """Smallest true suite difference found with this power; None for one cluster."""
+        return detectable_difference(self.sd(seeds), self.clusters, alpha=alpha, power=power)
+
+
+@dataclass(frozen=True)
+class SeedPlan:
+    """seeds: per task, None where no number suffices. limit: what unlimited seeds could detect."""
+
+    wanted: float
+    seeds: int | None
+    limit: float | None
+    note: str | None
+
+
+def t_power(difference: float, sd: float, n: int, *, alpha: float = 0.05) -> float:
+    """Power of the two-sided one-sample (or paired) t on ``n`` values, by the noncentral t."""
+    _check(sd, alpha)
+    if n < 2:
+        raise StatsInputError(f"a t test on {n} value", hint="at least two clusters, seeds or tasks")
+    if sd == 0:
+        return 1.0 if difference else alpha
+    return _power(abs(difference) / sd * math.sqrt(n), n - 1, alpha)
+
+
+def detectable_difference(sd: float, n: int, *, alpha: float = 0.05, power: float = 0.8) -> float | None:
+    """The true mean difference that the t on ``n`` values of spread ``sd`` finds with this power.
+
+    In the unit of ``sd``. None for n < 2 (no test); 0 where nothing varies.
+    """
+    _check(sd, alpha)
+    if not alpha < power < 1:
+        raise StatsInputError(f"power {power} is not between alpha {alpha} and 1", hint="0.8 is usual")
+    if n < 2:
+        return None
+    if sd == 0:
+        return 0.0
+
+    def shortfall(shift: float) -> float:
+        return _power(shift, n - 1, alpha) - power
+
+    high = 2.0 * float(stats.t.ppf(1 - alpha / 2, n - 1)) + 2.0
+    while shortfall(high) < 0:
+        high *= 2
+    shift = float(optimize.brentq(shortfall, 0.0, high, xtol=1e-10))
+    return shift * sd / math.sqrt(n)
+
+
+def values_needed(wanted: float, sd: float, *, alpha: float = 0.05, power: float = 0.8) -> int | None:
+    """Values (seeds of one task, or clusters of a suite) that the t needs to detect ``wanted``.
+
+    None where more than 10,000 would be needed.
+    """
+    _check_wanted(wanted)
+    _check(sd, alpha)
+    return _smallest(lambda n: sd == 0 or t_power(wanted, sd, n, alpha=alpha) >= power, start=2)
+
+
+def seeds_needed(wanted: float, variance: SuiteVariance, *, alpha: float = 0.05, power: float = 0.8) -> SeedPlan:
+    """Seeds per task with which the suite's t detects a true difference of ``wanted``."""
+    _check_wanted(wanted)
+    limit = variance.detectable(math.inf, alpha=alpha, power=power)
+    if limit is None:
+        return SeedPlan(wanted, None, None, "one corpus cluster: no number of seeds makes a suite test")
+    if limit > wanted:
+        note = "more seeds cannot get there: the spread between tasks limits this suite; more corpora would"
+        return SeedPlan(wanted, None, limit, note)
+
+    def enough(seeds: int) -> bool:
+        found = variance.detectable(seeds, alpha=alpha, power=power)
+        return found is not None and found <= wanted
+
+    seeds = _smallest(enough, start=1)
+    return SeedPlan(wanted, seeds, limit, None if seeds else f"more than {MOST} seeds")
+
+
+def _power(shift: float, df: int, alpha: float) -> float:
+    critical = float(stats.t.ppf(1 - alpha / 2, df))
+    # beyond this the noncentral t is 1 to machine precision and its series fails
+    if shift > 20 * critical + 40:
+        return 1.0
+    return float(stats.nct.sf(critical, df, shift) + stats.nct.cdf(-critical, df, shift))
+
+
+def _smallest(enough: Callable[[int], bool], *, start: int) -> int | None:
+    """The smallest whole number from ``start`` that is enough, by doubling and halving."""
+    if enough(start):
+        return start
+    low, high = start, start * 2
+    while not enough(high):
+        if high >= MOST:
+            return None
+        low, high = high, min(high * 2, MOST)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def _check(sd: float, alpha: float) -> None:
+    if not (math.isfinite(sd) and sd >= 0):
+        raise StatsInputError(f"standard deviation {sd}", hint="zero or more, and finite")
+    if not 0 < alpha < 1:
+        raise StatsInputError(f"alpha {alpha} is not between 0 and 1", hint="0.05 is usual")
+
+
+def _check_wanted(wanted: float) -> None:
+    if not (math.isfinite(wanted) and wanted > 0):
+        raise StatsInputError(f"wanted difference {wanted}", hint="above zero, in the unit of the scores")

@@ -1,0 +1,101 @@
+"""The small types that every statistic here is made of, and the checks on what comes in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from biobench.errors import BioBenchError
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+#: Scores of one model on several tasks: one sequence of per-seed scores a task. A published mean, whose
+#: seeds are not known, is a sequence of one.
+SuiteScores = Sequence[Sequence[float]]
+
+#: A spread below this share of the numbers' own size is rounding of the arithmetic, not variation.
+ROUNDING = 1e-12
+
+
+class StatsInputError(BioBenchError):
+    """Numbers handed to a statistic are not finite, or do not fit together."""
+
+
+class Estimand(StrEnum):
+    """What an interval or a p value is about: which of the three sources of noise may vary."""
+
+    NEW_SEEDS = "this task and this test set, other seeds"
+    NEW_DOCUMENTS = "these runs, another test set of this task"
+    THIS_TASK = "this task: other seeds and another test set"
+    THESE_TEST_SETS = "these tasks and test sets, other seeds"
+    THESE_RUNS = "these tasks and runs, other test sets"
+    THESE_TASKS = "these tasks: other seeds and other test sets"
+    TASKS_LIKE_THESE = "tasks like these"
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Two ends around an estimate, in the unit of the scores handed in.
+
+    level: 0.95 for a 95% interval. method: how it was made, in words. estimand: what it is about.
+    """
+
+    low: float
+    high: float
+    level: float
+    method: str
+    estimand: Estimand
+
+    def __contains__(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+    @property
+    def half_width(self) -> float:
+        """Half the distance between the ends."""
+        return (self.high - self.low) / 2
+
+    def clipped(self, low: float, high: float) -> Interval:
+        """The same interval, cut to the values that the score can take."""
+        return Interval(max(self.low, low), min(self.high, high), self.level, self.method, self.estimand)
+
+
+def as_values(values: ArrayLike, what: str, *, minimum: int = 1) -> FloatArray:
+    """``values`` as a one-dimensional float array: finite, at least ``minimum`` long."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1:
+        raise StatsInputError(f"{what}: {array.ndim} dimensions where one is expected", hint="pass a flat list")
+    if array.size < minimum:
+        raise StatsInputError(f"{what}: {array.size} values, at least {minimum} needed", hint="pass more values")
+    if not np.isfinite(array).all():
+        position = int(np.flatnonzero(~np.isfinite(array))[0])
+        raise StatsInputError(
+            f"{what}: value {position} is {array[position]}",
+            hint="leave missing scores out, for every model alike; a missing score is never a number here",
+        )
+    return array
+
+
+def check_level(level: float) -> float:
+    """``level`` itself when it lies strictly between 0 and 1."""
+    if not 0 < level < 1:
+        raise StatsInputError(f"level {level} is not between 0 and 1", hint="0.95 asks for a 95% interval")
+    return level
+
+
+def check_names(names: Sequence[str] | None, count: int, what: str) -> tuple[str, ...]:
+    """``count`` names; numbered ones (``task 1`` ...) where none are given."""
+    if names is None:
+        return tuple(f"{what} {index + 1}" for index in range(count))
+    if len(names) != count:
+        raise StatsInputError(f"{len(names)} names for {count} {what}s", hint=f"give one name for each {what}")
+    return tuple(names)
+
+
+def is_zero(spread: float, scale: float) -> bool:
+    """Whether ``spread`` is nothing beside numbers of the size ``scale``."""
+    return spread <= ROUNDING * max(1.0, abs(scale))

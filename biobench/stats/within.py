@@ -1,0 +1,148 @@
+"""The within-task part of a suite comparison: these tasks, with other seeds and other test sets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from biobench.stats.counts import f1_scores
+from biobench.stats.intervals import SE_DRAWS, Method
+from biobench.stats.means import MeanTest, pooled_df, t_from_se
+from biobench.stats.paired import compare_seeds, document_se
+from biobench.stats.runs import TaskRuns, by_cluster, shared_groups
+from biobench.stats.types import Estimand, FloatArray, StatsInputError, SuiteScores, check_names
+
+
+@dataclass(frozen=True)
+class WithinTasks:
+    """First minus second model, mean of cluster means, the tasks held fixed.
+
+    test: interval and p over what could vary (its estimand says what). se_seeds, se_documents: the two
+    parts, None where unknown; ``notes`` say why.
+    """
+
+    difference: float
+    test: MeanTest | None
+    se_seeds: float | None
+    se_documents: float | None
+    notes: tuple[str, ...]
+
+
+def within_tasks(
+    tasks: Iterable[TaskRuns],
+    first: int = 0,
+    second: int = 1,
+    *,
+    method: Method = "auto",
+    draws: int = SE_DRAWS,
+    level: float = 0.95,
+    seed: int = 0,
+) -> WithinTasks:
+    """Seed and test-set noise of the suite difference, from counts; tasks of a cluster must be adjacent.
+
+    Documents that tasks of a cluster share are drawn together; runs on different tasks count as
+    independent. The variances of the clusters add up, with Welch-Satterthwaite degrees of freedom.
+    """
+    rng = np.random.default_rng(seed)
+    means, seed_parts, document_parts = [], [], []
+    notes: list[str] = []
+    seeds_known = documents_known = True
+    for cluster in by_cluster(tasks):
+        scores = [
+            [f1_scores(task.models[m], task.average, task.evaluated) for m in (first, second)] for task in cluster
+        ]
+        parts = _seed_parts(scores, [task.paired_seeds for task in cluster])
+        if parts is None:
+            seeds_known = False
+        else:
+            seed_parts.append(parts)
+        se, _ = document_se(cluster, first, second, method=method, draws=draws, rng=rng)
+        if se is None:
+            documents_known = False
+        else:
+            document_parts.append([(se**2, shared_groups(cluster)[0] - 1.0)])
+        means.append(float(np.mean([a.mean() - b.mean() for a, b in scores])))
+    if not means:
+        raise StatsInputError("no task", hint="a suite has at least one task")
+    if not seeds_known:
+        notes.append("some task has one seed: seed noise is left out")
+    if not documents_known:
+        notes.append("some task has one group of documents: test-set noise is left out")
+    seeds = _scaled(seed_parts, len(means)) if seeds_known else None
+    documents = _scaled(document_parts, len(means)) if documents_known else None
+    return _combined(float(np.mean(means)), len(means), seeds, documents, level, notes)
+
+
+def within_tasks_seeds(
+    first: SuiteScores,
+    second: SuiteScores,
+    *,
+    clusters: Sequence[str] | None = None,
+    paired_seeds: bool = True,
+    level: float = 0.95,
+) -> WithinTasks:
+    """As ``within_tasks`` from the scores alone: other seeds, these tasks and these test sets."""
+    if len(first) != len(second) or not len(first):
+        raise StatsInputError(f"{len(first)} and {len(second)} tasks", hint="give both models the same tasks")
+    names = check_names(None, len(first), "task")
+    owners = names if clusters is None else check_names(clusters, len(first), "cluster")
+    parts, means = [], []
+    for label in dict.fromkeys(owners):
+        rows = [i for i, owner in enumerate(owners) if owner == label]
+        scores = [[np.asarray(side[i], dtype=np.float64) for side in (first, second)] for i in rows]
+        parts.append(_seed_parts(scores, [paired_seeds] * len(rows)))
+        means.append(float(np.mean([a.mean() - b.mean() for a, b in scores])))
+    notes = ["no counts: test-set noise is left out"]
+    known = [part for part in parts if part is not None]
+    seeds = _scaled(known, len(means)) if len(known) == len(parts) else None
+    if seeds is None:
+        notes.append("some task has one seed or a published mean: seed noise is unknown")
+    return _combined(float(np.mean(means)), len(means), seeds, None, level, notes)
+
+
+Parts = list[tuple[float, float]]
+
+
+def _seed_parts(scores: Sequence[Sequence[FloatArray]], paired: Sequence[bool]) -> Parts | None:
+    """(variance, df) that each task's seeds add to the cluster mean; None where a task has one seed."""
+    parts: Parts = []
+    for (a, b), pair in zip(scores, paired, strict=True):
+        test = compare_seeds(a, b, paired=pair).test
+        # one seed on both sides with equal scores has a test (p 1) but still no seed noise to speak of
+        if test.se is None or min(a.size, b.size) == 1:
+            return None
+        parts.append((test.se**2 / len(scores) ** 2, math.inf if test.df is None else test.df))
+    return parts
+
+
+def _scaled(parts: Sequence[Parts], clusters: int) -> Parts:
+    return [(variance / clusters**2, df) for part in parts for variance, df in part]
+
+
+def _combined(
+    difference: float, clusters: int, seeds: Parts | None, documents: Parts | None, level: float, notes: list[str]
+) -> WithinTasks:
+    known = (seeds or []) + (documents or [])
+    se_seeds = None if seeds is None else math.sqrt(sum(v for v, _ in seeds))
+    se_documents = None if documents is None else math.sqrt(sum(v for v, _ in documents))
+    if seeds is None and documents is None:
+        return WithinTasks(difference, None, None, None, tuple(notes))
+    estimand = Estimand.THESE_TASKS
+    if documents is None:
+        estimand = Estimand.THESE_TEST_SETS
+    elif seeds is None:
+        estimand = Estimand.THESE_RUNS
+    se = math.sqrt(sum(v for v, _ in known))
+    test = t_from_se(
+        difference,
+        se,
+        pooled_df(known),
+        n=clusters,
+        estimand=estimand,
+        level=level,
+        method="t on variances summed over tasks",
+    )
+    return WithinTasks(difference, test, se_seeds, se_documents, tuple(notes))
