@@ -97,6 +97,12 @@ class SplitRatios(Strict):
     method: Literal["datasets", "sklearn", "random"]
     """datasets: numpy default_rng permutation; sklearn: RandomState permutation; random: random.Random shuffle
     of the sorted ids. Test vectors stand in the tests."""
+    by: Literal["document", "group"] = "document"
+    """What is drawn: single documents, or whole groups (all documents of a patient, a note, a report)."""
+    first_cut: Literal["train", "test"] = "train"
+    """datasets and sklearn: train is cut first and the rest divided, or test first and validation from the rest."""
+    rounding: Literal["largest_remainder", "truncate"] = "largest_remainder"
+    """random: how the three sizes become whole; truncate gives the remainder to test."""
 
     @field_validator("ratios")
     @classmethod
@@ -104,6 +110,14 @@ class SplitRatios(Strict):
         if len(value) != 3 or abs(sum(value) - 1.0) > 1e-9 or min(value) <= 0:
             raise fail(f"ratios {list(value)} are not three positive numbers that sum to 1", "[0.8, 0.1, 0.1]")
         return value
+
+    @model_validator(mode="after")
+    def _method_fits(self) -> SplitRatios:
+        if self.method == "random" and self.first_cut != "train":
+            raise fail("first_cut does not fit method 'random'", "leave it out")
+        if self.method != "random" and self.rounding != "largest_remainder":
+            raise fail(f"rounding does not fit method '{self.method}'", "leave it out")
+        return self
 
 
 class SplitIds(Strict):
@@ -125,10 +139,12 @@ class Source(Strict):
     """One place and format in which the corpus can be had."""
 
     id: str
-    folder: str
+    folder: str = ""
     """Folder below --data-dir (and the place where a download is put)."""
-    files: dict[str, str | list[str]]
+    files: dict[str, str | list[str]] = {}
     """Split name (or `all`) to a file, a list of files, or a glob, relative to `folder`."""
+    generated: bool = False
+    """The reader makes the documents itself; there are no files and the data is always at hand."""
     url: str | UrlSource | list[UrlSource] | None = None
     hub: HubSource | None = None
     reader: ReaderSpec | None = None
@@ -150,9 +166,17 @@ class Source(Strict):
         for name in value:
             if name not in allowed:
                 raise fail(f"'{name}' is not a split", suggest(name, sorted(allowed)))
-        if not value:
-            raise fail("no files are named", "add `files: {train: ..., validation: ..., test: ...}`")
         return value
+
+    @model_validator(mode="after")
+    def _has_files(self) -> Source:
+        if self.generated and (self.files or self.folder or self.url or self.hub):
+            raise fail("generated data has no folder, files, url or hub", "leave them out, or drop `generated`")
+        if not self.generated and not self.files:
+            raise fail("no files are named", "add `files: {train: ..., validation: ..., test: ...}`")
+        if not self.generated and not self.folder:
+            raise fail("'folder' is missing", "name the folder below --data-dir")
+        return self
 
 
 class Protocol(Strict):
@@ -262,6 +286,8 @@ class TaskSpec(Strict):
     """Counted facts per split (documents, mentions, a label's name: its support), checked by validation."""
     published_as: str | None = descriptive(None)
     """Id under which published scores are comparable with this task; null: with none."""
+    variant_of: str | None = descriptive(None)
+    """Id of the task that this one varies; variants are run by name and stay out of the suites."""
 
     @field_validator("id")
     @classmethod

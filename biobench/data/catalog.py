@@ -1,0 +1,113 @@
+"""The catalogue of task specs: the shipped ones by id, any other by its path."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from biobench.data.readers import ReaderOptions, get_reader
+from biobench.errors import SpecError, UsageError
+from biobench.schema.strict import apply_overrides, suggest, validate
+from biobench.schema.task import Source, TaskSpec
+from biobench.schema.yaml12 import Located, Path_, parse_file
+
+SUITES = ("fr", "en", "needle")
+"""Folders of shipped specs that `--suite` runs; `all` is the three together."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedTask:
+    """A validated spec with where it came from and its checked reader options."""
+
+    spec: TaskSpec
+    located: Located
+    path: Path
+    options: dict[str, ReaderOptions]
+    """Source id to reader options, defaults filled in."""
+    overrides: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """The task's id."""
+        return self.spec.id
+
+    @property
+    def folder(self) -> Path:
+        """Where files named by the spec (id lists) lie."""
+        return self.path.parent
+
+    def source(self, source_id: str) -> Source:
+        """The source with this id. Raises KeyError."""
+        for source in self.spec.all_sources:
+            if source.id == source_id:
+                return source
+        raise KeyError(source_id)
+
+
+def tasks_folder() -> Path:
+    """Folder of the shipped specs: the checkout's `tasks/`, else the installed wheel's copy."""
+    package = Path(__file__).resolve().parent.parent
+    checkout = package.parent / "tasks"
+    if (package.parent / "pyproject.toml").is_file() and checkout.is_dir():
+        return checkout
+    return package / "bundled" / "tasks"
+
+
+def spec_paths() -> dict[str, Path]:
+    """Task id (the file's stem) to path of every shipped spec, in order of folder and name."""
+    return {path.stem: path for path in sorted(tasks_folder().glob("*/*.yaml"))}
+
+
+def load_task(path_or_id: str | Path, overrides: Sequence[str] = ()) -> LoadedTask:
+    """The task with this id, or of this YAML file, with ``KEY=VALUE`` overrides applied.
+
+    Raises SpecError where the YAML, a reader option or an override is wrong, UsageError where there is no
+    such task.
+    """
+    text = str(path_or_id)
+    path = Path(text)
+    if not text.endswith((".yaml", ".yml")):
+        known = spec_paths()
+        if text not in known:
+            if path.is_file():
+                raise UsageError(f"'{text}' is not a YAML file", hint="a task is an id or a path ending in .yaml")
+            raise UsageError(f"unknown task '{text}'", hint=suggest(text, list(known)))
+        path = known[text]
+    elif not path.is_file():
+        raise UsageError(f"there is no file '{text}'", hint="give a task id (`biobench tasks list`) or a YAML path")
+    located = apply_overrides(parse_file(path), overrides)
+    spec = validate(located, TaskSpec)
+    return LoadedTask(spec, located, path, _reader_options(located, spec), tuple(overrides))
+
+
+def _reader_options(located: Located, spec: TaskSpec) -> dict[str, ReaderOptions]:
+    options: dict[str, ReaderOptions] = {}
+    for index, source in enumerate(spec.all_sources):
+        if spec.sources:
+            at: Path_ = ("sources", index, "reader")
+        else:
+            at = ("source", "reader") if source.reader is not None else ("reader",)
+        try:
+            reader = get_reader(spec.reader_of(source).format)
+        except SpecError as error:
+            line = located.line_of((*at, "format"))
+            raise SpecError(error.what, hint=error.hint, file=located.file, line=line) from None
+        options[source.id] = validate(located, reader.options, at)
+    return options
+
+
+def list_tasks() -> list[LoadedTask]:
+    """All shipped tasks, in order of folder and name."""
+    return [load_task(path) for path in spec_paths().values()]
+
+
+def suite(name: str) -> list[LoadedTask]:
+    """The tasks of a suite (fr, en, needle, or all). Variants of a task stay out. Raises UsageError."""
+    if name != "all" and name not in SUITES:
+        raise UsageError(f"unknown suite '{name}'", hint=suggest(name, [*SUITES, "all"]))
+    wanted = SUITES if name == "all" else (name,)
+    tasks = [load_task(path) for path in spec_paths().values() if path.parent.name in wanted]
+    order = {folder: i for i, folder in enumerate(SUITES)}
+    tasks.sort(key=lambda t: order[t.path.parent.name])
+    return [task for task in tasks if task.spec.variant_of is None]

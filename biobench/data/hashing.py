@@ -1,0 +1,71 @@
+"""Hashes that name a task and its data. Equal content gives an equal hash, wherever the files lie."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import BaseModel
+
+from biobench.data.catalog import LoadedTask
+from biobench.schema.document import Document
+
+_NOT_IDENTITY = ("sources", "source", "reader", "splits", "seeds", "corpus")
+"""Written back in resolved form below, or (seeds, corpus) without influence on a single run."""
+
+
+def canonical(value: Any) -> str:
+    """JSON text with sorted keys and no blanks: one text per value."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def identity(model: BaseModel) -> dict[str, Any]:
+    """The model's fields without the descriptive ones, at every depth, as plain JSON data."""
+    result: dict[str, Any] = {}
+    for name, info in type(model).model_fields.items():
+        extra = info.json_schema_extra
+        if isinstance(extra, dict) and extra.get("descriptive"):
+            continue
+        result[name] = _plain(getattr(model, name))
+    return result
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return identity(value)
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    return value
+
+
+def task_identity(task: LoadedTask, source_id: str) -> dict[str, Any]:
+    """What makes a run of this task from this source what it is: protocol, labels, reader, splits.
+
+    Folder, address, licence, notes and the like do not enter; reader options do, defaults filled in.
+    """
+    source = task.source(source_id)
+    spec = {name: value for name, value in identity(task.spec).items() if name not in _NOT_IDENTITY}
+    spec["source"] = source.id
+    spec["reader"] = identity(task.options[source.id])
+    spec["splits"] = _plain(task.spec.splits_of(source))
+    return spec
+
+
+def task_hash(task: LoadedTask, source_id: str) -> str:
+    """SHA-256 (hex) of `task_identity`."""
+    return hashlib.sha256(canonical(task_identity(task, source_id)).encode()).hexdigest()
+
+
+def documents_hash(documents: Iterable[Document], source_id: str) -> str:
+    """SHA-256 (hex) of the documents' content and of the source's id; file positions do not enter."""
+    digest = hashlib.sha256(source_id.encode())
+    for d in documents:
+        row = [d.id, d.group, d.text, d.split, d.spans, d.labels, d.tokens, d.tags]
+        digest.update(
+            b"\n" + json.dumps(row, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
+        )
+    return digest.hexdigest()

@@ -1,0 +1,127 @@
+"""From a task and a data folder to documents, checked, split and hashed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from biobench.data.catalog import LoadedTask
+from biobench.data.hashing import documents_hash
+from biobench.data.locate import Located, choose, default_data_dir
+from biobench.data.readers import Request, get_reader
+from biobench.data.splits import assign_splits
+from biobench.errors import DataFormatError
+from biobench.schema.document import Document, TaskData
+from biobench.schema.task import SPLITS, TaskSpec
+
+_LIMIT_SEED = 20250101
+"""Seed of the shuffle behind `limit`: the same documents for every model and every training seed."""
+
+
+def load_data(
+    task: LoadedTask, data_dir: str | Path | None, limit: int | None = None, offline: bool = False
+) -> TaskData:
+    """The task's documents from the first source at hand below `data_dir` (None: the default folder).
+
+    limit keeps that many training documents after a fixed shuffle, validation and test in proportion (at
+    least one each); `hash` and `gold_labels` are those of the full data all the same. Nothing is downloaded;
+    `offline` only words the remedy. Raises DataUnavailableError when no source is at hand and
+    DataFormatError when the files are not what the spec says.
+    """
+    folder = default_data_dir() if data_dir is None else Path(data_dir)
+    place = choose(task, folder, offline=offline)
+    documents = read_source(task, place)
+    options = task.options[place.source.id]
+    labels = task_labels(task.spec)
+    full_test = documents["test"]
+    gold = {s.label for d in full_test for s in d.spans} | {label for d in full_test for label in d.labels}
+    digest = documents_hash((d for name in SPLITS for d in documents[name]), place.source.id)
+    if limit is not None:
+        documents = limited(documents, limit)
+    return TaskData(
+        documents=documents,
+        gold_labels=tuple(label for label in labels if label in gold),
+        labels=labels,
+        source=place.source.id,
+        hash=digest,
+        decode=str(getattr(options, "decode", "strict")),
+    )
+
+
+def task_labels(spec: TaskSpec) -> tuple[str, ...]:
+    """The task's labels in order."""
+    return tuple(spec.labels)
+
+
+def read_source(task: LoadedTask, place: Located) -> dict[str, list[Document]]:
+    """All documents of one source by split. Raises DataFormatError."""
+    options = task.options[place.source.id]
+    request = Request(
+        options=options,
+        files=place.files,
+        spec=task.spec,
+        redact=task.spec.access == "agreement",
+        spec_folder=task.folder,
+        root=place.folder,
+    )
+    read = get_reader(options.format).read
+    checked = list(_checked(request, read(request)))
+    documents = assign_splits(checked, task.spec.splits_of(place.source), task.folder)
+    for name in SPLITS:
+        if not documents[name]:
+            files = place.files.get(name) or place.files.get("all") or []
+            raise DataFormatError(
+                f"task {task.id}: split '{name}' is empty",
+                hint="check the file and `files`, or set `splits`",
+                file=files[0] if files else None,
+                line=1 if files else None,
+            )
+    return documents
+
+
+def _checked(request: Request, documents: Iterable[Document]) -> Iterator[Document]:
+    """The documents with duplicate spans removed and spans in order of position; refuses what cannot be."""
+    spec = request.spec
+    known = set(spec.labels)
+    seen: set[str] = set()
+    for d in documents:
+        if d.id in seen:
+            raise _bad(request, d, "document id {} stands twice", "ids must be unique in the task", d.id)
+        seen.add(d.id)
+        for span in d.spans:
+            if not 0 <= span.start < span.end <= len(d.text):
+                raise _bad(
+                    request, d, f"span {span.start}-{span.end} leaves the text (length {len(d.text)})", "check offsets"
+                )
+        for label in (*(s.label for s in d.spans), *d.labels):
+            if label not in known:
+                raise _bad(request, d, "{} is not a label of the task", "check `labels` and the reader's map", label)
+        if not spec.is_ner and spec.type != "multi_label" and len(d.labels) != 1:
+            raise _bad(request, d, f"{len(d.labels)} labels in a single-label task", "each document needs exactly one")
+        spans = tuple(sorted(set(d.spans)))
+        yield d if spans == d.spans else replace(d, spans=spans)
+
+
+def _bad(request: Request, document: Document, what: str, hint: str, value: str | None = None) -> DataFormatError:
+    file, _, line = document.origin.rpartition(":")
+    if line.isdigit():
+        return request.bad(what, hint, Path(file), int(line), value)
+    return request.bad(what, hint, Path(document.origin or "generated data"), None, value)
+
+
+def limited(documents: dict[str, list[Document]], limit: int) -> dict[str, list[Document]]:
+    """`limit` training documents drawn by a fixed shuffle, the other splits in proportion; corpus order kept."""
+    if limit < 1:
+        raise DataFormatError(f"limit {limit} leaves no training document", hint="give at least 1")
+    share = min(1.0, limit / len(documents["train"]))
+    sizes = {name: max(1, round(share * len(documents[name]))) for name in SPLITS}
+    sizes["train"] = min(limit, len(documents["train"]))
+    return {name: _draw(documents[name], sizes[name]) for name in SPLITS}
+
+
+def _draw(documents: Sequence[Document], size: int) -> list[Document]:
+    order = list(range(len(documents)))
+    random.Random(_LIMIT_SEED).shuffle(order)
+    return [documents[i] for i in sorted(order[:size])]

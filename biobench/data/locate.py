@@ -1,0 +1,114 @@
+"""Where a task's data lies: resolving the files that a source names below the data folder."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from biobench.data.catalog import LoadedTask
+from biobench.errors import DataFormatError, DataUnavailableError
+from biobench.schema.task import Source, UrlSource
+
+ENVIRONMENT = "BIOBENCH_DATA_DIR"
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A source's files: those found by role, and the names that match nothing."""
+
+    source: Source
+    folder: Path
+    files: dict[str, list[Path]]
+    missing: list[str]
+
+    @property
+    def complete(self) -> bool:
+        """All named files are there."""
+        return not self.missing
+
+    @property
+    def partial(self) -> bool:
+        """Some are there and some are not."""
+        return bool(self.missing) and any(self.files.values())
+
+
+def default_data_dir() -> Path:
+    """``$BIOBENCH_DATA_DIR``, else `data` in the current folder."""
+    return Path(os.environ.get(ENVIRONMENT) or "data")
+
+
+def locate(source: Source, data_dir: Path) -> Located:
+    """Resolve file names and globs (sorted by name; `._*` and `__MACOSX` skipped) of one source."""
+    folder = data_dir / source.folder
+    files: dict[str, list[Path]] = {}
+    missing: list[str] = []
+    for role, patterns in source.files.items():
+        found: list[Path] = []
+        for pattern in [patterns] if isinstance(patterns, str) else patterns:
+            if any(c in pattern for c in "*?["):
+                matches = sorted(p for p in folder.glob(pattern) if p.is_file() and not _resource_fork(p, folder))
+            else:
+                matches = [folder / pattern] if (folder / pattern).is_file() else []
+            if not matches:
+                missing.append(pattern)
+            found += matches
+        files[role] = found
+    return Located(source, folder, files, missing)
+
+
+def _resource_fork(path: Path, folder: Path) -> bool:
+    parts = path.relative_to(folder).parts
+    return parts[-1].startswith("._") or "__MACOSX" in parts
+
+
+def choose(task: LoadedTask, data_dir: Path, *, offline: bool = False) -> Located:
+    """The first source whose files are all at hand.
+
+    Raises DataFormatError when a source is there in part only, DataUnavailableError (with the remedy)
+    when none is there.
+    """
+    places = [locate(source, data_dir) for source in task.spec.all_sources]
+    for place in places:
+        if place.complete:
+            return place
+    help_text = remedy(task, data_dir, offline)
+    for place in places:
+        if place.partial:
+            raise DataFormatError(
+                f"task {task.id}: file '{place.missing[0]}' is missing",
+                hint=f"complete the folder, or remove it so that another source is used; {help_text}",
+                file=place.folder / place.missing[0],
+            )
+    raise DataUnavailableError(
+        f"task {task.id}: no data below {data_dir}",
+        hint=help_text,
+        access=task.spec.access,
+    )
+
+
+def remedy(task: LoadedTask, data_dir: Path, offline: bool = False) -> str:
+    """What to do to get the data: fetch it, or which files to put where, and the agreement if there is one."""
+    spec = task.spec
+    source = next((s for s in spec.all_sources if s.url or s.hub), spec.all_sources[0])
+    names = [n for value in source.files.values() for n in ([value] if isinstance(value, str) else value)]
+    put = f"put {', '.join(names)} into {data_dir / source.folder}"
+    if spec.access != "open":
+        kind = "a signed agreement" if spec.access == "agreement" else "a registration"
+        return f"the data needs {kind}: see {spec.homepage}, then {put} (`biobench data status` has the steps)"
+    addresses = _addresses(source)
+    if not addresses:
+        return f"{put} (from {spec.homepage})"
+    if offline:
+        return f"{put} (from {', '.join(addresses)}; --offline downloads nothing)"
+    if task.path.is_relative_to(data_dir):
+        return f"{put} (from {', '.join(addresses)})"
+    return f"run `biobench data fetch {task.id}`, or {put} (from {', '.join(addresses)})"
+
+
+def _addresses(source: Source) -> list[str]:
+    urls = source.url if isinstance(source.url, list) else [source.url]
+    result = [u.url if isinstance(u, UrlSource) else u for u in urls if u is not None]
+    if source.hub is not None:
+        result.append(f"hub dataset {source.hub.repo}@{source.hub.revision}")
+    return result

@@ -1,0 +1,134 @@
+"""What every reader is made of: strict options, the request that it answers, and the shared file helpers.
+
+A reader is one file: an options model with its `format`, and a function from a `Request` to documents,
+joined by `@reader(Options)`. Whatever is wrong in a file is raised by `Request.bad`, which names file and
+line and, for data under an agreement, leaves the value out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from biobench.errors import DataFormatError
+from biobench.schema.document import Document
+from biobench.schema.strict import Strict, suggest
+from biobench.schema.task import TaskSpec
+
+
+class ReaderOptions(Strict):
+    """Base of all reader options; each reader narrows `format` to its own name."""
+
+    format: str
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a reader gets: its options, the files by split (or `all`, `texts`, `labels`), and the spec."""
+
+    options: ReaderOptions
+    files: dict[str, list[Path]]
+    spec: TaskSpec
+    redact: bool = False
+    """True for data under an agreement: no value from a file may stand in a message."""
+    spec_folder: Path | None = None
+    root: Path | None = None
+    """The source's folder; for reading a second, parallel release that lies beside it."""
+
+    def bad(
+        self, what: str, hint: str, file: Path, line: int | None = None, value: str | None = None
+    ) -> DataFormatError:
+        """The error for a malformed place. `{}` in `what` stands for the value."""
+        shown = "(value withheld)" if self.redact else _short(value)
+        return DataFormatError(what.replace("{}", shown), hint=hint, file=file, line=line)
+
+    def only_splits(self, *allowed: str) -> Iterator[tuple[str, Path]]:
+        """(split, file) in the order train, validation, test, then the others."""
+        order = {"train": 0, "validation": 1, "test": 2}
+        for split in sorted(self.files, key=lambda s: (order.get(s, 3), s)):
+            if allowed and split not in allowed:
+                raise DataFormatError(
+                    f"files.{split} does not fit format '{self.options.format}'", hint="use " + ", ".join(allowed)
+                )
+            for path in self.files[split]:
+                yield ("" if split == "all" else split), path
+
+    def check_label(self, label: str, file: Path, line: int) -> str:
+        """`label` itself when the task has it (or has a rule instead of a list); else raises DataFormatError."""
+        labels = self.spec.labels
+        if isinstance(labels, list) and label not in labels:
+            hint = "add it to `labels`, or map it" if self.redact else suggest(label, labels)
+            raise self.bad("{} is not a label of the task", hint, file, line, label)
+        return label
+
+
+def _short(value: str | None) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+ReadFunction = Callable[[Request], Iterator[Document]]
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A registered native format."""
+
+    format: str
+    options: type[ReaderOptions]
+    read: ReadFunction
+    about: str = field(default="")
+    """First line of the reader's docstring; for documentation."""
+
+
+REGISTRY: dict[str, Reader] = {}
+
+
+def reader(options: type[ReaderOptions]) -> Callable[[ReadFunction], ReadFunction]:
+    """Register the decorated function as the reader of the format that `options.format` names."""
+
+    def decorate(function: ReadFunction) -> ReadFunction:
+        name = str(options.model_fields["format"].annotation.__args__[0])  # type: ignore[union-attr]
+        if name in REGISTRY:
+            raise ValueError(f"two readers are called '{name}'")
+        about = (function.__doc__ or "").strip().split("\n", 1)[0]
+        REGISTRY[name] = Reader(name, options, function, about)
+        return function
+
+    return decorate
+
+
+def read_text(request: Request, path: Path, errors: str = "strict") -> str:
+    """Text of a UTF-8 file without any newline translation; a byte order mark is dropped.
+
+    Raises DataFormatError naming the line of the first byte that is not UTF-8 (unless errors="replace").
+    """
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise DataFormatError(
+            f"cannot be read: {error.strerror or error}", hint="check the file and its permissions", file=path
+        ) from None
+    try:
+        return raw.decode("utf-8-sig", errors=errors)
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise DataFormatError(
+            f"byte 0x{raw[error.start]:02x} is not UTF-8", hint="save the file as UTF-8", file=path, line=line
+        ) from None
+
+
+def read_lines(request: Request, path: Path, errors: str = "strict") -> Iterator[tuple[int, str]]:
+    """(1-based number, line without its end) of a UTF-8 file; LF and CRLF end a line and nothing else does."""
+    text = read_text(request, path, errors)
+    lines = text.split("\n")
+    if lines and lines[-1] == "":
+        lines.pop()
+    for number, line in enumerate(lines, start=1):
+        yield number, line.removesuffix("\r")
+
+
+def at(path: Path, line: int) -> str:
+    """``file:line`` for `Document.origin`."""
+    return f"{path}:{line}"

@@ -1,0 +1,165 @@
+"""Token files: one token a line with its tag in a column, a blank line after each sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from pydantic import field_validator
+
+from biobench.data.readers.base import ReaderOptions, Request, at, read_lines, reader
+from biobench.data.tags import Mode, iob1_to_iob2, split_tag, tags_to_spans
+from biobench.schema.document import Document
+from biobench.schema.task import fail
+
+_MEDLINE = re.compile(r"###MEDLINE:\s*(\S+)\s*")
+_DOCSTART = re.compile(r"-DOCSTART-(?:\s+\(?([^\s()]+)\)?)?(?:\s.*)?")
+_SEPARATORS = {"tab": "\t", "space": " "}
+
+
+class IobOptions(ReaderOptions):
+    """Options of format `iob`."""
+
+    format: Literal["iob"]
+    columns: list[str] = ["token", "tag"]
+    """Names in order; `token` and `tag` are read, every other name is skipped."""
+    separator: Literal["tab", "space", "whitespace"] = "tab"
+    scheme: Literal["IOB1", "IOB2"] = "IOB2"
+    decode: Mode = "strict"
+    types: dict[str, str | None] = {}
+    """Entity type in the file to label of the task, many to one; null drops the type. Unnamed types stay."""
+
+    @field_validator("columns")
+    @classmethod
+    def _both(cls, value: list[str]) -> list[str]:
+        if value.count("token") != 1 or value.count("tag") != 1:
+            raise fail(f"columns {value} do not name token and tag once each", "for example [token, tag]")
+        return value
+
+
+@dataclass(slots=True)
+class _Block:
+    """Consecutive tokens of one sentence or document."""
+
+    line: int
+    tokens: list[str] = field(default_factory=list)
+    tags: list[str] = field(default_factory=list)
+
+
+@reader(IobOptions)
+def read_iob(request: Request) -> Iterator[Document]:
+    """Token-per-line files with IOB1 or IOB2 tags.
+
+    The text is rebuilt by joining tokens with single spaces. `-DOCSTART-` and `###MEDLINE:` lines begin a
+    document and give its group; without them each sentence is its own group.
+    """
+    options = request.options
+    assert isinstance(options, IobOptions)
+    for split, path in request.only_splits("train", "validation", "test", "all"):
+        yield from _file(request, options, split, path)
+
+
+def _file(request: Request, options: IobOptions, split: str, path: Path) -> Iterator[Document]:
+    by_document = request.spec.unit == "document"
+    block: _Block | None = None
+    group, documents, sentences = "", 0, 0
+    prefix = split or path.stem
+
+    def flush() -> Iterator[Document]:
+        nonlocal sentences
+        if block is None:
+            return
+        sentences += 1
+        own = f"{prefix}-{sentences}"
+        if group:
+            own = group if by_document else f"{group}/{sentences}"
+        yield _document(request, options, block, own, group or own, split, path)
+
+    for number, line in read_lines(request, path):
+        marker = _marker(line)
+        if marker is not None:
+            yield from flush()
+            documents += 1
+            block, sentences = None, 0
+            group = marker or f"{prefix}-document-{documents}"
+        elif not line.strip():
+            if by_document and group:
+                continue
+            yield from flush()
+            block = None
+        else:
+            if block is None:
+                block = _Block(number)
+            token, tag = _row(request, options, line, path, number)
+            block.tokens.append(token)
+            block.tags.append(tag)
+    yield from flush()
+    if by_document and documents == 0:
+        raise request.bad(
+            "has no document markers, and unit is 'document'",
+            "use `unit: sentence`, or a file with -DOCSTART- or ###MEDLINE: lines",
+            path,
+        )
+
+
+def _marker(line: str) -> str | None:
+    """The document id of a marker line (empty when it names none), or None for any other line."""
+    match = _MEDLINE.fullmatch(line)
+    if match:
+        return match[1]
+    match = _DOCSTART.fullmatch(line)
+    if match:
+        name = match[1] or ""
+        return "" if name == "O" or name.startswith("-X-") else name
+    return None
+
+
+def _row(request: Request, options: IobOptions, line: str, path: Path, number: int) -> tuple[str, str]:
+    fields = line.split() if options.separator == "whitespace" else line.split(_SEPARATORS[options.separator])
+    if len(fields) != len(options.columns):
+        raise request.bad(
+            f"the line has {len(fields)} fields, the spec names {len(options.columns)}: {{}}",
+            f"check `columns` and `separator: {options.separator}`, or repair the line",
+            path,
+            number,
+            line,
+        )
+    token, tag = fields[options.columns.index("token")], fields[options.columns.index("tag")]
+    if not token.strip():
+        raise request.bad("the token is empty: {}", "repair the line", path, number, line)
+    try:
+        prefix, label = split_tag(tag)
+    except ValueError:
+        raise request.bad(
+            "tag {} is not O, B-<type> or I-<type>", "check `columns`, or repair the line", path, number, tag
+        ) from None
+    if prefix == "O":
+        return token, tag
+    mapped = options.types.get(label, label)
+    if mapped is None:
+        return token, "O"
+    return token, f"{prefix}-{request.check_label(mapped, path, number)}"
+
+
+def _document(
+    request: Request, options: IobOptions, block: _Block, own: str, group: str, split: str, path: Path
+) -> Document:
+    tags = iob1_to_iob2(block.tags) if options.scheme == "IOB1" else block.tags
+    tokens: list[tuple[int, int]] = []
+    position = 0
+    for token in block.tokens:
+        tokens.append((position, position + len(token)))
+        position += len(token) + 1
+    return Document(
+        id=own,
+        group=group,
+        text=" ".join(block.tokens),
+        split=split,
+        spans=tags_to_spans(tags, tokens, options.decode),
+        tokens=tuple(tokens),
+        tags=tuple(tags),
+        origin=at(path, block.line),
+    )

@@ -1,0 +1,156 @@
+"""Parquet tables as dataset hubs serve them: text with labels, or tokens with tags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import model_validator
+
+from biobench.data.readers.base import ReaderOptions, Request, at, reader
+from biobench.data.tags import Mode, iob1_to_iob2, split_tag, tags_to_spans
+from biobench.schema.document import Document
+from biobench.schema.strict import Strict, suggest
+from biobench.schema.task import fail
+
+
+class ParquetColumns(Strict):
+    """Names of the columns: text and labels, or tokens and tags."""
+
+    text: str | None = None
+    labels: str | None = None
+    tokens: str | None = None
+    tags: str | None = None
+    id: str | None = None
+    group: str | None = None
+
+
+class ParquetOptions(ReaderOptions):
+    """Options of format `parquet`."""
+
+    format: Literal["parquet"]
+    columns: ParquetColumns
+    names: list[str] = []
+    """What the integers of the label or tag column stand for; empty where the column holds texts."""
+    label_map: dict[str, str | None] = {}
+    """Label (or entity type) in the file to label of the task; null means none. Unnamed ones stay."""
+    scheme: Literal["IOB1", "IOB2"] = "IOB2"
+    decode: Mode = "strict"
+    group_pattern: Literal["whole", "before_underscore"] = "whole"
+    """What of the group column names the group: all of it, or the part before the last ``_``."""
+
+    @model_validator(mode="after")
+    def _one_pair(self) -> ParquetOptions:
+        c = self.columns
+        text, token = (c.text, c.labels), (c.tokens, c.tags)
+        if not ((all(text) and not any(token)) or (all(token) and not any(text))):
+            raise fail("columns must name text and labels, or tokens and tags", "give one of the two pairs")
+        return self
+
+
+@reader(ParquetOptions)
+def read_parquet(request: Request) -> Iterator[Document]:
+    """Rows of parquet files; positions in messages are row numbers from 1."""
+    options = request.options
+    assert isinstance(options, ParquetOptions)
+    counts: dict[str, int] = {}
+    for split, path in request.only_splits("train", "validation", "test", "all"):
+        for number, row in table_rows(request, path, [c for _, c in options.columns if c is not None]):
+            counts[split] = counts.get(split, 0) + 1
+            yield _document(request, options, row, f"{split or path.stem}-{counts[split]}", split, path, number)
+
+
+def table_rows(request: Request, path: Path, columns: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(row number from 1, values of `columns`). Raises DataFormatError for a broken file or a missing column."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.ParquetFile(path)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise request.bad(f"is not a parquet file ({error})", "download it again", path) from None
+    known = table.schema_arrow.names
+    for column in columns:
+        if column not in known:
+            raise request.bad(f"has no column '{column}'", suggest(column, known), path)
+    number = 0
+    for batch in table.iter_batches(columns=columns):
+        for row in batch.to_pylist():
+            number += 1
+            yield number, row
+
+
+def _document(
+    request: Request, options: ParquetOptions, row: dict[str, Any], own: str, split: str, path: Path, number: int
+) -> Document:
+    c = options.columns
+    if c.id is not None:
+        own = str(row[c.id])
+    group = str(row[c.group]) if c.group is not None else own
+    if options.group_pattern == "before_underscore":
+        group = group.rpartition("_")[0] or group
+    if c.text is not None and c.labels is not None:
+        values = row[c.labels]
+        labels = [
+            label
+            for value in (values if isinstance(values, list) else [values])
+            if (label := _label(request, options, _name(request, options, value, path, number), path, number))
+        ]
+        return Document(
+            id=own,
+            group=group,
+            text=str(row[c.text]).strip(),
+            split=split,
+            labels=tuple(dict.fromkeys(labels)),
+            origin=at(path, number),
+        )
+    assert c.tokens is not None
+    assert c.tags is not None
+    words, tags = row[c.tokens], [_name(request, options, v, path, number) for v in row[c.tags]]
+    if len(words) != len(tags):
+        raise request.bad(f"row has {len(words)} tokens and {len(tags)} tags", "repair the row", path, number)
+    tags = [_tag(request, options, tag, path, number) for tag in tags]
+    if options.scheme == "IOB1":
+        tags = iob1_to_iob2(tags)
+    tokens: list[tuple[int, int]] = []
+    position = 0
+    for word in words:
+        tokens.append((position, position + len(word)))
+        position += len(word) + 1
+    return Document(
+        id=own,
+        group=group,
+        text=" ".join(words),
+        split=split,
+        spans=tags_to_spans(tags, tokens, options.decode),
+        tokens=tuple(tokens),
+        tags=tuple(tags),
+        origin=at(path, number),
+    )
+
+
+def _name(request: Request, options: ParquetOptions, value: Any, path: Path, number: int) -> str:
+    if isinstance(value, int) and options.names:
+        if not 0 <= value < len(options.names):
+            raise request.bad(
+                f"{{}} is not an index into the {len(options.names)} names", "check `names`", path, number, str(value)
+            )
+        return options.names[value]
+    return str(value)
+
+
+def _label(request: Request, options: ParquetOptions, name: str, path: Path, number: int) -> str | None:
+    mapped = options.label_map.get(name, name)
+    return None if mapped is None else request.check_label(mapped, path, number)
+
+
+def _tag(request: Request, options: ParquetOptions, tag: str, path: Path, number: int) -> str:
+    try:
+        prefix, name = split_tag(tag)
+    except ValueError:
+        raise request.bad("tag {} is not O, B-<type> or I-<type>", "check `names`", path, number, tag) from None
+    if prefix == "O":
+        return tag
+    label = _label(request, options, name, path, number)
+    return "O" if label is None else f"{prefix}-{label}"

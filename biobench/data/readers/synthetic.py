@@ -1,0 +1,98 @@
+"""Generated clinical sentences, French and English, for the demo: always at hand, same seed same text.
+
+Sentences are written here, in our own words; no corpus stands behind them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Literal
+
+from pydantic import Field
+
+from biobench.data.readers._templates import LEXICON, NER_TEMPLATES, TOPIC_TEMPLATES
+from biobench.data.readers.base import ReaderOptions, Request, reader
+from biobench.data.tags import tags_to_spans
+from biobench.errors import DataFormatError
+from biobench.schema.document import Document
+
+_SHARES = (("train", 0.6), ("validation", 0.2), ("test", 0.2))
+
+
+class SyntheticOptions(ReaderOptions):
+    """Options of format `synthetic`."""
+
+    format: Literal["synthetic"]
+    content: Literal["ner", "topic"]
+    languages: list[Literal["fr", "en"]] = ["fr", "en"]
+    sentences: int = Field(400, ge=50, le=2000)
+    seed: int = 7
+
+
+@reader(SyntheticOptions)
+def read_synthetic(request: Request) -> Iterator[Document]:
+    """Sentences from templates and small lexicons: entity mentions, or the specialty that they come from."""
+    options = request.options
+    assert isinstance(options, SyntheticOptions)
+    rng = random.Random(options.seed)
+    templates: list[tuple[str, str, str]] = []
+    for language in options.languages:
+        if options.content == "ner":
+            templates += [(language, "", text) for text in NER_TEMPLATES[language]]
+        else:
+            templates += [
+                (language, topic, text) for topic, texts in TOPIC_TEMPLATES[language].items() for text in texts
+            ]
+    made: dict[str, tuple[str, list[str], list[str]]] = {}
+    for _ in range(200 * options.sentences):
+        if len(made) == options.sentences:
+            break
+        language, topic, template = templates[rng.randrange(len(templates))]
+        words, tags = _fill(template, language, rng)
+        made.setdefault(" ".join(words), (topic, words, tags))
+    if len(made) < options.sentences:
+        raise DataFormatError(
+            f"the templates make only {len(made)} different sentences, {options.sentences} are asked for",
+            hint="lower reader.sentences",
+        )
+    cut = [round(sum(share for _, share in _SHARES[: i + 1]) * options.sentences) for i in range(3)]
+    for number, (text, (topic, words, tags)) in enumerate(made.items()):
+        split = next(name for (name, _), end in zip(_SHARES, cut, strict=True) if number < end)
+        own = f"synthetic-{number + 1}"
+        if options.content == "topic":
+            yield Document(id=own, group=own, text=text, split=split, labels=(topic,))
+            continue
+        tokens: list[tuple[int, int]] = []
+        position = 0
+        for word in words:
+            tokens.append((position, position + len(word)))
+            position += len(word) + 1
+        yield Document(
+            id=own,
+            group=own,
+            text=text,
+            split=split,
+            spans=tags_to_spans(tags, tokens, "strict"),
+            tokens=tuple(tokens),
+            tags=tuple(tags),
+        )
+
+
+def _fill(template: str, language: str, rng: random.Random) -> tuple[list[str], list[str]]:
+    """Words and IOB2 tags of a template whose ``{Slot}`` words are drawn from the lexicon.
+
+    Slots in capitals (``{AGE}``) are plain words; the others (``{Disease}``) are mentions of that type.
+    """
+    words: list[str] = []
+    tags: list[str] = []
+    for part in template.split():
+        if not part.startswith("{"):
+            words.append(part)
+            tags.append("O")
+            continue
+        slot = part.strip("{}")
+        drawn = rng.choice(LEXICON[language][slot]).split()
+        words += drawn
+        tags += ["O"] * len(drawn) if slot.isupper() else [f"B-{slot}", *[f"I-{slot}"] * (len(drawn) - 1)]
+    return words, tags

@@ -1,0 +1,167 @@
+"""Splits: official ones as they come, and created ones reproduced permutation for permutation.
+
+The permutations are those of the libraries that the reference protocols used, written out so that no
+library version can move a document: `datasets` is ``numpy.random.default_rng(seed).permutation(n)``,
+`sklearn` is ``numpy.random.RandomState(seed).permutation(n)``, both with the held-out part first and its
+size rounded up; `random` shuffles the sorted ids with ``random.Random(seed)``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+from biobench.errors import DataFormatError, SpecError
+from biobench.schema.document import Document
+from biobench.schema.task import SPLITS, SplitCarve, SplitIds, SplitRatios, Splits
+
+
+def assign_splits(documents: Sequence[Document], splits: Splits, folder: Path | None) -> dict[str, list[Document]]:
+    """The documents by split, each with its `split` set. `folder` holds the ids file of `SplitIds`.
+
+    Order: as read for official splits, ids and carved ones; as drawn for ratios. Raises DataFormatError
+    when a document has no split or a split would be empty.
+    """
+    if isinstance(splits, SplitRatios):
+        result = _by_ratios(documents, splits)
+    elif isinstance(splits, SplitIds):
+        result = _by_ids(documents, splits, folder)
+    elif isinstance(splits, SplitCarve):
+        result = _carved(documents, splits)
+    else:
+        result = _official(documents)
+    return {name: [d if d.split == name else replace(d, split=name) for d in result[name]] for name in SPLITS}
+
+
+def permutation(n: int, seed: int, method: str) -> list[int]:
+    """The order in which `method` (datasets, sklearn, random) draws n items."""
+    import numpy as np
+
+    if method == "datasets":
+        return [int(i) for i in np.random.default_rng(seed).permutation(n)]
+    if method == "sklearn":
+        return [int(i) for i in np.random.RandomState(seed).permutation(n)]
+    order = list(range(n))
+    random.Random(seed).shuffle(order)
+    return order
+
+
+def ratio_indices(n: int, splits: SplitRatios) -> tuple[list[int], list[int], list[int]]:
+    """Positions of train, validation and test among n items, in the order drawn."""
+    train, validation, test = (Fraction(str(r)) for r in splits.ratios)
+    if splits.method == "random":
+        order = permutation(n, splits.seed, "random")
+        a, b = _sizes(n, splits)
+        return order[:a], order[a : a + b], order[a + b :]
+    if splits.first_cut == "train":
+        held, kept = _hold_out(list(range(n)), validation + test, splits)
+        tested, validated = _hold_out(held, test / (validation + test), splits)
+        return kept, validated, tested
+    tested, kept = _hold_out(list(range(n)), test, splits)
+    validated, trained = _hold_out(kept, validation / (train + validation), splits)
+    return trained, validated, tested
+
+
+def _hold_out(items: list[int], share: Fraction, splits: SplitRatios) -> tuple[list[int], list[int]]:
+    """(held out, kept): a fresh permutation of the positions; the held-out part comes first, rounded up."""
+    size = math.ceil(float(share) * len(items))
+    order = [items[i] for i in permutation(len(items), splits.seed, splits.method)]
+    return order[:size], order[size:]
+
+
+def _sizes(n: int, splits: SplitRatios) -> tuple[int, int]:
+    """Sizes of train and validation for method random."""
+    shares = [Fraction(str(r)) * n for r in splits.ratios]
+    whole = [int(s) for s in shares]
+    if splits.rounding == "largest_remainder":
+        # Equal remainders go to the earlier split, as they do where the test ratio is 1 - train - validation.
+        by_remainder = sorted(range(3), key=lambda i: whole[i] - shares[i])
+        for i in by_remainder[: n - sum(whole)]:
+            whole[i] += 1
+    return whole[0], whole[1]
+
+
+def _by_ratios(documents: Sequence[Document], splits: SplitRatios) -> dict[str, list[Document]]:
+    units: dict[str, list[Document]] = {}
+    for document in documents:
+        units.setdefault(document.group if splits.by == "group" else document.id, []).append(document)
+    names = sorted(units) if splits.method == "random" else list(units)
+    parts = ratio_indices(len(names), splits)
+    return {name: [d for i in part for d in units[names[i]]] for name, part in zip(SPLITS, parts, strict=True)}
+
+
+def _official(documents: Sequence[Document]) -> dict[str, list[Document]]:
+    result: dict[str, list[Document]] = {name: [] for name in SPLITS}
+    for document in documents:
+        if document.split not in result:
+            raise DataFormatError(
+                f"document '{document.id}' has no split",
+                hint="name files per split, or set `splits`",
+                file=document.origin or None,
+            )
+        result[document.split].append(document)
+    return result
+
+
+def _carved(documents: Sequence[Document], splits: SplitCarve) -> dict[str, list[Document]]:
+    result = _official(documents)
+    size = splits.validation_from_train_tail
+    if result["validation"] or size >= len(result["train"]):
+        raise DataFormatError(
+            f"cannot cut {size} validation documents from {len(result['train'])} training documents"
+            + (" beside a validation file" if result["validation"] else ""),
+            hint="check splits.validation_from_train_tail and `files`",
+        )
+    train = result["train"]
+    return {"train": train[:-size], "validation": train[-size:], "test": result["test"]}
+
+
+def _by_ids(documents: Sequence[Document], splits: SplitIds, folder: Path | None) -> dict[str, list[Document]]:
+    path = (folder or Path()) / splits.ids_file
+    where = _read_ids(path)
+    result: dict[str, list[Document]] = {name: [] for name in SPLITS}
+    seen: set[str] = set()
+    for document in documents:
+        split = where.get(document.group)
+        if split is None:
+            raise DataFormatError(
+                f"'{document.group}' is in no split of {path.name}",
+                hint="the data is not the version that the split was made for",
+                file=document.origin or None,
+            )
+        seen.add(document.group)
+        result[split].append(document)
+    missing = sorted(set(where) - seen)
+    if missing:
+        raise DataFormatError(
+            f"{len(missing)} ids of {path.name} have no document, the first is '{missing[0]}'",
+            hint="complete the data; a part of it would be another test set",
+        )
+    return result
+
+
+def _read_ids(path: Path) -> dict[str, str]:
+    hint = 'a JSON object {"train": [...], "validation": [...], "test": [...]} of id texts'
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise SpecError(
+            f"splits.ids_file {path.name} does not exist", hint="put it beside the spec", file=path
+        ) from None
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        line = error.lineno if isinstance(error, json.JSONDecodeError) else None
+        raise SpecError(f"not valid JSON: {error}", hint=hint, file=path, line=line) from None
+    if not isinstance(content, dict) or set(content) != set(SPLITS):
+        raise SpecError("does not name train, validation and test", hint=hint, file=path)
+    where: dict[str, str] = {}
+    for split, ids in content.items():
+        for own in ids:
+            if not isinstance(own, str) or own in where:
+                raise SpecError(f"id {own!r} is not a text or stands twice", hint=hint, file=path)
+            where[own] = split
+    return where
