@@ -9,6 +9,7 @@ from pathlib import Path
 from biobench.data.catalog import LoadedTask
 from biobench.errors import DataFormatError, DataUnavailableError
 from biobench.schema.task import Source, UrlSource
+from biobench.schema.yaml12 import Path_
 
 ENVIRONMENT = "BIOBENCH_DATA_DIR"
 
@@ -76,15 +77,26 @@ def choose(task: LoadedTask, data_dir: Path, *, offline: bool = False) -> Locate
     for place in places:
         if place.partial:
             raise DataFormatError(
-                f"task {task.id}: file '{place.missing[0]}' is missing",
+                f"task {task.id}: file '{place.folder / place.missing[0]}' is missing, others of source "
+                f"'{place.source.id}' are there",
                 hint=f"complete the folder, or remove it so that another source is used; {help_text}",
-                file=place.folder / place.missing[0],
+                file=task.path,
+                line=_line_of(task, place.source, place.missing[0]),
             )
     raise DataUnavailableError(
         f"task {task.id}: no data below {data_dir}",
         hint=help_text,
         access=task.spec.access,
     )
+
+
+def _line_of(task: LoadedTask, source: Source, pattern: str) -> int | None:
+    """Line of the spec that names the file."""
+    at: Path_ = ("sources", task.spec.sources.index(source)) if task.spec.sources else ("source",)
+    for role, patterns in source.files.items():
+        if pattern == patterns or pattern in ([patterns] if isinstance(patterns, str) else patterns):
+            return task.located.line_of((*at, "files", role))
+    return task.located.line_of(at)
 
 
 def remedy(task: LoadedTask, data_dir: Path, offline: bool = False) -> str:

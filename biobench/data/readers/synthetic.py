@@ -48,8 +48,8 @@ def read_synthetic(request: Request) -> Iterator[Document]:
     for _ in range(200 * options.sentences):
         if len(made) == options.sentences:
             break
-        language, topic, template = templates[rng.randrange(len(templates))]
-        words, tags = _fill(template, language, rng)
+        tongue, topic, template = templates[rng.randrange(len(templates))]
+        words, tags = _fill(template, tongue, rng)
         made.setdefault(" ".join(words), (topic, words, tags))
     if len(made) < options.sentences:
         raise DataFormatError(

@@ -1,0 +1,85 @@
+"""A task in words and numbers, as plain data: what `tasks show` prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from biobench.data.catalog import LoadedTask
+from biobench.data.load import read_source, task_labels
+from biobench.data.locate import choose, default_data_dir
+from biobench.data.validate import compare_counts, count
+from biobench.errors import DataUnavailableError
+from biobench.schema.document import Document
+from biobench.schema.task import SPLITS
+
+
+def describe(task: LoadedTask, data_dir: str | Path | None = None, samples: int = 3) -> dict[str, Any]:
+    """Everything worth knowing of a task.
+
+    Keys: the spec's descriptive fields, protocol, labels, declared counts, `data` (state, source, folder,
+    remedy), and with data at hand `counts` (per split, label supports included), `count_problems` and
+    `samples` (from train: text, mentions or labels). Samples of data under an agreement are left out.
+    """
+    spec = task.spec
+    result: dict[str, Any] = {
+        "id": spec.id,
+        "version": spec.version,
+        "name": spec.name,
+        "language": spec.language,
+        "type": spec.type,
+        "corpus": spec.corpus_id,
+        "unit": spec.unit,
+        "labels": list(task_labels(spec)),
+        "seeds": spec.seeds,
+        "protocol": spec.protocol.model_dump(),
+        "training": spec.training.model_dump(exclude_none=True),
+        "head": spec.head.model_dump(),
+        "metric": spec.metric.model_dump(exclude_none=True),
+        "gate": spec.gate.expect,
+        "access": spec.access,
+        "licence": spec.licence,
+        "homepage": spec.homepage,
+        "citation": spec.citation,
+        "notes": list(spec.notes),
+        "published_as": spec.published_as,
+        "variant_of": spec.variant_of,
+        "declared_counts": spec.counts,
+        "sources": [s.id for s in spec.all_sources],
+        "path": str(task.path),
+    }
+    folder = default_data_dir() if data_dir is None else Path(data_dir)
+    try:
+        place = choose(task, folder)
+    except DataUnavailableError as error:
+        state = "missing" if spec.access == "open" else "agreement"
+        return result | {"data": {"state": state, "remedy": error.hint}, "samples": []}
+    documents = read_source(task, place)
+    labels = task_labels(spec)
+    counts = {name: count(documents[name], labels, spec.is_ner) for name in SPLITS}
+    shown = [] if spec.access == "agreement" else documents["train"]
+    return result | {
+        "data": {"state": "ready", "source": place.source.id, "folder": str(place.folder)},
+        "labels": list(labels),
+        "counts": counts,
+        "count_problems": compare_counts(spec.counts, counts, place.source.id),
+        "samples": [sample(d) for d in _telling(shown, samples)],
+    }
+
+
+def _telling(documents: list[Document], wanted: int) -> list[Document]:
+    """The first documents that carry a mention or label, filled up with the first of all."""
+    marked = [d for d in documents if d.spans or d.labels][:wanted]
+    return marked + [d for d in documents if d not in marked][: wanted - len(marked)]
+
+
+def sample(document: Document, length: int = 400) -> dict[str, Any]:
+    """One document for the eye: id, text (cut at `length` characters), mentions with surface, labels."""
+    text = document.text if len(document.text) <= length else document.text[: length - 1] + "…"
+    return {
+        "id": document.id,
+        "split": document.split,
+        "text": text,
+        "mentions": [[document.text[s.start : s.end], s.label] for s in document.spans],
+        "labels": list(document.labels),
+    }

@@ -1,0 +1,164 @@
+"""A first task spec from a data file: format, columns, labels and counts are looked up in the file."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from biobench.errors import DataFormatError, UsageError
+
+_SPLIT_NAMES = {
+    "train": "train",
+    "training": "train",
+    "dev": "validation",
+    "devel": "validation",
+    "development": "validation",
+    "val": "validation",
+    "valid": "validation",
+    "validation": "validation",
+    "test": "test",
+}
+_TAG = re.compile(r"O|[BI]-\S+")
+_SAMPLE = 5000
+"""Lines that are looked at in each file."""
+
+
+@dataclass(slots=True)
+class _Sniffed:
+    type: str
+    reader: str
+    labels: set[str] = field(default_factory=set)
+    head: str = "sequence"
+
+
+def scaffold(path: str | Path, task_id: str | None = None) -> str:
+    """YAML of a task for the data file (or folder of split files) at `path`.
+
+    Known: token files with IOB tags, delimited rows with a text and a label column. Files beside it that are
+    called train, dev and test are taken as splits; a single file is split 80/10/10. Raises UsageError when
+    there is no such file, DataFormatError when its format is not recognised.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise UsageError(f"there is no file '{path}'", hint="give a data file or a folder with train, dev and test")
+    files = _split_files(path)
+    sniffed = _sniff(next(iter(files.values())))
+    for file in files.values():
+        sniffed.labels |= _sniff(file).labels
+    folder = next(iter(files.values())).parent.resolve()
+    own = task_id or (re.sub(r"[^a-z0-9]+", "_", folder.name.lower()).strip("_") or "my_task")
+    ner = sniffed.type == "token_ner"
+    listed = ", ".join(f"{name}: {json.dumps(file.name)}" for name, file in files.items())
+    splits = "official" if len(files) == 3 else "{ratios: [0.8, 0.1, 0.1], seed: 42, method: datasets}"
+    return f"""# Made by `biobench tasks new`; run it with --data-dir {folder.parent}
+id: {own}
+version: 1
+name: {own.replace("_", " ")}
+language: en            # check
+type: {sniffed.type}
+source:
+  id: local
+  folder: {json.dumps(folder.name)}
+  files: {{{listed}}}
+reader: {sniffed.reader}
+labels: [{", ".join(json.dumps(label, ensure_ascii=False) for label in sorted(sniffed.labels))}]
+splits: {splits}
+unit: sentence
+seeds: 42-46
+protocol: {{max_length: 512, long_documents: truncate}}
+training: {{epochs: {20 if ner else 10}, learning_rate: 5e-5, batch_size: 16, weight_decay: 0.01}}
+head: {{kind: {sniffed.head}}}
+metric: {{primary: macro_f1, paper: {"micro_f1" if ner else "macro_f1"}}}
+gate: {{expect: text_informative}}
+access: open
+licence: unknown        # fill in
+homepage: unknown       # fill in
+citation: unknown       # fill in
+"""
+
+
+def _split_files(path: Path) -> dict[str, Path]:
+    folder, suffix = (path, None) if path.is_dir() else (path.parent, path.suffix)
+    found: dict[str, Path] = {}
+    for file in sorted(p for p in folder.iterdir() if p.is_file()):
+        split = _SPLIT_NAMES.get(file.stem.lower())
+        if split is not None and (suffix is None or file.suffix == suffix):
+            found.setdefault(split, file)
+    ordered: dict[str, Path] = {name: found[name] for name in ("train", "validation", "test") if name in found}
+    if len(ordered) == 3 and (path.is_dir() or path in ordered.values()):
+        return ordered
+    if path.is_dir():
+        raise UsageError(f"'{path}' holds no train, dev and test file", hint="give one data file")
+    return {"all": path}
+
+
+def _sniff(path: Path) -> _Sniffed:
+    try:
+        lines = path.read_text(encoding="utf-8-sig").replace("\r\n", "\n").split("\n")[:_SAMPLE]
+    except UnicodeDecodeError as error:
+        raise DataFormatError(f"byte {error.start} is not UTF-8", hint="save the file as UTF-8", file=path) from None
+    found = _sniff_tokens(lines) or _sniff_rows(lines)
+    if found is None:
+        raise DataFormatError(
+            "is neither a token file with IOB tags nor rows with a text and a label",
+            hint="see the formats in the documentation and write the spec by hand",
+            file=path,
+            line=1,
+        )
+    return found
+
+
+def _sniff_tokens(lines: list[str]) -> _Sniffed | None:
+    rows = [line for line in lines if line.strip() and not line.startswith(("-DOCSTART-", "###MEDLINE:"))]
+    for name, separator in (("tab", "\t"), ("space", " "), ("whitespace", None)):
+        fields = [row.split(separator) for row in rows]
+        widths = {len(f) for f in fields}
+        if len(widths) != 1 or widths <= {1}:
+            continue
+        tags = [f[-1] for f in fields]
+        if all(_TAG.fullmatch(t) for t in tags) and set(tags) != {"O"}:
+            middle = [f"skip{i}" for i in range(1, widths.pop() - 1)]
+            columns = ", ".join(["token", *middle, "tag"])
+            scheme = "IOB1" if _looks_iob1(lines, separator) else "IOB2"
+            reader = f"{{format: iob, columns: [{columns}], separator: {name}, scheme: {scheme}, decode: strict}}"
+            return _Sniffed("token_ner", reader, {t[2:] for t in tags if t != "O"}, "token")
+    return None
+
+
+def _looks_iob1(lines: list[str], separator: str | None) -> bool:
+    """Mentions begin with I- after O, and B- stands only right after another mention."""
+    previous, stray = "O", 0
+    for line in lines:
+        tag = line.split(separator)[-1] if line.strip() else "O"
+        if tag.startswith("B-") and previous == "O":
+            return False
+        stray += tag.startswith("I-") and previous == "O"
+        previous = tag
+    return stray > 0
+
+
+def _sniff_rows(lines: list[str]) -> _Sniffed | None:
+    for name, delimiter in (("tab", "\t"), ("semicolon", ";"), ("comma", ",")):
+        rows = [row for row in csv.reader(lines, delimiter=delimiter) if row]
+        if len(rows) < 3 or len({len(r) for r in rows}) != 1 or len(rows[0]) < 2:
+            continue
+        width = len(rows[0])
+        body = rows[1:]
+        lengths = [sum(len(r[c]) for r in body) / len(body) for c in range(width)]
+        text = max(range(width), key=lengths.__getitem__)
+        distinct = {c: {r[c].strip() for r in body} for c in range(width) if c != text}
+        candidates = [c for c, values in distinct.items() if 2 <= len(values) <= max(2, min(60, len(body) // 2))]
+        if not candidates:
+            continue
+        label = min(candidates, key=lambda c: len(distinct[c]))
+        header = rows[0][label].strip() not in distinct[label]
+        if header:
+            columns = f"{{text: {json.dumps(rows[0][text])}, label: {json.dumps(rows[0][label])}}}"
+        else:
+            columns = f"{{text: {text}, label: {label}}}"
+        reader = f"{{format: tsv, separator: {name}, header: {str(header).lower()}, columns: {columns}}}"
+        return _Sniffed("single_label", reader, distinct[label])
+    return None
