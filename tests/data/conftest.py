@@ -1,0 +1,72 @@
+"""Helpers for reading a small file with given reader options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from biobench.data.catalog import LoadedTask, load_task
+from biobench.data.load import load_data
+from biobench.schema.document import TaskData
+
+HEADS = {"token_ner": "token", "span_ner": "span"}
+
+
+@pytest.fixture
+def make_task(tmp_path: Path) -> Callable[..., LoadedTask]:
+    """Write a spec with the given lines and load it."""
+
+    def make(
+        *,
+        type: str,
+        labels: str,
+        reader: str,
+        files: str,
+        folder: str = "data",
+        splits: str = "official",
+        access: str = "open",
+        unit: str = "sentence",
+        more: str = "",
+        id: str = "made",
+    ) -> LoadedTask:
+        text = f"""
+id: {id}
+version: 1
+name: Made by a test
+language: en
+type: {type}
+source:
+  id: local
+  folder: {folder}
+  files: {files}
+reader: {reader}
+labels: {labels}
+splits: {splits}
+unit: {unit}
+training: {{epochs: 1, learning_rate: 5e-5}}
+head: {{kind: {HEADS.get(type, "sequence")}}}
+metric: {{primary: macro_f1, paper: micro_f1}}
+access: {access}
+licence: none
+homepage: https://example.org
+citation: none
+{more}
+"""
+        path = tmp_path / f"{id}.yaml"
+        path.write_text(text, encoding="utf-8")
+        return load_task(path)
+
+    return make
+
+
+@pytest.fixture
+def read(make_task: Callable[..., LoadedTask]) -> Callable[..., TaskData]:
+    """Load the data of a spec made from the given lines."""
+
+    def read_it(data_dir: Path, **spec: Any) -> TaskData:
+        return load_data(make_task(**spec), data_dir)
+
+    return read_it

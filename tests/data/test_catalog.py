@@ -1,0 +1,158 @@
+"""Finding, overriding, hashing, describing and scaffolding tasks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from biobench.data.catalog import LoadedTask, list_tasks, load_task, spec_paths, suite
+from biobench.data.describe import describe
+from biobench.data.hashing import task_hash, task_identity
+from biobench.data.load import load_data
+from biobench.data.scaffold import scaffold
+from biobench.data.validate import validate_task
+from biobench.errors import DataFormatError, DataUnavailableError, SpecError, UsageError
+from biobench.schema.task import SPLITS
+
+
+def test_every_shipped_spec_is_complete() -> None:
+    tasks = list_tasks()
+    assert len(tasks) == len(spec_paths()) >= 7
+    for task in tasks:
+        spec = task.spec
+        assert task.path.stem == spec.id
+        assert spec.homepage.startswith("http")
+        assert len(spec.citation) > 20
+        assert spec.published_as in (None, spec.id)
+        for split in spec.counts:
+            assert split in SPLITS
+        if spec.variant_of is not None:
+            assert spec.variant_of != spec.id
+            assert spec.published_as is None
+
+
+def test_unknown_ids_and_paths() -> None:
+    with pytest.raises(UsageError, match="unknown task") as caught:
+        load_task("ncbi_disease_singel")
+    assert caught.value.hint == "did you mean 'ncbi_disease_single'?"
+    with pytest.raises(UsageError, match="no file"):
+        load_task("nowhere/at_all.yaml")
+    with pytest.raises(UsageError, match="unknown suite"):
+        suite("de")
+
+
+def test_suites_hold_no_variants_and_no_demo() -> None:
+    english = {t.id for t in suite("en")}
+    assert {"bc5cdr", "hoc", "gad"} <= english
+    assert not english & {"ncbi_disease_single", "anatem_single", "demo_ner"}
+    assert english <= {t.id for t in suite("all")}
+
+
+def test_overrides_follow_the_yaml_rules() -> None:
+    task = load_task("gad", ["training.learning_rate=3e-5", "training.epochs=1"])
+    assert task.spec.training.learning_rate == 3e-5
+    assert task.spec.training.epochs == 1
+    with pytest.raises(SpecError, match="unknown key"):
+        load_task("gad", ["training.learning_rat=1"])
+
+
+def test_the_hash_is_the_protocol_and_nothing_else() -> None:
+    task = load_task("bc5cdr")
+    plain = task_hash(task, "mtl")
+    described = load_task("bc5cdr", ["licence=other", "name=other", "source.folder=elsewhere", "seeds=1-3"])
+    assert task_hash(described, "mtl") == plain
+    for change in ("training.epochs=3", "reader.decode=lenient", "version=2", "protocol.max_length=128"):
+        assert task_hash(load_task("bc5cdr", [change]), "mtl") != plain, change
+    spelled_out = load_task("bc5cdr", ["reader.separator=tab", "training.max_grad_norm=1.0"])
+    assert task_hash(spelled_out, "mtl") == plain
+    gad = load_task("gad")
+    assert task_hash(gad, "fold1") != task_hash(gad, "blurb")
+    assert "folder" not in str(task_identity(gad, "blurb"))
+
+
+def test_listing_is_light() -> None:
+    code = (
+        "import sys, biobench.data.catalog as c; c.list_tasks();"
+        "heavy = {'torch', 'transformers', 'datasets', 'pandas', 'pyarrow', 'numpy', 'sklearn'} & set(sys.modules);"
+        "sys.exit(str(heavy) if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_unavailable_data_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(DataUnavailableError) as caught:
+        load_data(load_task("ncbi_disease_single"), tmp_path)
+    assert "train.tsv, devel.tsv, test.tsv" in caught.value.hint
+    assert str(tmp_path / "mtl_ncbi_disease_iob") in caught.value.hint
+    assert "https://" in caught.value.hint
+    assert "biobench data fetch" in caught.value.hint
+    with pytest.raises(DataUnavailableError) as caught:
+        load_data(load_task("ncbi_disease_single"), tmp_path, offline=True)
+    assert "biobench data fetch" not in caught.value.hint
+
+
+def test_the_second_source_is_used_when_the_first_is_not_there(tmp_path: Path) -> None:
+    folder = tmp_path / "gad_blurb"
+    folder.mkdir()
+    for name in ("train", "dev", "test"):
+        (folder / f"{name}.tsv").write_text(f"index\tsentence\tlabel\n0\t{name} of @GENE$\t1\n")
+    assert load_data(load_task("gad"), tmp_path).source == "blurb"
+
+
+def test_validation_compares_counts(make_task: Callable[..., LoadedTask], fixtures: Path) -> None:
+    more = "counts:\n  train: {documents: 2, mentions: 3, Disease: 3}\n  test: {documents: 3}"
+    task = make_task(
+        type="token_ner",
+        folder="iob",
+        files="{train: train.tsv, validation: devel.tsv, test: test.tsv}",
+        labels="[Disease, Symptom]",
+        reader="{format: iob}",
+        more=more,
+    )
+    found = validate_task(task, fixtures)
+    assert found.state == "ready"
+    assert found.counts["train"] == {"documents": 2, "groups": 2, "tokens": 8, "mentions": 3, "Disease": 3}
+    assert found.problems == ["counts.test.documents: the spec says 3, source 'local' has 2"]
+    assert validate_task(load_task("gad"), fixtures).state == "missing"
+
+
+def test_describe_with_and_without_data(fixtures: Path) -> None:
+    shown = describe(load_task("demo_ner"))
+    assert shown["data"]["state"] == "ready"
+    assert len(shown["samples"]) == 3
+    assert shown["counts"]["test"]["documents"] == 80
+    assert shown["count_problems"] == []
+    surface, label = shown["samples"][0]["mentions"][0]
+    assert surface in shown["samples"][0]["text"]
+    assert label in shown["labels"]
+    missing = describe(load_task("hoc"), fixtures)
+    assert missing["data"]["state"] == "missing"
+    assert missing["licence"] == "GPL-3.0"
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        ("iob/train.tsv", "format: iob, columns: [token, tag], separator: tab, scheme: IOB2"),
+        ("iob/iob1.txt", "columns: [token, skip1, skip2, tag], separator: space, scheme: IOB1"),
+        ("tsv/train.tsv", "format: tsv, separator: tab, header: false, columns: {text: 0, label: 1}"),
+    ],
+)
+def test_scaffold_recognises_formats(file: str, expected: str, fixtures: Path) -> None:
+    assert expected in scaffold(fixtures / file)
+
+
+def test_a_scaffold_runs_as_it_is(tmp_path: Path, fixtures: Path) -> None:
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(scaffold(fixtures / "iob", "my_task"), encoding="utf-8")
+    data = load_data(load_task(spec), fixtures)
+    assert len(data.train) == 2
+    with pytest.raises(DataFormatError, match="neither"):
+        scaffold(fixtures / "paired" / "text" / "11.txt")
+    with pytest.raises(UsageError, match="no file"):
+        scaffold(fixtures / "nothing.tsv")

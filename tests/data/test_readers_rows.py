@@ -1,0 +1,147 @@
+"""Sentence-label pairs, delimited rows, parquet tables, generated sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from biobench.data.catalog import LoadedTask, load_task
+from biobench.data.load import load_data
+from biobench.data.locate import locate
+from biobench.data.readers import Request, get_reader
+from biobench.errors import DataFormatError
+from biobench.schema.document import Document, Span, TaskData
+
+
+def _documents(task: LoadedTask, folder: Path) -> list[Document]:
+    options = task.options["local"]
+    request = Request(options, locate(task.spec.all_sources[0], folder).files, task.spec)
+    return list(get_reader(options.format).read(request))
+
+
+def test_paired_quirks(make_task: Callable[..., LoadedTask], fixtures: Path) -> None:
+    labels = '["enabling replicative immortality", "sustaining proliferative signaling", "inducing angiogenesis"]'
+    task = make_task(
+        type="multi_label",
+        folder="paired",
+        files="{texts: text/*.txt, labels: labels/*.txt}",
+        labels=labels,
+        reader="{format: paired}",
+    )
+    found = _documents(task, fixtures)
+    assert [(d.id, d.group) for d in found] == [("11_0", "11"), ("11_1", "11"), ("11_2", "11"), ("12_0", "12")]
+    assert found[0].labels == ("enabling replicative immortality", "sustaining proliferative signaling")
+    assert found[1].labels == ("inducing angiogenesis",)
+    assert found[2].labels == found[3].labels == ()
+    assert found[3].text == "Naïve cells died ."
+
+
+def test_tsv_with_a_layout_per_split_and_a_carved_validation(read: Callable[..., TaskData], fixtures: Path) -> None:
+    data = read(
+        fixtures,
+        folder="tsv",
+        type="single_label",
+        labels='["0", "1"]',
+        files="{train: train.tsv, test: test.tsv}",
+        splits="{validation_from_train_tail: 1}",
+        reader="{format: tsv, header: false, columns: {text: 0, label: 1},"
+        " split_layout: {test: {header: true, columns: {text: sentence, label: label}}}}",
+    )
+    assert [len(data.documents[s]) for s in ("train", "validation", "test")] == [3, 1, 2]
+    assert data.train[2].text == 'the "short" form of @GENE$ protects from @DISEASE$'
+    assert data.validation[0].id == "train-4"
+    assert data.validation[0].split == "validation"
+    assert data.test[0].labels == ("1",)
+    assert data.test[0].origin.endswith("test.tsv:2")
+
+
+def test_csv_quotes_line_numbers_and_label_map(make_task: Callable[..., LoadedTask], fixtures: Path) -> None:
+    task = make_task(
+        type="single_label",
+        folder="tsv",
+        files="{all: quoted.csv}",
+        labels="[positive, negative]",
+        splits="{ratios: [0.4, 0.3, 0.3], seed: 1, method: datasets}",
+        reader="{format: tsv, separator: comma, columns: {id: key, text: note, label: class, group: who},"
+        ' label_map: {"yes": positive, "no": negative}}',
+    )
+    found = _documents(task, fixtures)
+    assert [(d.id, d.group, d.labels) for d in found] == [
+        ("n1", "p1", ("negative",)),
+        ("n2", "p1", ("positive",)),
+        ("n3", "p2", ("negative",)),
+    ]
+    assert found[0].text == 'two lines,\nwith a "quote"'
+    assert [d.origin.rsplit(":", 1)[1] for d in found] == ["2", "4", "5"]
+
+
+def test_parquet_text_view(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    table = pa.table(
+        {
+            "document_id": ["11_0", "11_1"],
+            "text": [" first ", "second"],
+            "labels": [["none"], ["a", "b", "a"]],
+        }
+    )
+    pq.write_table(table, tmp_path / "data" / "x.parquet")
+    task = make_task(
+        type="multi_label",
+        files="{all: x.parquet}",
+        labels="[a, b]",
+        reader="{format: parquet, columns: {id: document_id, group: document_id, text: text, labels: labels},"
+        " group_pattern: before_underscore, label_map: {none: null}}",
+    )
+    first, second = _documents(task, tmp_path)
+    assert (first.id, first.group, first.text, first.labels) == ("11_0", "11", "first", ())
+    assert second.labels == ("a", "b")
+
+
+def test_parquet_token_view_with_class_numbers(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    table = pa.table({"tokens": [["no", "hay", "fever"]], "ner_tags": [[0, 1, 2]]})
+    pq.write_table(table, tmp_path / "data" / "x.parquet")
+    spec = {
+        "type": "token_ner",
+        "files": "{all: x.parquet}",
+        "labels": "[Disease]",
+        "reader": "{format: parquet, columns: {tokens: tokens, tags: ner_tags}, names: [O, B-Disease, I-Disease]}",
+    }
+    (only,) = _documents(make_task(**spec), tmp_path)
+    assert only.spans == (Span(3, 12, "Disease"),)
+    spec["reader"] = spec["reader"].replace(", I-Disease", "")
+    with pytest.raises(DataFormatError, match="not an index"):
+        _documents(make_task(**spec), tmp_path)
+
+
+def test_agreement_bound_values_are_withheld(read: Callable[..., TaskData], fixtures: Path) -> None:
+    bad = fixtures / "bad" / "data"
+    with pytest.raises(DataFormatError) as caught:
+        read(
+            bad,
+            folder="tsv_label",
+            type="single_label",
+            labels='["yes", "no"]',
+            files="{train: train.tsv, validation: dev.tsv, test: test.tsv}",
+            reader="{format: tsv, columns: {text: text, label: label}}",
+            access="agreement",
+        )
+    assert "yse" not in str(caught.value) + caught.value.hint
+    assert "withheld" in str(caught.value)
+    assert caught.value.line == 3
+
+
+def test_generated_sentences_are_the_same_each_time_and_disjoint() -> None:
+    for name in ("demo_ner", "demo_topic"):
+        one, two = load_data(load_task(name), None), load_data(load_task(name), None)
+        assert one.hash == two.hash
+        texts = [{d.text for d in one.documents[s]} for s in ("train", "validation", "test")]
+        assert not texts[0] & texts[1]
+        assert not texts[0] & texts[2]
+        assert one.gold_labels == one.labels
+    other = load_data(load_task("demo_ner", ["reader.seed=8"]), None)
+    assert other.hash != load_data(load_task("demo_ner"), None).hash

@@ -1,0 +1,111 @@
+"""Token files: schemes, separators, document markers, line ends, type maps, decoding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from biobench.data.catalog import LoadedTask
+from biobench.data.locate import locate
+from biobench.data.readers import Request, get_reader
+from biobench.schema.document import Document, Span, TaskData
+
+FILES = "{train: train.tsv, validation: devel.tsv, test: test.tsv}"
+
+
+def test_text_offsets_tags_and_spans(read: Callable[..., TaskData], fixtures: Path) -> None:
+    data = read(
+        fixtures, folder="iob", type="token_ner", labels="[Disease, Symptom]", files=FILES, reader="{format: iob}"
+    )
+    first, second = data.train
+    assert first.text == "Mild asthma and hay fever ."
+    assert first.spans == (Span(5, 11, "Disease"), Span(16, 25, "Disease"))
+    assert [first.text[a:b] for a, b in first.tokens] == ["Mild", "asthma", "and", "hay", "fever", "."]
+    assert first.tags == ("O", "B-Disease", "O", "B-Disease", "I-Disease", "O")
+    assert (first.id, first.group, second.id) == ("train-1", "train-1", "train-2")
+    assert first.origin.endswith("train.tsv:1")
+    assert second.origin.endswith("train.tsv:8")
+    assert data.gold_labels == ("Symptom",)
+    assert data.labels == ("Disease", "Symptom")
+
+
+def test_no_final_blank_line_and_crlf(read: Callable[..., TaskData], fixtures: Path) -> None:
+    data = read(
+        fixtures, folder="iob", type="token_ner", labels="[Disease, Symptom]", files=FILES, reader="{format: iob}"
+    )
+    assert data.validation[0].text == "Severe gout ."
+    assert [d.text for d in data.test] == ["Fever faded", "stray"]
+    assert data.decode == "strict"
+
+
+def test_decode_is_the_readers_choice(read: Callable[..., TaskData], fixtures: Path) -> None:
+    spans = {
+        mode: read(
+            fixtures,
+            folder="iob",
+            type="token_ner",
+            labels="[Disease, Symptom]",
+            files=FILES,
+            reader=f"{{format: iob, decode: {mode}}}",
+        )
+        .test[1]
+        .spans
+        for mode in ("strict", "lenient")
+    }
+    assert spans == {"strict": (), "lenient": (Span(0, 5, "Disease"),)}
+
+
+def test_type_map_is_many_to_one_and_can_drop(read: Callable[..., TaskData], fixtures: Path) -> None:
+    merged = read(
+        fixtures,
+        folder="iob",
+        type="token_ner",
+        labels="[Finding]",
+        files=FILES,
+        reader="{format: iob, types: {Disease: Finding, Symptom: Finding}}",
+    )
+    assert merged.test[0].tags == ("B-Finding", "O")
+    dropped = read(
+        fixtures,
+        folder="iob",
+        type="token_ner",
+        labels="[Disease]",
+        files=FILES,
+        reader="{format: iob, types: {Symptom: null}}",
+    )
+    assert dropped.test[0].tags == ("O", "O")
+
+
+def _one_file(make_task: Callable[..., LoadedTask], fixtures: Path, name: str, **spec: str) -> list[Document]:
+    task = make_task(
+        type="token_ner", folder="iob", files=f"{{all: {name}}}", splits="{validation_from_train_tail: 1}", **spec
+    )
+    source = task.spec.all_sources[0]
+    request = Request(task.options["local"], locate(source, fixtures).files, task.spec)
+    return list(get_reader("iob").read(request))
+
+
+def test_iob1_with_docstart_ids_and_extra_columns(make_task: Callable[..., LoadedTask], fixtures: Path) -> None:
+    documents = _one_file(
+        make_task,
+        fixtures,
+        "iob1.txt",
+        labels="[Anatomy, Disease]",
+        reader="{format: iob, columns: [token, pos, chunk, tag], separator: space, scheme: IOB1}",
+    )
+    assert [(d.id, d.group) for d in documents] == [("101/1", "101"), ("101/2", "101"), ("102/1", "102")]
+    assert documents[0].tags == ("B-Anatomy", "B-Disease", "B-Disease")
+    assert [documents[0].text[s.start : s.end] for s in documents[0].spans] == ["Kidney", "stones", "cysts"]
+
+
+def test_medline_markers_and_document_unit(make_task: Callable[..., LoadedTask], fixtures: Path) -> None:
+    spec = {"labels": "[protein, cell_type]", "reader": "{format: iob, separator: whitespace}"}
+    sentences = _one_file(make_task, fixtures, "medline.iob2", **spec)
+    assert [d.id for d in sentences] == ["7001/1", "7001/2", "7002/1"]
+    whole = _one_file(make_task, fixtures, "medline.iob2", unit="document", **spec)
+    assert [(d.id, d.text) for d in whole] == [("7001", "IL-2 gene expression"), ("7002", "T cells")]
+
+
+def test_docstart_without_an_id(make_task: Callable[..., LoadedTask], fixtures: Path) -> None:
+    documents = _one_file(make_task, fixtures, "docstart.tsv", labels="[protein]", reader="{format: iob}")
+    assert [d.group for d in documents] == ["docstart-document-1", "docstart-document-2"]
