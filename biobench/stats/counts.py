@@ -139,7 +139,7 @@ def f1_from_sums(
         tp, doubled, gold = tp[..., evaluated], doubled[..., evaluated], gold[..., evaluated]
         missing = missing[..., evaluated] if missing is not None else None
     defined = doubled > 0
-    per_label = 2.0 * tp / np.where(defined, doubled, 1.0)
+    per_label = 2.0 * np.divide(tp, np.where(defined, doubled, 1), dtype=np.float64)
     per_label = np.where(defined, per_label, 0.0 if missing is None else missing)
     if average == "weighted":
         weights = np.broadcast_to(gold, per_label.shape)

@@ -13,7 +13,14 @@ from scipy import stats
 from biobench.stats.counts import Average, Counts, f1_scores
 from biobench.stats.intervals import RARE, SE_DRAWS, Method, choose_method
 from biobench.stats.means import SINGLE, MeanTest, mean_test, pooled_df, t_from_se
-from biobench.stats.resample import group_weights, jackknife_se, leave_one_out, rare_labels, score_draws
+from biobench.stats.resample import (
+    group_weights,
+    interaction_variance,
+    jackknife_se,
+    leave_one_out,
+    rare_labels,
+    score_draws,
+)
 from biobench.stats.runs import TaskRuns, shared_groups
 from biobench.stats.types import Estimand, FloatArray, StatsInputError, as_values, is_zero
 
@@ -102,9 +109,9 @@ def compare_task(
     """Two models on one task, from counts of the same test split.
 
     Documents always pair: a draw takes the same groups for both models and all seeds. The total adds the
-    two variances (seeds crossed with documents; their interaction is counted in both, which errs on the
-    wide side) with Welch-Satterthwaite degrees of freedom. Bootstrap or jackknife as in
-    ``document_interval``; coverage nominal under the same conditions.
+    two variances less their interaction (seeds are crossed with documents), with Welch-Satterthwaite
+    degrees of freedom. Bootstrap or jackknife as in ``document_interval``; coverage nominal under the same
+    conditions.
     """
     runs = TaskRuns.of("task", (first, second), average, evaluated=evaluated, paired_seeds=paired_seeds)
     a = f1_scores(first, runs.average, runs.evaluated)
@@ -134,10 +141,11 @@ def compare_task(
     elif se is not None:
         seed_df = seeds.test.df if seeds.test.df is not None else math.inf
         parts = [(seeds.test.se**2, seed_df), (se**2, groups - 1.0)]
+        variance, df = crossed(parts, interaction(runs, 0, 1))
         total = t_from_se(
             difference,
-            math.hypot(seeds.test.se, se),
-            pooled_df(parts),
+            math.sqrt(variance),
+            df,
             n=groups,
             estimand=Estimand.THIS_TASK,
             level=level,
@@ -176,6 +184,24 @@ def document_se(
             drawn += (a.mean(axis=1) - b.mean(axis=1)) / len(tasks)
         parts.append(drawn)
     return float(np.concatenate(parts).std(ddof=1)), chosen
+
+
+def interaction(task: TaskRuns, first: int, second: int) -> float:
+    """Variance of the mean difference that its seed part and its document part both contain."""
+    a, b = (leave_one_out(task.models[m], task.average, task.evaluated) for m in (first, second))
+    if task.paired_seeds:
+        return interaction_variance(a - b)
+    return interaction_variance(a) + interaction_variance(b)
+
+
+def crossed(parts: Sequence[tuple[float, float]], twice: float) -> tuple[float, float]:
+    """Variance and degrees of freedom of ``parts`` (variance, df), ``twice`` being counted twice in them.
+
+    Never less than the largest part, which sampling noise in ``twice`` could otherwise bring about.
+    """
+    total = sum(variance for variance, _ in parts)
+    variance = max([total - twice, *(part for part, _ in parts)])
+    return variance, pooled_df(parts)
 
 
 def mcnemar(first_right: ArrayLike, second_right: ArrayLike) -> McNemar:

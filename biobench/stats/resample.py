@@ -104,6 +104,21 @@ def jackknife_se(left_out: FloatArray) -> float:
     return float(np.sqrt((n - 1) / n * np.square(left_out - left_out.mean()).sum()))
 
 
+def interaction_variance(left_out: FloatArray) -> float:
+    """What the interaction of seeds and documents adds to the variance of a mean over both.
+
+    left_out: (groups, seeds). The seed variance and the document variance of that mean each contain it,
+    so their sum counts it twice (the two-way clustering of Cameron, Gelbach and Miller 2011). 0 for one
+    seed.
+    """
+    groups, seeds = left_out.shape
+    if seeds < 2 or groups < 2:
+        return 0.0
+    influence = (groups - 1) * (left_out.mean(axis=0) - left_out)
+    rest = influence - influence.mean(axis=1, keepdims=True)  # over groups it is centred already
+    return float(np.square(rest).sum() / ((groups - 1) * (seeds - 1)) / (groups * seeds))
+
+
 def rare_labels(counts: Counts, average: Average, evaluated: ArrayLike | None, fewer_than: int) -> int:
     """Labels that weigh in the average although fewer than ``fewer_than`` groups hold gold of them."""
     if average == "micro":

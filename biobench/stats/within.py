@@ -10,8 +10,8 @@ import numpy as np
 
 from biobench.stats.counts import f1_scores
 from biobench.stats.intervals import SE_DRAWS, Method
-from biobench.stats.means import MeanTest, pooled_df, t_from_se
-from biobench.stats.paired import compare_seeds, document_se
+from biobench.stats.means import MeanTest, t_from_se
+from biobench.stats.paired import compare_seeds, crossed, document_se, interaction
 from biobench.stats.runs import TaskRuns, by_cluster, shared_groups
 from biobench.stats.types import Estimand, FloatArray, StatsInputError, SuiteScores, check_names
 
@@ -44,10 +44,11 @@ def within_tasks(
     """Seed and test-set noise of the suite difference, from counts; tasks of a cluster must be adjacent.
 
     Documents that tasks of a cluster share are drawn together; runs on different tasks count as
-    independent. The variances of the clusters add up, with Welch-Satterthwaite degrees of freedom.
+    independent. The variances of the clusters add up, less the interaction of seeds and documents, with
+    Welch-Satterthwaite degrees of freedom.
     """
     rng = np.random.default_rng(seed)
-    means, seed_parts, document_parts = [], [], []
+    means, seed_parts, document_parts, twice = [], [], [], 0.0
     notes: list[str] = []
     seeds_known = documents_known = True
     for cluster in by_cluster(tasks):
@@ -64,6 +65,7 @@ def within_tasks(
             documents_known = False
         else:
             document_parts.append([(se**2, shared_groups(cluster)[0] - 1.0)])
+        twice += sum(interaction(task, first, second) for task in cluster) / len(cluster) ** 2
         means.append(float(np.mean([a.mean() - b.mean() for a, b in scores])))
     if not means:
         raise StatsInputError("no task", hint="a suite has at least one task")
@@ -73,7 +75,8 @@ def within_tasks(
         notes.append("some task has one group of documents: test-set noise is left out")
     seeds = _scaled(seed_parts, len(means)) if seeds_known else None
     documents = _scaled(document_parts, len(means)) if documents_known else None
-    return _combined(float(np.mean(means)), len(means), seeds, documents, level, notes)
+    shared = twice / len(means) ** 2 if seeds is not None and documents is not None else 0.0
+    return _combined(means, seeds, documents, shared, level, notes)
 
 
 def within_tasks_seeds(
@@ -100,7 +103,7 @@ def within_tasks_seeds(
     seeds = _scaled(known, len(means)) if len(known) == len(parts) else None
     if seeds is None:
         notes.append("some task has one seed or a published mean: seed noise is unknown")
-    return _combined(float(np.mean(means)), len(means), seeds, None, level, notes)
+    return _combined(means, seeds, None, 0.0, level, notes)
 
 
 Parts = list[tuple[float, float]]
@@ -123,9 +126,14 @@ def _scaled(parts: Sequence[Parts], clusters: int) -> Parts:
 
 
 def _combined(
-    difference: float, clusters: int, seeds: Parts | None, documents: Parts | None, level: float, notes: list[str]
+    means: Sequence[float],
+    seeds: Parts | None,
+    documents: Parts | None,
+    twice: float,
+    level: float,
+    notes: list[str],
 ) -> WithinTasks:
-    known = (seeds or []) + (documents or [])
+    difference = float(np.mean(means))
     se_seeds = None if seeds is None else math.sqrt(sum(v for v, _ in seeds))
     se_documents = None if documents is None else math.sqrt(sum(v for v, _ in documents))
     if seeds is None and documents is None:
@@ -135,12 +143,12 @@ def _combined(
         estimand = Estimand.THESE_TEST_SETS
     elif seeds is None:
         estimand = Estimand.THESE_RUNS
-    se = math.sqrt(sum(v for v, _ in known))
+    variance, df = crossed((seeds or []) + (documents or []), twice)
     test = t_from_se(
         difference,
-        se,
-        pooled_df(known),
-        n=clusters,
+        math.sqrt(variance),
+        df,
+        n=len(means),
         estimand=estimand,
         level=level,
         method="t on variances summed over tasks",

@@ -1,0 +1,102 @@
+"""Simulated test sets and suites whose true values are known; shared by the statistics tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from biobench.stats import Counts, Estimand, TaskRuns
+from biobench.stats.types import FloatArray
+
+
+@dataclass(frozen=True)
+class Population:
+    """Documents with Bernoulli gold per label, and models that find it with some recall.
+
+    prevalence, recalls: (labels,), (models, labels). false_rate: false positives per document and label,
+    as a share of the prevalence. shared: share of errors that models and seeds have in common (hard
+    documents). seed_sd: sd of a run's recall around its model's.
+    """
+
+    prevalence: FloatArray
+    recalls: FloatArray
+    false_rate: float = 0.3
+    shared: float = 0.5
+    seed_sd: float = 0.0
+
+    def run_recalls(self, seeds: int, rng: np.random.Generator) -> FloatArray:
+        """(models, seeds, labels): what each run's recall is on any test set."""
+        noise = rng.normal(0, self.seed_sd, size=(len(self.recalls), seeds, 1))
+        return np.clip(self.recalls[:, None, :] + noise, 0.02, 0.98)
+
+    def sample(self, groups: int, recalls: FloatArray, rng: np.random.Generator) -> list[Counts]:
+        """Counts of every model on one new test set; ``recalls`` from ``run_recalls``."""
+        tp, fp, gold = self.arrays(groups, recalls, rng)
+        return [Counts.of(t, f, gold[None] - t) for t, f in zip(tp, fp, strict=True)]
+
+    def arrays(
+        self, groups: int, recalls: FloatArray, rng: np.random.Generator
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """tp and fp of (models, seeds, groups, labels) and gold of (groups, labels), as integers."""
+        labels = self.prevalence.size
+        gold = rng.random((groups, labels)) < self.prevalence
+        shape = (*recalls.shape[:2], groups, labels)
+        luck = rng.random((groups, labels))
+        own = rng.random(shape)
+        luck = np.where(rng.random(shape) < self.shared, luck, own)
+        tp = gold & (luck < recalls[:, :, None, :])
+        fp = ~gold & (own < self.false_rate * self.prevalence)
+        return tp.astype(np.int64), fp.astype(np.int64), gold.astype(np.int64)
+
+
+def macro(tp: FloatArray, fp: FloatArray, gold: FloatArray) -> FloatArray:
+    """Macro F1 over labels with gold, (models, seeds), written independently of the package."""
+    with np.errstate(invalid="ignore"):
+        f1 = 2 * tp.sum(2) / (gold.sum(0) + tp.sum(2) + fp.sum(2))
+    return f1[..., gold.sum(0) > 0].mean(-1)
+
+
+def expected_macro(
+    population: Population, groups: int, seeds: int, recalls: FloatArray | None, repeats: int
+) -> FloatArray:
+    """Expected macro F1 of each model over new test sets (and new seeds, where ``recalls`` is None)."""
+    rng = np.random.default_rng(987)
+    total = np.zeros(len(population.recalls))
+    for _ in range(repeats):
+        now = population.run_recalls(seeds, rng) if recalls is None else recalls
+        total += macro(*population.arrays(groups, now, rng)).mean(1)
+    return total / repeats
+
+
+def gaussian_suite(
+    rng: np.random.Generator,
+    *,
+    clusters: list[str],
+    seeds: int,
+    gain: float = 0.0,
+    task_sd: float = 1.0,
+    test_sd: float = 1.0,
+    seed_sd: float = 1.0,
+) -> tuple[FloatArray, FloatArray]:
+    """Scores (tasks, seeds) of two models: difference = gain + corpus effect + test noise + seed noise.
+
+    Tasks of one cluster share the corpus effect and the test documents, so both are drawn once.
+    """
+    labels = sorted(set(clusters))
+    effect = {c: rng.normal(0, task_sd) + rng.normal(0, test_sd) for c in labels}
+    level = rng.uniform(40, 90, size=(len(clusters), 1))
+    shift = np.array([[gain + effect[c]] for c in clusters])
+    noise = rng.normal(0, seed_sd / np.sqrt(2), size=(2, len(clusters), seeds))
+    return level + shift + noise[0], level + noise[1]
+
+
+def one_task(name: str, counts: list[Counts], cluster: str, groups: list[str]) -> TaskRuns:
+    """A task of ``within_tasks`` and ``document_pools``, macro F1."""
+    return TaskRuns.of(name, counts, "macro", cluster=cluster, groups=groups)
+
+
+def assert_nominal(covered: int, repeats: int, estimand: Estimand) -> None:
+    """Coverage of a 95% interval must lie in 93 to 97%."""
+    share = covered / repeats
+    assert 0.93 <= share <= 0.97, f"coverage {share:.3f} of {estimand.value!r} over {repeats} samples"

@@ -1,0 +1,182 @@
+"""Every 95% interval covers its own estimand in 93 to 97% of simulated samples."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from stats_simulation import Population, assert_nominal, expected_macro, gaussian_suite, macro, one_task
+
+from biobench.stats import (
+    Estimand,
+    compare_seeds,
+    compare_suite,
+    compare_task,
+    document_interval,
+    rank_intervals,
+    score_pool,
+    seed_interval,
+    suite_draws,
+    within_tasks,
+    within_tasks_seeds,
+)
+from biobench.stats.resample import group_weights, score_draws
+
+COMMON = Population(np.array([0.4, 0.3, 0.2, 0.15]), np.array([[0.65, 0.75, 0.6, 0.7], [0.75, 0.78, 0.7, 0.7]]))
+
+
+@pytest.mark.parametrize("seeds", [3, 5, 9])
+def test_t_over_seeds(seeds):
+    rng = np.random.default_rng(seeds)
+    samples = rng.normal(70, 2, size=(4000, seeds))
+    covered = sum(70 in seed_interval(x).interval for x in samples)
+    assert_nominal(covered, 4000, Estimand.NEW_SEEDS)
+    # why not a percentile bootstrap: it misses far more often than it says
+    means = samples[:1000, rng.integers(0, seeds, size=(500, seeds))].mean(axis=2)
+    low, high = np.quantile(means, [0.025, 0.975], axis=1)
+    assert ((low <= 70) & (high >= 70)).mean() < 0.92
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_difference_over_seeds(paired):
+    rng = np.random.default_rng(17)
+    common = rng.normal(0, 1, size=(3000, 5)) if paired else 0.0
+    a = 71 + common + rng.normal(0, 1, size=(3000, 5))
+    b = 70 + common + rng.normal(0, 2, size=(3000, 5))
+    covered = sum(1.0 in compare_seeds(x, y, paired=paired).test.interval for x, y in zip(a, b, strict=True))
+    assert_nominal(covered, 3000, Estimand.NEW_SEEDS)
+
+
+def test_documents_with_frequent_labels():
+    rng = np.random.default_rng(1)
+    recalls = COMMON.run_recalls(1, rng)
+    truth = expected_macro(COMMON, 150, 1, recalls, 3000)[0]
+    covered, methods = 0, set()
+    for _ in range(1200):
+        counts = COMMON.sample(150, recalls[:1], rng)[0]
+        summary = document_interval(counts, "macro", draws=400)
+        covered += truth in summary.interval
+        methods.add(summary.method)
+    assert methods == {"bootstrap"}
+    assert_nominal(covered, 1200, Estimand.NEW_DOCUMENTS)
+
+
+def test_documents_with_rare_labels_need_the_jackknife():
+    """34 labels on 130 documents, most of them in one to nine of these: why ``auto`` changes method."""
+    rng = np.random.default_rng(2)
+    labels = 34
+    population = Population(np.geomspace(0.4, 0.01, labels), rng.uniform(0.5, 0.85, size=(1, labels)))
+    recalls = population.run_recalls(1, rng)
+    truth = expected_macro(population, 130, 1, recalls, 3000)[0]
+    auto = bootstrap = percentile = 0
+    for _ in range(600):
+        counts = population.sample(130, recalls, rng)[0]
+        summary = document_interval(counts, "macro")
+        assert summary.method == "jackknife"
+        assert summary.rare_labels > 10
+        auto += truth in summary.interval
+        if _ < 300:
+            weights = next(group_weights(130, 400, rng))
+            draws = score_draws(counts, weights, "macro").mean(axis=1)
+            low, high = np.quantile(draws, [0.025, 0.975])
+            percentile += low <= truth <= high
+            bootstrap += abs(summary.score - truth) <= 1.978 * draws.std()
+    assert_nominal(auto, 600, Estimand.NEW_DOCUMENTS)
+    assert percentile / 300 < 0.9
+    assert bootstrap / 300 < 0.93
+
+
+def test_two_models_on_other_documents_and_on_both():
+    population = Population(COMMON.prevalence, COMMON.recalls, seed_sd=0.04)
+    fixed = population.run_recalls(5, np.random.default_rng(5))
+    expected = expected_macro(population, 120, 5, fixed, 2000)
+    these_runs = expected[0] - expected[1]
+    expected = expected_macro(population, 120, 5, None, 3000)
+    all_runs = expected[0] - expected[1]
+    rng = np.random.default_rng(6)
+    documents = total = 0
+    for _ in range(700):
+        a, b = population.sample(120, fixed, rng)
+        documents += these_runs in compare_task(a, b, "macro", draws=300).documents.interval
+        a, b = population.sample(120, population.run_recalls(5, rng), rng)
+        total += all_runs in compare_task(a, b, "macro", draws=300).total.interval
+    assert_nominal(documents, 700, Estimand.NEW_DOCUMENTS)
+    assert_nominal(total, 700, Estimand.THIS_TASK)
+
+
+def test_these_tasks_with_shared_documents():
+    """Three tasks, two of them on the same documents: seeds and documents vary, tasks do not."""
+    population = Population(np.array([0.5, 0.3]), np.array([[0.7, 0.6], [0.75, 0.7]]), shared=0.7, seed_sd=0.04)
+    expected = expected_macro(population, 100, 4, None, 4000)
+    truth = expected[0] - expected[1]  # the three tasks are alike, so this is each one's difference
+    rng = np.random.default_rng(8)
+    names = [f"d{i}" for i in range(100)]
+    covered = 0
+    for _ in range(700):
+        both = np.concatenate([population.run_recalls(4, rng), population.run_recalls(4, rng)])
+        a, b, c, d = population.sample(100, both, rng)
+        e, f = population.sample(100, population.run_recalls(4, rng), rng)
+        tasks = [one_task("x", [a, b], "corpus", names), one_task("y", [c, d], "corpus", names)]
+        result = within_tasks([*tasks, one_task("z", [e, f], "z", names)], draws=300)
+        covered += truth in result.test.interval
+    assert_nominal(covered, 700, Estimand.THESE_TASKS)
+
+
+def test_two_tasks_on_one_set_of_documents_are_no_more_evidence_than_one():
+    rng = np.random.default_rng(13)
+    names = [f"d{i}" for i in range(100)]
+    a, b = COMMON.sample(100, COMMON.run_recalls(4, rng), rng)
+    twice = [one_task("x", [a, b], "corpus", names), one_task("y", [a, b], "corpus", names)]
+    once = within_tasks(twice[:1], method="jackknife").se_documents
+    assert within_tasks(twice, method="jackknife").se_documents == pytest.approx(once)
+    apart = [one_task("x", [a, b], "corpus", names), one_task("y", [a, b], "corpus", [n + "'" for n in names])]
+    assert within_tasks(apart, method="jackknife").se_documents == pytest.approx(once / np.sqrt(2), rel=0.01)
+
+
+def test_these_test_sets():
+    rng = np.random.default_rng(9)
+    clusters = ["x", "x", "x", "a", "b", "c"]
+    covered = 0
+    for _ in range(1500):
+        shift = rng.normal(0, 2, 6)  # fixed task effects: the mean over clusters is the estimand
+        truth = (shift[:3].mean() + shift[3:].sum()) / 4
+        a = shift[:, None] + rng.normal(0, 1, (6, 5))
+        b = rng.normal(0, 1, (6, 5))
+        covered += truth in within_tasks_seeds(a, b, clusters=clusters).test.interval
+    assert_nominal(covered, 1500, Estimand.THESE_TEST_SETS)
+
+
+@pytest.mark.parametrize(
+    ("clusters", "seeds"), [(list("xxxabcde"), 9), ([str(i) for i in range(11)], 5)], ids=["french", "english"]
+)
+def test_tasks_like_these(clusters, seeds):
+    rng = np.random.default_rng(10)
+    covered = 0
+    for _ in range(1500):
+        a, b = gaussian_suite(rng, clusters=clusters, seeds=seeds, gain=0.7)
+        covered += 0.7 in compare_suite(a, b, clusters=clusters).test.interval
+    assert_nominal(covered, 1500, Estimand.TASKS_LIKE_THESE)
+
+
+def test_rank_intervals():
+    """Ranks are whole numbers, so the coverage may only be above: at least 93% for each of five models."""
+    rng = np.random.default_rng(12)
+    ability = np.linspace(2.0, 0.0, 5)
+    covered = np.zeros(5)
+    for repeat in range(250):
+        pools = []
+        for task in range(8):
+            level = ability + rng.normal(0, 1.0, 5)
+            pools.append(score_pool(str(task), (level[:, None] + rng.normal(0, 1, (5, 5))).tolist()))
+        ranks = rank_intervals(suite_draws(pools, draws=300, seed=repeat))
+        covered += [one.low <= rank <= one.high for rank, one in enumerate(ranks, 1)]
+    assert (covered / 250 >= 0.93).all()
+
+
+def test_the_simulation_scores_as_the_package_does():
+    rng = np.random.default_rng(3)
+    recalls = COMMON.run_recalls(2, rng)
+    state = rng.bit_generator.state
+    own = macro(*COMMON.arrays(50, recalls, rng))
+    rng.bit_generator.state = state
+    scored = [document_interval(c, "macro", draws=10).score for c in COMMON.sample(50, recalls, rng)]
+    np.testing.assert_allclose(own.mean(axis=1), scored)

@@ -1,0 +1,187 @@
+"""Worked numbers, and equality with scipy, statsmodels, scikit-learn and naive recomputation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.metrics import f1_score
+from stats_simulation import Population
+from statsmodels.stats.contingency_tables import mcnemar as mcnemar_reference
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.power import TTestPower
+
+from biobench.stats import (
+    Counts,
+    Estimand,
+    benjamini_hochberg,
+    compare_seeds,
+    compare_suite,
+    detectable_difference,
+    document_interval,
+    f1_scores,
+    holm,
+    label_f1,
+    mcnemar,
+    mean_test,
+    seed_interval,
+    t_power,
+    wilcoxon_p,
+)
+from biobench.stats.counts import evaluated_labels
+from biobench.stats.resample import group_weights, jackknife_se, leave_one_out, score_draws
+
+AVERAGES = ("macro", "macro_all", "micro", "weighted")
+
+
+def worked() -> Counts:
+    """Labels A, B, C; gold A A B; predicted A B C: one document each."""
+    tp = [[1, 0, 0], [0, 0, 0], [0, 0, 0]]
+    fp = [[0, 0, 0], [0, 1, 0], [0, 0, 1]]
+    fn = [[0, 0, 0], [1, 0, 0], [0, 1, 0]]
+    return Counts.of(tp, fp, fn)
+
+
+@pytest.mark.parametrize(
+    ("average", "value"), [("macro", 1 / 3), ("macro_all", 2 / 9), ("micro", 1 / 3), ("weighted", 4 / 9)]
+)
+def test_the_worked_numbers_of_the_metric_contract(average, value):
+    assert f1_scores(worked(), average)[0] == pytest.approx(value, abs=1e-15)
+    assert label_f1(worked())[0] == pytest.approx([2 / 3, 0, 0])
+
+
+def simulated(seeds: int = 3, groups: int = 40, labels: int = 4) -> Counts:
+    population = Population(np.full(labels, 0.5), np.linspace(0.5, 0.9, labels)[None], seed_sd=0.05)
+    rng = np.random.default_rng(5)
+    return population.sample(groups, population.run_recalls(seeds, rng), rng)[0]
+
+
+@pytest.mark.parametrize(("average", "reference"), [("macro", "macro"), ("micro", "micro"), ("weighted", "weighted")])
+def test_scores_equal_scikit_learn(average, reference):
+    counts = simulated(seeds=1)
+    gold = counts.gold
+    predicted = counts.tp[0] + counts.fp[0]
+    assert f1_scores(counts, average)[0] == pytest.approx(f1_score(gold, predicted, average=reference))
+
+
+@pytest.mark.parametrize("average", AVERAGES)
+def test_count_bootstrap_equals_naive_recomputation(average):
+    counts = simulated(seeds=2, groups=15, labels=3)
+    rng = np.random.default_rng(1)
+    weights = np.concatenate(list(group_weights(15, 200, rng)))
+    assert (weights.sum(axis=1) == 15).all()
+    fast = score_draws(counts, weights, average)
+    for draw in range(200):
+        documents = np.repeat(np.arange(15), weights[draw].astype(int))
+        resampled = Counts.of(counts.tp[:, documents], counts.fp[:, documents], counts.fn[:, documents])
+        # the label set stays that of the full split; every label is seen in these draws
+        naive = f1_scores(resampled, average, evaluated_labels(counts))
+        assert (resampled.doubled.sum(axis=1) > 0).all()
+        np.testing.assert_allclose(fast[draw], naive, rtol=1e-12)
+
+
+@pytest.mark.parametrize("average", AVERAGES)
+def test_leave_one_out_equals_naive_recomputation(average):
+    counts = simulated(seeds=2, groups=12, labels=3)
+    left_out = leave_one_out(counts, average)
+    for group in range(12):
+        rest = np.arange(12) != group
+        fewer = Counts.of(counts.tp[:, rest], counts.fp[:, rest], counts.fn[:, rest])
+        np.testing.assert_allclose(left_out[group], f1_scores(fewer, average, evaluated_labels(counts)))
+
+
+def test_jackknife_of_a_mean_is_its_standard_error():
+    x = np.random.default_rng(0).normal(size=30)
+    left_out = (x.sum() - x) / 29
+    assert jackknife_se(left_out) == pytest.approx(x.std(ddof=1) / np.sqrt(30))
+
+
+def test_draws_do_not_depend_on_the_chunks():
+    whole = np.concatenate(list(group_weights(37, 100, np.random.default_rng(3))))
+    pieces = np.concatenate(list(group_weights(37, 100, np.random.default_rng(3), chunk_bytes=37 * 16 * 7)))
+    np.testing.assert_array_equal(whole, pieces)
+    counts = simulated(groups=37)
+    np.testing.assert_allclose(
+        score_draws(counts, whole, "macro"), score_draws(counts, whole, "macro", chunk_bytes=1), rtol=1e-12
+    )
+
+
+def test_bootstrap_error_of_accuracy_is_the_binomial_one():
+    right = np.random.default_rng(2).random(400) < 0.8
+    tp = np.where(right, 1, 0)[:, None]
+    counts = Counts.of(tp, 1 - tp, 1 - tp)  # single label: a miss is a false positive elsewhere
+    summary = document_interval(counts, "micro", draws=20_000)
+    p = right.mean()
+    assert summary.score == pytest.approx(p)
+    assert summary.se == pytest.approx(np.sqrt(p * (1 - p) / 400), rel=0.03)
+    assert document_interval(counts, "micro", method="jackknife").se == pytest.approx(
+        right.std(ddof=1) / np.sqrt(400), rel=1e-9
+    )
+
+
+def test_t_equals_scipy():
+    rng = np.random.default_rng(7)
+    a, b = rng.normal(70, 2, 9), rng.normal(69, 3, 9)
+    paired = compare_seeds(a, b)
+    reference = stats.ttest_rel(a, b)
+    interval = reference.confidence_interval(0.95)
+    assert paired.test.p == pytest.approx(reference.pvalue)
+    assert (paired.test.interval.low, paired.test.interval.high) == pytest.approx((interval.low, interval.high))
+    assert paired.correlation == pytest.approx(stats.pearsonr(a, b).statistic)
+    unpaired = compare_seeds(a, b[:5], paired=False)
+    reference = stats.ttest_ind(a, b[:5], equal_var=False)
+    interval = reference.confidence_interval(0.95)
+    assert unpaired.test.p == pytest.approx(reference.pvalue)
+    assert unpaired.test.df == pytest.approx(reference.df)
+    assert (unpaired.test.interval.low, unpaired.test.interval.high) == pytest.approx((interval.low, interval.high))
+    one = mean_test(a - 70, estimand=Estimand.NEW_SEEDS)
+    assert one.p == pytest.approx(stats.ttest_1samp(a, 70).pvalue)
+    summary = seed_interval(a, level=0.9)
+    ends = stats.t.interval(0.9, 8, loc=a.mean(), scale=stats.sem(a))
+    assert (summary.interval.low, summary.interval.high) == pytest.approx(ends)
+
+
+def test_wilcoxon_equals_scipy_and_drops_zeros():
+    d = np.array([4.9, 3.3, 6.1, 2.0, 1.1, -4.0, 0.1, 0.5])
+    assert wilcoxon_p(d) == pytest.approx(stats.wilcoxon(d).pvalue)
+    assert wilcoxon_p(np.append(d, 0.0)) == pytest.approx(stats.wilcoxon(d).pvalue)
+    suite = compare_suite([[x] for x in d], [[0.0]] * 8)
+    assert suite.wilcoxon_p == pytest.approx(stats.wilcoxon(d).pvalue)
+    assert suite.wilcoxon_smallest_p == pytest.approx(stats.wilcoxon(np.arange(1.0, 9)).pvalue)
+
+
+def test_holm_by_hand_and_against_statsmodels():
+    # sorted .005 .01 .03 .04 times 4 3 2 1, then made monotone
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx((0.03, 0.06, 0.06, 0.02))
+    p = np.random.default_rng(4).random(30) ** 2
+    assert holm(p.tolist()) == pytest.approx(multipletests(p, method="holm")[1])
+    assert benjamini_hochberg(p.tolist()) == pytest.approx(stats.false_discovery_control(p))
+    assert holm([0.02, None, 0.03]) == (pytest.approx(0.04), None, pytest.approx(0.04))
+
+
+def test_mcnemar_equals_statsmodels():
+    rng = np.random.default_rng(9)
+    a, b = rng.random(200) < 0.8, rng.random(200) < 0.7
+    table = [[(a & b).sum(), (a & ~b).sum()], [(~a & b).sum(), (~a & ~b).sum()]]
+    result = mcnemar(a, b)
+    assert result.p == pytest.approx(mcnemar_reference(table, exact=True).pvalue)
+    assert (result.only_first, result.only_second, result.n) == (table[0][1], table[1][0], 200)
+    assert mcnemar(a, a).p == 1.0
+
+
+@pytest.mark.parametrize("n", [3, 6, 9, 19, 200])
+def test_power_equals_statsmodels(n):
+    reference = TTestPower()
+    assert t_power(1.0, 1.7, n) == pytest.approx(reference.power(1 / 1.7, n, 0.05), abs=1e-8)
+    found = detectable_difference(1.7, n)
+    assert found is not None
+    assert reference.power(found / 1.7, n, 0.05) == pytest.approx(0.8, abs=1e-6)
+
+
+def test_power_on_two_values_where_the_noncentral_series_fails():
+    found = detectable_difference(1.0, 2)
+    assert found is not None
+    assert t_power(found, 1.0, 2) == pytest.approx(0.8)
+    x = np.random.default_rng(3).normal(found, 1.0, size=(2, 200_000))
+    t = x.mean(axis=0) / (abs(x[0] - x[1]) / 2)
+    assert (abs(t) > stats.t.ppf(0.975, 1)).mean() == pytest.approx(0.8, abs=0.004)
