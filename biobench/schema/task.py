@@ -240,7 +240,8 @@ class Metric(Strict):
     """Which average leads, and which one a published number is compared with."""
 
     primary: MetricName = "macro_f1"
-    paper: MetricName
+    paper: MetricName = descriptive()
+    """Average that a published number is compared with; changes no run."""
     selection: MetricName | None = None
     """Average that picks the best epoch on validation; default: `primary`."""
     negative_label: str | None = None
@@ -276,7 +277,7 @@ class TaskSpec(Strict):
     training: Training
     head: Head
     metric: Metric
-    gate: Gate = Gate()
+    gate: Gate = descriptive(Gate())
     access: Access = descriptive()
     licence: str = descriptive()
     homepage: str = descriptive()

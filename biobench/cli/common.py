@@ -1,0 +1,33 @@
+"""Options that several commands share, and how output is written."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated, Any
+
+import typer
+
+DataDir = Annotated[
+    str | None,
+    typer.Option("--data-dir", envvar="BIOBENCH_DATA_DIR", help="Folder that holds the corpora (default: ./data)."),
+]
+ResultsDir = Annotated[
+    str,
+    typer.Option("--results-dir", envvar="BIOBENCH_RESULTS_DIR", help="Folder of records and predictions."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout, nothing else there.")]
+Overrides = Annotated[
+    list[str],
+    typer.Option("--set", metavar="KEY=VALUE", help="Change a field of the spec, e.g. training.epochs=1."),
+]
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on stdout."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+
+def percent(value: float | None) -> str:
+    """A fraction as percent with two decimals; a dash where there is none."""
+    return "–" if value is None else f"{100 * value:.2f}"

@@ -1,0 +1,42 @@
+"""`biobench leaderboard`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from biobench.cli.common import ResultsDir
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command("leaderboard")(leaderboard)
+
+
+def leaderboard(
+    results_dir: ResultsDir = "results",
+    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Port on this machine.")] = 8501,
+) -> None:
+    """Open the leaderboard over a results folder."""
+    import leaderboard as ours
+
+    check_ours(ours.__file__)
+    from leaderboard.launch import launch
+
+    raise typer.Exit(launch(results_dir, port))
+
+
+def check_ours(file: str | None) -> None:
+    """Other distributions use the import name too. Raises UsageError when another one was imported."""
+    from pathlib import Path
+
+    import biobench
+    from biobench.errors import UsageError
+
+    here = Path(biobench.__file__).resolve().parents[1]
+    if file is None or Path(file).resolve().parents[1] != here:
+        raise UsageError(
+            f"the import name 'leaderboard' belongs to another package here ({file})",
+            hint="uninstall that package, or install biobench in an environment of its own",
+        )

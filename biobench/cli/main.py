@@ -1,0 +1,59 @@
+"""`biobench`: every command, and the one place where errors become a line and an exit status.
+
+Exit status: 0 done; 1 some run failed; 2 the input was wrong. Heavy imports stay inside the commands.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from typing import Annotated
+
+import typer
+
+from biobench.cli import data, leaderboard, pretrain, report, rescore, run, tasks
+from biobench.errors import BioBenchError
+
+app = typer.Typer(
+    name="biobench",
+    help="Judge biomedical encoders: fine-tune any checkpoint on French and English tasks, compare honestly.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+run.register(app)
+tasks.register(app)
+data.register(app)
+rescore.register(app)
+report.register(app)
+leaderboard.register(app)
+pretrain.register(app)
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+) -> None:
+    if version:
+        from biobench import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+def main() -> None:
+    """Entry point of the console script. `--debug` anywhere shows the traceback of an input error."""
+    debug = "--debug" in sys.argv
+    if debug:
+        sys.argv.remove("--debug")
+    try:
+        app()
+    except BioBenchError as error:
+        if debug:
+            traceback.print_exc()
+        sys.stderr.write(f"{error}\nhint: {error.hint}\n")
+        sys.exit(2)
+    except BrokenPipeError:
+        # The reader of our output (head, less) is gone; that is no error.
+        sys.stderr.close()
+        sys.exit(0)

@@ -1,0 +1,151 @@
+"""`biobench run`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from biobench.cli.common import DataDir, Json, Overrides, ResultsDir, percent, print_json
+
+if TYPE_CHECKING:
+    from biobench.run import Plan, Request, RunResult
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    app.command("run")(run)
+
+
+def run(
+    models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Hub id, id@revision, or local folder.")],
+    task: Annotated[
+        list[str], typer.Option("--task", metavar="ID_OR_YAML", help="Task id or YAML path; repeatable.")
+    ] = [],  # noqa: B006
+    suite: Annotated[str | None, typer.Option("--suite", help="fr, en, needle or all.")] = None,
+    seeds: Annotated[str | None, typer.Option("--seeds", help="42-50 or 42,43 (default: the spec's).")] = None,
+    data_dir: DataDir = None,
+    results_dir: ResultsDir = "results",
+    device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")] = "auto",
+    parallel: Annotated[str, typer.Option("--parallel", help="auto, or a number of worker processes.")] = "auto",
+    overrides: Overrides = [],  # noqa: B006
+    limit: Annotated[int | None, typer.Option("--limit", help="Training documents; the rest in proportion.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Make runs anew that are stored already.")] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Open no connection.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="A task without data is an error.")] = False,
+    trust_remote_code: Annotated[
+        bool, typer.Option("--trust-remote-code", help="Let checkpoints run their own code.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Fine-tune checkpoints on tasks over several seeds, and score them."""
+    from biobench.run import Request
+
+    request = Request(
+        models=tuple(models),
+        tasks=tuple(task),
+        suite=suite,
+        seeds=seeds,
+        data_dir=data_dir,
+        results_dir=results_dir,
+        device=device,
+        parallel=parallel,
+        overrides=tuple(overrides),
+        limit=limit,
+        force=force,
+        offline=offline,
+        strict=strict,
+        trust_remote_code=trust_remote_code,
+    )
+    raise typer.Exit(run_request(request, dry_run=dry_run, as_json=as_json))
+
+
+def run_request(request: Request, *, dry_run: bool, as_json: bool) -> int:
+    """Plan, make and print the runs; the exit status."""
+    from biobench.cli.progress import Terminal
+    from biobench.run import make_plan
+    from biobench.run.api import run_plan
+
+    quiet_libraries()
+    plan = make_plan(request)
+    if dry_run:
+        results = planned(plan)
+    else:
+        with Terminal() as reporter:
+            results = run_plan(plan, reporter)
+    if as_json:
+        print_json([r.as_json() for r in results])
+    else:
+        print_results(results)
+    return 1 if any(r.status == "failed" for r in results) else 0
+
+
+def planned(plan: Plan) -> list[RunResult]:
+    """The lines of a dry run: what is stored is `skipped`, what would be made is `planned`."""
+    from biobench.run.execute import without_data
+    from biobench.run.result import RunResult, of_record
+    from biobench.store import Store
+
+    store = Store(plan.request.results_dir)
+    lines = without_data(plan)
+    for item in plan.items:
+        record = None if plan.request.force else store.get(item.task.id, item.key)
+        if record is not None:
+            lines.append(of_record(record, "skipped", str(store.path_of(record)), "the same run is stored already"))
+            continue
+        spec = item.task.loaded.spec
+        lines.append(
+            RunResult(
+                model=item.checkpoint.id,
+                task=item.task.id,
+                task_version=spec.version,
+                seed=item.seed,
+                status="planned",
+                key=item.key,
+                primary=spec.metric.primary,
+            )
+        )
+    return lines
+
+
+def print_results(results: list[RunResult]) -> None:
+    """A table of the runs on stdout."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None)
+    for name in ("model", "task", "seed", "status"):
+        table.add_column(name)
+    for name in ("macro", "micro", "weighted", "seconds", "truncated", "lost gold"):
+        table.add_column(name, justify="right")
+    for r in results:
+        table.add_row(
+            Text(r.model),
+            r.task,
+            "" if r.seed is None else str(r.seed),
+            r.status,
+            *(percent(r.scores.get(m)) for m in ("macro_f1", "micro_f1", "weighted_f1")),
+            "–" if r.seconds is None else f"{r.seconds:.1f}",
+            "–" if r.truncated_documents is None else str(r.truncated_documents),
+            "–" if r.lost_gold is None else str(r.lost_gold),
+        )
+    console = Console()
+    console.print(table)
+    for r in results:
+        if r.status in ("failed", "unavailable"):
+            console.print(f"{r.task}: {r.status}: {r.reason}", markup=False, highlight=False, soft_wrap=True)
+
+
+def quiet_libraries() -> None:
+    """Keep the model library's own chatter out of the way of ours."""
+    import os
+    import warnings
+
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    warnings.filterwarnings("ignore", category=UserWarning, module="torch")

@@ -1,0 +1,146 @@
+"""`biobench tasks`: list, show, validate, schema, new."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from biobench.cli.common import DataDir, Json, print_json
+from biobench.errors import BioBenchError, UsageError
+
+tasks = typer.Typer(help="List, describe, validate and scaffold task specs.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command group to the application."""
+    app.add_typer(tasks, name="tasks")
+
+
+@tasks.command("list")
+def list_(data_dir: DataDir = None, as_json: Json = False) -> None:
+    """All shipped tasks and where their data stands."""
+    from biobench.data.catalog import list_tasks
+    from biobench.data.validate import data_state
+
+    rows = [
+        {
+            "id": t.id,
+            "version": t.spec.version,
+            "language": t.spec.language,
+            "type": t.spec.type,
+            "access": t.spec.access,
+            "data": data_state(t, data_dir),
+            "name": t.spec.name,
+        }
+        for t in list_tasks()
+    ]
+    if as_json:
+        print_json(rows)
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None)
+    for name in ("id", "version", "language", "type", "access", "data", "name"):
+        table.add_column(name)
+    for row in rows:
+        table.add_row(*(str(row[c.header]) for c in table.columns))  # type: ignore[index]
+    Console().print(table)
+
+
+@tasks.command()
+def show(
+    task: Annotated[str, typer.Argument(metavar="ID_OR_YAML")], data_dir: DataDir = None, as_json: Json = False
+) -> None:
+    """Describe a task: what it is, labels, licence, citation, and samples where the data is at hand."""
+    from biobench.data.catalog import load_task
+    from biobench.data.describe import describe
+
+    described = describe(load_task(task), data_dir)
+    if as_json:
+        print_json(described)
+    else:
+        print_described(described)
+
+
+@tasks.command()
+def validate(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="YAML files, or folders of them.")],
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Check specs, and open their data where --data-dir has it. Exit 2 when something is wrong."""
+    from biobench.data.catalog import load_task
+    from biobench.data.validate import as_dict, validate_task
+
+    files = [f for p in paths for f in (sorted(p.rglob("*.yaml")) if p.is_dir() else [p])]
+    if not files:
+        raise UsageError("no YAML file to validate", hint="give a spec or a folder of specs")
+    rows: list[dict[str, Any]] = []
+    for file in files:
+        try:
+            rows.append({"valid": True, **as_dict(validate_task(load_task(file), data_dir))})
+            problems = rows[-1]["problems"]
+            rows[-1]["valid"] = not problems
+        except BioBenchError as error:
+            rows.append({"valid": False, "path": str(file), "problems": [str(error)], "hint": error.hint})
+    if as_json:
+        print_json(rows)
+    for row in rows:
+        if not as_json and row["valid"]:
+            typer.echo(f"{row['path']}: valid, data {row['state']}")
+        elif not row["valid"]:
+            for problem in row["problems"]:
+                where = "" if problem.startswith(row["path"]) else f"{row['path']}: "
+                sys.stderr.write(f"{where}{problem}\n")
+            sys.stderr.write(f"hint: {row.get('hint') or 'correct the spec, or the data that it describes'}\n")
+    if not all(row["valid"] for row in rows):
+        raise typer.Exit(2)
+
+
+@tasks.command()
+def schema() -> None:
+    """JSON Schema of a task spec, for editor completion."""
+    from biobench.data.catalog import task_json_schema
+
+    print_json(task_json_schema())
+
+
+@tasks.command()
+def new(
+    data: Annotated[Path, typer.Argument(metavar="DATA_FILE", help="A data file of the new task.")],
+    task_id: Annotated[str, typer.Option("--id", help="Id of the new task.")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write (default: ID.yaml).")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+) -> None:
+    """Scaffold a spec from a data file: format, labels and counts are read from it."""
+    from biobench.data.scaffold import scaffold
+
+    target = output or Path(f"{task_id}.yaml")
+    if target.exists() and not force:
+        raise UsageError(f"{target} exists already", hint="choose another --output, or --force")
+    target.write_text(scaffold(data, task_id), encoding="utf-8")
+    typer.echo(f"{target}: written; fill in what it leaves open, then `biobench tasks validate {target}`")
+
+
+def print_described(described: dict[str, Any], indent: int = 0) -> None:
+    """A description as indented lines; nested mappings one level deeper."""
+    pad = " " * indent
+    for name, value in described.items():
+        if value in (None, [], {}, ""):
+            continue
+        if isinstance(value, dict):
+            typer.echo(f"{pad}{name}:")
+            print_described(value, indent + 2)
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            typer.echo(f"{pad}{name}:")
+            for item in value:
+                typer.echo(f"{pad}  -")
+                print_described(item, indent + 4)
+        elif isinstance(value, list):
+            typer.echo(f"{pad}{name}: {', '.join(str(v) for v in value)}")
+        else:
+            typer.echo(f"{pad}{name}: {value}")

@@ -1,0 +1,1 @@
+"""Tokens and character spans: encoding documents into windows, planning batches, decoding predictions."""

@@ -1,0 +1,1 @@
+"""The fine-tuning engine: one loop for every encoder and head."""

@@ -1,0 +1,70 @@
+"""One checkpoint fine-tuned on one task for any number of seeds.
+
+The encoder is loaded and proved once; each seed starts from a copy of its weights held in memory, and from
+the same encoded documents.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from biobench.errors import TrainingError
+from biobench.finetune.loop import NonFiniteLoss, Outcome, Progress, Run
+from biobench.finetune.machine import Precision, micro_batch_tokens
+from biobench.finetune.network import Network, build_head
+from biobench.finetune.prepare import Prepared
+from biobench.models.encoder import Encoder
+from biobench.models.loading import Checkpoint, load_base, load_tokenizer
+
+
+@dataclass(slots=True)
+class LoadedEncoder:
+    """An encoder on its device with the weights that every run starts from."""
+
+    checkpoint: Checkpoint
+    encoder: Encoder
+    initial: dict[str, Tensor]
+    parameters: int
+
+
+def load_encoder(checkpoint: Checkpoint, device: torch.device) -> LoadedEncoder:
+    """Load once, keep the initial weights in memory."""
+    tokenizer = load_tokenizer(checkpoint)
+    model = load_base(checkpoint, torch.float32)
+    pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
+    encoder = Encoder(model, int(pad)).to(device)
+    initial = {k: v.detach().clone() for k, v in encoder.state_dict().items()}
+    return LoadedEncoder(checkpoint, encoder, initial, sum(p.numel() for p in encoder.parameters()))
+
+
+def seed_everything(seed: int) -> None:
+    """Same seed, machine and versions: same run."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.manual_seed(seed)
+    torch.use_deterministic_algorithms(True, warn_only=True)
+
+
+def finetune(loaded: LoadedEncoder, prepared: Prepared, seed: int, precision: Precision, progress: Progress) -> Outcome:
+    """Fine-tune from the initial weights with this seed. Raises TrainingError."""
+    backoffs: list[str] = []
+    while True:
+        loaded.encoder.load_state_dict(loaded.initial)
+        seed_everything(seed)
+        head = build_head(prepared.spec.head, loaded.checkpoint, loaded.encoder.width, len(prepared.outputs))
+        device = loaded.encoder.device
+        network = Network(loaded.encoder, head.to(device))
+        budget = micro_batch_tokens(device)
+        try:
+            return Run(network, prepared, seed, precision, budget, backoffs, progress).train()
+        except NonFiniteLoss as error:
+            if precision == "fp32":
+                raise TrainingError(
+                    f"the loss is not finite in fp32 ({error})",
+                    hint="lower --set training.learning_rate, or check the checkpoint's weights",
+                ) from error
+            precision = "fp32"
+            backoffs.append(f"non-finite loss at {error}: run repeated in fp32")

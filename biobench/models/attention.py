@@ -1,0 +1,162 @@
+"""Attention over packed documents: no padding anywhere, no document sees another.
+
+One function is registered with the model library for every family that dispatches its attention. Documents
+stand end to end in one row; the layout says where each begins. On CUDA the flash-attn package's
+variable-length kernel is used when it can be imported; elsewhere each document (CPU) or the gathered batch
+(CUDA) goes through scaled dot-product attention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+from transformers import AttentionInterface, AttentionMaskInterface
+
+PACKED = "biobench_packed"
+
+
+@dataclass(slots=True)
+class Layout:
+    """Where each document stands in a packed row."""
+
+    lengths: list[int]
+    device: torch.device
+    _cache: dict[str, Any] | None = None
+
+    def remember(self, name: str, make: Any) -> Any:
+        """A value computed once per layout (all layers share it)."""
+        if self._cache is None:
+            self._cache = {}
+        if name not in self._cache:
+            self._cache[name] = make()
+        return self._cache[name]
+
+    def cumulative(self) -> Tensor:
+        """(documents + 1,) int32 offsets."""
+        return self.remember(  # type: ignore[no-any-return]
+            "cumulative",
+            lambda: torch.tensor([0, *torch.tensor(self.lengths).cumsum(0).tolist()], dtype=torch.int32).to(
+                self.device
+            ),
+        )
+
+
+_current: list[Layout] = []
+
+
+@contextmanager
+def packed(layout: Layout) -> Iterator[None]:
+    """Make `layout` the one that attention calls inside the block obey."""
+    _current.append(layout)
+    try:
+        yield
+    finally:
+        _current.pop()
+
+
+@lru_cache(maxsize=1)
+def flash_available() -> bool:
+    """True where the optional flash-attn package can be imported."""
+    return find_spec("flash_attn") is not None
+
+
+def _band(length: int, window: int, device: torch.device) -> Tensor:
+    """(length, length) bool: True where |i - j| < window."""
+    at = torch.arange(length, device=device)
+    return (at[:, None] - at[None, :]).abs() < window
+
+
+def _packed_attention(
+    module: torch.nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    dropout: float = 0.0,
+    scaling: float | None = None,
+    sliding_window: int | None = None,
+    **_: Any,
+) -> tuple[Tensor, None]:
+    """query, key, value: (1, heads, tokens, width); result (1, tokens, heads, width).
+
+    sliding_window counts the token itself: |i - j| < sliding_window is visible.
+    """
+    layout = _current[-1]
+    if key.shape[1] != query.shape[1]:
+        groups = query.shape[1] // key.shape[1]
+        key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
+    if query.is_cuda:
+        if flash_available() and query.dtype in (torch.bfloat16, torch.float16):
+            return _flash(layout, query, key, value, dropout, scaling, sliding_window), None
+        return _gathered(layout, query, key, value, dropout, scaling, sliding_window), None
+    parts = []
+    for q, k, v in zip(
+        query.split(layout.lengths, 2), key.split(layout.lengths, 2), value.split(layout.lengths, 2), strict=True
+    ):
+        n = q.shape[2]
+        mask = None
+        if sliding_window is not None and n > sliding_window:
+            mask = layout.remember(f"band {n} {sliding_window}", lambda n=n: _band(n, sliding_window, query.device))
+        parts.append(scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout, scale=scaling))
+    return torch.cat(parts, 2).transpose(1, 2), None
+
+
+def _flash(
+    layout: Layout, query: Tensor, key: Tensor, value: Tensor, dropout: float, scaling: float | None, window: int | None
+) -> Tensor:
+    from flash_attn import flash_attn_varlen_func
+
+    longest = max(layout.lengths)
+    offsets = layout.cumulative()
+    reach = (-1, -1) if window is None else (window - 1, window - 1)
+    q, k, v = (x[0].transpose(0, 1) for x in (query, key, value))
+    out: Tensor = flash_attn_varlen_func(
+        q, k, v, offsets, offsets, longest, longest, dropout_p=dropout, softmax_scale=scaling, window_size=reach
+    )
+    return out[None]
+
+
+def _gathered(
+    layout: Layout, query: Tensor, key: Tensor, value: Tensor, dropout: float, scaling: float | None, window: int | None
+) -> Tensor:
+    """Attention on a padded gather of the packed row; only attention itself sees the padding."""
+    longest, documents = max(layout.lengths), len(layout.lengths)
+
+    def indices() -> tuple[Tensor, Tensor, Tensor]:
+        lengths = torch.tensor(layout.lengths, device=query.device)
+        begin = lengths.cumsum(0) - lengths
+        within = torch.arange(longest, device=query.device)
+        real = within[None, :] < lengths[:, None]
+        gather = torch.where(real, begin[:, None] + within[None, :], 0).view(-1)
+        return gather, real, real.view(-1).nonzero()[:, 0]
+
+    gather, real, scatter = layout.remember("gather", indices)
+    mask = real[:, None, None, :]
+    if window is not None and longest > window:
+        mask = mask & _band(longest, window, query.device)[None, None]
+        # A padded query row may see nothing; let it see itself so that its softmax is defined.
+        mask = mask | torch.eye(longest, dtype=torch.bool, device=query.device)[None, None]
+
+    def spread(x: Tensor) -> Tensor:
+        return x[0].transpose(0, 1)[gather].view(documents, longest, x.shape[1], x.shape[3]).transpose(1, 2)
+
+    out = scaled_dot_product_attention(
+        spread(query), spread(key), spread(value), attn_mask=mask, dropout_p=dropout, scale=scaling
+    )
+    return out.transpose(1, 2).reshape(documents * longest, query.shape[1], query.shape[3])[scatter][None]
+
+
+def _no_mask(*_: Any, **__: Any) -> None:
+    """The packed function knows what is visible; the library builds no mask for it."""
+
+
+AttentionInterface.register(PACKED, _packed_attention)
+AttentionMaskInterface.register(PACKED, _no_mask)

@@ -1,0 +1,218 @@
+"""Finding a checkpoint, naming what it is, and loading its encoder and tokenizer.
+
+A model is a local folder, a hub id, or ``id@revision``. Its identity is the content of its weights, config
+and tokenizer files, so a copied or moved folder is the same model and a changed one never is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from biobench.errors import ModelError
+from biobench.schema.record import ModelIdentity
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+_WEIGHTS = ("*.safetensors", "pytorch_model*.bin", "*.index.json")
+_TOKENIZER = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "*.model",
+    "*.bpe",
+    "bpe.codes",
+)
+_NO_LIMIT = 1_000_000
+"""Tokenizers without a declared limit report a huge sentinel; anything beyond this is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A checkpoint on disk."""
+
+    id: str
+    revision: str | None
+    folder: Path
+    hash: str
+    config: Any
+    trust_remote_code: bool = False
+
+    def identity(self, parameters: int) -> ModelIdentity:
+        """What the records say of this model."""
+        architectures = getattr(self.config, "architectures", None) or []
+        return ModelIdentity(
+            id=self.id,
+            revision=self.revision,
+            hash=self.hash,
+            architecture=architectures[0] if architectures else self.config.model_type,
+            parameters=parameters,
+            max_positions=position_limit(self.config),
+        )
+
+
+def find_checkpoint(model: str, *, offline: bool = False, trust_remote_code: bool = False) -> Checkpoint:
+    """Locate `model` (downloading it unless `offline`) and hash it. Raises ModelError."""
+    from transformers import AutoConfig
+
+    folder, name, revision = _locate(model, offline)
+    if not (folder / "config.json").is_file():
+        raise ModelError(
+            "no config.json in the model's folder", hint="give a folder saved with save_pretrained", file=folder
+        )
+    try:
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=trust_remote_code)
+    except (ValueError, OSError, json.JSONDecodeError, KeyError) as error:
+        raise ModelError(
+            f"the config cannot be read: {str(error).splitlines()[0]}",
+            hint="the folder must hold a config that AutoConfig knows; --trust-remote-code allows the model's own code",
+            file=folder / "config.json",
+        ) from error
+    return Checkpoint(name, revision, folder, content_hash(folder), config, trust_remote_code)
+
+
+def _locate(model: str, offline: bool) -> tuple[Path, str, str | None]:
+    path = Path(model).expanduser()
+    if path.is_dir():
+        return path, path.resolve().name, None
+    if model.startswith((".", "/", "~")) or model.count("/") > 1:
+        raise ModelError(f"no such folder: {model}", hint="give an existing folder, or a hub id such as owner/name")
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import (
+        HfHubHTTPError,
+        HFValidationError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+    )
+
+    name, _, revision = model.partition("@")
+    try:
+        folder = snapshot_download(
+            name,
+            revision=revision or None,
+            local_files_only=offline,
+            allow_patterns=["*.json", "*.txt", "*.model", "*.bpe", "bpe.codes", "*.safetensors", "*.py"],
+        )
+        if not list(Path(folder).glob("*.safetensors")):
+            folder = snapshot_download(
+                name, revision=revision or None, local_files_only=offline, allow_patterns=["*.json", "*.txt", "*.bin"]
+            )
+    except LocalEntryNotFoundError as error:
+        raise ModelError(
+            f"model '{model}' is neither a local folder nor at hand, and the hub cannot be reached",
+            hint="check the name, or download it where there is a network and give the folder",
+        ) from error
+    except (RepositoryNotFoundError, HfHubHTTPError, HFValidationError, OSError) as error:
+        raise ModelError(
+            f"model '{model}' could not be fetched: {str(error).splitlines()[0]}",
+            hint="check the id and revision; private models need `hf auth login`",
+        ) from error
+    return Path(folder), name, revision or Path(folder).name
+
+
+def content_hash(folder: Path) -> str:
+    """sha256 over the names and contents of weights, config and tokenizer files (hex, 64 characters)."""
+    files = {p for pattern in (*_WEIGHTS, "config.json", *_TOKENIZER) for p in folder.glob(pattern)}
+    if any(p.suffix == ".safetensors" for p in files):
+        files = {p for p in files if p.suffix != ".bin"}
+    if not any(p.suffix in (".safetensors", ".bin") for p in files):
+        raise ModelError(
+            "no weights in the model's folder", hint="it must hold *.safetensors or pytorch_model.bin", file=folder
+        )
+    digest = hashlib.sha256()
+    for path in sorted(files, key=lambda p: p.name):
+        digest.update(path.name.encode() + b"\0" + hashlib.file_digest(path.open("rb"), "sha256").digest())
+    return digest.hexdigest()
+
+
+def load_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
+    """The checkpoint's tokenizer. Raises ModelError when there is none or it does not fit the embeddings."""
+    from transformers import AutoTokenizer
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(checkpoint.folder, trust_remote_code=checkpoint.trust_remote_code)
+    except (ValueError, OSError, KeyError, ImportError) as error:
+        raise ModelError(
+            f"the tokenizer cannot be loaded: {str(error).splitlines()[0]}",
+            hint="the folder must hold the tokenizer's files (tokenizer.json or the vocabulary)",
+            file=checkpoint.folder,
+        ) from error
+    vocabulary = getattr(checkpoint.config, "vocab_size", None)
+    if vocabulary is not None and len(tokenizer) > vocabulary:
+        largest = max(tokenizer.get_vocab().values())
+        if largest >= vocabulary:
+            raise ModelError(
+                f"the tokenizer's largest id {largest} does not fit the embedding of {vocabulary} rows",
+                hint="tokenizer and weights come from different checkpoints",
+                file=checkpoint.folder,
+            )
+    return tokenizer  # type: ignore[no-any-return]
+
+
+def position_limit(config: Any) -> int | None:
+    """Tokens that the position embeddings allow, special tokens included; None where there is no limit.
+
+    RoBERTa-type models number positions from pad_token_id + 1, so that many rows are not usable.
+    """
+    limit = getattr(config, "max_position_embeddings", None)
+    if not isinstance(limit, int) or limit <= 0:
+        return None
+    if config.model_type in ROBERTA_LIKE:
+        limit -= int(config.pad_token_id if config.pad_token_id is not None else 1) + 1
+    return limit
+
+
+ROBERTA_LIKE = frozenset(
+    {
+        "roberta",
+        "camembert",
+        "xlm-roberta",
+        "xlm-roberta-xl",
+        "longformer",
+        "data2vec-text",
+        "ibert",
+        "mpnet",
+        "roberta-prelayernorm",
+        "xmod",
+    }
+)
+
+
+def window(tokenizer: PreTrainedTokenizerBase, config: Any, max_length: int) -> int:
+    """The effective window in tokens: the smallest of the task's, the tokenizer's and the model's limit."""
+    limits = [max_length]
+    declared = tokenizer.model_max_length
+    if declared is not None and 0 < declared < _NO_LIMIT:
+        limits.append(int(declared))
+    positions = position_limit(config)
+    if positions is not None:
+        limits.append(positions)
+    return min(limits)
+
+
+def load_base(checkpoint: Checkpoint, dtype: torch.dtype) -> PreTrainedModel:
+    """The bare encoder (no head), in `dtype`, evaluation mode. Raises ModelError."""
+    from transformers import AutoModel
+
+    try:
+        model = AutoModel.from_pretrained(
+            checkpoint.folder, dtype=dtype, trust_remote_code=checkpoint.trust_remote_code
+        )
+    except (ValueError, OSError, KeyError, RuntimeError) as error:
+        raise ModelError(
+            f"the weights cannot be loaded: {str(error).splitlines()[0]}",
+            hint="the folder must load with AutoModel.from_pretrained",
+            file=checkpoint.folder,
+        ) from error
+    if getattr(model.config, "is_encoder_decoder", False):
+        raise ModelError("an encoder-decoder model is not an encoder", hint="give an encoder checkpoint")
+    return model  # type: ignore[no-any-return]

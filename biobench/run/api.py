@@ -1,0 +1,62 @@
+"""`biobench.run`: the Python face of the command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from biobench.run.execute import Reporter, Silent, execute
+from biobench.run.parallel import run_workers, worker_count
+from biobench.run.plan import Plan, Request, make_plan
+from biobench.run.result import RunResult
+
+
+def run(
+    model: str | Iterable[str],
+    tasks: str | Iterable[str] = (),
+    *,
+    suite: str | None = None,
+    seeds: str | int | Iterable[int] | None = None,
+    data_dir: str | Path | None = None,
+    results_dir: str | Path = "results",
+    device: str = "auto",
+    overrides: Iterable[str] = (),
+    limit: int | None = None,
+    force: bool = False,
+    offline: bool = False,
+    strict: bool = False,
+    reporter: Reporter | None = None,
+) -> list[RunResult]:
+    """Fine-tune and score, as `biobench run` does; one result a run.
+
+    model: hub id, ``id@revision`` or folder, or several. tasks: ids or YAML paths. seeds: ``42-50``, a seed,
+    or several. Raises BioBenchError when the input is wrong; a failed run is a result, not an exception.
+    """
+    if isinstance(seeds, int):
+        seeds = str(seeds)
+    elif seeds is not None and not isinstance(seeds, str):
+        seeds = ",".join(str(s) for s in seeds)
+    request = Request(
+        models=(model,) if isinstance(model, str) else tuple(model),
+        tasks=(tasks,) if isinstance(tasks, str) else tuple(tasks),
+        suite=suite,
+        seeds=seeds,
+        data_dir=None if data_dir is None else str(data_dir),
+        results_dir=str(results_dir),
+        device=device,
+        overrides=tuple(overrides),
+        limit=limit,
+        force=force,
+        offline=offline,
+        strict=strict,
+    )
+    return run_plan(make_plan(request), reporter or Silent())
+
+
+def run_plan(plan: Plan, reporter: Reporter) -> list[RunResult]:
+    """Make the runs of a plan, with worker processes where the request asks for several."""
+    workers = min(worker_count(plan.request.parallel, plan.device), max(1, len(plan.items)))
+    if workers > 1:
+        run_workers(plan.request, workers, plan.device)
+        plan.workers = workers
+    return list(execute(plan, reporter))

@@ -1,0 +1,232 @@
+"""Making the runs of a plan: skip what is done, share the rest with other processes, store each as it ends.
+
+Runs are ordered so that a checkpoint is loaded once and a task is encoded once per checkpoint. A run that
+another process holds is left for later and then either found done or taken over.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Iterator
+from typing import Protocol
+
+import torch
+
+from biobench.errors import BioBenchError, TrainingError
+from biobench.finetune.engine import LoadedEncoder, finetune, load_encoder
+from biobench.finetune.loop import Outcome
+from biobench.finetune.machine import peak_memory_bytes, reset_peak_memory
+from biobench.finetune.prepare import Prepared, prepare
+from biobench.models.loading import Checkpoint, load_tokenizer, window
+from biobench.run.plan import Item, Plan, TaskEntry
+from biobench.run.provenance import provenance
+from biobench.run.result import RunResult, of_record
+from biobench.schema.record import Cost, RunRecord, TaskIdentity
+from biobench.store import Store
+
+_POLL_SECONDS = 0.5
+
+
+class Reporter(Protocol):
+    """What the command line shows while runs are made."""
+
+    def start(self, item: Item, position: int, total: int) -> None:
+        """A run begins."""
+
+    def step(self, done: int, total: int, what: str) -> None:
+        """The run in progress moved on."""
+
+    def finish(self, result: RunResult) -> None:
+        """A run ended, was skipped, failed, or had no data."""
+
+
+class Silent:
+    """Says nothing."""
+
+    def start(self, item: Item, position: int, total: int) -> None:
+        """Nothing."""
+
+    def step(self, done: int, total: int, what: str) -> None:
+        """Nothing."""
+
+    def finish(self, result: RunResult) -> None:
+        """Nothing."""
+
+
+class _Workshop:
+    """The checkpoint and the encoded task in hand; at most one of each stays in memory."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self._loaded: LoadedEncoder | None = None
+        self._prepared: tuple[str, str, Prepared] | None = None
+
+    def encoder(self, checkpoint: Checkpoint) -> LoadedEncoder:
+        """The checkpoint's encoder, loaded once."""
+        if self._loaded is None or self._loaded.checkpoint.hash != checkpoint.hash:
+            self._loaded = None
+            self._loaded = load_encoder(checkpoint, self.device)
+        return self._loaded
+
+    def prepared(self, checkpoint: Checkpoint, task: TaskEntry) -> Prepared:
+        """The task encoded for this checkpoint, once for all seeds."""
+        assert task.data is not None
+        if self._prepared is None or self._prepared[:2] != (checkpoint.hash, task.id):
+            tokenizer = load_tokenizer(checkpoint)
+            size = window(tokenizer, checkpoint.config, task.loaded.spec.protocol.max_length)
+            self._prepared = (checkpoint.hash, task.id, prepare(task.loaded.spec, task.data, tokenizer, size))
+        return self._prepared[2]
+
+
+def execute(plan: Plan, reporter: Reporter) -> Iterator[RunResult]:
+    """Make every run of the plan; yields one result a run, as each ends."""
+    for result in without_data(plan):
+        reporter.finish(result)
+        yield result
+    store = Store(plan.request.results_dir)
+    workshop = _Workshop(plan.device)
+    waiting = list(plan.items)
+    position, total = 0, len(waiting)
+    while waiting:
+        left: list[Item] = []
+        for item in waiting:
+            result = _one(item, plan, store, workshop, reporter, position + 1, total)
+            if result is None:
+                left.append(item)
+                continue
+            position += 1
+            reporter.finish(result)
+            yield result
+        waiting = left
+        if waiting:
+            time.sleep(_POLL_SECONDS)
+
+
+def without_data(plan: Plan) -> list[RunResult]:
+    """One `unavailable` line per model and task that has no data at hand."""
+    return [
+        RunResult(
+            model=checkpoint.id,
+            task=entry.id,
+            task_version=entry.loaded.spec.version,
+            seed=None,
+            status="unavailable",
+            reason=f"{entry.unavailable}; {entry.unavailable.hint}",
+            primary=entry.loaded.spec.metric.primary,
+        )
+        for checkpoint in plan.checkpoints
+        for entry in plan.tasks
+        if entry.unavailable is not None
+    ]
+
+
+def _stored(item: Item, plan: Plan, store: Store) -> RunResult | None:
+    """The line of a run that is stored. With --force only what was made since this command began counts."""
+    record = store.get(item.task.id, item.key)
+    if record is None:
+        return None
+    fresh = store.modified(item.task.id, item.key) >= plan.request.started
+    if plan.request.force and not fresh:
+        return None
+    path = str(store.path_of(record))
+    if fresh and plan.workers > 1:
+        return of_record(record, "done", path)
+    reason = "another process made it meanwhile" if fresh else "the same run is stored already"
+    return of_record(record, "skipped", path, reason=reason)
+
+
+def _one(
+    item: Item, plan: Plan, store: Store, workshop: _Workshop, reporter: Reporter, position: int, total: int
+) -> RunResult | None:
+    """The item's result, or None while another process is making it."""
+    result = _stored(item, plan, store)
+    if result is not None:
+        return result
+    with store.claim(item.task.id, item.key) as mine:
+        if not mine:
+            return None
+        result = _stored(item, plan, store)
+        if result is not None:
+            return result
+        reporter.start(item, position, total)
+        return _make(item, plan, store, workshop, reporter)
+
+
+def _make(item: Item, plan: Plan, store: Store, workshop: _Workshop, reporter: Reporter) -> RunResult:
+    began = time.perf_counter()
+    try:
+        reset_peak_memory(plan.device)
+        loaded = workshop.encoder(item.checkpoint)
+        prepared = workshop.prepared(item.checkpoint, item.task)
+        outcome = finetune(loaded, prepared, item.seed, item.task.precision, reporter.step)
+        record = _record(item, plan, loaded, prepared, outcome, time.perf_counter() - began)
+        stored = store.save(record, prepared.test.documents, outcome.predictions)
+    except TrainingError as error:
+        return _failed(item, f"{error}; {error.hint}")
+    except (RuntimeError, ValueError, TypeError, IndexError, KeyError, AssertionError) as error:
+        if isinstance(error, BioBenchError):
+            raise
+        # A checkpoint can break in ways nobody foresaw; the other runs of the plan must not die with it.
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        return _failed(item, f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})")
+    return of_record(stored, "done", str(store.path_of(stored)))
+
+
+def _failed(item: Item, reason: str) -> RunResult:
+    spec = item.task.loaded.spec
+    return RunResult(
+        model=item.checkpoint.id,
+        task=item.task.id,
+        task_version=spec.version,
+        seed=item.seed,
+        status="failed",
+        reason=" ".join(reason.split()),
+        key=item.key,
+        primary=spec.metric.primary,
+    )
+
+
+def _record(
+    item: Item, plan: Plan, loaded: LoadedEncoder, prepared: Prepared, outcome: Outcome, seconds: float
+) -> RunRecord:
+    spec, data = item.task.loaded.spec, prepared.data
+    return RunRecord(
+        key=item.key,
+        model=item.checkpoint.identity(loaded.parameters),
+        task=TaskIdentity(
+            id=spec.id,
+            version=spec.version,
+            hash=item.task.hash,
+            data_hash=data.hash,
+            source=data.source,
+            corpus=spec.corpus_id,
+            language=spec.language,
+            type=spec.type,
+            labels=data.labels,
+            gold_labels=data.gold_labels,
+            decode=data.decode,
+            negative_label=spec.metric.negative_label,
+            primary=spec.metric.primary,
+            paper=spec.metric.paper,
+            test_documents=len(data.test),
+        ),
+        seed=item.seed,
+        track=plan.request.track,
+        limit=plan.request.limit,
+        protocol=item.task.identity,
+        overrides=plan.request.overrides,
+        training=outcome.record,
+        cost=Cost(
+            seconds=round(seconds, 3),
+            train_seconds=round(outcome.train_seconds, 3),
+            evaluation_seconds=round(outcome.evaluation_seconds, 3),
+            peak_memory_bytes=peak_memory_bytes(plan.device),
+            train_tokens_per_second=round(outcome.train_tokens / max(outcome.train_seconds, 1e-9), 1),
+        ),
+        windows=prepared.windows,
+        provenance=provenance(plan.device),
+        predictions="",
+        predictions_sha256="",
+        redacted=spec.access == "agreement",
+    )

@@ -1,0 +1,161 @@
+"""What is to be run: models x tasks x seeds, each with the key that says whether it was done before."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from biobench.data.catalog import LoadedTask, load_task, suite
+from biobench.data.hashing import task_hash, task_identity
+from biobench.data.load import load_data
+from biobench.errors import DataUnavailableError, UsageError
+from biobench.finetune.machine import Precision, resolve_device, resolve_precision
+from biobench.models.loading import Checkpoint, find_checkpoint
+from biobench.schema.document import TaskData
+from biobench.schema.task import parse_seeds
+from biobench.store import run_key
+
+Status = Literal["done", "skipped", "failed", "unavailable", "planned"]
+Track = Literal["fixed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The arguments of `run`, as the command line or the Python interface gives them."""
+
+    models: tuple[str, ...]
+    tasks: tuple[str, ...] = ()
+    suite: str | None = None
+    seeds: str | None = None
+    data_dir: str | None = None
+    results_dir: str = "results"
+    device: str = "auto"
+    parallel: str = "auto"
+    track: Track = "fixed"
+    overrides: tuple[str, ...] = ()
+    limit: int | None = None
+    force: bool = False
+    offline: bool = False
+    strict: bool = False
+    trust_remote_code: bool = False
+    started: float = field(default_factory=time.time)
+    """Seconds since the epoch; --force makes anew what is older, and worker processes inherit it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One run to make."""
+
+    checkpoint: Checkpoint
+    task: TaskEntry
+    seed: int
+    key: str
+
+
+@dataclass(slots=True)
+class TaskEntry:
+    """A task with its data, or with the reason why there is none."""
+
+    loaded: LoadedTask
+    data: TaskData | None
+    precision: Precision
+    unavailable: DataUnavailableError | None = None
+    hash: str = ""
+    identity: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        """The task's id."""
+        return self.loaded.id
+
+
+@dataclass(slots=True)
+class Plan:
+    """All items, and the tasks without data."""
+
+    request: Request
+    device: torch.device
+    tasks: list[TaskEntry]
+    checkpoints: list[Checkpoint]
+    items: list[Item]
+    workers: int = 1
+    """Worker processes that have been at this plan before the caller walks it."""
+
+
+def make_plan(request: Request) -> Plan:
+    """Read the specs, the data and the models' identities; nothing is trained. Raises BioBenchError."""
+    device = resolve_device(request.device)
+    if not request.models:
+        raise UsageError("no model is named", hint="give a hub id, id@revision or a local folder")
+    if request.limit is not None and request.limit < 1:
+        raise UsageError(f"--limit {request.limit} leaves nothing", hint="give at least 1 training document")
+    loaded = _tasks(request)
+    checkpoints = [
+        find_checkpoint(m, offline=request.offline, trust_remote_code=request.trust_remote_code)
+        for m in dict.fromkeys(request.models)
+    ]
+    entries = [_entry(task, request, device) for task in loaded]
+    items = [
+        Item(checkpoint, entry, seed, _key(checkpoint, entry, seed, request))
+        for checkpoint in checkpoints
+        for entry in entries
+        if entry.data is not None
+        for seed in _seeds(request, entry.loaded)
+    ]
+    return Plan(request, device, entries, checkpoints, items)
+
+
+def _tasks(request: Request) -> list[LoadedTask]:
+    if not request.tasks and request.suite is None:
+        raise UsageError("no task is named", hint="--task ID_OR_YAML (repeatable), or --suite fr|en|needle|all")
+    loaded = [load_task(t, request.overrides) for t in dict.fromkeys(request.tasks)]
+    if request.suite is not None:
+        members = suite(request.suite)
+        loaded += [load_task(m.path, request.overrides) for m in members if m.id not in {t.id for t in loaded}]
+    if not loaded:
+        raise UsageError(f"suite '{request.suite}' holds no task yet", hint="see `biobench tasks list`")
+    ids = [t.id for t in loaded]
+    for task in loaded:
+        if ids.count(task.id) > 1:
+            raise UsageError(f"two of the tasks have the id '{task.id}'", hint="give each spec its own id")
+    return loaded
+
+
+def _entry(task: LoadedTask, request: Request, device: torch.device) -> TaskEntry:
+    precision = resolve_precision(task.spec.training.precision, device)
+    try:
+        data = load_data(
+            task, Path(request.data_dir) if request.data_dir else None, request.limit, offline=request.offline
+        )
+    except DataUnavailableError as error:
+        if request.strict:
+            raise
+        return TaskEntry(task, None, precision, unavailable=error)
+    return TaskEntry(
+        task, data, precision, hash=task_hash(task, data.source), identity=task_identity(task, data.source)
+    )
+
+
+def _seeds(request: Request, task: LoadedTask) -> list[int]:
+    try:
+        return parse_seeds(request.seeds or task.spec.seeds)
+    except ValueError as error:
+        what, _, hint = str(error).partition(" | hint: ")
+        raise UsageError(f"--seeds: {what}", hint=hint) from None
+
+
+def _key(checkpoint: Checkpoint, entry: TaskEntry, seed: int, request: Request) -> str:
+    assert entry.data is not None
+    return run_key(
+        model_hash=checkpoint.hash,
+        task_hash=entry.hash,
+        data_hash=entry.data.hash,
+        seed=seed,
+        precision=entry.precision,
+        track=request.track,
+        limit=request.limit,
+    )
