@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from biobench.data.catalog import LoadedTask
-from biobench.data.load import read_source, task_labels
+from biobench.data.load import read_source
 from biobench.data.locate import choose, default_data_dir
 from biobench.data.validate import compare_counts, count
 from biobench.errors import DataUnavailableError
@@ -17,9 +17,10 @@ from biobench.schema.task import SPLITS
 def describe(task: LoadedTask, data_dir: str | Path | None = None, samples: int = 3) -> dict[str, Any]:
     """Everything worth knowing of a task.
 
-    Keys: the spec's descriptive fields, protocol, labels, declared counts, `data` (state, source, folder,
-    remedy), and with data at hand `counts` (per split, label supports included), `count_problems` and
-    `samples` (from train: text, mentions or labels). Samples of data under an agreement are left out.
+    Keys: the spec's descriptive fields, protocol, labels (or their rule, until the data is read), declared
+    counts, `data` (state, source, folder, remedy), and with data at hand `counts` (per split, label supports
+    included), `count_problems` and `samples` (from train: text, mentions or labels). Samples of data under an
+    agreement are left out.
     """
     spec = task.spec
     result: dict[str, Any] = {
@@ -30,7 +31,7 @@ def describe(task: LoadedTask, data_dir: str | Path | None = None, samples: int 
         "type": spec.type,
         "corpus": spec.corpus_id,
         "unit": spec.unit,
-        "labels": list(task_labels(spec)),
+        "labels": spec.labels if isinstance(spec.labels, list) else spec.labels.model_dump(),
         "seeds": spec.seeds,
         "protocol": spec.protocol.model_dump(),
         "training": spec.training.model_dump(exclude_none=True),
@@ -54,8 +55,7 @@ def describe(task: LoadedTask, data_dir: str | Path | None = None, samples: int 
     except DataUnavailableError as error:
         state = "missing" if spec.access == "open" else "agreement"
         return result | {"data": {"state": state, "remedy": error.hint}, "samples": []}
-    documents = read_source(task, place)
-    labels = task_labels(spec)
+    labels, documents = read_source(task, place)
     counts = {name: count(documents[name], labels, spec.is_ner) for name in SPLITS}
     shown = [] if spec.access == "agreement" else documents["train"]
     return result | {

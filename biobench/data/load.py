@@ -9,12 +9,13 @@ from pathlib import Path
 
 from biobench.data.catalog import LoadedTask
 from biobench.data.hashing import documents_hash
+from biobench.data.labels import apply_rule
 from biobench.data.locate import Located, choose, default_data_dir
 from biobench.data.readers import Request, get_reader
 from biobench.data.splits import assign_splits
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document, TaskData
-from biobench.schema.task import SPLITS, TaskSpec
+from biobench.schema.task import SPLITS
 
 _LIMIT_SEED = 20250101
 """Seed of the shuffle behind `limit`: the same documents for every model and every training seed."""
@@ -32,9 +33,8 @@ def load_data(
     """
     folder = default_data_dir() if data_dir is None else Path(data_dir)
     place = choose(task, folder, offline=offline)
-    documents = read_source(task, place)
+    labels, documents = read_source(task, place)
     options = task.options[place.source.id]
-    labels = task_labels(task.spec)
     full_test = documents["test"]
     gold = {s.label for d in full_test for s in d.spans} | {label for d in full_test for label in d.labels}
     digest = documents_hash((d for name in SPLITS for d in documents[name]), place.source.id)
@@ -50,25 +50,19 @@ def load_data(
     )
 
 
-def task_labels(spec: TaskSpec) -> tuple[str, ...]:
-    """The task's labels in order."""
-    return tuple(spec.labels)
-
-
-def read_source(task: LoadedTask, place: Located) -> dict[str, list[Document]]:
-    """All documents of one source by split. Raises DataFormatError."""
+def read_source(task: LoadedTask, place: Located) -> tuple[tuple[str, ...], dict[str, list[Document]]]:
+    """(labels in order, all documents by split) of one source. Raises DataFormatError."""
     options = task.options[place.source.id]
     request = Request(
         options=options,
         files=place.files,
         spec=task.spec,
         redact=task.spec.access == "agreement",
-        spec_folder=task.folder,
-        root=place.folder,
+        original=place.original,
     )
     read = get_reader(options.format).read
-    checked = list(_checked(request, read(request)))
-    documents = assign_splits(checked, task.spec.splits_of(place.source), task.folder)
+    labels, kept = apply_rule(task.spec.labels, list(_checked(request, read(request))))
+    documents = assign_splits(kept, task.spec.splits_of(place.source), task.folder)
     for name in SPLITS:
         if not documents[name]:
             files = place.files.get(name) or place.files.get("all") or []
@@ -78,13 +72,13 @@ def read_source(task: LoadedTask, place: Located) -> dict[str, list[Document]]:
                 file=files[0] if files else None,
                 line=1 if files else None,
             )
-    return documents
+    return labels, documents
 
 
 def _checked(request: Request, documents: Iterable[Document]) -> Iterator[Document]:
     """The documents with duplicate spans removed and spans in order of position; refuses what cannot be."""
     spec = request.spec
-    known = set(spec.labels)
+    known = set(spec.labels) if isinstance(spec.labels, list) else None
     seen: set[str] = set()
     for d in documents:
         if d.id in seen:
@@ -96,7 +90,7 @@ def _checked(request: Request, documents: Iterable[Document]) -> Iterator[Docume
                     request, d, f"span {span.start}-{span.end} leaves the text (length {len(d.text)})", "check offsets"
                 )
         for label in (*(s.label for s in d.spans), *d.labels):
-            if label not in known:
+            if known is not None and label not in known:
                 raise _bad(request, d, "{} is not a label of the task", "check `labels` and the reader's map", label)
         if not spec.is_ner and spec.type != "multi_label" and len(d.labels) != 1:
             raise _bad(request, d, f"{len(d.labels)} labels in a single-label task", "each document needs exactly one")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +23,8 @@ class Located:
     folder: Path
     files: dict[str, list[Path]]
     missing: list[str]
+    original: dict[str, list[Path]]
+    """Files of the second release, where the source names one."""
 
     @property
     def complete(self) -> bool:
@@ -30,8 +33,9 @@ class Located:
 
     @property
     def partial(self) -> bool:
-        """Some are there and some are not."""
-        return bool(self.missing) and any(self.files.values())
+        """Some of the source's own files are there and some are not."""
+        own = [name for name in self.missing if not name.startswith("../")]
+        return bool(own) and any(self.files.values())
 
 
 def default_data_dir() -> Path:
@@ -42,9 +46,18 @@ def default_data_dir() -> Path:
 def locate(source: Source, data_dir: Path) -> Located:
     """Resolve file names and globs (sorted by name; `._*` and `__MACOSX` skipped) of one source."""
     folder = data_dir / source.folder
+    files, missing = _resolve(folder, source.files)
+    original: dict[str, list[Path]] = {}
+    if source.original is not None:
+        original, more = _resolve(data_dir / source.original.folder, source.original.files)
+        missing += [f"../{source.original.folder}/{name}" for name in more]
+    return Located(source, folder, files, missing, original)
+
+
+def _resolve(folder: Path, named: Mapping[str, str | list[str]]) -> tuple[dict[str, list[Path]], list[str]]:
     files: dict[str, list[Path]] = {}
     missing: list[str] = []
-    for role, patterns in source.files.items():
+    for role, patterns in named.items():
         found: list[Path] = []
         for pattern in [patterns] if isinstance(patterns, str) else patterns:
             if any(c in pattern for c in "*?["):
@@ -55,7 +68,7 @@ def locate(source: Source, data_dir: Path) -> Located:
                 missing.append(pattern)
             found += matches
         files[role] = found
-    return Located(source, folder, files, missing)
+    return files, missing
 
 
 def _resource_fork(path: Path, folder: Path) -> bool:
@@ -103,8 +116,9 @@ def remedy(task: LoadedTask, data_dir: Path, offline: bool = False) -> str:
     """What to do to get the data: fetch it, or which files to put where, and the agreement if there is one."""
     spec = task.spec
     source = next((s for s in spec.all_sources if s.url or s.hub), spec.all_sources[0])
-    names = [n for value in source.files.values() for n in ([value] if isinstance(value, str) else value)]
-    put = f"put {', '.join(names)} into {data_dir / source.folder}"
+    put = f"put {_names(source.files)} into {data_dir / source.folder}"
+    if source.original is not None:
+        put += f" and {_names(source.original.files)} into {data_dir / source.original.folder}"
     if spec.access != "open":
         kind = "a signed agreement" if spec.access == "agreement" else "a registration"
         return f"the data needs {kind}: see {spec.homepage}, then {put} (`biobench data status` has the steps)"
@@ -116,6 +130,10 @@ def remedy(task: LoadedTask, data_dir: Path, offline: bool = False) -> str:
     if task.path.is_relative_to(data_dir):
         return f"{put} (from {', '.join(addresses)})"
     return f"run `biobench data fetch {task.id}`, or {put} (from {', '.join(addresses)})"
+
+
+def _names(files: Mapping[str, str | list[str]]) -> str:
+    return ", ".join(n for value in files.values() for n in ([value] if isinstance(value, str) else value))
 
 
 def _addresses(source: Source) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from biobench.data.catalog import LoadedTask
-from biobench.data.load import read_source, task_labels
+from biobench.data.load import read_source
 from biobench.data.locate import Located, choose, default_data_dir
 from biobench.errors import DataUnavailableError
 from biobench.schema.document import Document
@@ -25,6 +25,7 @@ class Validation:
     path: str
     state: State
     source: str | None = None
+    labels: list[str] = field(default_factory=list)
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     remedy: str | None = None
@@ -78,9 +79,9 @@ def validate_task(task: LoadedTask, data_dir: str | Path | None) -> Validation:
         result.state = "missing" if task.spec.access == "open" else "agreement"
         result.remedy = error.hint
         return result
-    documents = read_source(task, place)
+    labels, documents = read_source(task, place)
     result.source = place.source.id
-    labels = task_labels(task.spec)
+    result.labels = list(labels)
     result.counts = {name: count(documents[name], labels, task.spec.is_ner) for name in SPLITS}
     result.problems = compare_counts(task.spec.counts, result.counts, place.source.id)
     return result

@@ -135,6 +135,34 @@ class SplitCarve(Strict):
 Splits = Literal["official"] | SplitRatios | SplitIds | SplitCarve
 
 
+class TopLabels(Strict):
+    """Label rule: the most frequent codes of the corpus.
+
+    Document frequency is counted over all documents before splitting; ties keep the order of first appearance
+    in documents sorted by id, then the code's. Labels are sorted as texts. Documents without any of them are
+    dropped before the split, other codes are ignored.
+    """
+
+    top_k: int = Field(gt=0)
+
+
+class CollectedLabels(Strict):
+    """Label rule: every label that the data holds, sorted as texts; there must be exactly this many."""
+
+    collected: int = Field(gt=0)
+
+
+Labels = list[str] | TopLabels | CollectedLabels
+
+
+class Original(Strict):
+    """A second release of the same texts beside a source's files, from which ids or types are taken."""
+
+    folder: str
+    files: dict[str, str | list[str]]
+    url: str | UrlSource | list[UrlSource] | None = None
+
+
 class Source(Strict):
     """One place and format in which the corpus can be had."""
 
@@ -147,6 +175,8 @@ class Source(Strict):
     """The reader makes the documents itself; there are no files and the data is always at hand."""
     url: str | UrlSource | list[UrlSource] | None = None
     hub: HubSource | None = None
+    original: Original | None = None
+    """For readers that project from another release; its files must be at hand too."""
     reader: ReaderSpec | None = None
     splits: Splits | None = None
     """Overrides the task's `splits` where this source cuts the corpus differently."""
@@ -269,7 +299,8 @@ class TaskSpec(Strict):
     source: Source | None = None
     """A single source, with `reader` beside it or inside it."""
     reader: ReaderSpec | None = None
-    labels: list[str]
+    labels: Labels
+    """The label set in order, or the rule that finds it in the data."""
     splits: Splits = "official"
     unit: Literal["sentence", "line", "document"]
     seeds: str = "42-46"
@@ -306,7 +337,9 @@ class TaskSpec(Strict):
 
     @field_validator("labels")
     @classmethod
-    def _labels(cls, value: list[str]) -> list[str]:
+    def _labels(cls, value: Labels) -> Labels:
+        if not isinstance(value, list):
+            return value
         twice = {v for v in value if value.count(v) > 1}
         if twice:
             raise fail(f"label '{min(twice)}' stands twice", "keep one")
@@ -341,7 +374,9 @@ class TaskSpec(Strict):
             if name in _ONLY_FOR and self.type not in _ONLY_FOR[name]:
                 raise fail(f"metric.{field} '{name}' is not defined for type '{self.type}'", "use macro_f1")
         negative = self.metric.negative_label
-        if negative is not None and negative not in self.labels:
+        if not isinstance(self.labels, list) and self.type not in ("single_label", "multi_label"):
+            raise fail(f"labels by rule do not fit type '{self.type}'", "list the labels")
+        if negative is not None and isinstance(self.labels, list) and negative not in self.labels:
             raise fail(f"metric.negative_label '{negative}' is not a label", suggest(negative, self.labels))
         if "micro_f1_positive" in (self.metric.primary, self.metric.paper, self.metric.selection) and not negative:
             raise fail("micro_f1_positive needs metric.negative_label", "name the label that does not count")
@@ -350,7 +385,12 @@ class TaskSpec(Strict):
                 raise fail(f"training.positive_weights does not fit type '{self.type}'", "leave it out")
             if self.head.threshold != 0.5 or self.head.fallback != "none":
                 raise fail(f"head.threshold and head.fallback do not fit type '{self.type}'", "leave them out")
-            if self.type != "token_ner" and self.type != "span_ner" and len(self.labels) < 2:
+            if (
+                self.type != "token_ner"
+                and self.type != "span_ner"
+                and isinstance(self.labels, list)
+                and len(self.labels) < 2
+            ):
                 raise fail("a classification task needs at least two labels", "list them all")
         return self
 

@@ -32,9 +32,8 @@ class Request:
     spec: TaskSpec
     redact: bool = False
     """True for data under an agreement: no value from a file may stand in a message."""
-    spec_folder: Path | None = None
-    root: Path | None = None
-    """The source's folder; for reading a second, parallel release that lies beside it."""
+    original: dict[str, list[Path]] = field(default_factory=dict)
+    """Files of the second release, for readers that project from it."""
 
     def bad(
         self, what: str, hint: str, file: Path, line: int | None = None, value: str | None = None

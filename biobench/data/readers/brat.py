@@ -1,0 +1,196 @@
+"""BRAT standoff: a .txt file and, beside it, an .ann file whose offsets count the whole text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+from pydantic import model_validator
+
+from biobench.data.readers._standoff import (
+    Discontinuous,
+    Mention,
+    Overlap,
+    RawDocument,
+    Tokeniser,
+    flatten,
+    line_units,
+    mentions_to_tags,
+    merge_fragments,
+    tokenise,
+)
+from biobench.data.readers.base import ReaderOptions, Request, at, read_lines, read_text, reader
+from biobench.data.tags import Mode, tags_to_spans
+from biobench.schema.document import Document, Span
+from biobench.schema.task import fail
+
+_BOUND = re.compile(r"(\S+) (\d+ \d+(?:;\d+ \d+)*)")
+_NOTE = re.compile(r"(\S+) (\S+)")
+
+
+class BratOptions(ReaderOptions):
+    """Options of format `brat`; `files` names the .txt files, each .ann lies beside its text."""
+
+    format: Literal["brat"]
+    types: dict[str, str | None] = {}
+    """Annotation type to label of the task, many to one; null drops the type."""
+    other_types: Literal["refuse", "drop"] = "refuse"
+    """What to do with a type that is neither in `types` nor a label."""
+    discontinuous: Discontinuous = "error"
+    """Fragments with only white space between them are one. Else: hull (first start to last end), the first
+    fragment, drop, or error."""
+    segment: Literal["document", "line", "annotation"] = "document"
+    """What becomes a document: the file, each line that is not blank, or each annotation of `segment_type`.
+    Mentions that do not lie wholly inside are dropped."""
+    segment_type: str | None = None
+    tokens: Literal["none"] | Tokeniser = "none"
+    """Token formats: runs of non-space, or word runs and single signs; a mention takes the tokens inside it."""
+    overlap: Overlap = "error"
+    decode: Mode = "strict"
+    group: Literal["file", "unit"] = "file"
+    """What belongs together when documents are drawn: the units of one file, or each unit alone."""
+    missing_ann: Literal["error", "skip"] = "error"
+    encoding_errors: Literal["strict", "replace"] = "strict"
+
+    @model_validator(mode="after")
+    def _segments(self) -> BratOptions:
+        if (self.segment == "annotation") != (self.segment_type is not None):
+            raise fail("segment_type goes with segment: annotation", "name the annotation type, or leave it out")
+        return self
+
+
+@reader(BratOptions)
+def read_brat(request: Request) -> Iterator[Document]:
+    """Whole-file standoff with nesting, discontinuous mentions, and optionally tokens and tags."""
+    options = request.options
+    assert isinstance(options, BratOptions)
+    for split, path in request.only_splits("train", "validation", "test", "all"):
+        raw = parse_brat(request, path, options.missing_ann, options.encoding_errors)
+        if raw is not None:
+            yield from _units(request, options, raw, split)
+
+
+def parse_brat(request: Request, path: Path, missing: str = "error", errors: str = "strict") -> RawDocument | None:
+    """One text with its annotations; None where the .ann is missing and may be.
+
+    Raises DataFormatError for a malformed line, offsets outside the text, or a surface that is not there.
+    """
+    ann = path.with_name(path.name.removesuffix(".txt") + ".ann")
+    if not ann.is_file():
+        if missing == "skip":
+            return None
+        raise request.bad("has no .ann file beside it", "complete the folder, or set `missing_ann: skip`", path)
+    text = read_text(request, path, errors)
+    mentions: dict[str, Mention] = {}
+    notes: list[tuple[int, str]] = []
+    for number, line in read_lines(request, ann, errors):
+        kind = line[:1]
+        if kind == "T":
+            mention = _bound(request, ann, number, line, text)
+            if mention.id in mentions:
+                raise request.bad("id {} stands twice", "repair the file", ann, number, mention.id)
+            mentions[mention.id] = mention
+        elif kind == "#":
+            notes.append((number, line))
+        elif line.strip() and kind not in "EARMN*":
+            raise request.bad(
+                "not an annotation line: {}", "lines begin with T, E, A, R, M, N, * or #", ann, number, line
+            )
+    for _, line in notes:
+        fields = line.split("\t", 2)
+        match = _NOTE.fullmatch(fields[1]) if len(fields) == 3 else None
+        if match is not None and match[2] in mentions:
+            mentions[match[2]].codes.append((match[1], fields[2]))
+    return RawDocument(path.name.removesuffix(".txt"), text, list(mentions.values()), ann)
+
+
+def _bound(request: Request, ann: Path, number: int, line: str, text: str) -> Mention:
+    fields = line.split("\t", 2)
+    match = _BOUND.fullmatch(fields[1]) if len(fields) == 3 else None
+    if match is None:
+        raise request.bad("not a text-bound line: {}", "T<n>, tab, TYPE START END, tab, text", ann, number, line)
+    pieces = [tuple(int(n) for n in piece.split(" ")) for piece in match[2].split(";")]
+    fragments = tuple((a, b) for a, b in pieces)
+    if any(not 0 <= a < b <= len(text) for a, b in fragments):
+        raise request.bad(f"offsets {match[2]} leave the text (length {len(text)})", "check the pair", ann, number)
+    found = " ".join(text[a:b] for a, b in fragments)
+    surface = fields[2]
+    # The format shows line ends as blanks, and editors trim the column.
+    if "".join(found.split()) != "".join(surface.split()):
+        raise request.bad(
+            f"characters {match[2]} are not {{}}", "the text and its .ann do not fit", ann, number, surface
+        )
+    return Mention(fields[0], match[1], fragments, number, surface)
+
+
+def _units(request: Request, options: BratOptions, raw: RawDocument, split: str) -> Iterator[Document]:
+    kept: list[tuple[Mention, str, tuple[int, int]]] = []
+    for mention in raw.mentions:
+        label = _label(request, options, mention, raw.path)
+        if label is None:
+            continue
+        try:
+            place = flatten(merge_fragments(mention.fragments, raw.text), options.discontinuous)
+        except ValueError as error:
+            raise request.bad(
+                f"{error}: {{}}", "set `discontinuous`", raw.path, mention.line, mention.surface
+            ) from None
+        if place is not None:
+            kept.append((mention, label, place))
+    if options.segment == "document":
+        spans = [Span(*place, label) for _, label, place in kept]
+        yield _make(request, options, raw, raw.id, raw.text, spans, split, raw.line)
+        return
+    if options.segment == "line":
+        places = [(a, b, f"{raw.id}:{number}", number) for a, b, number in line_units(raw.text)]
+    else:
+        found = [m for m in raw.mentions if m.label == options.segment_type]
+        found.sort(key=lambda m: m.start)
+        places = [(m.start, m.end, f"{raw.id}:{m.id}", raw.text.count("\n", 0, m.start) + 1) for m in found]
+    for start, end, own, line in places:
+        spans = [Span(a - start, b - start, label) for _, label, (a, b) in kept if a >= start and b <= end]
+        yield _make(request, options, raw, own, raw.text[start:end], spans, split, line)
+
+
+def _label(request: Request, options: BratOptions, mention: Mention, path: Path) -> str | None:
+    if mention.label == options.segment_type:
+        return None
+    if mention.label in options.types:
+        label = options.types[mention.label]
+        return None if label is None else request.check_label(label, path, mention.line)
+    if options.other_types == "drop" and mention.label not in request.spec.labels:
+        return None
+    return request.check_label(mention.label, path, mention.line)
+
+
+def _make(
+    request: Request,
+    options: BratOptions,
+    raw: RawDocument,
+    own: str,
+    text: str,
+    spans: list[Span],
+    split: str,
+    line: int,
+) -> Document:
+    origin = at(raw.path.with_suffix(".txt"), line)
+    group = raw.id if options.group == "file" else own
+    if options.tokens == "none":
+        return Document(id=own, group=group, text=text, split=split, spans=tuple(sorted(set(spans))), origin=origin)
+    tokens = tokenise(text, options.tokens)
+    try:
+        tags, _ = mentions_to_tags(spans, tokens, options.overlap)
+    except ValueError as error:
+        raise request.bad(f"{error}", "set `overlap`", raw.path.with_suffix(".txt"), line) from None
+    return Document(
+        id=own,
+        group=group,
+        text=text,
+        split=split,
+        spans=tags_to_spans(tags, tokens, options.decode),
+        tokens=tokens,
+        tags=tuple(tags),
+        origin=origin,
+    )
