@@ -1,0 +1,23 @@
+"""Scores from predictions and gold, by the contract of METRICS.md. Free of torch.
+
+`compute` gives every average of one run; `counts` gives the per-group counts from which any average can be
+recomputed, for the bootstrap; `scored` fills a record's scores; `rescore` recomputes those of a whole store.
+"""
+
+from biobench.score.averages import Scores, average_of
+from biobench.score.compute import compute, scored
+from biobench.score.counting import GroupCounts, ScoreError, counts, oracle
+from biobench.score.rescore import Rescored, rescore
+
+__all__ = [
+    "GroupCounts",
+    "Rescored",
+    "ScoreError",
+    "Scores",
+    "average_of",
+    "compute",
+    "counts",
+    "oracle",
+    "rescore",
+    "scored",
+]

@@ -1,0 +1,94 @@
+"""Every average of METRICS.md from counts summed over documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from biobench.score.counting import GroupCounts, IntArray, ScoreError
+from biobench.stats.counts import Average, f1_from_sums
+
+#: Name of a score -> the average of the statistics that recomputes it from counts.
+AVERAGES: dict[str, Average] = {
+    "macro_f1": "macro",
+    "macro_f1_all": "macro_all",
+    "micro_f1": "micro",
+    "weighted_f1": "weighted",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """values: name -> fraction (0-1). per_label: label -> precision, recall, f1, support, predicted, tp."""
+
+    values: dict[str, float]
+    per_label: dict[str, dict[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """Counts of one run over all documents; tp, fp, fn: (labels,)."""
+
+    labels: tuple[str, ...]
+    tp: IntArray
+    fp: IntArray
+    fn: IntArray
+
+    @classmethod
+    def of(cls, counted: GroupCounts) -> Sums:
+        """The column sums."""
+        return cls(counted.labels, counted.tp.sum(axis=0), counted.fp.sum(axis=0), counted.fn.sum(axis=0))
+
+
+def average_of(sums: Sums, average: Average, gold_labels: Sequence[str]) -> float:
+    """One F1 average; `macro` is taken over `gold_labels`, the labels with gold in the full test split.
+
+    The formula is the statistics' own, so a bootstrap draw of all documents gives this very number.
+    """
+    unknown = set(gold_labels) - set(sums.labels)
+    if unknown:
+        raise ScoreError(f"gold label '{min(unknown)}' is not one of the task's", hint="check the label set")
+    if average == "macro" and not gold_labels:
+        raise ScoreError("no label has gold in the test split", hint="macro F1 is undefined; check the split")
+    evaluated = np.array([label in set(gold_labels) for label in sums.labels], dtype=np.bool_)
+    doubled = 2 * sums.tp + sums.fp + sums.fn
+    return float(f1_from_sums(sums.tp, doubled, sums.tp + sums.fn, average, evaluated))
+
+
+def f1_averages(sums: Sums, gold_labels: Sequence[str]) -> dict[str, float]:
+    """macro_f1, macro_f1_all, micro_f1, weighted_f1, and pooled precision and recall."""
+    values = {name: average_of(sums, average, gold_labels) for name, average in AVERAGES.items()}
+    values["micro_precision"] = ratio(int(sums.tp.sum()), int((sums.tp + sums.fp).sum()))
+    values["micro_recall"] = ratio(int(sums.tp.sum()), int((sums.tp + sums.fn).sum()))
+    return values
+
+
+def micro_without(sums: Sums, negative: str) -> float:
+    """Micro F1 over all labels but `negative`."""
+    if negative not in sums.labels:
+        raise ScoreError(f"negative label '{negative}' is not one of the task's", hint="check metric.negative_label")
+    keep = np.array([label != negative for label in sums.labels])
+    tp, fp, fn = (int(x[keep].sum()) for x in (sums.tp, sums.fp, sums.fn))
+    return ratio(2 * tp, 2 * tp + fp + fn)
+
+
+def per_label(sums: Sums) -> dict[str, dict[str, float]]:
+    """Per label precision, recall, f1 (0 where undefined), support (gold), predicted and tp (counts)."""
+    result = {}
+    for label, a, b, c in zip(sums.labels, sums.tp.tolist(), sums.fp.tolist(), sums.fn.tolist(), strict=True):
+        result[label] = {
+            "precision": ratio(a, a + b),
+            "recall": ratio(a, a + c),
+            "f1": ratio(2 * a, 2 * a + b + c),
+            "support": float(a + c),
+            "predicted": float(a + b),
+            "tp": float(a),
+        }
+    return result
+
+
+def ratio(above: int, below: int) -> float:
+    """above / below, 0 where nothing is below (scikit-learn's zero_division=0)."""
+    return above / below if below else 0.0

@@ -1,0 +1,153 @@
+"""True positives, false positives and false negatives of predictions, per group of documents and label."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from biobench.errors import BioBenchError
+from biobench.schema.document import Document, Prediction
+from biobench.schema.strict import suggest
+from biobench.schema.task import NER_TYPES, TaskType
+from biobench.score.overlap import overlap_matches
+
+IntArray = NDArray[np.int64]
+Match = Literal["exact", "partial"]
+
+
+class ScoreError(BioBenchError):
+    """Gold and predictions do not fit together: unknown or repeated documents, labels outside the set."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCounts:
+    """Counts of one run. tp, fp, fn: (groups, labels); `groups` and `labels` name the rows and columns."""
+
+    groups: tuple[str, ...]
+    labels: tuple[str, ...]
+    tp: IntArray
+    fp: IntArray
+    fn: IntArray
+
+
+def counts(
+    *,
+    type: TaskType,
+    labels: Sequence[str],
+    gold: Sequence[Document],
+    predictions: Sequence[Prediction],
+    by: Literal["group", "document"] = "group",
+    match: Match = "exact",
+) -> GroupCounts:
+    """Counts per group (or document), rows sorted by id, columns in the order of `labels`.
+
+    NER: gold and predicted spans are sets; `partial` wants the same label and any overlap, each span
+    matched at most once. Classification: a label is what is counted. A document without a prediction has
+    all its gold missed. Raises ScoreError where the two sides do not fit together.
+    """
+    column = {label: i for i, label in enumerate(labels)}
+    said = _by_document(type, gold, predictions, column)
+    names = sorted({d.group if by == "group" else d.id for d in gold})
+    row = {name: i for i, name in enumerate(names)}
+    tp, fp, fn = (np.zeros((len(names), len(labels)), dtype=np.int64) for _ in range(3))
+    partial = match == "partial" and type in NER_TYPES
+    for document in gold:
+        at = row[document.group if by == "group" else document.id]
+        prediction = said.get(document.id)
+        if partial:
+            _count_partial(document, prediction, column, tp[at], fp[at], fn[at])
+            continue
+        if type in NER_TYPES:
+            true = {(s.label, s.start, s.end) for s in document.spans}
+            found = set() if prediction is None else {(s.label, s.start, s.end) for s in prediction.spans}
+        else:
+            true = {(label, 0, 0) for label in document.labels}
+            found = set() if prediction is None else {(label, 0, 0) for label in prediction.labels}
+        for item in true & found:
+            tp[at, column[item[0]]] += 1
+        for item in found - true:
+            fp[at, column[item[0]]] += 1
+        for item in true - found:
+            fn[at, column[item[0]]] += 1
+    return GroupCounts(tuple(names), tuple(labels), tp, fp, fn)
+
+
+def oracle(gold: Sequence[Document]) -> list[Prediction]:
+    """The predictions that repeat the gold."""
+    return [Prediction(document=d.id, spans=d.spans, labels=d.labels, tags=d.tags) for d in gold]
+
+
+def _count_partial(
+    document: Document,
+    prediction: Prediction | None,
+    column: dict[str, int],
+    tp: IntArray,
+    fp: IntArray,
+    fn: IntArray,
+) -> None:
+    true = set(document.spans)
+    found = set() if prediction is None else set(prediction.spans)
+    for label in {s.label for s in true | found}:
+        a = [(s.start, s.end) for s in true if s.label == label]
+        b = [(s.start, s.end) for s in found if s.label == label]
+        matched = overlap_matches(a, b)
+        at = column[label]
+        tp[at] += matched
+        fp[at] += len(b) - matched
+        fn[at] += len(a) - matched
+
+
+def _by_document(
+    type: TaskType, gold: Sequence[Document], predictions: Sequence[Prediction], column: dict[str, int]
+) -> dict[str, Prediction]:
+    """Predictions by document id, after all checks."""
+    known = {d.id for d in gold}
+    if len(known) < len(gold):
+        ids = [d.id for d in gold]
+        twice = next(i for i in ids if ids.count(i) > 1)
+        raise ScoreError(f"gold holds document '{twice}' twice", hint="document ids are unique in a task")
+    single = type not in NER_TYPES and type != "multi_label"
+    for document in gold:
+        _check_labels(document.id, "gold", [*document.labels, *(s.label for s in document.spans)], column)
+        if single and len(document.labels) != 1:
+            raise ScoreError(
+                f"document '{document.id}' has {len(document.labels)} gold labels in a single-label task",
+                hint="each document needs exactly one",
+            )
+    said: dict[str, Prediction] = {}
+    for prediction in predictions:
+        name = prediction.document
+        if name not in known:
+            raise ScoreError(
+                f"a prediction names document '{name}', which the gold does not have",
+                hint="score predictions against the data they were made on",
+            )
+        if name in said:
+            raise ScoreError(f"document '{name}' is predicted twice", hint="keep one prediction a document")
+        _check_labels(name, "prediction", [*prediction.labels, *(s.label for s in prediction.spans)], column)
+        if single and len(prediction.labels) > 1:
+            raise ScoreError(
+                f"document '{name}' is given {len(prediction.labels)} labels in a single-label task",
+                hint="predict one label",
+            )
+        for span in prediction.spans:
+            if not 0 <= span.start < span.end:
+                raise ScoreError(
+                    f"document '{name}': predicted span {span.start}-{span.end} holds no character",
+                    hint="spans are characters [start, end) with start < end",
+                )
+        said[name] = prediction
+    return said
+
+
+def _check_labels(document: str, side: str, used: Sequence[str], column: dict[str, int]) -> None:
+    for label in used:
+        if label not in column:
+            raise ScoreError(
+                f"document '{document}': {side} label '{label}' is not one of the task's",
+                hint=suggest(label, list(column)),
+            )

@@ -1,0 +1,17 @@
+"""The product on disk: one JSON record and one parquet file of predictions per run. Free of torch.
+
+    store = Store("results")
+    record = store.get(task_id, key)                       # None: not done yet
+    with store.claim(task_id, key) as mine:                # False: another process makes this run
+        stored = store.save(record, test_documents, predictions)
+    records, findings = store.scan()
+    gold, predictions = store.load_predictions(stored)
+
+A record is saved with its scores (`biobench.score.scored`), which stay recomputable from the predictions.
+"""
+
+from biobench.store.keys import run_key
+from biobench.store.redact import aliases
+from biobench.store.store import Finding, Store
+
+__all__ = ["Finding", "Store", "aliases", "run_key"]

@@ -1,0 +1,86 @@
+"""Writing that is either done or not: temporary file, fsync, rename; and the errors in one line."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import time
+from pathlib import Path
+
+from biobench.errors import StoreError
+
+#: A temporary file older than this belongs to a process that died; writing one takes well under a minute.
+STALE_SECONDS = 3600.0
+_SUFFIX = ".tmp"
+
+
+def write_temporary(path: Path, content: bytes) -> Path:
+    """`content` flushed to disk in a new file beside `path`; nothing is left there on failure."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}{_SUFFIX}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(temporary, "xb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+    except OSError as error:
+        if temporary.is_file():
+            temporary.unlink()
+        raise cannot_write(path, error) from error
+    return temporary
+
+
+def commit(temporary: Path, path: Path) -> None:
+    """Give the temporary file its name, atomically and durably."""
+    try:
+        os.replace(temporary, path)
+        sync_folder(path.parent)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise cannot_write(path, error) from error
+
+
+def write_atomic(path: Path, content: bytes) -> None:
+    """`content` becomes the file, or the file stays what it was. Raises StoreError."""
+    commit(write_temporary(path, content), path)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames in the folder survive a power cut, where the system can."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove_stale(folder: Path) -> int:
+    """Delete temporary files that dead processes left in `folder`; gives how many."""
+    removed = 0
+    for path in folder.glob(f".*{_SUFFIX}"):
+        try:
+            if time.time() - path.stat().st_mtime > STALE_SECONDS:
+                path.unlink()
+                removed += 1
+        except FileNotFoundError:
+            continue  # another process cleaned it first
+        except OSError as error:
+            raise cannot_write(path, error) from error
+    return removed
+
+
+def cannot_write(path: Path, error: OSError) -> StoreError:
+    """The operating system's refusal as one line with its remedy."""
+    return StoreError(
+        f"cannot be written: {error.strerror or error}",
+        hint="free space, check the folder's permissions, or choose another --results-dir",
+        file=path,
+    )
+
+
+def sha256_of(content: bytes) -> str:
+    """Hex digest."""
+    return hashlib.sha256(content).hexdigest()

@@ -1,0 +1,240 @@
+"""Records and predictions in a results folder.
+
+<results>/runs/<task>/<key>.json      the record; its presence means the run is done
+<results>/runs/<task>/<key>.parquet   the predictions, written first
+<results>/locks/<task>/<key>.lock     who is making the run; released by the system when that process dies
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import BaseFileLock, FileLock, Timeout
+
+from biobench.errors import DataUnavailableError, StoreError
+from biobench.schema.document import Document, Prediction
+from biobench.schema.record import RunRecord
+from biobench.store.files import cannot_write, commit, remove_stale, sha256_of, write_atomic, write_temporary
+from biobench.store.keys import is_key, is_task_id
+from biobench.store.records import from_json, to_json
+from biobench.store.redact import redacted, under_aliases
+from biobench.store.tables import from_parquet, to_parquet
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something in the results folder that could not be used, and what to do about it."""
+
+    file: str
+    what: str
+    hint: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.what}"
+
+
+class Store:
+    """The runs of one results folder. The folder is made by the first save, not by looking."""
+
+    def __init__(self, results_dir: str | Path) -> None:
+        self.root = Path(results_dir)
+        self._cleaned: set[Path] = set()
+
+    def get(self, task_id: str, key: str) -> RunRecord | None:
+        """The record of this run, None where it is not done. Raises StoreError where it is damaged."""
+        path = self._path(task_id, key, ".json")
+        content = _read(path)
+        if content is None:
+            return None
+        record = from_json(content, path)
+        if record.key != key or record.task.id != task_id:
+            raise StoreError(
+                f"holds the record of another run ({record.task.id}, {record.key[:40]})",
+                hint="files of a results folder cannot be renamed; delete it and repeat the run",
+                file=path,
+            )
+        predictions = self._path(task_id, key, ".parquet")
+        if record.predictions != f"runs/{task_id}/{key}.parquet" or not predictions.is_file():
+            raise StoreError("its predictions are missing", hint="delete the record and repeat the run", file=path)
+        return record
+
+    def modified(self, task_id: str, key: str) -> float:
+        """When the record was last written, in seconds since the epoch. Raises StoreError where there is none."""
+        path = self._path(task_id, key, ".json")
+        try:
+            return path.stat().st_mtime
+        except OSError as error:
+            raise _cannot_read(path, error) from error
+
+    def path_of(self, record: RunRecord) -> Path:
+        """Where the record's predictions lie."""
+        return self._path(record.task.id, record.key, ".parquet")
+
+    def save(self, record: RunRecord, gold: Sequence[Document], predictions: Sequence[Prediction]) -> RunRecord:
+        """Store a scored run; gives the record with the predictions' path and hash filled in.
+
+        gold: the test documents of the run. A redacted record's predictions are stored under aliases,
+        without gold. The record is written last, so a run is done or not there. Raises StoreError.
+        """
+        if not record.scores:
+            raise ValueError("a record is saved with its scores: pass it through biobench.score.scored first")
+        said = redacted(gold, predictions) if record.redacted else (gold, predictions)
+        table = to_parquet(*said)
+        record_path = self._path(record.task.id, record.key, ".json")
+        table_path = self._path(record.task.id, record.key, ".parquet")
+        stored = record.model_copy(
+            update={
+                "predictions": table_path.relative_to(self.root).as_posix(),
+                "predictions_sha256": sha256_of(table),
+            }
+        )
+        content = to_json(stored, record_path)
+        self._clean(record_path.parent)
+        table_temporary = write_temporary(table_path, table)
+        try:
+            record_temporary = write_temporary(record_path, content)
+        except StoreError:
+            table_temporary.unlink(missing_ok=True)
+            raise
+        # A run made anew must not leave new predictions beside an old record if the machine stops here.
+        record_path.unlink(missing_ok=True)
+        try:
+            commit(table_temporary, table_path)
+        except StoreError:
+            record_temporary.unlink(missing_ok=True)
+            raise
+        commit(record_temporary, record_path)
+        return stored
+
+    def update(self, record: RunRecord) -> None:
+        """Replace a stored record (its scores), leaving the predictions as they are. Raises StoreError."""
+        path = self._path(record.task.id, record.key, ".json")
+        if not path.is_file():
+            raise StoreError("there is no such record", hint="save the run first", file=path)
+        write_atomic(path, to_json(record, path))
+
+    def scan(self) -> tuple[list[RunRecord], list[Finding]]:
+        """All readable records, ordered by task, model, seed and key; and what could not be read."""
+        records: list[RunRecord] = []
+        findings: list[Finding] = []
+        for path in self._record_paths():
+            try:
+                record = self.get(path.parent.name, path.stem)
+            except StoreError as error:
+                findings.append(Finding(error.file or str(path), error.what, error.hint))
+                continue
+            if record is not None:
+                records.append(record)
+        records.sort(key=lambda r: (r.task.id, r.model.id, r.seed, r.key))
+        return records, findings
+
+    def records(self) -> list[RunRecord]:
+        """The records of `scan`."""
+        return self.scan()[0]
+
+    def load_predictions(
+        self, record: RunRecord, documents: Sequence[Document] | None = None
+    ) -> tuple[list[Document], list[Prediction]]:
+        """Gold documents (without text) and predictions of a run.
+
+        documents: the test split, needed (and only used) for a redacted record, whose gold is not stored;
+        both sides then carry aliases instead of ids. Raises StoreError where the file is missing or not the
+        one that was stored, DataUnavailableError where a redacted record comes without documents.
+        """
+        path = self.path_of(record)
+        content = _read(path)
+        if content is None:
+            raise StoreError("the predictions are missing", hint="delete the record and repeat the run", file=path)
+        if sha256_of(content) != record.predictions_sha256:
+            raise StoreError(
+                "is not the file that was stored with the record",
+                hint="restore it, or delete it and its record and repeat the run",
+                file=path,
+            )
+        gold, predictions = from_parquet(content, path)
+        if not record.redacted:
+            return gold, predictions
+        if documents is None:
+            raise DataUnavailableError(
+                f"the gold of {record.task.id} is under an agreement and not in the results",
+                hint="give the folder that holds the data with --data-dir",
+                access="agreement",
+            )
+        own = under_aliases(documents)
+        if {d.id for d in own} != {d.id for d in gold}:
+            raise StoreError(
+                f"the documents at hand are not those of this run of {record.task.id}",
+                hint="use the data release that the record names (task.data_hash)",
+                file=path,
+            )
+        return own, predictions
+
+    @contextmanager
+    def claim(self, task_id: str, key: str) -> Iterator[bool]:
+        """Hold the right to make a run. Gives True, or at once False while another process holds it.
+
+        The lock is the operating system's: it ends with the process, however that ends. Raises StoreError
+        where the folder cannot be written.
+        """
+        path = self.root / "locks" / self._path(task_id, key, ".lock").relative_to(self.root / "runs")
+        lock = _acquired(path)
+        if lock is None:
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            lock.release()
+
+    def _record_paths(self) -> list[Path]:
+        try:
+            return sorted(self.root.glob("runs/*/*.json"))
+        except OSError as error:
+            raise _cannot_read(self.root, error) from error
+
+    def _path(self, task_id: str, key: str, suffix: str) -> Path:
+        folder = self.root / "runs"
+        if not is_task_id(task_id) or not is_key(key):
+            raise StoreError(
+                f"'{task_id[:40]}', '{key[:40]}' do not name a run",
+                hint="a run is runs/<task id>/<32 hex digits>.json",
+                file=folder / task_id / f"{key}.json" if "/" not in task_id + key else folder,
+            )
+        return folder / task_id / (key + suffix)
+
+    def _clean(self, folder: Path) -> None:
+        """Remove what dead processes left, once a folder and process."""
+        if folder not in self._cleaned and folder.is_dir():
+            remove_stale(folder)
+            self._cleaned.add(folder)
+
+
+def _acquired(path: Path) -> BaseFileLock | None:
+    """The held lock, or None where another process has it."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(path, timeout=0)
+        lock.acquire()
+    except Timeout:
+        return None
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    return lock
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _cannot_read(path, error) from error
+
+
+def _cannot_read(path: Path, error: OSError) -> StoreError:
+    return StoreError(
+        f"cannot be read: {error.strerror or error}", hint="check the path and its permissions", file=path
+    )

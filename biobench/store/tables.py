@@ -1,0 +1,120 @@
+"""Predictions as parquet: one row a document, gold beside what was said of it; never any text."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from biobench.errors import StoreError
+from biobench.schema.document import Document, Prediction, Span
+
+FORMAT = "biobench.predictions.1"
+
+_SPAN = pa.struct([("start", pa.int32()), ("end", pa.int32()), ("label", pa.string())])
+_OFFSETS = pa.list_(pa.int32())
+_TEXTS = pa.list_(pa.string())
+SCHEMA = pa.schema(
+    [
+        ("document", pa.string()),
+        ("group", pa.string()),
+        ("split", pa.string()),
+        ("gold_spans", pa.list_(_SPAN)),
+        ("gold_labels", _TEXTS),
+        ("gold_tags", _TEXTS),
+        ("token_starts", _OFFSETS),
+        ("token_ends", _OFFSETS),
+        ("predicted", pa.bool_()),
+        ("spans", pa.list_(_SPAN)),
+        ("span_scores", pa.list_(pa.float64())),
+        ("tags", _TEXTS),
+        ("labels", _TEXTS),
+        ("label_scores", pa.list_(pa.float64())),
+    ],
+    metadata={"format": FORMAT},
+)
+"""`predicted` is false where the model said nothing of the document; gold columns are empty when redacted."""
+
+
+def to_parquet(gold: Sequence[Document], predictions: Sequence[Prediction]) -> bytes:
+    """The file's bytes; equal input gives equal bytes. Rows in the order of `gold`.
+
+    Raises ValueError where a prediction is of no document in `gold`, or two are of one.
+    """
+    said = {p.document: p for p in predictions}
+    if len(said) < len(predictions) or not said.keys() <= {d.id for d in gold}:
+        raise ValueError("predictions must be of distinct documents among the gold ones")
+    rows = [_row(d, said.get(d.id)) for d in gold]
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), sink, compression="zstd", store_schema=True)
+    return sink.getvalue()
+
+
+def from_parquet(content: bytes, path: Path) -> tuple[list[Document], list[Prediction]]:
+    """Documents (without text) and predictions of a file's bytes. Raises StoreError."""
+    try:
+        table = pq.read_table(io.BytesIO(content))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        raise StoreError(
+            f"is not a parquet file: {str(error).splitlines()[0]}", hint="delete it and repeat the run", file=path
+        ) from error
+    if not table.schema.equals(SCHEMA, check_metadata=False):
+        raise StoreError(
+            "does not have the columns of stored predictions",
+            hint="it was not written by this version of BioBench; delete it and repeat the run",
+            file=path,
+        )
+    documents, predictions = [], []
+    for row in table.to_pylist():
+        documents.append(
+            Document(
+                id=row["document"],
+                group=row["group"],
+                text="",
+                split=row["split"],
+                spans=_spans(row["gold_spans"]),
+                labels=tuple(row["gold_labels"]),
+                tokens=tuple(zip(row["token_starts"], row["token_ends"], strict=True)),
+                tags=tuple(row["gold_tags"]),
+            )
+        )
+        if row["predicted"]:
+            predictions.append(
+                Prediction(
+                    document=row["document"],
+                    spans=_spans(row["spans"]),
+                    span_scores=tuple(row["span_scores"]),
+                    tags=tuple(row["tags"]),
+                    labels=tuple(row["labels"]),
+                    label_scores=tuple(row["label_scores"]),
+                )
+            )
+    return documents, predictions
+
+
+def _row(document: Document, prediction: Prediction | None) -> dict[str, Any]:
+    said = prediction or Prediction(document=document.id)
+    return {
+        "document": document.id,
+        "group": document.group,
+        "split": document.split,
+        "gold_spans": [s._asdict() for s in document.spans],
+        "gold_labels": document.labels,
+        "gold_tags": document.tags,
+        "token_starts": [start for start, _ in document.tokens],
+        "token_ends": [end for _, end in document.tokens],
+        "predicted": prediction is not None,
+        "spans": [s._asdict() for s in said.spans],
+        "span_scores": said.span_scores,
+        "tags": said.tags,
+        "labels": said.labels,
+        "label_scores": said.label_scores,
+    }
+
+
+def _spans(rows: list[dict[str, Any]]) -> tuple[Span, ...]:
+    return tuple(Span(r["start"], r["end"], r["label"]) for r in rows)

@@ -1,0 +1,181 @@
+"""Laws of the scores: order, naming, perfection, and agreement with scikit-learn, seqeval and the statistics."""
+
+from __future__ import annotations
+
+import random
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from score_make import LABELS, classified, pairs_of_labels, spans, tag_rows
+from seqeval.metrics import precision_recall_fscore_support
+from seqeval.metrics.v1 import precision_recall_fscore_support as strict_support
+from seqeval.scheme import IOB2
+from sklearn.metrics import accuracy_score, f1_score
+from sklearn.preprocessing import MultiLabelBinarizer
+
+from biobench.data.tags import tags_to_spans
+from biobench.schema.document import Document, Prediction
+from biobench.score import compute, counts, oracle
+from biobench.score.averages import AVERAGES
+from biobench.score.overlap import overlap_matches
+from biobench.stats import Counts, f1_scores
+
+few = settings(max_examples=60, deadline=None)
+
+
+def gold_of(gold: list[Document]) -> tuple[str, ...]:
+    found = {x for d in gold for x in d.labels} | {s.label for d in gold for s in d.spans}
+    return tuple(sorted(found))
+
+
+@few
+@given(pairs_of_labels())
+def test_single_label_equals_scikit_learn(pair):
+    gold, said = classified(*pair)
+    true, found = [x[0] for x in pair[0]], [x[0] for x in pair[1]]
+    values = compute(type="single_label", labels=LABELS, gold_labels=gold_of(gold), gold=gold, predictions=said).values
+    expected = {
+        "macro_f1": f1_score(true, found, average="macro", labels=gold_of(gold), zero_division=0),
+        "macro_f1_all": f1_score(true, found, average="macro", labels=LABELS, zero_division=0),
+        "micro_f1": f1_score(true, found, average="micro"),
+        "weighted_f1": f1_score(true, found, average="weighted", labels=LABELS, zero_division=0),
+        "accuracy": accuracy_score(true, found),
+    }
+    assert {name: values[name] for name in expected} == pytest.approx(expected)
+
+
+@few
+@given(pairs_of_labels(label_sets=True).filter(lambda pair: any(pair[0])))
+def test_multi_label_equals_scikit_learn(pair):
+    gold, said = classified(*pair)
+    binarizer = MultiLabelBinarizer(classes=LABELS)
+    true, found = binarizer.fit_transform(pair[0]), binarizer.fit_transform(pair[1])
+    values = compute(type="multi_label", labels=LABELS, gold_labels=gold_of(gold), gold=gold, predictions=said).values
+    columns = [LABELS.index(label) for label in gold_of(gold)]
+    expected = {
+        "macro_f1": f1_score(true, found, average="macro", labels=columns, zero_division=0),
+        "macro_f1_all": f1_score(true, found, average="macro", zero_division=0),
+        "micro_f1": f1_score(true, found, average="micro", zero_division=0),
+        "weighted_f1": f1_score(true, found, average="weighted", zero_division=0),
+        "example_f1": f1_score(true, found, average="samples", zero_division=1),
+    }
+    assert {name: values[name] for name in expected} == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("mode", ["strict", "lenient"])
+@few
+@given(rows=tag_rows())
+def test_entities_equal_seqeval(mode, rows):
+    documents, predictions = [], []
+    for i, (true, found) in enumerate(rows):
+        tokens = tuple((2 * k, 2 * k + 1) for k in range(len(true)))
+        text = "x " * len(true)
+        documents.append(Document(id=f"d{i}", group="g", text=text, split="test", spans=tags_to_spans(true, tokens, mode)))
+        predictions.append(Prediction(document=f"d{i}", spans=tags_to_spans(found, tokens, mode)))
+    if not gold_of(documents):
+        return
+    scores = compute(
+        type="token_ner", labels="XY", gold_labels=gold_of(documents), gold=documents, predictions=predictions
+    )
+    true, found = [t for t, _ in rows], [f for _, f in rows]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if mode == "lenient":
+            reference = {a: precision_recall_fscore_support(true, found, average=a)[2] for a in ("micro", "weighted")}
+        else:
+            reference = {
+                a: strict_support(true, found, average=a, scheme=IOB2)[2] for a in ("micro", "weighted")
+            }
+    assert scores.values["micro_f1"] == pytest.approx(reference["micro"])
+    assert scores.values["weighted_f1"] == pytest.approx(reference["weighted"])
+
+
+@few
+@given(pairs_of_labels(label_sets=True).filter(lambda pair: any(pair[0])), st.integers(0, 99))
+def test_order_of_documents_and_of_labels_changes_nothing(pair, seed):
+    gold, said = classified(*pair)
+    first = compute(type="multi_label", labels=LABELS, gold_labels=gold_of(gold), gold=gold, predictions=said)
+    shuffled = random.Random(seed)
+    labels = shuffled.sample(LABELS, len(LABELS))
+    second = compute(
+        type="multi_label",
+        labels=labels,
+        gold_labels=shuffled.sample(gold_of(gold), len(gold_of(gold))),
+        gold=shuffled.sample(gold, len(gold)),
+        predictions=shuffled.sample(said, len(said)),
+    )
+    assert first.values == pytest.approx(second.values)
+    assert first.per_label == second.per_label
+
+
+@few
+@given(pairs_of_labels(label_sets=True).filter(lambda pair: any(pair[0])))
+def test_new_names_for_labels_change_no_average(pair):
+    gold, said = classified(*pair)
+    name = dict(zip(LABELS, reversed(LABELS), strict=True))
+    other_gold, other_said = classified(*([[name[x] for x in row] for row in side] for side in pair))
+    first = compute(type="multi_label", labels=LABELS, gold_labels=gold_of(gold), gold=gold, predictions=said)
+    second = compute(
+        type="multi_label", labels=LABELS, gold_labels=gold_of(other_gold), gold=other_gold, predictions=other_said
+    )
+    assert first.values == pytest.approx(second.values)
+
+
+@few
+@given(st.lists(spans(), min_size=1, max_size=5).filter(any))
+def test_repeating_the_gold_scores_one(rows):
+    gold = [Document(id=f"d{i}", group="g", text="x" * 30, split="test", spans=tuple(r)) for i, r in enumerate(rows)]
+    values = compute(
+        type="span_ner", labels="XYZ", gold_labels=gold_of(gold), gold=gold, predictions=oracle(gold)
+    ).values
+    for name in ("macro_f1", "micro_f1", "weighted_f1", "partial_micro_f1", "partial_macro_f1"):
+        assert values[name] == 1, name
+
+
+@few
+@given(st.lists(st.tuples(spans(), spans()), min_size=1, max_size=5).filter(lambda r: any(g for g, _ in r)))
+def test_partial_is_at_least_exact_and_bounded(rows):
+    gold = [Document(id=f"d{i}", group="g", text="x" * 30, split="test", spans=tuple(g)) for i, (g, _) in enumerate(rows)]
+    said = [Prediction(document=f"d{i}", spans=tuple(p)) for i, (_, p) in enumerate(rows)]
+    values = compute(type="span_ner", labels="XY", gold_labels=gold_of(gold), gold=gold, predictions=said).values
+    assert values["micro_f1"] <= values["partial_micro_f1"] + 1e-12
+    assert all(0 <= v <= 1 for v in values.values())
+
+
+@few
+@given(spans(), spans())
+def test_overlap_matching_equals_brute_force(first, second):
+    a, b = [(s.start, s.end) for s in first], [(s.start, s.end) for s in second]
+
+    def most(left: int, free: frozenset[int]) -> int:
+        if left == len(a):
+            return 0
+        best = most(left + 1, free)
+        for j in free:
+            if a[left][0] < b[j][1] and b[j][0] < a[left][1]:
+                best = max(best, 1 + most(left + 1, free - {j}))
+        return best
+
+    assert overlap_matches(a, b) == most(0, frozenset(range(len(b))))
+
+
+@few
+@given(pairs_of_labels(label_sets=True).filter(lambda pair: any(pair[0])), st.integers(1, 4))
+def test_counts_by_group_add_up_to_the_scores(pair, groups):
+    gold, said = classified(*pair)
+    gold = [Document(d.id, f"g{i % groups}", "", "test", labels=d.labels) for i, d in enumerate(gold)]
+    call = {"type": "multi_label", "labels": LABELS, "gold": gold, "predictions": said}
+    counted = counts(**call)
+    assert counted.groups == tuple(sorted({d.group for d in gold}))
+    assert counted.tp.shape == (len(counted.groups), len(LABELS))
+    assert counted.tp.dtype == np.int64
+    values = compute(**call, gold_labels=gold_of(gold)).values
+    held = Counts.of(counted.tp, counted.fp, counted.fn)
+    for name, average in AVERAGES.items():
+        assert f1_scores(held, average)[0] == values[name], name
+    by_document = counts(**call, by="document")
+    assert by_document.tp.sum(axis=0).tolist() == counted.tp.sum(axis=0).tolist()
+    assert len(by_document.groups) == len(gold)

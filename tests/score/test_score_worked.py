@@ -1,0 +1,142 @@
+"""The worked numbers of METRICS.md, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+from score_make import LABELS, classified, one_document
+
+from biobench.data.tags import tags_to_spans
+from biobench.schema.document import Document, Prediction, Span
+from biobench.score import ScoreError, compute, oracle
+
+
+def test_worked_classification():
+    gold, said = classified(["A", "A", "B"], ["A", "B", "C"])
+    scores = compute(type="single_label", labels="ABC", gold_labels="AB", gold=gold, predictions=said)
+    assert scores.per_label["A"]["f1"] == pytest.approx(2 / 3)
+    assert scores.per_label["B"]["f1"] == 0
+    assert scores.per_label["C"] == {"precision": 0, "recall": 0, "f1": 0, "support": 0, "predicted": 1, "tp": 0}
+    assert scores.values["macro_f1"] == pytest.approx(1 / 3)
+    assert scores.values["macro_f1_all"] == pytest.approx(2 / 9)
+    assert scores.values["micro_f1"] == pytest.approx(1 / 3) == scores.values["accuracy"]
+    assert scores.values["weighted_f1"] == pytest.approx(4 / 9)
+
+
+@pytest.mark.parametrize(("mode", "entities", "score"), [("strict", 0, 0.0), ("lenient", 1, 1.0)])
+def test_worked_decoding(mode, entities, score):
+    tokens = ((0, 1), (2, 3), (4, 5))
+    gold_spans = tags_to_spans(["O", "I-X", "I-X"], tokens, mode)
+    assert len(gold_spans) == entities
+    gold, said = one_document([*gold_spans], [(2, 5, "X")])
+    assert compute(type="token_ner", labels="X", gold_labels="X", gold=gold, predictions=said).values["micro_f1"] == score
+
+
+def test_exact_wants_all_four_and_duplicates_count_once():
+    gold, said = one_document(
+        [(0, 4, "X"), (0, 4, "X"), (10, 14, "Y"), (20, 24, "X")], [(0, 4, "X"), (0, 4, "X"), (10, 14, "X"), (20, 25, "X")]
+    )
+    scores = compute(type="span_ner", labels="XY", gold_labels="XY", gold=gold, predictions=said)
+    assert scores.per_label["X"]["tp"] == 1
+    assert scores.per_label["X"]["support"] == 2
+    assert scores.per_label["X"]["predicted"] == 3
+    assert scores.values["micro_f1"] == pytest.approx(2 / 6)
+    # partial: 0-4 and 20-25 meet gold of their label, 10-14 meets gold of another one
+    assert scores.values["partial_micro_f1"] == pytest.approx(4 / 6)
+    assert scores.values["partial_macro_f1"] == pytest.approx((4 / 5 + 0) / 2)
+
+
+def test_partial_matches_each_span_once_and_as_many_as_can_be():
+    # One long prediction cannot satisfy two mentions.
+    gold, said = one_document([(0, 4, "X"), (6, 9, "X")], [(0, 9, "X")])
+    scores = compute(type="span_ner", labels="X", gold_labels="X", gold=gold, predictions=said)
+    assert scores.values["partial_micro_f1"] == pytest.approx(2 / 3)
+    # Taking 0-9 for 0-4 first would leave 6-9 without a partner; two pairs exist.
+    gold, said = one_document([(0, 4, "X"), (6, 9, "X")], [(0, 9, "X"), (0, 2, "X")])
+    scores = compute(type="span_ner", labels="X", gold_labels="X", gold=gold, predictions=said)
+    assert scores.values["partial_micro_f1"] == 1
+
+
+def test_touching_is_not_overlapping():
+    gold, said = one_document([(0, 4, "X")], [(4, 8, "X")])
+    assert compute(type="span_ner", labels="X", gold_labels="X", gold=gold, predictions=said).values["partial_micro_f1"] == 0
+
+
+def test_false_positive_on_a_label_without_gold_lowers_micro_not_macro():
+    gold, said = classified([["A"], ["B"]], [["A", "C"], ["B"]])
+    values = compute(type="multi_label", labels="ABC", gold_labels="AB", gold=gold, predictions=said).values
+    assert values["macro_f1"] == 1
+    assert values["micro_f1"] == pytest.approx(4 / 5)
+    assert values["macro_f1_all"] == pytest.approx(2 / 3)
+
+
+def test_macro_keeps_the_full_splits_labels_on_a_part_of_it():
+    gold, said = classified(["A"], ["A"])
+    assert compute(type="single_label", labels="ABC", gold_labels="AB", gold=gold, predictions=said).values["macro_f1"] == 0.5
+
+
+def test_document_without_prediction_is_missed():
+    gold, said = classified(["A", "A"], ["A"])
+    scores = compute(type="single_label", labels="AB", gold_labels="A", gold=gold, predictions=said)
+    assert scores.per_label["A"]["recall"] == 0.5
+    assert scores.values["accuracy"] == 0.5
+    gold, _ = one_document([(0, 4, "X")], [])
+    assert compute(type="token_ner", labels="X", gold_labels="X", gold=gold, predictions=[]).values["micro_recall"] == 0
+
+
+def test_micro_without_the_negative_label():
+    # positives: gold 3, predicted 3, right 2; the many negatives change nothing
+    gold, said = classified(["A", "A", "B", *"NNNNN"], ["A", "A", "N", *"NNNNA"])
+    values = compute(
+        type="relation", labels="ABN", gold_labels="ABN", gold=gold, predictions=said, negative_label="N"
+    ).values
+    assert values["micro_f1_positive"] == pytest.approx(2 * 2 / (3 + 3))
+    assert values["micro_f1"] == pytest.approx(6 / 8)
+
+
+def test_example_f1_by_hand():
+    gold, said = classified([["A", "B"], [], ["C"]], [["A"], [], ["A", "B"]])
+    values = compute(type="multi_label", labels="ABC", gold_labels="ABC", gold=gold, predictions=said).values
+    assert values["example_f1"] == pytest.approx((2 / 3 + 1 + 0) / 3)
+
+
+def test_each_type_has_its_scores():
+    common = {"macro_f1", "macro_f1_all", "micro_f1", "weighted_f1", "micro_precision", "micro_recall"}
+    gold, said = classified(["A"], ["A"])
+    call = {"labels": LABELS, "gold_labels": "A", "gold": gold, "predictions": said}
+    assert set(compute(type="single_label", **call).values) == common | {"accuracy"}
+    assert set(compute(type="needle", **call).values) == common | {"accuracy"}
+    assert set(compute(type="multi_label", **call).values) == common | {"example_f1"}
+    ner = {"partial_micro_f1", "partial_macro_f1", "partial_weighted_f1"}
+    assert set(compute(type="token_ner", **call | {"gold": gold, "predictions": oracle(gold)}).values) == common | ner
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"predictions": [Prediction(document="elsewhere", labels=("A",))]}, "elsewhere"),
+        ({"predictions": [Prediction(document="d0", labels=("A",))] * 2}, "twice"),
+        ({"predictions": [Prediction(document="d0", labels=("Z",))]}, "'Z'"),
+        ({"predictions": [Prediction(document="d0", labels=("A", "B"))]}, "2 labels"),
+        ({"gold": [Document(id="d0", group="g", text="", split="test", labels=("Q",))]}, "'Q'"),
+        ({"gold": [Document(id="d0", group="g", text="", split="test")]}, "0 gold labels"),
+        ({"gold": []}, "no document"),
+        ({"gold_labels": ()}, "no label has gold"),
+        ({"gold_labels": ("Z",)}, "'Z'"),
+        ({"negative_label": "none"}, "'none'"),
+    ],
+)
+def test_what_does_not_fit_is_refused(change, said):
+    gold, predictions = classified(["A"], ["A"])
+    call = {"type": "single_label", "labels": "AB", "gold_labels": "A", "gold": gold, "predictions": predictions}
+    with pytest.raises(ScoreError, match=said) as caught:
+        compute(**call | change)
+    assert caught.value.hint
+
+
+def test_empty_spans_and_repeated_gold_are_refused():
+    gold, _ = one_document([(0, 4, "X")], [])
+    empty = [Prediction(document="d", spans=(Span(3, 3, "X"),))]
+    with pytest.raises(ScoreError, match="no character"):
+        compute(type="token_ner", labels="X", gold_labels="X", gold=gold, predictions=empty)
+    with pytest.raises(ScoreError, match="twice"):
+        compute(type="token_ner", labels="X", gold_labels="X", gold=gold * 2, predictions=[])
