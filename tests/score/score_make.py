@@ -11,7 +11,9 @@ LABELS = ("A", "B", "C", "D")
 
 def classified(gold: list[str | list[str]], said: list[str | list[str]]) -> tuple[list[Document], list[Prediction]]:
     """Documents d0, d1, ... with these labels; a string is one label a character."""
-    documents = [Document(id=f"d{i}", group=f"g{i}", text="", split="test", labels=tuple(x)) for i, x in enumerate(gold)]
+    documents = [
+        Document(id=f"d{i}", group=f"g{i}", text="", split="test", labels=tuple(x)) for i, x in enumerate(gold)
+    ]
     return documents, [Prediction(document=f"d{i}", labels=tuple(x)) for i, x in enumerate(said)]
 
 
@@ -29,7 +31,9 @@ def pairs_of_labels(label_sets: bool = False) -> st.SearchStrategy[tuple[list[li
         one = st.lists(st.sampled_from(LABELS), unique=True, max_size=4).map(sorted)
     else:
         one = st.sampled_from(LABELS).map(lambda x: [x])
-    return st.lists(st.tuples(one, one), min_size=1, max_size=25).map(lambda rows: ([a for a, _ in rows], [b for _, b in rows]))
+    return st.lists(st.tuples(one, one), min_size=1, max_size=25).map(
+        lambda rows: ([a for a, _ in rows], [b for _, b in rows])
+    )
 
 
 def tag_rows() -> st.SearchStrategy[list[tuple[list[str], list[str]]]]:

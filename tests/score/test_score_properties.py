@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from score_make import LABELS, classified, pairs_of_labels, spans, tag_rows
-from seqeval.metrics import precision_recall_fscore_support
+from seqeval.metrics.sequence_labeling import precision_recall_fscore_support
 from seqeval.metrics.v1 import precision_recall_fscore_support as strict_support
 from seqeval.scheme import IOB2
 from sklearn.metrics import accuracy_score, f1_score
@@ -73,7 +73,9 @@ def test_entities_equal_seqeval(mode, rows):
     for i, (true, found) in enumerate(rows):
         tokens = tuple((2 * k, 2 * k + 1) for k in range(len(true)))
         text = "x " * len(true)
-        documents.append(Document(id=f"d{i}", group="g", text=text, split="test", spans=tags_to_spans(true, tokens, mode)))
+        documents.append(
+            Document(id=f"d{i}", group="g", text=text, split="test", spans=tags_to_spans(true, tokens, mode))
+        )
         predictions.append(Prediction(document=f"d{i}", spans=tags_to_spans(found, tokens, mode)))
     if not gold_of(documents):
         return
@@ -86,9 +88,7 @@ def test_entities_equal_seqeval(mode, rows):
         if mode == "lenient":
             reference = {a: precision_recall_fscore_support(true, found, average=a)[2] for a in ("micro", "weighted")}
         else:
-            reference = {
-                a: strict_support(true, found, average=a, scheme=IOB2)[2] for a in ("micro", "weighted")
-            }
+            reference = {a: strict_support(true, found, average=a, scheme=IOB2)[2] for a in ("micro", "weighted")}
     assert scores.values["micro_f1"] == pytest.approx(reference["micro"])
     assert scores.values["weighted_f1"] == pytest.approx(reference["weighted"])
 
@@ -138,7 +138,9 @@ def test_repeating_the_gold_scores_one(rows):
 @few
 @given(st.lists(st.tuples(spans(), spans()), min_size=1, max_size=5).filter(lambda r: any(g for g, _ in r)))
 def test_partial_is_at_least_exact_and_bounded(rows):
-    gold = [Document(id=f"d{i}", group="g", text="x" * 30, split="test", spans=tuple(g)) for i, (g, _) in enumerate(rows)]
+    gold = [
+        Document(id=f"d{i}", group="g", text="x" * 30, split="test", spans=tuple(g)) for i, (g, _) in enumerate(rows)
+    ]
     said = [Prediction(document=f"d{i}", spans=tuple(p)) for i, (_, p) in enumerate(rows)]
     values = compute(type="span_ner", labels="XY", gold_labels=gold_of(gold), gold=gold, predictions=said).values
     assert values["micro_f1"] <= values["partial_micro_f1"] + 1e-12

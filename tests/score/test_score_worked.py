@@ -28,12 +28,15 @@ def test_worked_decoding(mode, entities, score):
     gold_spans = tags_to_spans(["O", "I-X", "I-X"], tokens, mode)
     assert len(gold_spans) == entities
     gold, said = one_document([*gold_spans], [(2, 5, "X")])
-    assert compute(type="token_ner", labels="X", gold_labels="X", gold=gold, predictions=said).values["micro_f1"] == score
+    assert (
+        compute(type="token_ner", labels="X", gold_labels="X", gold=gold, predictions=said).values["micro_f1"] == score
+    )
 
 
 def test_exact_wants_all_four_and_duplicates_count_once():
     gold, said = one_document(
-        [(0, 4, "X"), (0, 4, "X"), (10, 14, "Y"), (20, 24, "X")], [(0, 4, "X"), (0, 4, "X"), (10, 14, "X"), (20, 25, "X")]
+        [(0, 4, "X"), (0, 4, "X"), (10, 14, "Y"), (20, 24, "X")],
+        [(0, 4, "X"), (0, 4, "X"), (10, 14, "X"), (20, 25, "X")],
     )
     scores = compute(type="span_ner", labels="XY", gold_labels="XY", gold=gold, predictions=said)
     assert scores.per_label["X"]["tp"] == 1
@@ -58,7 +61,10 @@ def test_partial_matches_each_span_once_and_as_many_as_can_be():
 
 def test_touching_is_not_overlapping():
     gold, said = one_document([(0, 4, "X")], [(4, 8, "X")])
-    assert compute(type="span_ner", labels="X", gold_labels="X", gold=gold, predictions=said).values["partial_micro_f1"] == 0
+    assert (
+        compute(type="span_ner", labels="X", gold_labels="X", gold=gold, predictions=said).values["partial_micro_f1"]
+        == 0
+    )
 
 
 def test_false_positive_on_a_label_without_gold_lowers_micro_not_macro():
@@ -71,7 +77,10 @@ def test_false_positive_on_a_label_without_gold_lowers_micro_not_macro():
 
 def test_macro_keeps_the_full_splits_labels_on_a_part_of_it():
     gold, said = classified(["A"], ["A"])
-    assert compute(type="single_label", labels="ABC", gold_labels="AB", gold=gold, predictions=said).values["macro_f1"] == 0.5
+    assert (
+        compute(type="single_label", labels="ABC", gold_labels="AB", gold=gold, predictions=said).values["macro_f1"]
+        == 0.5
+    )
 
 
 def test_document_without_prediction_is_missed():

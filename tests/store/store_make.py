@@ -1,0 +1,112 @@
+"""A finished run in miniature: its record, test documents and predictions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from biobench.schema.document import Document, Prediction, Span
+from biobench.schema.record import (
+    Cost,
+    CurvePoint,
+    ModelIdentity,
+    Provenance,
+    RunRecord,
+    TaskIdentity,
+    Training,
+    Windows,
+)
+from biobench.score import scored
+from biobench.store import run_key
+
+SENTENCES = ("Fever after aspirin.", "No pain.", "Aspirin and ibuprofen.")
+GOLD = (
+    (Span(0, 5, "Disease"), Span(12, 19, "Drug")),
+    (Span(3, 7, "Disease"),),
+    (Span(0, 7, "Drug"), Span(12, 21, "Drug")),
+)
+
+
+def documents() -> list[Document]:
+    """Three test documents of two patients."""
+    return [
+        Document(
+            id=f"note-{i}",
+            group=f"patient-{i // 2}",
+            text=text,
+            split="test",
+            spans=spans,
+            tokens=((0, 2), (3, 7)) if i == 1 else (),
+            tags=("O", "B-Disease") if i == 1 else (),
+            origin=f"test.tsv:{i + 1}",
+        )
+        for i, (text, spans) in enumerate(zip(SENTENCES, GOLD, strict=True))
+    ]
+
+
+def predictions(missed: int = 1) -> list[Prediction]:
+    """The gold without its first `missed` spans of document 2, and one span too many on document 1."""
+    return [
+        Prediction(document="note-0", spans=GOLD[0], span_scores=(0.9, 0.123456)),
+        Prediction(document="note-1", spans=(Span(0, 2, "Drug"),), tags=("B-Drug", "O")),
+        Prediction(document="note-2", spans=GOLD[2][missed:]),
+    ]
+
+
+def record(
+    *,
+    model: str = "tiny",
+    task: str = "my_task",
+    seed: int = 42,
+    language: str = "en",
+    corpus: str | None = None,
+    score: bool = True,
+    **fields: Any,
+) -> RunRecord:
+    """The record of a run on `documents`, scored on `predictions` unless score is False."""
+    made = RunRecord(
+        key=run_key(
+            model_hash=model, task_hash=task, data_hash="d", seed=seed, precision="fp32", limit=fields.get("limit")
+        ),
+        model=ModelIdentity(id=model, hash=f"hash of {model}", architecture="ModernBertModel", parameters=1000),
+        task=TaskIdentity(
+            id=task,
+            version=1,
+            hash=f"hash of {task}",
+            data_hash="d",
+            source="local",
+            corpus=corpus or task,
+            language=language,
+            type="token_ner",
+            labels=("Disease", "Drug", "Other"),
+            gold_labels=("Disease", "Drug"),
+            test_documents=3,
+        ),
+        seed=seed,
+        protocol={"training": {"epochs": 1, "learning_rate": 5e-5}},
+        training=Training(
+            steps=10,
+            best_step=5,
+            curve=(CurvePoint(step=5, epoch=1.0, train_loss=0.5, validation={"macro_f1": 0.5}, learning_rate=5e-5),),
+            precision="fp32",
+            attention="packed",
+            batch_size=16,
+            micro_batch_tokens=512,
+        ),
+        cost=Cost(
+            seconds=2.0, train_seconds=1.0, evaluation_seconds=1.0, peak_memory_bytes=1, train_tokens_per_second=5.0
+        ),
+        windows=Windows(max_length=128, truncated_documents=0, lost_gold=0),
+        provenance=Provenance(
+            biobench="0.1.0",
+            commit=None,
+            packages={"numpy": "2"},
+            python="3.11",
+            platform="Linux",
+            device="cpu",
+            threads=1,
+            started="2026-01-01T00:00:00+00:00",
+        ),
+        predictions="",
+        predictions_sha256="",
+    ).model_copy(update=fields)
+    return scored(made, documents(), predictions()) if score else made

@@ -1,0 +1,288 @@
+"""Saving, reading back, damage, redaction, sharing and running out of space."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+from store_make import GOLD, SENTENCES, documents, predictions, record
+
+from biobench.errors import DataUnavailableError, StoreError
+from biobench.schema.record import ENGINE_VERSION
+from biobench.score import rescore
+from biobench.store import Store, run_key
+
+
+def saved(store: Store, **fields):
+    return store.save(record(**fields), documents(), predictions())
+
+
+def test_what_is_saved_comes_back(tmp_path):
+    store = Store(tmp_path / "results")
+    assert store.get("my_task", record().key) is None
+    stored = saved(store)
+    assert stored.predictions == f"runs/my_task/{stored.key}.parquet"
+    assert store.get("my_task", stored.key) == stored
+    assert store.path_of(stored) == tmp_path / "results" / stored.predictions
+    assert abs(store.modified("my_task", stored.key) - time.time()) < 60
+    gold, said = store.load_predictions(stored)
+    assert gold == [replace(d, text="", origin="") for d in documents()]
+    assert said == predictions()
+
+
+def test_no_text_is_stored(tmp_path):
+    stored = saved(Store(tmp_path))
+    content = (tmp_path / stored.predictions).read_bytes() + (tmp_path / stored.predictions).with_suffix(
+        ".json"
+    ).read_bytes()
+    assert not any(s.encode() in content for s in SENTENCES)
+
+
+def test_a_document_without_prediction_stays_without(tmp_path):
+    store = Store(tmp_path)
+    stored = store.save(record(), documents(), predictions()[:2])
+    assert [p.document for p in store.load_predictions(stored)[1]] == ["note-0", "note-1"]
+
+
+def test_equal_predictions_give_equal_files(tmp_path):
+    assert saved(Store(tmp_path / "a")).predictions_sha256 == saved(Store(tmp_path / "b")).predictions_sha256
+
+
+def test_predictions_of_unknown_documents_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="distinct documents"):
+        Store(tmp_path).save(record(), documents()[:1], predictions())
+    with pytest.raises(ValueError, match="scored first"):
+        Store(tmp_path).save(record(score=False), documents(), predictions())
+    assert not list(tmp_path.rglob("*.json"))
+
+
+def test_redacted_runs_hold_no_id_no_gold_and_no_order(tmp_path):
+    store = Store(tmp_path)
+    stored = saved(store, redacted=True)
+    content = (tmp_path / stored.predictions).read_bytes()
+    assert b"note-" not in content
+    assert b"patient-" not in content
+    with pytest.raises(DataUnavailableError) as caught:
+        store.load_predictions(stored)
+    assert "--data-dir" in caught.value.hint
+    gold, said = store.load_predictions(stored, documents())
+    assert sorted(d.spans for d in gold) == sorted(GOLD)
+    assert len({d.group for d in gold}) == 2
+    spans = {d.text: p.spans for d in gold for p in said if p.document == d.id}
+    assert spans == {text: p.spans for text, p in zip(SENTENCES, predictions(), strict=True)}
+    assert [p.document for p in said] == sorted(p.document for p in said)
+
+
+def test_redacted_runs_of_one_data_set_share_their_names_and_no_others(tmp_path):
+    store = Store(tmp_path)
+    first, second = saved(store, redacted=True), saved(store, redacted=True, seed=43)
+    names = [{p.document for p in store.load_predictions(r, documents())[1]} for r in (first, second)]
+    assert names[0] == names[1]
+    other = [replace(d, text=d.text + "!") for d in documents()]
+    with pytest.raises(StoreError, match="not those of this run"):
+        store.load_predictions(first, other)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "not JSON"),
+        (b"{", "not JSON"),
+        (b"\xff\xfe", "not JSON"),
+        (b"[" * 100_000, "not JSON"),
+        (b"[]", "does not hold a record"),
+        (b'{"record_version": 1}', "damaged record"),
+        (b'{"record_version": 99}', "newer BioBench"),
+    ],
+)
+def test_a_damaged_record_is_a_finding_and_the_rest_works(tmp_path, content, said):
+    store = Store(tmp_path)
+    good, bad = saved(store), saved(store, seed=43)
+    path = (tmp_path / bad.predictions).with_suffix(".json")
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match=said) as caught:
+        store.get("my_task", bad.key)
+    assert caught.value.file == str(path)
+    records, findings = store.scan()
+    assert records == [good] == store.records()
+    assert [f.file for f in findings] == [str(path)]
+    assert said in findings[0].what
+
+
+def test_renamed_copied_or_half_deleted_runs_are_findings(tmp_path):
+    store = Store(tmp_path)
+    good, lost = saved(store), saved(store, seed=43)
+    (tmp_path / lost.predictions).unlink()
+    here = (tmp_path / good.predictions).with_suffix(".json")
+    for folder, name in [("my_task", "0" * 32), ("other_task", good.key), ("my_task", "notes"), ("MY TASK", "1" * 32)]:
+        (tmp_path / "runs" / folder).mkdir(exist_ok=True)
+        (tmp_path / "runs" / folder / f"{name}.json").write_bytes(here.read_bytes())
+    records, findings = store.scan()
+    assert records == [good]
+    said = " ".join(str(f) for f in findings)
+    assert len(findings) == 5
+    assert "predictions are missing" in said
+    assert said.count("record of another run") == 2
+    assert said.count("do not name a run") == 2
+
+
+def test_changed_predictions_are_found_out(tmp_path):
+    store = Store(tmp_path)
+    stored = saved(store)
+    path = tmp_path / stored.predictions
+    path.write_bytes(path.read_bytes() + b" ")
+    with pytest.raises(StoreError, match="not the file that was stored"):
+        store.load_predictions(stored)
+
+
+@pytest.mark.parametrize(("task", "key"), [("../up", "0" * 32), ("a/b", "0" * 32), ("ok", "../../x"), ("ok", "A" * 32)])
+def test_names_never_become_other_paths(tmp_path, task, key):
+    with pytest.raises(StoreError, match="do not name a run"):
+        Store(tmp_path).get(task, key)
+
+
+def test_an_empty_or_absent_folder_holds_nothing(tmp_path):
+    assert Store(tmp_path / "nowhere").scan() == ([], [])
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_a_full_disk_leaves_what_was_there(tmp_path, monkeypatch, step):
+    store = Store(tmp_path)
+    before = saved(store)
+    calls = []
+
+    def full(*_args):
+        calls.append(1)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, step, full)
+    with pytest.raises(StoreError, match="No space left on device") as caught:
+        saved(store, seed=43)
+    assert "space" in caught.value.hint
+    with pytest.raises(StoreError, match="No space left"):
+        store.update(before.model_copy(update={"scores": {"macro_f1": 0.0}}))
+    assert calls
+    monkeypatch.undo()
+    assert store.scan() == ([before], [])
+    assert not list(tmp_path.rglob("*.tmp"))
+
+
+def test_a_file_where_the_folder_should_be(tmp_path):
+    (tmp_path / "results").write_text("")
+    store = Store(tmp_path / "results")
+    with pytest.raises(StoreError, match="cannot be written"):
+        saved(store)
+    with pytest.raises(StoreError, match="cannot be written"), store.claim("my_task", "0" * 32):
+        pass
+
+
+def test_numbers_that_are_not_finite_are_not_stored(tmp_path):
+    with pytest.raises(StoreError, match="JSON cannot"):
+        Store(tmp_path).save(
+            record().model_copy(update={"scores": {"macro_f1": float("nan")}}), documents(), predictions()
+        )
+
+
+def test_leftovers_of_dead_processes_go_and_those_of_living_ones_stay(tmp_path):
+    folder = tmp_path / "runs" / "my_task"
+    folder.mkdir(parents=True)
+    old, new = folder / ".a.json.0123.tmp", folder / ".b.json.4567.tmp"
+    old.touch()
+    new.touch()
+    os.utime(old, (time.time() - 7200,) * 2)
+    saved(Store(tmp_path))
+    assert not old.exists()
+    assert new.exists()
+
+
+def test_a_claim_is_exclusive_and_ends(tmp_path):
+    store, other = Store(tmp_path), Store(tmp_path)
+    key = "0" * 32
+    with store.claim("my_task", key) as mine:
+        assert mine
+        with other.claim("my_task", key) as theirs:
+            assert not theirs
+        with other.claim("my_task", "1" * 32) as different:
+            assert different
+    with other.claim("my_task", key) as after:
+        assert after
+
+
+def test_a_claim_passes_on_the_work_that_failed(tmp_path):
+    store = Store(tmp_path)
+    with pytest.raises(OSError, match="mine"), store.claim("my_task", "0" * 32):
+        raise OSError("mine")
+    with store.claim("my_task", "0" * 32) as mine:
+        assert mine
+
+
+def test_a_killed_process_gives_its_claim_back(tmp_path):
+    key = "0" * 32
+    program = (
+        "import sys; from biobench.store import Store\n"
+        f"with Store({str(tmp_path)!r}).claim('my_task', {key!r}) as mine:\n"
+        "    print(mine, flush=True); sys.stdin.read()\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stdin=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline().strip() == b"True"
+        with Store(tmp_path).claim("my_task", key) as mine:
+            assert not mine
+    finally:
+        process.kill()
+        process.communicate()
+    with Store(tmp_path).claim("my_task", key) as mine:
+        assert mine
+
+
+def test_keys_name_every_decision():
+    decided = {"model_hash": "m", "task_hash": "t", "data_hash": "d", "seed": 42, "precision": "bf16"}
+    key = run_key(**decided)
+    assert len(key) == 32
+    assert set(key) <= set("0123456789abcdef")
+    assert run_key(**decided, track="fixed", limit=None, engine_version=ENGINE_VERSION) == key
+    changes = [
+        *({name: "other"} for name in ("model_hash", "task_hash", "data_hash", "precision", "track")),
+        {"seed": 43},
+        {"limit": 8},
+        {"protocol": {"training": {"epochs": 1}}},
+        {"engine_version": ENGINE_VERSION + 1},
+    ]
+    keys = {run_key(**decided | change) for change in changes} | {key}
+    assert len(keys) == len(changes) + 1
+    assert run_key(**decided, protocol={"a": 1, "b": 2}) == run_key(**decided, protocol={"b": 2, "a": 1})
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        run_key(**decided, protocol={"rate": float("inf")})
+
+
+def test_deleted_scores_come_back_identical(tmp_path):
+    store = Store(tmp_path)
+    stored = saved(store)
+    assert [r.outcome for r in rescore(store)] == ["unchanged"]
+    store.update(stored.model_copy(update={"scores": {}, "per_label": {}}))
+    result = rescore(store)
+    assert [r.outcome for r in result] == ["changed"]
+    assert result[0].changed is not None
+    assert result[0].changed["macro_f1"] == (None, stored.scores["macro_f1"])
+    assert store.get("my_task", stored.key) == stored
+
+
+def test_rescoring_goes_on_past_what_it_cannot_score(tmp_path):
+    store = Store(tmp_path)
+    good, secret, broken = saved(store), saved(store, seed=43, redacted=True), saved(store, seed=44)
+    (tmp_path / broken.predictions).write_bytes(b"not parquet")
+    store.update(good.model_copy(update={"scores": {"macro_f1": 0.0}}))
+    (tmp_path / "runs" / "my_task" / f"{'f' * 32}.json").write_text("{")
+    outcomes = {r.key: r.outcome for r in rescore(store)}
+    assert outcomes == {"": "failed", good.key: "changed", secret.key: "unavailable", broken.key: "failed"}
+    store.update(secret.model_copy(update={"scores": {}}))
+    again = {r.key: r.outcome for r in rescore(store, lambda _record: documents())}
+    assert again[secret.key] == "changed"
+    assert store.get("my_task", secret.key) == secret
