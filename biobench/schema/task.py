@@ -63,6 +63,10 @@ class UrlSource(Strict):
     unpack: Literal["none", "zip", "tar"] = "none"
     subfolder: str = ""
     """Folder inside the archive that becomes the task's folder."""
+    members: list[str] = []
+    """Of a large zip, the members to take (relative to `subfolder`); read by ranges where the server allows."""
+    to: str = ""
+    """Folder below the task's folder in which the file is put."""
 
     @field_validator("url")
     @classmethod

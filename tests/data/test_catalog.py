@@ -61,13 +61,13 @@ def test_overrides_follow_the_yaml_rules() -> None:
 
 
 def test_the_hash_is_the_protocol_and_nothing_else() -> None:
-    task = load_task("bc5cdr")
+    task = load_task("anatem_single")
     plain = task_hash(task, "mtl")
-    described = load_task("bc5cdr", ["licence=other", "name=other", "source.folder=elsewhere", "seeds=1-3"])
+    described = load_task("anatem_single", ["licence=other", "name=other", "source.folder=elsewhere", "seeds=1-3"])
     assert task_hash(described, "mtl") == plain
     for change in ("training.epochs=3", "reader.decode=lenient", "version=2", "protocol.max_length=128"):
-        assert task_hash(load_task("bc5cdr", [change]), "mtl") != plain, change
-    spelled_out = load_task("bc5cdr", ["reader.separator=tab", "training.max_grad_norm=1.0"])
+        assert task_hash(load_task("anatem_single", [change]), "mtl") != plain, change
+    spelled_out = load_task("anatem_single", ["reader.separator=tab", "training.max_grad_norm=1.0"])
     assert task_hash(spelled_out, "mtl") == plain
     gad = load_task("gad")
     assert task_hash(gad, "fold1") != task_hash(gad, "blurb")
