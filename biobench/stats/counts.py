@@ -21,7 +21,8 @@ class Counts:
     """Counts of one model on one task. tp, fp, fn: (seeds, groups, labels), whole numbers.
 
     A group is what is resampled: a document, or the documents of one patient. Gold (tp + fn) belongs to
-    the task, so it must be the same in every seed.
+    the task, so it must be the same in every seed. Single-label accuracy is the micro average; micro F1
+    without a negative label is the micro average of counts that leave that label's column out.
     """
 
     tp: NDArray[Any]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
+from itertools import combinations_with_replacement
 
 from biobench.stats.types import StatsInputError
 
@@ -12,7 +14,7 @@ def letter_groups(count: int, different: Collection[tuple[int, int]]) -> list[tu
 
     count: items, numbered in the order of their rank. Groups come in the order of their best item. Built
     greedily: the first pair not yet together opens a group, which takes in every later or earlier item
-    that differs from none of its members; every group is maximal, and there are at most count² / 2.
+    that differs from none of its members; every group is maximal; groups that add nothing are left out.
     (The display is Piepho's, 2004; the construction is not his.)
     """
     apart = set()
@@ -34,7 +36,20 @@ def letter_groups(count: int, different: Collection[tuple[int, int]]) -> list[tu
             group = tuple(sorted(members))
             groups.append(group)
             together |= {(a, b) for a in group for b in group}
-    return sorted(groups)
+    return sorted(_needed(groups))
+
+
+def _needed(groups: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """``groups`` without those whose every pair stands together in another one too, small ones first."""
+    times = Counter(pair for group in groups for pair in combinations_with_replacement(group, 2))
+    kept = []
+    for group in sorted(groups, key=len):
+        pairs = list(combinations_with_replacement(group, 2))
+        if all(times[pair] > 1 for pair in pairs):
+            times.subtract(pairs)
+        else:
+            kept.append(group)
+    return kept
 
 
 def letters(count: int, different: Collection[tuple[int, int]]) -> tuple[str, ...]:

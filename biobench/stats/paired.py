@@ -13,6 +13,7 @@ from scipy import stats
 from biobench.stats.counts import Average, Counts, f1_scores
 from biobench.stats.intervals import RARE, SE_DRAWS, Method, choose_method
 from biobench.stats.means import SINGLE, MeanTest, mean_test, pooled_df, t_from_se
+from biobench.stats.power import detectable_from_se
 from biobench.stats.resample import (
     group_weights,
     interaction_variance,
@@ -43,7 +44,8 @@ class TaskComparison:
     """First minus second model on one task; scores and differences are fractions.
 
     seeds: other seeds, same test set. documents: same runs, another test set. total: both may change
-    (None where either part is unknown; ``notes`` say which).
+    (None where either part is unknown; ``notes`` say which). detectable: smallest true difference that so
+    many seeds and documents find at the 5% level with 80% power (by the total; None without one).
     """
 
     first: float
@@ -52,6 +54,7 @@ class TaskComparison:
     seeds: SeedDifference
     documents: MeanTest | None
     total: MeanTest | None
+    detectable: float | None
     method: str
     notes: tuple[str, ...]
 
@@ -121,7 +124,7 @@ def compare_task(
     se, chosen = document_se([runs], 0, 1, method=method, draws=draws, rng=np.random.default_rng(seed))
     groups = first.n_groups
     notes = []
-    documents = total = None
+    documents = total = detectable = None
     if se is None:
         notes.append("one group of documents: test-set noise is unknown")
     else:
@@ -142,6 +145,7 @@ def compare_task(
         seed_df = seeds.test.df if seeds.test.df is not None else math.inf
         parts = [(seeds.test.se**2, seed_df), (se**2, groups - 1.0)]
         variance, df = crossed(parts, interaction(runs, 0, 1))
+        detectable = detectable_from_se(math.sqrt(variance), df)
         total = t_from_se(
             difference,
             math.sqrt(variance),
@@ -151,7 +155,9 @@ def compare_task(
             level=level,
             method="t on seed and document variance",
         )
-    return TaskComparison(float(a.mean()), float(b.mean()), difference, seeds, documents, total, chosen, tuple(notes))
+    return TaskComparison(
+        float(a.mean()), float(b.mean()), difference, seeds, documents, total, detectable, chosen, tuple(notes)
+    )
 
 
 def document_se(
@@ -197,11 +203,16 @@ def interaction(task: TaskRuns, first: int, second: int) -> float:
 def crossed(parts: Sequence[tuple[float, float]], twice: float) -> tuple[float, float]:
     """Variance and degrees of freedom of ``parts`` (variance, df), ``twice`` being counted twice in them.
 
-    Never less than the largest part, which sampling noise in ``twice`` could otherwise bring about.
+    Never less than the largest part, which sampling noise in ``twice`` could otherwise bring about. The
+    degrees of freedom are Welch-Satterthwaite's for the parts, lowered as the subtraction lowers the
+    variance but not the error of the parts.
     """
     total = sum(variance for variance, _ in parts)
     variance = max([total - twice, *(part for part, _ in parts)])
-    return variance, pooled_df(parts)
+    if total == 0:
+        return 0.0, math.inf
+    lowest = min(df for part, df in parts if part > 0)
+    return variance, max(lowest, pooled_df(parts) * (variance / total) ** 2)
 
 
 def mcnemar(first_right: ArrayLike, second_right: ArrayLike) -> McNemar:

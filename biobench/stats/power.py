@@ -72,7 +72,15 @@ def detectable_difference(sd: float, n: int, *, alpha: float = 0.05, power: floa
         return None
     if sd == 0:
         return 0.0
-    return _detectable_shift(n, alpha, power) * sd / math.sqrt(n)
+    return _detectable_shift(n - 1, alpha, power) * sd / math.sqrt(n)
+
+
+def detectable_from_se(se: float, df: float, *, alpha: float = 0.05, power: float = 0.8) -> float:
+    """The true difference that a t test with this standard error and degrees of freedom (> 0) finds."""
+    _check(se, alpha)
+    if not alpha < power < 1 or not df > 0:
+        raise StatsInputError(f"power {power}, {df} degrees of freedom", hint="power from alpha to 1, df above 0")
+    return _detectable_shift(min(df, MOST), alpha, power) * se if se else 0.0
 
 
 def values_needed(wanted: float, sd: float, *, alpha: float = 0.05, power: float = 0.8) -> int | None:
@@ -103,7 +111,7 @@ def seeds_needed(wanted: float, variance: SuiteVariance, *, alpha: float = 0.05,
     return SeedPlan(wanted, seeds, limit, None if seeds else f"more than {MOST} seeds")
 
 
-def _power(shift: float, df: int, alpha: float) -> float:
+def _power(shift: float, df: float, alpha: float) -> float:
     """P(|T| > critical) for T = (Z + shift) / S, with df S² chi-squared on df degrees of freedom.
 
     By quadrature over S: the series behind scipy's noncentral t gives NaN for few degrees of freedom
@@ -121,13 +129,13 @@ def _power(shift: float, df: int, alpha: float) -> float:
 
 
 @lru_cache(maxsize=1024)
-def _detectable_shift(n: int, alpha: float, power: float) -> float:
+def _detectable_shift(df: float, alpha: float, power: float) -> float:
     """Detectable difference in units of the standard error."""
 
     def shortfall(shift: float) -> float:
-        return _power(shift, n - 1, alpha) - power
+        return _power(shift, df, alpha) - power
 
-    high = 2.0 * float(stats.t.ppf(1 - alpha / 2, n - 1)) + 2.0
+    high = 2.0 * float(stats.t.ppf(1 - alpha / 2, df)) + 2.0
     while shortfall(high) < 0:
         high *= 2
     return float(optimize.brentq(shortfall, 0.0, high, xtol=1e-10))

@@ -106,8 +106,3 @@ def shared_groups(tasks: Sequence[TaskRuns]) -> tuple[int, list[NDArray[np.int64
             keys = [("", group) for group in task.groups]
         rows.append(np.array([places.setdefault(key, len(places)) for key in keys], dtype=np.int64))
     return len(places), rows
-
-
-def cluster_weights(sizes: dict[str, int]) -> dict[str, float]:
-    """The weight of one task of each cluster in the mean of cluster means; ``sizes``: tasks a cluster."""
-    return {cluster: 1.0 / (len(sizes) * size) for cluster, size in sizes.items()}

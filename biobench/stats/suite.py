@@ -26,7 +26,7 @@ class SuiteComparison:
     wilcoxon_smallest_p with so many clusters. wins, ties, losses: tasks on which the first model is
     better, within ``rope`` points, worse. improvement: probability that a run of the first model beats a
     run of the second, mean over clusters (None without seeds). detectable: smallest true difference that
-    a suite of this size and spread finds with 80% power. variance: None without seeds.
+    a suite of this size and spread finds at the 5% level with 80% power. variance: None without seeds.
     """
 
     difference: float

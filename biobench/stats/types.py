@@ -59,10 +59,6 @@ class Interval:
         """Half the distance between the ends."""
         return (self.high - self.low) / 2
 
-    def clipped(self, low: float, high: float) -> Interval:
-        """The same interval, cut to the values that the score can take."""
-        return Interval(max(self.low, low), min(self.high, high), self.level, self.method, self.estimand)
-
 
 def as_values(values: ArrayLike, what: str, *, minimum: int = 1) -> FloatArray:
     """``values`` as a one-dimensional float array: finite, at least ``minimum`` long."""

@@ -61,6 +61,9 @@ def test_a_model_against_itself_on_a_task():
     for part in (result.seeds.test, result.documents, result.total):
         assert part.p == 1.0
         assert (part.interval.low, part.interval.high) == (0.0, 0.0)
+    assert result.detectable == 0.0
+    seen = numbers([part.estimate for part in (result.seeds.test, result.documents, result.total)])
+    assert len(seen) == 3
     assert all(map(math.isfinite, numbers(result)))
 
 
@@ -107,6 +110,7 @@ def test_an_oracle_scores_one_in_every_draw_however_rare_the_labels():
     for method in ("auto", "bootstrap", "jackknife"):
         summary = document_interval(oracle, "macro", method=method, draws=100)
         assert (summary.score, summary.interval.low, summary.interval.high) == (1.0, 1.0, 1.0)
+        assert "15.0% of documents" in summary.note
 
 
 def test_one_seed_gives_no_interval_and_says_so():

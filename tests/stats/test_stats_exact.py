@@ -18,6 +18,7 @@ from biobench.stats import (
     compare_seeds,
     compare_suite,
     detectable_difference,
+    detectable_from_se,
     document_interval,
     f1_scores,
     holm,
@@ -176,6 +177,7 @@ def test_power_equals_statsmodels(n):
     found = detectable_difference(1.7, n)
     assert found is not None
     assert reference.power(found / 1.7, n, 0.05) == pytest.approx(0.8, abs=1e-6)
+    assert detectable_from_se(1.7 / np.sqrt(n), n - 1) == pytest.approx(found)
 
 
 def test_power_on_two_values_where_the_noncentral_series_fails():
