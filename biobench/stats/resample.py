@@ -6,8 +6,8 @@ is computed anew in every draw without touching a prediction.
 Label set in a draw: that of the full test split (it is a property of the task). A label of which a draw
 holds neither gold nor prediction says nothing about the model there; it keeps its value on the full test
 split. With 0 in its place, a perfect model would score below 1 in most draws of a task with rare labels,
-and a percentile interval of CANTEMIST-like data (100 labels, 130 documents) would hold the true score in
-one sample of five.
+and the draws of any model would lie below its score (in a simulation of 100 labels on 130 documents, the
+percentile interval then held the expected score in half of the samples).
 """
 
 from __future__ import annotations
