@@ -41,11 +41,17 @@ def load_encoder(checkpoint: Checkpoint, device: torch.device) -> LoadedEncoder:
     return LoadedEncoder(checkpoint, encoder, initial, sum(p.numel() for p in encoder.parameters()))
 
 
-def seed_everything(seed: int) -> None:
-    """Same seed, machine and versions: same run."""
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+def seed_everything(seed: int, device: torch.device) -> None:
+    """Same seed, machine and versions: same run.
+
+    The CPU kernels used here are deterministic for a given number of threads; the switch is for CUDA.
+    """
     torch.manual_seed(seed)
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    if device.type == "cuda":
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        # The switch also fills every fresh tensor, which no run here needs and every step pays.
+        torch.utils.deterministic.fill_uninitialized_memory = False
 
 
 def finetune(loaded: LoadedEncoder, prepared: Prepared, seed: int, precision: Precision, progress: Progress) -> Outcome:
@@ -53,7 +59,7 @@ def finetune(loaded: LoadedEncoder, prepared: Prepared, seed: int, precision: Pr
     backoffs: list[str] = []
     while True:
         loaded.encoder.load_state_dict(loaded.initial)
-        seed_everything(seed)
+        seed_everything(seed, loaded.encoder.device)
         head = build_head(prepared.spec.head, loaded.checkpoint, loaded.encoder.width, len(prepared.outputs))
         device = loaded.encoder.device
         network = Network(loaded.encoder, head.to(device))

@@ -14,7 +14,8 @@ from biobench.encode.tokens import Encoded, encode_documents
 from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.record import Windows
 from biobench.schema.task import TaskSpec
-from biobench.score import Scores, compute
+from biobench.score.averages import Scores
+from biobench.score.compute import compute
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -83,7 +83,7 @@ def find_checkpoint(model: str, *, offline: bool = False, trust_remote_code: boo
 def _locate(model: str, offline: bool) -> tuple[Path, str, str | None]:
     path = Path(model).expanduser()
     if path.is_dir():
-        return path, path.resolve().name, None
+        return path, _folder_name(path), None
     if model.startswith((".", "/", "~")) or model.count("/") > 1:
         raise ModelError(f"no such folder: {model}", hint="give an existing folder, or a hub id such as owner/name")
     from huggingface_hub import snapshot_download
@@ -117,6 +117,16 @@ def _locate(model: str, offline: bool) -> tuple[Path, str, str | None]:
             hint="check the id and revision; private models need `hf auth login`",
         ) from error
     return Path(folder), name, revision or Path(folder).name
+
+
+_GENERIC = frozenset({"model", "checkpoint", "encoder", "export", "final", "best", "latest", "last", "output"})
+
+
+def _folder_name(path: Path) -> str:
+    """The folder's own name; a name that says nothing is shown with its parent's."""
+    path = path.absolute() if path.name not in ("", ".", "..") else path.resolve()
+    generic = path.name.lower() in _GENERIC or path.name.startswith(("checkpoint-", "step-", "step_"))
+    return f"{path.parent.name}/{path.name}" if generic else path.name
 
 
 def content_hash(folder: Path) -> str:

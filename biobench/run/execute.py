@@ -23,6 +23,7 @@ from biobench.run.plan import Item, Plan, TaskEntry
 from biobench.run.provenance import provenance
 from biobench.run.result import RunResult, of_record
 from biobench.schema.record import Cost, RunRecord, TaskIdentity
+from biobench.score import scored
 from biobench.store import Store
 
 _POLL_SECONDS = 0.5
@@ -161,6 +162,7 @@ def _make(item: Item, plan: Plan, store: Store, workshop: _Workshop, reporter: R
         prepared = workshop.prepared(item.checkpoint, item.task)
         outcome = finetune(loaded, prepared, item.seed, item.task.precision, reporter.step)
         record = _record(item, plan, loaded, prepared, outcome, time.perf_counter() - began)
+        record = scored(record, prepared.test.documents, outcome.predictions)
         stored = store.save(record, prepared.test.documents, outcome.predictions)
     except TrainingError as error:
         return _failed(item, f"{error}; {error.hint}")
