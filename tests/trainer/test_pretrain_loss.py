@@ -1,0 +1,90 @@
+"""Cross-entropy in chunks: equal to the plain path, and never the size of the logits."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from trainer.loss import IGNORE, linear_cross_entropy_sum
+
+
+def problem(dtype: torch.dtype = torch.float32) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(3)
+    hidden = torch.randn(37, 16, generator=generator).to(dtype).requires_grad_()
+    weight = (torch.randn(101, 16, generator=generator) / 4).requires_grad_()
+    bias = torch.randn(101, generator=generator).requires_grad_()
+    targets = torch.randint(0, 101, (37,), generator=generator)
+    targets[[0, 9, 36]] = IGNORE
+    return hidden, weight, bias, targets
+
+
+@pytest.mark.parametrize("softcap", [None, 3.0])
+@pytest.mark.parametrize("chunk", [5, 64])
+def test_loss_and_gradients_equal_the_plain_path(chunk: int, softcap: float | None) -> None:
+    hidden, weight, bias, targets = problem()
+    loss = linear_cross_entropy_sum(hidden, weight, bias, targets, softcap=softcap, chunk=chunk)
+    (loss / 34).backward()
+    ours = [x.grad.clone() for x in (hidden, weight, bias) if x.grad is not None]
+    for x in (hidden, weight, bias):
+        x.grad = None
+    logits = F.linear(hidden, weight, bias)
+    if softcap is not None:
+        logits = softcap * torch.tanh(logits / softcap)
+    plain = F.cross_entropy(logits, targets, ignore_index=IGNORE, reduction="sum")
+    (plain / 34).backward()
+    torch.testing.assert_close(loss, plain, rtol=1e-6, atol=1e-5)
+    theirs = [x.grad for x in (hidden, weight, bias)]
+    torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.skipif(not hasattr(F, "linear_cross_entropy"), reason="torch before 2.13 has no fused path")
+def test_torch_fused_path_agrees() -> None:
+    hidden, weight, bias, targets = problem()
+    fused = F.linear_cross_entropy(
+        hidden, weight, targets, linear_bias=bias, reduction="sum", ignore_index=IGNORE
+    )
+    ours = linear_cross_entropy_sum(hidden, weight, bias, targets, chunk=7)
+    torch.testing.assert_close(ours, fused, rtol=1e-6, atol=1e-5)
+
+
+def test_bf16_hidden_states_stay_close_and_without_bias_too() -> None:
+    hidden, weight, _, targets = problem(torch.bfloat16)
+    loss = linear_cross_entropy_sum(hidden, weight, None, targets, chunk=8)
+    loss.backward()
+    assert hidden.grad is not None
+    assert hidden.grad.dtype == torch.bfloat16
+    assert weight.grad is not None
+    assert weight.grad.dtype == torch.float32
+    logits = hidden.detach().float() @ weight.detach().t()
+    plain = F.cross_entropy(logits, targets, ignore_index=IGNORE, reduction="sum")
+    torch.testing.assert_close(loss.detach(), plain, rtol=1e-2, atol=1e-1)
+
+
+def test_only_padding_gives_zero_loss_and_zero_gradients() -> None:
+    hidden, weight, bias, targets = problem()
+    loss = linear_cross_entropy_sum(hidden, weight, bias, torch.full_like(targets, IGNORE))
+    loss.backward()
+    assert float(loss.detach()) == 0.0
+    assert float(weight.grad.abs().sum()) == 0.0  # type: ignore[union-attr]
+
+
+def test_memory_at_8192_by_50k_is_below_one_gibibyte() -> None:
+    """Peak resident memory over that before the loss, in a process of its own; the logits alone are 1.5 GiB."""
+    code = """
+import resource, torch
+from trainer.loss import linear_cross_entropy_sum
+torch.manual_seed(0)
+width = 64  # the logits do not depend on it, and the matmul is short
+h = torch.randn(8192, width, requires_grad=True); w = torch.randn(50368, width, requires_grad=True)
+t = torch.randint(0, 50368, (8192,))
+linear_cross_entropy_sum(h[:64], w, None, t[:64]).backward()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+linear_cross_entropy_sum(h, w, None, t).backward()
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**20)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 1.0

@@ -1,0 +1,259 @@
+"""A run is one trajectory: however it is interrupted, frozen, exported or branched."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer
+
+from biobench.errors import StoreError, UsageError
+from trainer import api
+from trainer.families import layers_of
+from trainer.metrics import read_metrics
+from trainer.progress import Tick
+from trainer.run import Result
+
+GOLDEN = Path(__file__).parent / "golden_toy_curve.json"
+
+
+def train(out: Path, overrides: list[str], recipe: str = "toy_detour", resume: bool = False) -> Result:
+    return api.pretrain(recipe, out=out, overrides=overrides, resume=resume, progress="none")
+
+
+def curve(out: Path) -> list[float]:
+    return [line["loss"] for line in read_metrics(out / "metrics.jsonl") if line["event"] == "train"]
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return load_file(folder / "model.safetensors")
+
+
+def equal(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
+    return a.keys() == b.keys() and all(torch.equal(a[k], b[k]) for k in a)
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory, small: list[str]) -> Path:
+    out = tmp_path_factory.mktemp("runs") / "reference"
+    assert train(out, small).status == "done"
+    return out
+
+
+def test_the_curve_is_the_golden_one(reference: Path) -> None:
+    """Twenty steps on one process; regenerate with PRETRAIN_WRITE_GOLDEN=1 when the trajectory is meant to change."""
+    found = curve(reference)
+    if os.environ.get("PRETRAIN_WRITE_GOLDEN"):
+        GOLDEN.write_text(json.dumps({"loss": found}, indent=1) + "\n")
+    golden = json.loads(GOLDEN.read_text())
+    assert len(found) == 20
+    assert found == pytest.approx(golden["loss"], abs=1e-5)
+    assert found[11] < found[0] - 0.3
+
+
+def test_the_export_loads_bidirectional_and_the_ledger_states_the_run(reference: Path) -> None:
+    folder = reference / "model"
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForMaskedLM.from_pretrained(folder).eval()
+    ids = tokenizer("The patient received metformin 500 mg twice daily. " * 6, return_tensors="pt").input_ids
+    assert ids.shape[1] > 2 * model.config.local_attention
+    changed = ids.clone()
+    changed[:, -1] = tokenizer.mask_token_id
+    with torch.no_grad():
+        assert not torch.equal(model(input_ids=ids).logits[:, 0], model(input_ids=changed).logits[:, 0])
+        hidden = AutoModel.from_pretrained(folder)(input_ids=ids)[0]
+    assert hidden.shape == (1, ids.shape[1], 32)
+    config = json.loads((folder / "config.json").read_text())
+    assert config["global_attn_every_n_layers"] == 3
+    assert config["global_rope_theta"] == 160000.0
+    ledger = json.loads((folder / "ledger.json").read_text())
+    assert [p["objective"] for p in ledger["phases"]] == ["clm", "mlm"]
+    assert ledger["phases"][0]["leak"] == 0.0
+    assert ledger["phases"][1]["leak"] > 0.0
+    assert ledger["tokens"] == 20 * 8 * 48
+    assert ledger["phases"][0]["targets"] == 12 * 8 * 47
+    assert ledger["phases"][1]["first_sample"] == 96
+    assert "toy_detour" in (folder / "README.md").read_text()
+    assert (reference / "phases" / "detour" / "model.safetensors").is_file()
+
+
+def test_stopping_and_resuming_gives_the_same_weights(reference: Path, small: list[str], tmp_path: Path) -> None:
+    """Told to stop while step 10 is reported, so after step 11; then resumed, twice."""
+    out = tmp_path / "stopped"
+    handler = signal.getsignal(signal.SIGTERM)
+
+    def listen(tick: Tick) -> None:
+        if tick.done == 10:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    stopped = api.pretrain("toy_detour", out=out, overrides=small, progress=listen)
+    assert stopped.status == "preempted"
+    assert len(curve(out)) == 11
+    assert signal.getsignal(signal.SIGTERM) == handler
+    done = train(out, small, resume=True)
+    assert done.status == "done"
+    assert curve(out) == curve(reference)
+    assert equal(weights(out / "model"), weights(reference / "model"))
+    assert api.ledger_diff(out, reference).matched
+    again = train(out, small, resume=True)
+    assert again.ledger == done.ledger
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_killed_run_resumes_to_the_same_weights(
+    seed: int, reference: Path, small: list[str], tmp_path: Path
+) -> None:
+    """SIGKILL at a random step, also while a checkpoint may be under way."""
+    out = tmp_path / "killed"
+    overrides = [*small, "checkpoints.every=1000"]
+    step = random.Random(seed).randint(4, 18)
+    command = [sys.executable, "-m", "trainer", "pretrain", "toy_detour", "--out", str(out), "--quiet"]
+    for text in overrides:
+        command += ["--set", text]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    file = out / "metrics.jsonl"
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and process.poll() is None:
+        if file.is_file() and file.read_text().count("\n") >= step:
+            break
+        time.sleep(0.005)
+    process.kill()
+    process.wait()
+    assert train(out, overrides, resume=True).status == "done"
+    assert equal(weights(out / "model"), weights(reference / "model"))
+    assert curve(out)[-1] == curve(reference)[-1]
+
+
+def test_micro_batches_change_nothing_but_rounding(reference: Path, small: list[str], tmp_path: Path) -> None:
+    train(tmp_path / "micro", [*small, "batch.micro=3"])
+    assert curve(tmp_path / "micro") == pytest.approx(curve(reference), abs=1e-5)
+
+
+def test_activation_checkpointing_and_bf16_train(reference: Path, small: list[str], tmp_path: Path) -> None:
+    train(tmp_path / "a", [*small, "engine.activation_checkpointing=true"])
+    assert curve(tmp_path / "a") == pytest.approx(curve(reference), abs=1e-5)
+    train(tmp_path / "b", [*small, "engine.precision=bf16"])
+    assert curve(tmp_path / "b") == pytest.approx(curve(reference), abs=0.1)
+    assert curve(tmp_path / "b") != curve(reference)
+    assert not api.ledger_diff(tmp_path / "b", reference).matched
+
+
+def test_frozen_layers_stay_and_all_else_moves(reference: Path, small: list[str], tmp_path: Path) -> None:
+    out = tmp_path / "frozen"
+    result = train(out, [*small, "phases.1.freeze={layers: '0-1'}"])
+    before, after = weights(out / "phases" / "detour"), weights(out / "model")
+    frozen = [k for k in after if k.startswith(("model.layers.0.", "model.layers.1."))]
+    assert frozen
+    for name in after:
+        assert torch.equal(before[name], after[name]) == (name in frozen), name
+    assert result.ledger is not None
+    assert result.ledger.phases[1].frozen_layers == "0-1"
+    assert equal(before, weights(reference / "phases" / "detour"))
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_freeze_then_thaw_equals_a_plain_loop(interrupted: bool, small: list[str], tmp_path: Path) -> None:
+    """The reference: one AdamW over all parameters, gradients only where training is allowed."""
+    import numpy as np
+
+    from trainer.batches import Batches, vocabulary_of
+    from trainer.corpus import build
+    from trainer.distributed import World
+    from trainer.library import load_recipe
+    from trainer.model import Trainee
+    from trainer.optim import make_optimizer, set_rate
+    from trainer.run import base_model, tokenizer_for
+    from trainer.schedule import factor
+
+    overrides = [*small, "phases.0.freeze={layers: '0'}", "phases.1.data=restart"]
+    out = tmp_path / "run"
+    if interrupted:
+        kill_at = [14]
+
+        def listen(tick: Tick) -> None:
+            if tick.done in kill_at:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        assert api.pretrain("toy_detour", out=out, overrides=overrides, progress=listen).status == "preempted"
+    train(out, overrides, resume=interrupted)
+
+    recipe = load_recipe("toy_detour", overrides)
+    tokenizer = tokenizer_for(recipe)
+    model = base_model(recipe, tokenizer)
+    corpus = build(recipe.corpus, tokenizer, Path(str(recipe.corpus.cache)))
+    module, optimizer = Trainee(model), make_optimizer(model, recipe.optimizer)
+    for number, phase in enumerate(recipe.phases):
+        layers_of(model)[0].requires_grad_(number == 1)
+        world = World(0, 1, torch.device("cpu"))
+        batches = Batches(recipe, number, corpus, vocabulary_of(tokenizer, 500), world, fixed=False)
+        steps = recipe.steps(phase)
+        for step in range(steps):
+            batch = batches.make(step * 8)
+            assert np.unique(batch.indices).size == 8
+            micro = batch.micros[0]
+            set_rate(optimizer, 3e-3 * factor(phase, step, steps=steps, step_tokens=recipe.step_tokens))
+            loss = module(micro.input_ids, micro.positions, micro.targets, causal=phase.objective == "clm")
+            (loss / batch.targets).backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad()
+        batches.close()
+    expected = {name: p.detach() for name, p in model.named_parameters()}
+    found = weights(out / "model")
+    for name, value in expected.items():
+        assert torch.equal(value, found[name]), name
+
+
+def test_a_branch_adopts_the_phases_of_another_run(reference: Path, small: list[str], tmp_path: Path) -> None:
+    branch = [*small, f"reuse={{run: {reference}, through: detour}}"]
+    same = train(tmp_path / "same", branch)
+    assert len(curve(tmp_path / "same")) == 8
+    assert equal(weights(tmp_path / "same" / "model"), weights(reference / "model"))
+    assert api.ledger_diff(tmp_path / "same", reference).matched
+    assert same.ledger is not None
+    assert same.ledger.phases[0].adopted_from == "toy_detour"
+    longer = train(tmp_path / "longer", [*branch, "phases.1.tokens=4608"])
+    assert longer.ledger is not None
+    assert longer.ledger.steps == 24
+    with pytest.raises(UsageError, match=r"seeds\.data"):
+        train(tmp_path / "other", [*branch, "seeds.data=1"])
+
+
+def test_a_head_is_drawn_anew_when_asked(reference: Path, small: list[str], tmp_path: Path) -> None:
+    train(tmp_path / "anew", [*small, "phases.1.head=reinit"])
+    a, b = curve(tmp_path / "anew"), curve(reference)
+    assert a[:12] == b[:12]
+    assert a[12] != b[12]
+
+
+def test_a_folder_with_a_run_is_not_overwritten_and_a_changed_recipe_not_resumed(
+    reference: Path, small: list[str], tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match="holds a run already"):
+        train(reference, small)
+    with pytest.raises(UsageError, match=r"optimizer\.learning_rate"):
+        train(reference, [*small, "optimizer.learning_rate=1e-3"], resume=True)
+
+
+def test_a_damaged_checkpoint_or_shard_is_one_clear_line(reference: Path, small: list[str], tmp_path: Path) -> None:
+    out = tmp_path / "copy"
+    shutil.copytree(reference, out)
+    shutil.rmtree(out / "model")
+    (out / "ledger.json").unlink()
+    for file in (out / "checkpoints" / "end-2-decay").glob("*.distcp"):
+        file.write_bytes(file.read_bytes()[:1000])
+    with pytest.raises(StoreError, match="checkpoint cannot be read"):
+        train(out, small, resume=True)
+    (out / "checkpoints" / "latest").write_text("end-1-detour")
+    assert train(out, small, resume=True).status == "done"
+    assert equal(weights(out / "model"), weights(reference / "model"))

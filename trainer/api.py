@@ -1,0 +1,76 @@
+"""What others call: pretrain, plan, compare ledgers. Plain functions; torch is imported when they run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from trainer.library import load_recipe, shipped
+
+if TYPE_CHECKING:
+    from trainer.plan import Plan
+    from trainer.progress import Tick
+    from trainer.run import Result
+    from trainer.twins import LedgerDiff
+
+PREEMPTED_EXIT = 75
+"""Exit status of a run that was told to stop and saved its state (sysexits' "try again later")."""
+
+__all__ = [
+    "PREEMPTED_EXIT", "ledger_diff", "load_recipe", "plan", "pretrain", "recipe_schema", "shipped",
+]
+
+
+def pretrain(
+    recipe: str | Path, *, out: str | Path | None = None, resume: bool = False, overrides: Sequence[str] = (),
+    progress: Literal["auto", "none"] | Callable[[Tick], None] = "auto", exclude: Sequence[str] = (),
+) -> Result:
+    """Train a recipe (path or shipped name) into `out` (default ``runs/NAME``).
+
+    resume: continue the run that is there; the result equals that of an uninterrupted one.
+    overrides: ``KEY=VALUE`` texts. progress: what reports go to, on the first process.
+    exclude: texts of benchmark documents that must not be trained on, besides the recipe's own list.
+    Under torchrun or accelerate launch all processes call this. The result's status is ``preempted`` when a
+    signal stopped the run after saving. Raises BioBenchError with one line on bad input.
+    """
+    read = load_recipe(recipe, overrides)
+    from trainer import progress as listeners
+    from trainer.distributed import world
+    from trainer.run import Run, StopFlag
+
+    folder = Path(out) if out is not None else Path("runs") / read.name
+    with world(read.engine.device) as here, StopFlag().watching() as stop:
+        terminal = listeners.Terminal() if progress == "auto" and here.first else None
+        listener = progress if callable(progress) and here.first else terminal or listeners.silent
+        try:
+            return Run(read, folder, here, listener, list(exclude), stop).go(resume=resume)
+        finally:
+            if terminal is not None:
+                terminal.close()
+
+
+def plan(recipe: str | Path, *, overrides: Sequence[str] = (), gpu: str = "H200", gpus: int = 1) -> Plan:
+    """Steps, tokens, FLOPs, memory and time of a recipe on named GPUs, without training or weights."""
+    from trainer.plan import make_plan
+
+    return make_plan(load_recipe(recipe, overrides), gpu=gpu, gpus=gpus)
+
+
+def ledger_diff(a: str | Path, b: str | Path) -> LedgerDiff:
+    """Two runs' ledgers side by side (files, run folders or exported models); `.lines()` renders it.
+
+    Raises StoreError when one is missing or damaged.
+    """
+    from trainer.ledger import read_ledger
+    from trainer.twins import compare
+
+    return compare(read_ledger(a), read_ledger(b))
+
+
+def recipe_schema() -> dict[str, Any]:
+    """JSON Schema of recipes, for editor completion."""
+    from biobench.schema.strict import json_schema
+    from trainer.recipe import Recipe
+
+    return json_schema(Recipe)

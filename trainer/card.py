@@ -1,0 +1,65 @@
+"""The model card: recipe, ledger and, when there are any, benchmark results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import yaml
+
+from trainer.ledger import Ledger
+from trainer.quantities import human
+from trainer.recipe import Recipe
+
+
+def model_card(recipe: Recipe, ledger: Ledger, results: Sequence[dict[str, Any]] = ()) -> str:
+    """README.md of an exported encoder.
+
+    results: rows with `task`, `metric`, `mean` (0-1) and optionally `sd`, `n_seeds`.
+    """
+    front: dict[str, Any] = {
+        "library_name": "transformers", "pipeline_tag": "fill-mask", "tags": ["biomedical", "encoder", "biobench"],
+    }
+    if recipe.base.model is not None:
+        front["base_model"] = recipe.base.model
+    parts = [
+        f"---\n{yaml.safe_dump(front, sort_keys=False).strip()}\n---",
+        f"# {recipe.name}",
+        recipe.description,
+        f"A bidirectional encoder ({ledger.base.architecture}, {human(ledger.base.parameters)} parameters), trained "
+        f"by `biobench pretrain` for {human(ledger.tokens)} tokens in {ledger.steps} steps. It loads with "
+        "`AutoModel` and `AutoModelForMaskedLM`; nothing of the training's attention is saved.",
+        "## Phases\n\n" + _table(
+            ["phase", "objective", "masking", "tokens", "steps", "peak rate", "final rate", "frozen",
+             "validation loss"],
+            [[p.name, p.objective, "-" if p.masking is None else f"{p.masking['rate']:.0%} {p.masking['rule']}",
+              human(p.tokens), p.steps, f"{p.peak_rate:.3g}", f"{p.final_rate:.3g}", p.frozen_layers or "-",
+              "-" if p.validation_loss is None else f"{p.validation_loss:.3f}"] for p in ledger.phases],
+        ),
+        "## Data\n\n" + _table(
+            ["source", "share of tokens"], [[k, f"{v:.1%}"] for k, v in ledger.corpus.sources.items()]
+        ) + f"\n\nCorpus `{ledger.corpus.manifest_hash[:16]}`, {human(ledger.corpus.tokens)} tokens. "
+        f"Benchmark documents kept out of it: {ledger.corpus.excluded_documents}.",
+    ]
+    if results:
+        parts.append("## Benchmark results\n\n" + _table(
+            ["task", "metric", "mean", "sd", "seeds"],
+            [[r["task"], r["metric"], _percent(r["mean"]), _percent(r.get("sd")), r.get("n_seeds", "-")]
+             for r in results],
+        ))
+    dumped = recipe.model_dump(mode="json", exclude_defaults=True)
+    parts += [
+        "## Recipe\n\n```yaml\n" + yaml.safe_dump(dumped, sort_keys=False, allow_unicode=True).strip() + "\n```",
+        "## Ledger\n\n```json\n" + json.dumps(ledger.model_dump(mode="json"), indent=2) + "\n```",
+    ]
+    return "\n\n".join(p for p in parts if p) + "\n"
+
+
+def _table(header: list[str], rows: Sequence[Sequence[object]]) -> str:
+    lines: list[Sequence[object]] = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f}"

@@ -1,0 +1,188 @@
+"""The state of a run on disk: weights, moments and one small record, whole or not at all.
+
+A checkpoint is written under a temporary name by all processes (`torch.distributed.checkpoint`), then renamed
+by the first, then named in `latest`. Weights and moments go under parameter names, so a checkpoint can be
+read by another number of processes, wrapped or not.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import ValidationError
+from torch import Tensor, nn
+from torch.distributed.checkpoint.api import CheckpointException
+from torch.distributed.checkpoint.filesystem import FileSystemReader
+from torch.distributed.checkpoint.state_dict_loader import load
+from torch.distributed.checkpoint.state_dict_saver import save
+
+from biobench.errors import StoreError, TrainingError
+from biobench.schema.strict import Strict
+from trainer.disk import store_error, write_text, writing
+from trainer.distributed import World
+from trainer.ledger import PhaseRecord
+from trainer.optim import blank_state, named_state, set_state
+
+PROGRESS = "progress.json"
+LATEST = "latest"
+_REMEDY = "delete the damaged folder and name an older one in checkpoints/latest"
+
+
+class Progress(Strict):
+    """Where a run stands; with the weights and moments all that a resume needs."""
+
+    phase: int = 0
+    """Index of the phase under way (or next)."""
+    step: int = 0
+    """Steps done in it."""
+    drawn: int = 0
+    """Windows drawn so far: the counter that the sample order is a function of."""
+    first_sample: int = 0
+    order_hash: str = ""
+    targets: int = 0
+    """Positions with a target so far in the phase."""
+    total_steps: int = 0
+    total_tokens: int = 0
+    seconds: float = 0.0
+    done: tuple[PhaseRecord, ...] = ()
+    recipe_hash: str = ""
+    world_sizes: tuple[int, ...] = ()
+
+
+class Checkpoints:
+    """The checkpoints of a run below ``out/checkpoints``."""
+
+    def __init__(self, out: Path, world: World) -> None:
+        self.folder = out / "checkpoints"
+        self.world = world
+
+    def latest(self) -> Path | None:
+        """The newest whole checkpoint, or None. Raises StoreError when `latest` names a missing one."""
+        pointer = self.folder / LATEST
+        if not pointer.is_file():
+            return None
+        folder = self.folder / pointer.read_text(encoding="utf-8").strip()
+        if not (folder / PROGRESS).is_file():
+            raise StoreError("the latest checkpoint is not there", hint=_REMEDY, file=folder)
+        return folder
+
+    def save(
+        self, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress, *, name: str
+    ) -> Path:
+        """Write a checkpoint; `latest` names it once it is whole. Raises StoreError, leaving older ones."""
+        final = self.folder / name
+        temporary = self.folder / f"{name}.tmp"
+        if self.world.first:
+            with writing(self.folder):
+                self.folder.mkdir(parents=True, exist_ok=True)
+                shutil.rmtree(temporary, ignore_errors=True)
+        self.world.barrier()
+        state = _tensors(model) | {f"optim/{k}": v for k, v in named_state(model, optimizer).items()}
+        try:
+            with _quiet():
+                save(state, checkpoint_id=temporary, no_dist=self.world.size == 1)
+        except (OSError, CheckpointException, RuntimeError) as error:
+            if self.world.first:
+                shutil.rmtree(temporary, ignore_errors=True)
+            raise _save_error(error, final) from error
+        self.world.barrier()
+        if self.world.first:
+            write_text(temporary / PROGRESS, progress.model_dump_json(indent=2))
+            with writing(final):
+                shutil.rmtree(final, ignore_errors=True)
+                temporary.rename(final)
+            write_text(self.folder / LATEST, name)
+        self.world.barrier()
+        return final
+
+    def prune(self, keep: int, keep_phases: bool) -> None:
+        """Delete all but the newest `keep` checkpoints within phases (and those at phase ends, unless kept)."""
+        if not self.world.first:
+            return
+        latest = self.latest()
+        folders = [f for f in self.folder.iterdir() if f.is_dir() and not f.name.endswith(".tmp")]
+        steps = sorted((f for f in folders if f.name.startswith("step-")), key=_number)
+        doomed = steps[:-keep] if len(steps) > keep else []
+        if not keep_phases:
+            doomed += [f for f in folders if f.name.startswith("end-")]
+        for folder in doomed:
+            if folder != latest:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def read_progress(folder: Path) -> Progress:
+    """The record of a checkpoint. Raises StoreError when it is damaged."""
+    file = folder / PROGRESS
+    try:
+        return Progress.model_validate_json(file.read_text(encoding="utf-8"))
+    except (OSError, ValidationError) as error:
+        raise StoreError("the checkpoint's record is missing or damaged", hint=_REMEDY, file=file) from error
+
+
+def load_weights(folder: Path, model: nn.Module, world: World) -> None:
+    """Read a checkpoint's weights into `model`. Raises StoreError when it is damaged."""
+    _load(folder, _tensors(model), world)
+
+
+def load_moments(
+    folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, world: World, *, without: list[str]
+) -> None:
+    """Read the optimiser's moments, except those of the parameters named in `without`."""
+    stored = FileSystemReader(folder).read_metadata().state_dict_metadata
+    keys = [k.removeprefix("optim/") for k in stored if k.startswith("optim/")]
+    keys = [k for k in keys if k.rpartition("/")[0] not in without]
+    blank = blank_state(model, keys)
+    _load(folder, {f"optim/{k}": v for k, v in blank.items()}, world)
+    set_state(model, optimizer, blank)
+
+
+def _tensors(model: nn.Module) -> dict[str, Any]:
+    return {f"model/{name}": p.detach() for name, p in model.named_parameters()}
+
+
+def _load(folder: Path, state: dict[str, Tensor], world: World) -> None:
+    if not state:
+        return
+    try:
+        with _quiet():
+            load(state, checkpoint_id=folder, no_dist=world.size == 1)
+    except (OSError, CheckpointException, RuntimeError, ValueError, KeyError, EOFError) as error:
+        raise StoreError(
+            f"the checkpoint cannot be read: {str(error).strip().splitlines()[0][:160]}", hint=_REMEDY, file=folder
+        ) from error
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without torch's remark that a single process saves alone."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="torch.distributed is disabled")
+        yield
+
+
+def _save_error(error: BaseException, folder: Path) -> StoreError | TrainingError:
+    """The OSError inside a failed save as one line; `CheckpointException` keeps those of all processes."""
+    if isinstance(error, OSError):
+        return store_error(error, folder)
+    inner: list[BaseException] = []
+    if isinstance(error, CheckpointException):
+        inner = [failure[0] for failure in error.failures.values()]
+    for cause in (*inner, error.__cause__, error.__context__):
+        if isinstance(cause, OSError):
+            return store_error(cause, folder)
+    return StoreError(
+        f"the checkpoint cannot be written: {str(error).strip().splitlines()[0][:160]}",
+        hint="check free space and permissions, then continue with --resume", file=folder,
+    )
+
+
+def _number(folder: Path) -> int:
+    match = re.search(r"(\d+)$", folder.name)
+    return int(match[1]) if match else -1

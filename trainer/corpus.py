@@ -1,0 +1,279 @@
+"""From text to shards: tokenise once, end each document, shuffle documents, join, cut into windows.
+
+Tokenised parts are kept until the corpus is whole, so an interrupted build goes on where it stopped. The
+result is a pure function of the texts, the tokenizer and the spec; its manifest records all of it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from filelock import FileLock
+from numpy.typing import NDArray
+from transformers import PreTrainedTokenizerBase
+
+from biobench.errors import DataFormatError
+from trainer.disk import canonical, make_folder, write_json, writing
+from trainer.exclusion import Excluded
+from trainer.model import end_token
+from trainer.order import shuffled
+from trainer.recipe import CorpusSource, CorpusSpec
+from trainer.shards import MANIFEST, Corpus, file_hash
+from trainer.sources import files_of, identity, texts
+from trainer.tokenization import tokenizer_hash
+
+FORMAT = 1
+PART_DOCUMENTS = 2000
+Report = Callable[[str, float], None]
+"""Told what is being done and which fraction of it is done (nan: unknown)."""
+
+
+@dataclass
+class _Source:
+    """The tokenised documents of one source: where each lies, and how long it is."""
+
+    spec: CorpusSource
+    parts: list[NDArray[Any]] = field(default_factory=list)
+    lengths: list[NDArray[np.int64]] = field(default_factory=list)
+    excluded: dict[str, int] = field(default_factory=lambda: {"same": 0, "overlap": 0})
+
+    @property
+    def documents(self) -> int:
+        return sum(len(n) for n in self.lengths)
+
+    @property
+    def tokens(self) -> int:
+        return sum(int(n.sum()) for n in self.lengths)
+
+
+def excluded_documents(spec: CorpusSpec, more: list[str]) -> Excluded:
+    """The documents that must stay out: those of the recipe's files and `more` (texts)."""
+    root = Path(spec.root)
+    listed: Iterator[str] = itertools.chain.from_iterable(
+        texts(CorpusSource(id="excluded", path=name), root) for name in spec.exclude.files
+    )
+    return Excluded(itertools.chain(listed, more), n=spec.exclude.ngram)
+
+
+def build(
+    spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, cache: Path, *, exclude: list[str] | None = None,
+    verify: bool = True, report: Report | None = None,
+) -> Corpus:
+    """The corpus of `spec` below `cache`: built, or opened and verified when it is there already.
+
+    exclude: texts of documents that must not be trained on, besides the recipe's own list.
+    verify: compare the shards with their hashes. Raises DataUnavailableError, DataFormatError and StoreError.
+    """
+    say = report or (lambda what, done: None)
+    excluded = excluded_documents(spec, exclude or [])
+    make_folder(cache)
+    folder = cache / _key(spec, tokenizer, excluded)[:20]
+    with FileLock(f"{folder}.lock"):
+        if not (folder / MANIFEST).is_file():
+            _build(spec, tokenizer, folder, excluded, say)
+        corpus = Corpus(folder)
+        if verify:
+            say("checking shards", float("nan"))
+            corpus.verify()
+    return corpus
+
+
+def _key(spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, excluded: Excluded) -> str:
+    import hashlib
+
+    root = Path(spec.root)
+    described = spec.model_dump(mode="json", exclude={"root", "cache", "exclude"})
+    parts = [
+        FORMAT, described, [identity(s, root) for s in spec.sources], tokenizer_hash(tokenizer), excluded.hash,
+        excluded.n,
+    ]
+    return hashlib.sha256(canonical(parts).encode()).hexdigest()
+
+
+def _build(
+    spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, folder: Path, excluded: Excluded, say: Report
+) -> None:
+    work = make_folder(folder.with_name(f"{folder.name}.parts"))
+    largest = max(tokenizer.get_vocab().values())
+    dtype = "uint16" if largest < 1 << 16 else "uint32"
+    sources = [_tokenise(s, spec, tokenizer, work, dtype, excluded, say) for s in spec.sources]
+    made = make_folder(folder.with_name(f"{folder.name}.tmp"))
+    manifest = _assemble(spec, tokenizer, sources, made, dtype, excluded, say)
+    write_json(made / MANIFEST, manifest)
+    with writing(folder):
+        if folder.exists():
+            shutil.rmtree(folder)
+        made.rename(folder)
+    shutil.rmtree(work)
+
+
+def _tokenise(
+    source: CorpusSource, spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, work: Path, dtype: str,
+    excluded: Excluded, say: Report,
+) -> _Source:
+    """Tokenise a source in parts of `PART_DOCUMENTS`; parts of an earlier, interrupted build are taken over."""
+    end = end_token(tokenizer)
+    assert end is not None
+    start = [tokenizer.cls_token_id] if spec.start_token == "cls" and tokenizer.cls_token_id is not None else []
+    result = _Source(source)
+    stream = texts(source, Path(spec.root))
+    for number in itertools.count():
+        batch = list(itertools.islice(stream, PART_DOCUMENTS))
+        if not batch:
+            break
+        say(f"tokenising {source.id}: {number * PART_DOCUMENTS + len(batch)} documents", float("nan"))
+        kept: list[str] = []
+        for text in batch:
+            reason = excluded.why(text)
+            if reason is None:
+                kept.append(text)
+            else:
+                result.excluded[reason] += 1
+        tokens_file = work / f"{source.id}-{number:06d}.bin"
+        lengths_file = work / f"{source.id}-{number:06d}.npy"
+        if not lengths_file.is_file():
+            _write_part(tokens_file, lengths_file, kept, tokenizer, start, end, dtype)
+        result.lengths.append(np.load(lengths_file))
+        count = int(result.lengths[-1].sum())
+        result.parts.append(
+            np.memmap(tokens_file, dtype=dtype, mode="r") if count else np.zeros(0, dtype=dtype)
+        )
+    return result
+
+
+def _write_part(
+    tokens_file: Path, lengths_file: Path, batch: list[str], tokenizer: PreTrainedTokenizerBase,
+    start: list[int], end: int, dtype: str,
+) -> None:
+    encoded = tokenizer(batch, add_special_tokens=False, verbose=False)["input_ids"] if batch else []
+    rows = [np.array([*start, *ids, end], dtype=dtype) for ids in encoded]
+    with writing(tokens_file):
+        (np.concatenate(rows) if rows else np.zeros(0, dtype=dtype)).tofile(tokens_file)
+        temporary = lengths_file.with_suffix(".tmp")
+        with temporary.open("wb") as file:
+            np.save(file, np.array([len(r) for r in rows], dtype=np.int64))
+        temporary.replace(lengths_file)
+
+
+def _assemble(
+    spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, sources: list[_Source], folder: Path, dtype: str,
+    excluded: Excluded, say: Report,
+) -> dict[str, Any]:
+    """Hold out, repeat, shuffle and join the documents; returns the manifest."""
+    train: list[tuple[int, int]] = []
+    held: list[tuple[int, int]] = []
+    repeats = _repeats(sources)
+    for number, source in enumerate(sources):
+        count = source.documents
+        if count == 0:
+            raise DataFormatError(
+                f"corpus source '{source.spec.id}' has no documents left "
+                f"({sum(source.excluded.values())} were excluded)",
+                hint="check its path, format and field, and the exclusion list",
+            )
+        order = shuffled(count, "held out", spec.seed, source.spec.id)
+        out = min(round(count * spec.held_out) or (1 if spec.held_out else 0), count - 1)
+        held += [(number, int(d)) for d in sorted(order[:out])]
+        stay = order[out:]
+        whole, part = divmod(repeats[number], 1)
+        train += [(number, int(d)) for d in np.sort(np.tile(stay, int(whole)))]
+        train += [(number, int(d)) for d in stay[: round(part * len(stay))]]
+    arranged = [train[i] for i in shuffled(len(train), "documents", spec.seed)]
+    made = {
+        "train": _join(arranged, sources, folder, "train", spec, dtype, say),
+        "held_out": _join(held, sources, folder, "held-out", spec, dtype, say),
+    }
+    if not made["train"]["windows"]:
+        raise DataFormatError(
+            f"the corpus holds less than one window of {spec.sequence_length} tokens",
+            hint="add text, or make corpus.sequence_length smaller",
+        )
+    drawn = np.bincount([s for s, _ in train], minlength=len(sources))
+    lengths = [np.concatenate(s.lengths) for s in sources]
+    used = [sum(int(lengths[s][d]) for s, d in train if s == n) for n in range(len(sources))]
+    return {
+        "format": FORMAT, "sequence_length": spec.sequence_length, "dtype": dtype, "seed": spec.seed,
+        "tokenizer": tokenizer_hash(tokenizer), "vocabulary": len(tokenizer), "end_token": end_token(tokenizer),
+        "start_token": spec.start_token,
+        "sources": [
+            {
+                "id": s.spec.id, "documents": s.documents, "tokens": s.tokens, "drawn_documents": int(drawn[n]),
+                "drawn_tokens": used[n], "share": round(used[n] / sum(used), 6), "excluded": s.excluded,
+            }
+            for n, s in enumerate(sources)
+        ],
+        "exclusion": {"documents": excluded.count, "ngram": excluded.n, "hash": excluded.hash},
+        **made,
+    }
+
+
+def _repeats(sources: list[_Source]) -> list[float]:
+    """How often each source is read: as given, or so that the shares come out with nothing left out.
+
+    The source that is most plentiful for its share is read once; all others are repeated.
+    """
+    if sources[0].spec.share is None:
+        return [s.spec.repeat or 1.0 for s in sources]
+    total = max(s.tokens / (s.spec.share or 1.0) for s in sources)
+    return [total * (s.spec.share or 0.0) / max(s.tokens, 1) for s in sources]
+
+
+def _join(
+    documents: list[tuple[int, int]], sources: list[_Source], folder: Path, name: str, spec: CorpusSpec,
+    dtype: str, say: Report,
+) -> dict[str, Any]:
+    """Write documents end to end into shards of whole windows; the tokens after the last window are dropped."""
+    locate = [_locator(s) for s in sources]
+    size = max(spec.sequence_length, spec.shard_tokens // spec.sequence_length * spec.sequence_length)
+    shards: list[dict[str, Any]] = []
+    waiting: list[NDArray[Any]] = []
+    count = 0
+
+    def flush(limit: int) -> None:
+        nonlocal waiting, count
+        joined = np.concatenate(waiting) if waiting else np.zeros(0, dtype=dtype)
+        file = folder / f"{name}-{len(shards):05d}.bin"
+        with writing(file):
+            joined[:limit].tofile(file)
+        shards.append({"file": file.name, "tokens": limit, "sha256": file_hash(file)})
+        waiting, count = [joined[limit:]], len(joined) - limit
+
+    for done, (source, number) in enumerate(documents):
+        piece = locate[source](number)
+        waiting.append(piece)
+        count += len(piece)
+        while count >= size:
+            flush(size)
+            say(f"writing {name} shards", done / len(documents))
+    rest = count // spec.sequence_length * spec.sequence_length
+    if rest:
+        flush(rest)
+    tokens = sum(int(s["tokens"]) for s in shards)
+    return {
+        "documents": len(documents), "windows": tokens // spec.sequence_length, "tokens": tokens,
+        "dropped_tokens": count, "shards": shards,
+    }
+
+
+def _locator(source: _Source) -> Callable[[int], NDArray[Any]]:
+    """A function from document number to its tokens."""
+    starts = [np.concatenate([[0], np.cumsum(n)]) for n in source.lengths]
+    firsts = np.concatenate([[0], np.cumsum([len(n) for n in source.lengths])])
+
+    def find(number: int) -> NDArray[Any]:
+        part = int(np.searchsorted(firsts, number, side="right")) - 1
+        inside = number - int(firsts[part])
+        return np.asarray(source.parts[part][starts[part][inside] : starts[part][inside + 1]])
+
+    return find
+
+
+def corpus_files(spec: CorpusSpec) -> dict[str, list[Path]]:
+    """The files of every path source, for messages and plans."""
+    return {s.id: files_of(s, Path(spec.root)) for s in spec.sources if s.path is not None}

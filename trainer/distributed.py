@@ -1,0 +1,101 @@
+"""One process or many: the same calls, whoever started them (plain, torchrun, accelerate launch)."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+
+from biobench.errors import TrainingError, UsageError
+
+
+@dataclass(frozen=True)
+class World:
+    """This process's place among all: rank, size, device."""
+
+    rank: int
+    size: int
+    device: torch.device
+
+    @property
+    def first(self) -> bool:
+        """Whether this process writes files and speaks."""
+        return self.rank == 0
+
+    def barrier(self) -> None:
+        """Wait for all processes."""
+        if self.size > 1:
+            dist.barrier()
+
+    def total(self, value: torch.Tensor) -> torch.Tensor:
+        """The sum of `value` over all processes, in place."""
+        if self.size > 1:
+            dist.all_reduce(value)
+        return value
+
+    def any(self, flag: bool) -> bool:
+        """Whether the flag is set on any process."""
+        if self.size == 1:
+            return flag
+        value = torch.tensor([int(flag)], device=self.device)
+        dist.all_reduce(value, op=dist.ReduceOp.MAX)
+        return bool(value.item())
+
+    def same(self, text: str, what: str) -> None:
+        """Raise TrainingError unless all processes have the same `text`."""
+        if self.size == 1:
+            return
+        texts: list[str | None] = [None] * self.size
+        dist.all_gather_object(texts, text)
+        if len(set(texts)) > 1:
+            raise TrainingError(
+                f"the processes disagree about {what}", hint="start all of them with the same recipe, code and data"
+            )
+
+    def slice(self, count: int) -> range:
+        """This process's part of `count` windows; contiguous, so that results do not depend on the size."""
+        share = count // self.size
+        return range(self.rank * share, (self.rank + 1) * share)
+
+
+def pick_device(wanted: str) -> torch.device:
+    """``auto``, ``cpu`` or ``cuda`` to a device. Raises UsageError when there is no GPU."""
+    if wanted == "cuda" and not torch.cuda.is_available():
+        raise UsageError("engine.device is cuda, but no GPU is visible", hint="use engine.device=cpu or auto")
+    if wanted == "cpu" or not torch.cuda.is_available():
+        return torch.device("cpu")
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+
+
+@contextmanager
+def world(device: str = "auto") -> Iterator[World]:
+    """Join the process group that the launcher describes, and leave it in order.
+
+    A group that exists already is used and left alone. Raises UsageError for a device that is not there.
+    """
+    place = pick_device(device)
+    if place.type == "cuda":
+        torch.cuda.set_device(place)
+    own = not dist.is_initialized() and int(os.environ.get("WORLD_SIZE", "1")) > 1
+    if own:
+        dist.init_process_group("nccl" if place.type == "cuda" else "gloo")
+    try:
+        if dist.is_initialized():
+            yield World(dist.get_rank(), dist.get_world_size(), place)
+        else:
+            yield World(0, 1, place)
+    except BaseException:
+        # The others may never reach a barrier; the launcher ends them.
+        own = False
+        raise
+    finally:
+        # Reducers that outlive the group abort the process at exit now and then.
+        gc.collect()
+        if own:
+            dist.barrier()
+            dist.destroy_process_group()

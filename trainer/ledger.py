@@ -1,0 +1,121 @@
+"""The ledger: what a run trained on, in numbers. Two runs are twins when theirs are equal where they must be.
+
+Written to `ledger.json` beside the exported model. Free of torch.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from biobench.errors import StoreError
+from biobench.schema.strict import Strict
+
+FILE = "ledger.json"
+VERSION = 1
+
+
+class PhaseRecord(Strict):
+    """One phase as it was trained."""
+
+    name: str
+    objective: str
+    masking: dict[str, Any] | None
+    tokens: int
+    """Input tokens, all windows whole."""
+    steps: int
+    targets: int
+    """Positions that were predicted."""
+    first_sample: int
+    last_sample: int
+    """Numbers of the first and last window drawn, counted over the run."""
+    order_hash: str
+    """Rolling hash of the window indices in the order in which they were read."""
+    epochs: float
+    """Passes over the corpus that the phase amounts to."""
+    peak_rate: float
+    final_rate: float
+    schedule: dict[str, Any]
+    frozen_layers: str | None
+    head: str
+    data: str
+    isolate_documents: bool
+    flops: float
+    leak: float
+    """What the guard measured: exactly 0 in a causal phase."""
+    reach: dict[str, tuple[int, int]]
+    """Keys seen to the left and right per kind of layer; -1: all."""
+    train_loss: float
+    validation_loss: float | None
+    adopted_from: str | None = None
+    """Name of the run that trained the phase, where it was not this one."""
+
+
+class LedgerBase(Strict):
+    """What training started from."""
+
+    source: str
+    revision: str | None
+    architecture: str
+    parameters: int
+    init_hash: str
+    """sha256 of all weights before the first step."""
+    tokenizer_hash: str
+
+
+class LedgerCorpus(Strict):
+    """What was read."""
+
+    manifest_hash: str
+    windows: int
+    tokens: int
+    sources: dict[str, float]
+    """Realised share of tokens per source."""
+    excluded_documents: int
+    exclusion_hash: str
+
+
+class Ledger(Strict):
+    """One run."""
+
+    version: int = VERSION
+    name: str
+    recipe_hash: str
+    base: LedgerBase
+    corpus: LedgerCorpus
+    sequence_length: int
+    batch_sequences: int
+    step_tokens: int
+    optimizer: dict[str, Any]
+    precision: str
+    dropout: float
+    attention: str
+    distributed: str
+    world_sizes: tuple[int, ...]
+    seeds: dict[str, int]
+    phases: tuple[PhaseRecord, ...]
+    tokens: int
+    steps: int
+    flops: float
+    seconds: float
+    finished: str
+    """ISO 8601, UTC."""
+    code_version: str
+    packages: dict[str, str]
+
+
+def read_ledger(path: str | Path) -> Ledger:
+    """The ledger of a run: a ledger file, a run's folder or its exported model. Raises StoreError."""
+    given = Path(path)
+    candidates = [given] if given.is_file() else [given / FILE, given / "model" / FILE]
+    file = next((f for f in candidates if f.is_file()), None)
+    if file is None:
+        raise StoreError("there is no ledger", hint="give the folder of a finished `biobench pretrain` run", file=given)
+    try:
+        return Ledger.model_validate_json(file.read_text(encoding="utf-8"))
+    except (OSError, ValidationError) as error:
+        raise StoreError(
+            f"the ledger is damaged: {str(error).splitlines()[0]}", hint="export the run again with --resume", file=file
+        ) from error

@@ -1,0 +1,96 @@
+"""Cross-entropy of a large vocabulary without the logits: one path for both objectives.
+
+Logits exist for one chunk of positions at a time; their gradient is formed in the forward pass and the
+logits are dropped, so memory is chunk x vocabulary whatever the number of tokens. Sums, not means: the
+caller divides by the number of targets of the whole optimiser step.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import FunctionCtx
+
+IGNORE = -100
+"""Target of a position without one (padding to a fixed number of positions)."""
+
+CHUNK_LOGITS = 1 << 24
+"""Logits per chunk (64 MiB in float32); the chunk's length follows from the vocabulary."""
+
+
+class _LinearCrossEntropy(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, softcap: float | None,
+        chunk: int,
+    ) -> Tensor:
+        total = torch.zeros((), dtype=torch.float32, device=hidden.device)
+        need_hidden, need_weight = ctx.needs_input_grad[0], ctx.needs_input_grad[1]
+        need_bias = bias is not None and ctx.needs_input_grad[2]
+        kind = hidden.dtype
+        matrix = weight.to(kind)
+        grad_hidden = torch.empty_like(hidden) if need_hidden else None
+        grad_weight = torch.zeros(weight.shape, dtype=torch.float32, device=weight.device) if need_weight else None
+        grad_bias = torch.zeros_like(bias, dtype=torch.float32) if need_bias and bias is not None else None
+        for start in range(0, hidden.shape[0], chunk):
+            part, want = hidden[start : start + chunk], targets[start : start + chunk]
+            logits = (part @ matrix.t()).float()
+            if bias is not None:
+                logits += bias.float()
+            if softcap is not None:
+                logits = softcap * torch.tanh(logits / softcap)
+            present = want != IGNORE
+            index = want.clamp_min(0)[:, None]
+            log_total = torch.logsumexp(logits, dim=1, keepdim=True)
+            picked = logits.gather(1, index)
+            total += ((log_total - picked)[:, 0] * present).sum()
+            if not (need_hidden or need_weight or need_bias):
+                continue
+            slope = 1 - (logits / softcap).square() if softcap is not None else None
+            grad = logits.sub_(log_total).exp_()  # softmax, in place of the logits
+            grad.scatter_add_(1, index, torch.full_like(picked, -1.0))
+            grad *= present[:, None]
+            if slope is not None:
+                grad *= slope
+            if grad_bias is not None:
+                grad_bias += grad.sum(0)
+            low = grad.to(kind)
+            if grad_hidden is not None:
+                torch.mm(low, matrix, out=grad_hidden[start : start + chunk])
+            if grad_weight is not None:
+                if kind == torch.float32:
+                    grad_weight.addmm_(low.t(), part)
+                else:
+                    grad_weight += (low.t() @ part).float()
+        ctx.save_for_backward(*(g for g in (grad_hidden, grad_weight, grad_bias) if g is not None))
+        ctx.present = (grad_hidden is not None, grad_weight is not None, grad_bias is not None)
+        ctx.kinds = (hidden.dtype, weight.dtype, None if bias is None else bias.dtype)
+        return total
+
+    @staticmethod
+    def backward(ctx: FunctionCtx, *outputs: Tensor) -> Any:
+        (scale,) = outputs
+        saved = iter(ctx.saved_tensors)  # type: ignore[attr-defined]
+        grads = [
+            (next(saved) * scale).to(kind) if there else None
+            for there, kind in zip(ctx.present, ctx.kinds, strict=True)  # type: ignore[attr-defined]
+        ]
+        return (*grads, None, None, None)
+
+
+def linear_cross_entropy_sum(
+    hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, *, softcap: float | None = None,
+    chunk: int | None = None,
+) -> Tensor:
+    """Summed cross-entropy of ``hidden @ weight.T + bias`` against `targets`, in float32.
+
+    hidden: (positions, width); weight: (vocabulary, width); targets: (positions,) ids, `IGNORE` for none.
+    softcap: logits become ``softcap * tanh(logits / softcap)``, as some decoders have it.
+    Gradients are formed in the forward pass, so the result allows a single backward.
+    """
+    if chunk is None:
+        chunk = max(64, CHUNK_LOGITS // weight.shape[0])
+    total: Tensor = _LinearCrossEntropy.apply(hidden, weight, bias, targets, softcap, chunk)  # type: ignore[no-untyped-call]
+    return total

@@ -1,0 +1,237 @@
+"""The module that is trained: a transformers model, driven with a direction and sparse targets.
+
+`Trainee` keeps the transformers model inside, under its own parameter names, so checkpoints and exports are
+those of transformers. Loading goes through the registered attention; nothing about it is saved.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+
+from biobench.errors import ModelError
+from trainer import attention
+from trainer.families import decoder_of, family_of
+from trainer.loss import linear_cross_entropy_sum
+
+
+class Trainee(nn.Module):
+    """The model as the loop sees it: ids, positions and targets in, summed loss out.
+
+    model: the transformers model (attention `trainer.attention.NAME`).
+    """
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        super().__init__()
+        self.model = model
+        self._family = family_of(model.config.model_type)
+        self.softcap: float | None = getattr(model.config, "final_logit_softcapping", None)
+
+    def hidden(
+        self, input_ids: Tensor, *, causal: bool, documents: Tensor | None = None, boundaries: Tensor | None = None
+    ) -> Tensor:
+        """Hidden states (batch, tokens, width) of `input_ids` (batch, tokens)."""
+        body = self.model.get_submodule(self._family.body)
+        extra: dict[str, Any] = {}
+        if documents is not None:
+            extra = {"detour_documents": documents, "detour_boundaries": boundaries}
+        if "use_cache" in self.model.config.to_dict():
+            extra["use_cache"] = False
+        states: Tensor = body(input_ids=input_ids, detour_causal=causal, **extra)[0]
+        return states
+
+    def logits(self, input_ids: Tensor, *, causal: bool, documents: Tensor | None = None) -> Tensor:
+        """Scores (batch, tokens, vocabulary) of every position; for tests and the guard."""
+        hidden = self.hidden(input_ids, causal=causal, documents=documents)
+        scores: Tensor = decoder_of(self.model)(self._family.transform(self.model, hidden))
+        if self.softcap is not None:
+            scores = self.softcap * torch.tanh(scores / self.softcap)
+        return scores
+
+    def forward(
+        self, input_ids: Tensor, positions: Tensor, targets: Tensor, *, causal: bool,
+        documents: Tensor | None = None, boundaries: Tensor | None = None,
+    ) -> Tensor:
+        """Summed loss (float32 scalar) at `positions` of the flattened batch.
+
+        input_ids: (batch, tokens). positions, targets: (count,), targets `trainer.loss.IGNORE` for padding.
+        """
+        hidden = self.hidden(input_ids, causal=causal, documents=documents, boundaries=boundaries)
+        picked = hidden.reshape(-1, hidden.shape[-1]).index_select(0, positions)
+        transformed = self._family.transform(self.model, picked)
+        device = input_ids.device.type
+        if torch.is_autocast_enabled(device):
+            transformed = transformed.to(torch.get_autocast_dtype(device))
+        decoder = decoder_of(self.model)
+        return linear_cross_entropy_sum(
+            transformed, decoder.weight, decoder.bias, targets, softcap=self.softcap
+        )
+
+
+def load_model(source: str | Path, *, revision: str | None = None) -> PreTrainedModel:
+    """A checkpoint (hub id or folder) with float32 weights and the registered attention.
+
+    Raises ModelError when it cannot be found, is not a known family, or lacks the prediction head.
+    """
+    config = _config(source, revision)
+    auto = getattr(transformers, family_of(config.model_type).auto)
+    try:
+        loaded = auto.from_pretrained(
+            str(source), revision=revision, attn_implementation=attention.NAME, dtype=torch.float32,
+            output_loading_info=True,
+        )
+    except (OSError, ValueError, RuntimeError) as error:
+        raise ModelError(
+            f"the checkpoint '{source}' cannot be loaded: {_first_line(error)}",
+            hint="check the folder's model.safetensors and config.json, or download it again",
+        ) from error
+    model: PreTrainedModel = loaded[0]
+    missing = sorted(loaded[1].get("missing_keys", ()))
+    if missing:
+        raise ModelError(
+            f"the checkpoint '{source}' lacks weights, among them '{missing[0]}'",
+            hint="use the masked language model's checkpoint, which holds the prediction head",
+        )
+    return model
+
+
+def _config(source: str | Path, revision: str | None) -> PreTrainedConfig:
+    try:
+        config: PreTrainedConfig = AutoConfig.from_pretrained(str(source), revision=revision)
+    except (OSError, ValueError) as error:
+        raise ModelError(
+            f"the base checkpoint '{source}' is not at hand: {_first_line(error)}",
+            hint="give a hub id that can be reached, or a folder with config.json and model.safetensors",
+        ) from error
+    return config
+
+
+def new_model(config: dict[str, Any], tokenizer: PreTrainedTokenizerBase, seed: int) -> PreTrainedModel:
+    """A model with fresh weights: `config` is a transformers config with its ``model_type``.
+
+    The vocabulary and the special tokens come from `tokenizer`. The weights depend on `seed` alone.
+    Raises ModelError when the config is not understood.
+    """
+    fields = dict(config)
+    kind = fields.pop("model_type", None)
+    family = family_of(str(kind))
+    stand_in = {"bos": "cls", "eos": "sep"}  # configs default to ids of another vocabulary
+    for name in ("pad", "bos", "eos", "cls", "sep", "mask"):
+        token = getattr(tokenizer, f"{name}_token_id")
+        if token is None and name in stand_in:
+            token = getattr(tokenizer, f"{stand_in[name]}_token_id")
+        if token is not None:
+            fields.setdefault(f"{name}_token_id", token)
+    fields.setdefault("vocab_size", len(tokenizer))
+    try:
+        made = AutoConfig.for_model(str(kind), **fields)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            model: PreTrainedModel = getattr(transformers, family.auto).from_config(
+                made, attn_implementation=attention.NAME, dtype=torch.float32
+            )
+    except (ValueError, TypeError, KeyError, AssertionError) as error:
+        raise ModelError(
+            f"base.config is not a {kind} config: {_first_line(error)}",
+            hint="use the field names of the transformers config of that model type",
+        ) from error
+    return model
+
+
+def model_from_config(folder: Path) -> PreTrainedModel:
+    """The run's architecture with any weights, for a checkpoint to be read into."""
+    config = AutoConfig.from_pretrained(str(folder))
+    auto = getattr(transformers, family_of(config.model_type).auto)
+    with torch.random.fork_rng(devices=[]):
+        model: PreTrainedModel = auto.from_config(config, attn_implementation=attention.NAME, dtype=torch.float32)
+    return model
+
+
+def load_tokenizer(source: str | Path, revision: str | None = None) -> PreTrainedTokenizerBase:
+    """The tokenizer of a checkpoint. Raises ModelError when there is none."""
+    try:
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(str(source), revision=revision)
+    except (OSError, ValueError) as error:
+        raise ModelError(
+            f"the tokenizer of '{source}' cannot be loaded: {_first_line(error)}",
+            hint="put tokenizer.json and tokenizer_config.json beside the weights",
+        ) from error
+    return tokenizer
+
+
+def check_fit(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, masked: bool) -> None:
+    """Raise ModelError unless every id of `tokenizer` has a row in the model and special tokens exist.
+
+    masked: some phase masks tokens, so a mask token is needed.
+    """
+    rows = decoder_of(model).weight.shape[0]
+    largest = max(tokenizer.get_vocab().values(), default=0)
+    if largest >= rows:
+        raise ModelError(
+            f"the tokenizer does not fit the model: it has ids up to {largest}, the model {rows} rows",
+            hint="use the tokenizer that the checkpoint was made with",
+        )
+    if masked and tokenizer.mask_token_id is None:
+        raise ModelError(
+            "the tokenizer has no mask token, which the masked phases need",
+            hint="set mask_token in tokenizer_config.json (Gemma's vocabulary holds <mask>)",
+        )
+    if end_token(tokenizer) is None:
+        raise ModelError(
+            "the tokenizer has neither an end-of-sequence nor a separator token to end documents with",
+            hint="set eos_token or sep_token in tokenizer_config.json",
+        )
+
+
+def end_token(tokenizer: PreTrainedTokenizerBase) -> int | None:
+    """The id that ends a document: end of sequence, else the separator."""
+    end: int | None = tokenizer.eos_token_id
+    return end if end is not None else tokenizer.sep_token_id
+
+
+def set_dropout(model: PreTrainedModel, rate: float) -> None:
+    """Set every dropout of the running model, not of its config (pretraining's default is 0)."""
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = rate
+        if isinstance(getattr(module, "attention_dropout", None), float):
+            module.attention_dropout = rate  # type: ignore[assignment]
+
+
+def reinit_head(model: PreTrainedModel, seed: int) -> list[str]:
+    """Draw the head's transform anew (embedding and projection stay); returns the parameters' names."""
+    family = family_of(model.config.model_type)
+    names: list[str] = []
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(seed)
+        for path in family.head:
+            head = model.get_submodule(path)
+            for inner in head.modules():
+                if isinstance(inner, nn.Linear):
+                    nn.init.normal_(inner.weight, std=model.config.initializer_range)
+                    if inner.bias is not None:
+                        nn.init.zeros_(inner.bias)
+                elif isinstance(inner, nn.LayerNorm):
+                    inner.reset_parameters()
+            names += [f"{path}.{name}" for name, _ in head.named_parameters()]
+    return names
+
+
+def weights_hash(model: PreTrainedModel) -> str:
+    """sha256 over the names, shapes and bytes of all parameters."""
+    digest = hashlib.sha256()
+    for name, value in sorted(model.named_parameters()):
+        digest.update(f"{name}{tuple(value.shape)}{value.dtype}".encode())
+        digest.update(value.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0][:200]

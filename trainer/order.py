@@ -1,0 +1,48 @@
+"""Which window comes when, and which hash proves it: pure functions of the data seed and a counter.
+
+The only state is one integer, the number of windows drawn so far. Order does not depend on the number of
+processes; a second pass over the corpus has its own order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def seed_words(*parts: object) -> NDArray[np.uint32]:
+    """Four 32-bit words from any identifying parts, the same on every machine."""
+    digest = hashlib.blake2b("|".join(map(str, parts)).encode(), digest_size=16).digest()
+    return np.frombuffer(digest, dtype="<u4").astype(np.uint32)
+
+
+def shuffled(count: int, *parts: object) -> NDArray[np.int64]:
+    """A permutation of range(count) from identifying parts. numpy has frozen RandomState's stream."""
+    state = np.random.RandomState(seed_words(*parts))
+    return state.permutation(count).astype(np.int64)
+
+
+@lru_cache(maxsize=2)
+def _epoch_order(windows: int, seed: int, epoch: int) -> NDArray[np.int64]:
+    return shuffled(windows, "windows", seed, epoch)
+
+
+def draw(first: int, count: int, *, windows: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The windows number `first` to ``first + count - 1`` of a run: (window index, epoch), each (count,)."""
+    counters = np.arange(first, first + count, dtype=np.int64)
+    epochs, places = counters // windows, counters % windows
+    indices = np.empty(count, dtype=np.int64)
+    for epoch in np.unique(epochs):
+        here = epochs == epoch
+        indices[here] = _epoch_order(windows, seed, int(epoch))[places[here]]
+    return indices, epochs
+
+
+def roll(previous: str, indices: NDArray[np.int64]) -> str:
+    """The hash of a sample order extended by one step's windows; '' starts it."""
+    digest = hashlib.blake2b(previous.encode(), digest_size=16)
+    digest.update(np.ascontiguousarray(indices, dtype="<i8").tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,45 @@
+"""Amounts as people write them: ``10B`` tokens, ``100M`` tokens."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+_UNITS = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
+
+
+def parse_amount(value: object) -> object:
+    """``10B``, ``2.5M``, ``1_000`` or a whole number to an int. Raises ValueError with its remedy."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return value
+    match = re.fullmatch(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([kKMBT]?)\s*", str(value))
+    if match is None:
+        raise ValueError(f"'{value}' is not an amount of tokens | hint: write 10B, 100M, 512k or a whole number")
+    number = float(match[1].replace("_", "")) * _UNITS[match[2]]
+    if number != int(number):
+        raise ValueError(f"'{value}' is not a whole number of tokens | hint: write 10B, 100M or a whole number")
+    return int(number)
+
+
+def _positive(value: int) -> int:
+    if value <= 0:
+        raise ValueError("an amount of tokens must be above 0 | hint: write 10B, 100M or a whole number")
+    return value
+
+
+Tokens = Annotated[int, BeforeValidator(parse_amount), AfterValidator(_positive), Field(json_schema_extra={
+    "type": ["integer", "string"], "description": "tokens: 10B, 100M, 512k or a whole number"})]
+"""An amount of tokens."""
+
+TokensOrNone = Annotated[int, BeforeValidator(parse_amount), Field(ge=0)]
+"""An amount of tokens that may be 0."""
+
+
+def human(amount: float) -> str:
+    """``3145728`` as ``3.15M``."""
+    for unit, size in (("T", 1e12), ("B", 1e9), ("M", 1e6), ("k", 1e3)):
+        if amount >= size:
+            return f"{amount / size:.3g}{unit}"
+    return f"{amount:.3g}"

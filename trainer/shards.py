@@ -1,0 +1,93 @@
+"""A built corpus on disk: memory-mapped windows of tokens behind a manifest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from biobench.errors import StoreError
+from trainer.disk import canonical
+
+MANIFEST = "manifest.json"
+_REBUILD = "delete the folder; the corpus is built again from its sources"
+
+
+class Shards:
+    """Windows of one split, read from memory-mapped files; `shards` is the manifest's list of files."""
+
+    def __init__(self, folder: Path, shards: list[dict[str, Any]], length: int, dtype: str) -> None:
+        self.length = length
+        self._maps: list[NDArray[Any]] = []
+        for shard in shards:
+            file = folder / str(shard["file"])
+            expected = int(shard["tokens"]) * np.dtype(dtype).itemsize
+            if not file.is_file() or file.stat().st_size != expected:
+                size = file.stat().st_size if file.is_file() else 0
+                raise StoreError(f"corpus shard has {size} bytes instead of {expected}", hint=_REBUILD, file=file)
+            if expected:
+                self._maps.append(np.memmap(file, dtype=dtype, mode="r").reshape(-1, length))
+        self._ends = np.cumsum([len(m) for m in self._maps]) if self._maps else np.zeros(0, dtype=np.int64)
+
+    def __len__(self) -> int:
+        return int(self._ends[-1]) if self._maps else 0
+
+    def read(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(count, tokens) windows as int64."""
+        out = np.empty((len(indices), self.length), dtype=np.int64)
+        which = np.searchsorted(self._ends, indices, side="right")
+        for row, (index, shard) in enumerate(zip(indices, which, strict=True)):
+            start = int(self._ends[shard - 1]) if shard else 0
+            out[row] = self._maps[shard][index - start]
+        return out
+
+
+class Corpus:
+    """An opened corpus: `train` and `held_out` windows, the manifest, and its hash.
+
+    The hash covers the content of all shards and how they were made, not where they lie.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.manifest: dict[str, Any] = read_manifest(folder)
+        self.hash = manifest_hash(self.manifest)
+        self.length = int(self.manifest["sequence_length"])
+        dtype = str(self.manifest["dtype"])
+        self.train = Shards(folder, self.manifest["train"]["shards"], self.length, dtype)
+        self.held_out = Shards(folder, self.manifest["held_out"]["shards"], self.length, dtype)
+
+    def verify(self) -> None:
+        """Compare every shard with its hash. Raises StoreError naming the first damaged one."""
+        for part in ("train", "held_out"):
+            for shard in self.manifest[part]["shards"]:
+                file = self.folder / shard["file"]
+                if file_hash(file) != shard["sha256"]:
+                    raise StoreError("corpus shard is damaged: its content has changed", hint=_REBUILD, file=file)
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a built corpus. Raises StoreError when it is missing or damaged."""
+    file = folder / MANIFEST
+    try:
+        manifest: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        for key in ("sequence_length", "dtype", "train", "held_out"):
+            manifest[key]
+    except (OSError, json.JSONDecodeError, KeyError, TypeError) as error:
+        raise StoreError("the corpus manifest is missing or damaged", hint=_REBUILD, file=file) from error
+    return manifest
+
+
+def manifest_hash(manifest: dict[str, Any]) -> str:
+    """sha256 of the manifest in canonical spelling."""
+    return hashlib.sha256(canonical(manifest).encode()).hexdigest()
+
+
+def file_hash(file: Path) -> str:
+    """sha256 of a file's bytes."""
+    with file.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
