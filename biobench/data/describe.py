@@ -62,7 +62,7 @@ def describe(task: LoadedTask, data_dir: str | Path | None = None, samples: int 
         "data": {"state": "ready", "source": place.source.id, "folder": str(place.folder)},
         "labels": list(labels),
         "counts": counts,
-        "count_problems": compare_counts(spec.counts, counts, place.source.id),
+        "count_problems": compare_counts(spec, counts, place.source.id),
         "samples": [sample(d) for d in _telling(shown, samples)],
     }
 

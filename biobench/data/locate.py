@@ -61,7 +61,8 @@ def _resolve(folder: Path, named: Mapping[str, str | list[str]]) -> tuple[dict[s
         found: list[Path] = []
         for pattern in [patterns] if isinstance(patterns, str) else patterns:
             if any(c in pattern for c in "*?["):
-                matches = sorted(p for p in folder.glob(pattern) if p.is_file() and not _resource_fork(p, folder))
+                found_here = [p for p in folder.glob(pattern) if p.is_file() and not _resource_fork(p, folder)]
+                matches = sorted(found_here, key=lambda p: (p.name, p))
             else:
                 matches = [folder / pattern] if (folder / pattern).is_file() else []
             if not matches:

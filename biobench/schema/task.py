@@ -282,6 +282,15 @@ class Metric(Strict):
     """Label left out of micro_f1_positive."""
 
 
+class Agreement(Strict):
+    """What a user has to do before the data may be held, in words that a newcomer can follow."""
+
+    name: str
+    pages: list[str]
+    """Addresses, in the order in which they are visited."""
+    steps: list[str]
+
+
 class Gate(Strict):
     """What the text must prove before a score is ranked."""
 
@@ -314,12 +323,16 @@ class TaskSpec(Strict):
     metric: Metric
     gate: Gate = descriptive(Gate())
     access: Access = descriptive()
+    agreement: Agreement | None = descriptive(None)
+    """For access agreement (and registration, where there are steps)."""
     licence: str = descriptive()
     homepage: str = descriptive()
     citation: str = descriptive()
     notes: list[str] = descriptive([])
     counts: dict[str, dict[str, int]] = descriptive({})
     """Counted facts per split (documents, mentions, a label's name: its support), checked by validation."""
+    counts_source: str | None = descriptive(None)
+    """Id of the source that `counts` were made on, where the others differ; null: they hold for every source."""
     published_as: str | None = descriptive(None)
     """Id under which published scores are comparable with this task; null: with none."""
     variant_of: str | None = descriptive(None)
@@ -384,6 +397,10 @@ class TaskSpec(Strict):
             raise fail(f"metric.negative_label '{negative}' is not a label", suggest(negative, self.labels))
         if "micro_f1_positive" in (self.metric.primary, self.metric.paper, self.metric.selection) and not negative:
             raise fail("micro_f1_positive needs metric.negative_label", "name the label that does not count")
+        if self.access == "agreement" and self.agreement is None:
+            raise fail(
+                "access 'agreement' needs the agreement's pages and steps", "add `agreement: {name, pages, steps}`"
+            )
         if self.type != "multi_label":
             if self.training.positive_weights != "none":
                 raise fail(f"training.positive_weights does not fit type '{self.type}'", "leave it out")

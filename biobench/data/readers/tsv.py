@@ -38,6 +38,8 @@ class TsvOptions(ReaderOptions):
     """Label in the file to label of the task; null means no label. Unnamed labels stay."""
     label_separator: str | None = None
     """multi-label: stands between several labels of one row."""
+    group_until: str | None = None
+    """The group is the part of its column before the first occurrence of this text."""
 
 
 class Layout(Strict):
@@ -118,9 +120,12 @@ def _file(request: Request, options: TsvOptions, layout: Layout, split: str, pat
             if mapped is None or (options.label_separator is not None and not part):
                 continue
             labels.append(request.check_label(mapped, path, line))
+        group = row[where["group"]] if "group" in where else own
+        if options.group_until is not None:
+            group = group.split(options.group_until, 1)[0]
         yield Document(
             id=own,
-            group=row[where["group"]] if "group" in where else own,
+            group=group,
             text=row[where["text"]].strip(),
             split=split,
             labels=tuple(dict.fromkeys(labels)),

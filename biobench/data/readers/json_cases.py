@@ -1,0 +1,105 @@
+"""JSON: one list of objects, or one object a line, with a text and a label field."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from biobench.data.readers.base import ReaderOptions, Request, at, read_lines, read_text, reader
+from biobench.schema.document import Document
+from biobench.schema.strict import suggest
+
+
+class JsonOptions(ReaderOptions):
+    """Options of format `json`."""
+
+    format: Literal["json"]
+    layout: Literal["list", "lines"]
+    text: str
+    label: str
+    """Field with one label, or with a list of them."""
+    id: str | None = None
+    label_key: Literal["whole", "first_word"] = "whole"
+    """first_word: what stands before the first blank of the label text."""
+    label_map: dict[str, str | None] = {}
+    """Label in the file to label of the task; null means none. Unnamed labels stay."""
+    drop_containing: list[str] = []
+    """Objects whose label text holds one of these are left out."""
+    drop_missing: bool = False
+    """Leave out objects without a label (null or NaN) or with a blank text; otherwise they are refused."""
+
+
+@reader(JsonOptions)
+def read_json(request: Request) -> Iterator[Document]:
+    """Objects with a text and one or several labels. In a list, positions in messages are object numbers."""
+    options = request.options
+    assert isinstance(options, JsonOptions)
+    for split, path in request.only_splits("train", "validation", "test", "all"):
+        for number, (line, item) in enumerate(_objects(request, options, path), start=1):
+            document = _document(request, options, item, f"{split or path.stem}-{number}", split, path, line)
+            if document is not None:
+                yield document
+
+
+def _objects(request: Request, options: JsonOptions, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    if options.layout == "lines":
+        for line, text in read_lines(request, path):
+            if text.strip():
+                yield line, _object(request, path, line, text)
+        return
+    try:
+        items = json.loads(read_text(request, path))
+    except json.JSONDecodeError as error:
+        raise request.bad(f"not valid JSON: {error.msg}", "repair the file", path, error.lineno) from None
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise request.bad("is not a list of objects", "set `layout: lines` for one object a line", path, 1)
+    yield from enumerate(items, start=1)
+
+
+def _object(request: Request, path: Path, line: int, text: str) -> dict[str, Any]:
+    try:
+        item = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise request.bad(f"not valid JSON: {error.msg}", "one object a line", path, line) from None
+    if not isinstance(item, dict):
+        raise request.bad("is not an object: {}", "one object a line", path, line, text)
+    return item
+
+
+def _document(
+    request: Request, options: JsonOptions, item: dict[str, Any], own: str, split: str, path: Path, line: int
+) -> Document | None:
+    for name in (options.text, options.label, *([options.id] if options.id else [])):
+        if name not in item:
+            raise request.bad(f"the object has no field '{name}'", suggest(name, list(item)), path, line)
+    raw = item[options.label]
+    values = raw if isinstance(raw, list) else [raw]
+    text = item[options.text]
+    blank = not isinstance(text, str) or not text.strip()
+    # JSON written by data tools holds NaN where a cell was empty; it parses to a float.
+    missing = raw is None or (isinstance(raw, float) and raw != raw)
+    if blank or missing:
+        if options.drop_missing:
+            return None
+        raise request.bad("the object has no text or no label", "set `drop_missing: true`", path, line)
+    labels: list[str] = []
+    for value in values:
+        name = str(value)
+        if any(part in name for part in options.drop_containing):
+            return None
+        if options.label_key == "first_word":
+            name = name.strip().split(" ", 1)[0]
+        mapped = options.label_map.get(name, name)
+        if mapped is not None:
+            labels.append(request.check_label(mapped, path, line))
+    own = str(item[options.id]) if options.id else own
+    return Document(
+        id=own,
+        group=own,
+        text=text.strip(),
+        split=split,
+        labels=tuple(dict.fromkeys(labels)),
+        origin=at(path, line),
+    )
