@@ -177,6 +177,8 @@ class Loop:
             if number < len(chunks):
                 sums += torch.tensor([float(loss), targets], device=sums.device, dtype=sums.dtype)
         module.train()
+        if isinstance(module, FSDPModule):
+            module.reshard()  # a forward pass without a backward one leaves the outer weights gathered
         self.world.total(sums)
         value = float(sums[0] / sums[1].clamp_min(1))
         if self.metrics is not None:

@@ -1,0 +1,71 @@
+"""Two processes give the golden curve, under DDP and FSDP2, and hand a run over to one and back."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModelForMaskedLM
+
+from trainer import api
+from trainer.metrics import read_metrics
+from trainer.progress import Tick
+
+GOLDEN = json.loads((Path(__file__).parent / "golden_toy_curve.json").read_text())["loss"]
+
+
+def curve(out: Path) -> list[float]:
+    return [line["loss"] for line in read_metrics(out / "metrics.jsonl") if line["event"] == "train"]
+
+
+def two_processes(out: Path, overrides: list[str], *more: str) -> None:
+    command = [
+        sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "trainer",
+        "pretrain", "toy_detour", "--out", str(out), "--quiet", *more,
+    ]
+    for text in overrides:
+        command += ["--set", text]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_ddp_gives_the_golden_curve_and_one_process_takes_over(small: list[str], tmp_path: Path) -> None:
+    out = tmp_path / "ddp"
+    two_processes(out, small)
+    assert curve(out) == pytest.approx(GOLDEN, abs=1e-5)
+    taken = tmp_path / "taken"
+    shutil.copytree(out, taken)
+    shutil.rmtree(taken / "model")
+    (taken / "ledger.json").unlink()
+    (taken / "checkpoints" / "latest").write_text("end-1-detour")
+    result = api.pretrain("toy_detour", out=taken, overrides=small, resume=True, progress="none")
+    assert curve(taken) == pytest.approx(GOLDEN, abs=1e-5)
+    assert result.ledger is not None
+    assert result.ledger.world_sizes == (2, 1)
+    a, b = load_file(out / "model" / "model.safetensors"), load_file(taken / "model" / "model.safetensors")
+    for name, value in a.items():
+        torch.testing.assert_close(value, b[name], rtol=1e-4, atol=1e-4)
+
+
+def test_fsdp2_continues_a_stopped_single_process_on_the_golden_curve(small: list[str], tmp_path: Path) -> None:
+    out = tmp_path / "fsdp"
+
+    def listen(tick: Tick) -> None:
+        if tick.done == 9:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    assert api.pretrain("toy_detour", out=out, overrides=small, progress=listen).status == "preempted"
+    assert len(curve(out)) == 10
+    two_processes(out, [*small, "engine.distributed=fsdp2", "batch.micro=2"], "--resume")
+    assert curve(out) == pytest.approx(GOLDEN, abs=1e-5)
+    model = AutoModelForMaskedLM.from_pretrained(out / "model")
+    assert all(bool(p.isfinite().all()) for p in model.parameters())
