@@ -24,3 +24,18 @@ def data_dir() -> Path:
 def fixtures() -> Path:
     """The small fixture files of the tests."""
     return ROOT / "tests" / "fixtures"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how long each marked group took, beside its share of the CI budget (quick 5 min, real 15)."""
+    spent = {"quick": [0.0, 0], "real": [0.0, 0], "slow": [0.0, 0]}
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if not isinstance(report, pytest.TestReport):
+                continue
+            kind = next((k for k in ("slow", "real") if k in report.keywords), "quick")
+            spent[kind][0] += report.duration
+            spent[kind][1] += report.when == "call"
+    parts = [f"{kind}: {int(n)} tests in {seconds:.0f} s" for kind, (seconds, n) in spent.items() if n]
+    if parts:
+        terminalreporter.write_line("time by group: " + ", ".join(parts))

@@ -1,0 +1,195 @@
+"""The floors of docs/architecture.md, read from the source: who imports whom, what stays free of torch, file sizes."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("biobench", "leaderboard", "trainer")
+
+BELOW = {
+    "errors": set[str](),
+    "stats": {"errors"},
+    "schema": {"errors", "stats"},
+    "data": {"errors", "stats", "schema"},
+    "store": {"errors", "stats", "schema"},
+    "score": {"errors", "stats", "schema", "data", "store"},
+    "encode": {"errors", "stats", "schema", "data", "store"},
+    "models": {"errors", "stats", "schema"},
+    "finetune": {"errors", "stats", "schema", "data", "store", "score", "encode", "models"},
+    "run": {"errors", "stats", "schema", "data", "store", "score", "encode", "models", "finetune"},
+    "report": {"errors", "stats", "schema", "data", "store", "score"},
+    "cli": {
+        *("errors", "stats", "schema", "data", "store", "score", "encode", "models", "finetune", "run", "report"),
+        *("trainer", "leaderboard"),
+    },
+    "trainer": {"errors", "schema"},
+    "leaderboard": {"errors", "stats", "schema", "data", "store", "score", "report"},
+}
+"""Room to the rooms that it may import; besides them only itself."""
+
+NO_TORCH = ("errors", "stats", "schema", "data", "store", "score", "report", "leaderboard")
+"""Rooms where importing every module must load neither torch nor transformers."""
+NEVER_TORCH = ("errors", "stats", "schema", "store", "score", "report", "leaderboard")
+"""Rooms that may not name them even inside a function."""
+HEAVY = {"torch", "transformers", "datasets", "accelerate"}
+
+LONG = {
+    "biobench/schema/task.py": "one declaration: every field of a task spec with its checks, read top to bottom",
+}
+"""Files over 400 lines, each with its reason."""
+LIMIT = 400
+
+Import = tuple[str, int, str]
+"""(dotted name, line, importing module)"""
+
+
+def sources() -> list[Path]:
+    """Every Python file of the three packages."""
+    return [p for package in PACKAGES for p in sorted((ROOT / package).rglob("*.py")) if "__pycache__" not in p.parts]
+
+
+def module_of(path: Path) -> str:
+    """Dotted name of a source file."""
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def room_of(module: str) -> str | None:
+    """The room of a dotted name; None for foreign packages and for `biobench` itself."""
+    first, _, rest = module.partition(".")
+    if first == "biobench":
+        return rest.split(".")[0] or None
+    return first if first in PACKAGES else None
+
+
+def is_package(dotted: str) -> bool:
+    """True where the name is a module or package of ours (and not a name inside one)."""
+    path = ROOT.joinpath(*dotted.split("."))
+    return path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()
+
+
+def imports(path: Path) -> Iterator[Import]:
+    """All imports of a file, wherever they stand; `from x import y` is x.y where that is a module."""
+    module = module_of(path)
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, node.lineno, module
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parts = package.split(".")
+                base = ".".join([*parts[: len(parts) - node.level + 1], *([node.module] if node.module else [])])
+            for alias in node.names:
+                whole = f"{base}.{alias.name}"
+                yield (whole if is_package(whole) else base), node.lineno, module
+
+
+def test_every_package_folder_is_a_known_room() -> None:
+    found = {p.name for p in (ROOT / "biobench").iterdir() if p.is_dir() and list(p.glob("*.py"))}
+    found |= {p.stem for p in (ROOT / "biobench").glob("*.py") if p.name != "__init__.py"}
+    assert found <= set(BELOW) - {"trainer", "leaderboard"}, "a new room needs its floor in BELOW and docs"
+    for path in sources():
+        assert (path.parent / "__init__.py").is_file(), f"{path.parent} is no package"
+
+
+def test_the_floors_have_no_cycle() -> None:
+    for room, below in BELOW.items():
+        for lower in below:
+            assert room not in BELOW[lower], f"{room} and {lower} import each other"
+
+
+def test_nothing_imports_upwards() -> None:
+    wrong = []
+    for path in sources():
+        room = room_of(module_of(path))
+        for name, line, module in imports(path):
+            target = room_of(name)
+            if target is None or room is None or target == room or target in BELOW[room]:
+                continue
+            if is_package(name) or name.split(".")[0] in PACKAGES:
+                wrong.append(f"{path.relative_to(ROOT)}:{line}: {module} imports {name}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_root_package_imports_nothing_of_ours_at_import_time() -> None:
+    tree = ast.parse((ROOT / "biobench" / "__init__.py").read_text(encoding="utf-8"))
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom):
+            assert room_of(node.module or "") is None, f"line {node.lineno}"
+        elif isinstance(node, ast.Import):
+            assert all(room_of(a.name) is None for a in node.names), f"line {node.lineno}"
+
+
+def test_light_rooms_never_name_torch() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line}: {name}"
+        for path in sources()
+        if room_of(module_of(path)) in NEVER_TORCH
+        for name, line, _ in imports(path)
+        if name.split(".")[0] in HEAVY
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def loaded_by(modules: list[str]) -> set[str]:
+    """Top-level packages that are loaded after importing `modules` in a new process."""
+    code = (
+        "import importlib, sys\n"
+        f"for name in {modules!r}:\n    importlib.import_module(name)\n"
+        "print(' '.join(sorted({m.split('.')[0] for m in sys.modules})))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize("room", NO_TORCH)
+def test_light_rooms_load_no_torch(room: str) -> None:
+    # The Streamlit pages run at import; they are opened by the leaderboard's own tests.
+    modules = [
+        module_of(p)
+        for p in sources()
+        if room_of(module_of(p)) == room
+        and p.name != "__main__.py"
+        and not (room == "leaderboard" and ("pages" in p.parts or p.name == "app.py"))
+    ]
+    assert modules, f"room {room} is empty"
+    assert not loaded_by(modules) & HEAVY
+
+
+def test_command_line_modules_load_no_torch_at_import() -> None:
+    assert not loaded_by(["biobench.cli.main"]) & {*HEAVY, "pandas", "scipy", "sklearn", "streamlit", "pyarrow"}
+
+
+def test_no_file_is_long_without_a_reason() -> None:
+    lengths = {
+        p.relative_to(ROOT).as_posix(): len(p.read_text(encoding="utf-8").splitlines())
+        for p in [*sources(), *sorted((ROOT / "tests").rglob("*.py"))]
+    }
+    long = {name for name, length in lengths.items() if length > LIMIT}
+    assert long <= set(LONG), f"over {LIMIT} lines: {sorted(long - set(LONG))}"
+    assert set(LONG) <= long, f"short again, take them off the list: {sorted(set(LONG) - long)}"
+
+
+def test_every_dependency_is_pinned() -> None:
+    import re
+    import tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    needs = project["dependencies"] + [n for e in ("test", "real") for n in project["optional-dependencies"][e]]
+    names = {re.match(r"[A-Za-z0-9._-]+", n)[0].lower().replace("_", "-") for n in needs}  # type: ignore[index]
+    pins = [
+        line.split("==")
+        for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+        if not line.startswith("#")
+    ]
+    assert all(len(pin) == 2 and "+" not in pin[1] for pin in pins)
+    assert names <= {pin[0] for pin in pins}, sorted(names - {pin[0] for pin in pins})
