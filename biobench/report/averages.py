@@ -1,0 +1,101 @@
+"""The average over a suite's tasks, with the part of its uncertainty that comes from seeds."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from biobench.report.groups import Source
+from biobench.report.rows import Row
+from biobench.report.tasks import TaskInfo
+from biobench.stats.means import pooled_df, t_from_se
+from biobench.stats.types import Estimand
+
+
+@dataclass(frozen=True, slots=True)
+class Averages:
+    """rows: one a line and suite, task `avg_<suite>`. notes: what was not averaged."""
+
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...]
+
+
+def suite_averages(rows: Sequence[Row], infos: Mapping[str, TaskInfo], *, incomplete: bool = False) -> Averages:
+    """Plain means over the tasks of each suite, for every line that has them all.
+
+    incomplete: lines with a part of the suite are averaged over that part and say so; otherwise they get no
+    average and a note counts them. Suites of a single task have no average.
+    """
+    members: dict[str, list[str]] = defaultdict(list)
+    for info in infos.values():
+        if info.in_suite:
+            members[info.suite].append(info.id)
+    lines: dict[tuple[str, tuple[str, str, Source]], list[Row]] = defaultdict(list)
+    for row in rows:
+        if infos[row.task].in_suite and row.source not in ("ceiling", "floor"):
+            lines[row.suite, row.line].append(row)
+    found: list[Row] = []
+    parts: dict[str, int] = defaultdict(int)
+    for (suite, _), members_rows in lines.items():
+        needed = len(members[suite])
+        if needed < 2:
+            continue
+        complete = len(members_rows) == needed
+        if complete or (incomplete and len(members_rows) > 1):
+            found.append(_average(suite, members_rows, needed))
+        else:
+            parts[suite] += 1
+    notes = [
+        f"{count} {'line has' if count == 1 else 'lines have'} only a part of the {len(members[suite])} {suite} tasks "
+        "beside this average and so no suite average"
+        for suite, count in parts.items()
+    ]
+    return Averages(tuple(found), tuple(dict.fromkeys([*(n for r in found for n in r.notes), *notes])))
+
+
+def _average(suite: str, rows: Sequence[Row], needed: int) -> Row:
+    """The mean of the rows' means. Its interval: other seeds, these tasks and test sets.
+
+    Seeds of different tasks are independent runs, so the variances of the means add up
+    (Welch-Satterthwaite degrees of freedom).
+    """
+    count = len(rows)
+    mean = math.fsum(r.mean for r in rows) / count
+    sd = low = high = None
+    if all(r.sd is not None and r.n_seeds > 1 for r in rows):
+        variances = [(r.sd or 0.0) ** 2 for r in rows]
+        parts = [(v / r.n_seeds / count**2, r.n_seeds - 1.0) for v, r in zip(variances, rows, strict=True)]
+        sd = math.sqrt(sum(variances)) / count
+        test = t_from_se(
+            mean,
+            math.sqrt(sum(v for v, _ in parts)),
+            pooled_df(parts),
+            n=min(r.n_seeds for r in rows),
+            estimand=Estimand.THESE_TEST_SETS,
+        )
+        if test.interval is not None:
+            low, high = max(float(test.interval.low), 0.0), min(float(test.interval.high), 1.0)
+    metrics = {r.metric for r in rows}
+    first = rows[0]
+    complete = count == needed
+    note = f"{first.model}: average over {count} of {needed} {suite} tasks"
+    return Row(
+        model=first.model,
+        task=f"avg_{suite}",
+        metric=metrics.pop() if len(metrics) == 1 else "mixed",
+        mean=mean,
+        sd=sd,
+        low=low,
+        high=high,
+        n_seeds=min(r.n_seeds for r in rows),
+        source=first.source,
+        variant=first.variant,
+        language=first.language,
+        suite=suite,
+        tasks=count,
+        complete=complete,
+        parameters=first.parameters,
+        notes=() if complete else (note,),
+    )

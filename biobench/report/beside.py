@@ -1,0 +1,88 @@
+"""Which published values may stand beside an average, and what is said of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from biobench.report.published import UNDECIDED, PublishedValue
+from biobench.report.rows import METRICS, AverageName, Row
+from biobench.report.tasks import TaskInfo
+
+NAMES = {
+    "macro_f1": "macro F1",
+    "macro_f1_all": "macro F1 over all labels",
+    "micro_f1": "micro F1",
+    "weighted_f1": "weighted F1",
+    "micro_f1_positive": "micro F1 without the negative label",
+    "accuracy": "accuracy",
+    "example_f1": "example-based F1",
+    "partial_micro_f1": "partial micro F1",
+    "partial_macro_f1": "partial macro F1",
+    "mixed": "each task's own average",
+}
+"""Scores in words."""
+
+
+@dataclass(slots=True)
+class Remark:
+    """A footnote about published values, and the tasks that it is about."""
+
+    text: str = ""
+    tasks: list[str] = field(default_factory=list)
+
+
+def published_rows(
+    values: Sequence[PublishedValue], infos: Mapping[str, TaskInfo], average: AverageName
+) -> tuple[list[Row], list[Remark]]:
+    """Rows of the values that are comparable with `average`; one remark for each caption, reading and fate.
+
+    A value is shown under the tasks whose spec names it (`published_as`), beside the average that it most
+    likely is, whatever its caption claims.
+    """
+    rows: list[Row] = []
+    remarks: dict[tuple[str, str, str, str], Remark] = {}
+    for value in values:
+        columns = [info for info in infos.values() if info.published_as == value.task]
+        for info in columns:
+            wanted = info.paper if average == "paper" else METRICS[average]
+            shown = value.comparable == wanted
+            _remember(remarks, value, info.id, wanted if shown else "")
+            if shown:
+                rows.append(_row(value, info))
+        if not columns and value.task in infos:
+            _remember(remarks, value, value.task, "none")
+    return rows, list(remarks.values())
+
+
+def _row(value: PublishedValue, info: TaskInfo) -> Row:
+    return Row(
+        model=value.model,
+        task=info.id,
+        metric=value.likely,
+        mean=value.value,
+        sd=None,
+        low=None,
+        high=None,
+        n_seeds=value.seeds,
+        source="published",
+        language=info.language,
+        suite=info.suite,
+        claimed=value.claimed,
+    )
+
+
+def _remember(remarks: dict[tuple[str, str, str, str], Remark], value: PublishedValue, task: str, fate: str) -> None:
+    remark = remarks.setdefault((value.paper, value.caption, value.likely, fate), Remark())
+    if task not in remark.tasks:
+        remark.tasks.append(task)
+    reading = "undecided" if value.likely == UNDECIDED else NAMES[value.likely]
+    if fate == "none":
+        end = "no task here is comparable with them."
+    elif fate:
+        end = "they stand beside that average, as printed, without their spread."
+    else:
+        end = "they are not shown beside another average."
+    remark.text = (
+        f"Published values of {', '.join(remark.tasks)} ({value.source}): {value.caption} Our reading: {reading}; {end}"
+    )

@@ -1,0 +1,184 @@
+"""Published scores: read from the data files that ship with the project, checked, and never edited."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import get_args
+
+from pydantic import Field
+
+import biobench
+from biobench.errors import SpecError
+from biobench.schema.strict import Strict, load_yaml_model, suggest
+from biobench.schema.task import MetricName
+
+UNDECIDED = "undecided"
+"""`average_likely` where the evidence supports no average: comparable with none."""
+_COLUMNS = (
+    "model",
+    "size",
+    "objective",
+    "language",
+    "task",
+    "value_percent",
+    "average_claimed",
+    "average_likely",
+    "seeds",
+)
+
+
+class PublishedHeader(Strict):
+    """The YAML beside a paper's values."""
+
+    id: str
+    source: str
+    url: str
+    citation: str
+    values: str
+    """CSV file beside this one."""
+    decimals: int = Field(ge=0)
+    """Decimals of the printed percentages."""
+    caption: dict[str, str]
+    """Language -> what the table's caption says of the average."""
+    readings: dict[str, str]
+    """Task -> which average we read the numbers as, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedValue:
+    """One printed number. value: fraction (0-1); step: to which it was rounded, a fraction."""
+
+    paper: str
+    model: str
+    size: str
+    objective: str
+    language: str
+    task: str
+    value: float
+    step: float
+    claimed: str
+    likely: str
+    seeds: int
+    caption: str
+    reading: str
+    source: str
+    citation: str
+
+    @property
+    def comparable(self) -> str | None:
+        """The average beside which it may be shown, None for none."""
+        return None if self.likely == UNDECIDED else self.likely
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedAverage:
+    """An average over tasks as the paper prints it; kept to check the copy, shown nowhere."""
+
+    model: str
+    language: str
+    value: float
+    step: float
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """All papers' values."""
+
+    values: tuple[PublishedValue, ...]
+    averages: tuple[PrintedAverage, ...]
+
+
+def published_folder() -> Path:
+    """The checkout's `results/published`, else the installed wheel's copy."""
+    package = Path(biobench.__file__).resolve().parent
+    checkout = package.parent / "results" / "published"
+    if (package.parent / "pyproject.toml").is_file() and checkout.is_dir():
+        return checkout
+    return package / "bundled" / "published"
+
+
+@lru_cache(maxsize=4)
+def load_published(folder: Path | None = None) -> Published:
+    """Every paper of the folder (default: the shipped one). Raises SpecError with file and line."""
+    values: list[PublishedValue] = []
+    averages: list[PrintedAverage] = []
+    for path in sorted((folder or published_folder()).glob("*.yaml")):
+        header = load_yaml_model(path, PublishedHeader)
+        _read(path.parent / header.values, header, values, averages)
+    return Published(tuple(values), tuple(averages))
+
+
+def _read(path: Path, header: PublishedHeader, values: list[PublishedValue], averages: list[PrintedAverage]) -> None:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(
+            f"cannot be read: {error}", hint="it holds the values of the YAML beside it", file=path
+        ) from error
+    reader = csv.DictReader(text.splitlines())
+    if tuple(reader.fieldnames or ()) != _COLUMNS:
+        raise SpecError("has other columns", hint="expected: " + ",".join(_COLUMNS), file=path, line=1)
+    step = 10.0**-header.decimals / 100
+    seen: set[tuple[str, str]] = set()
+    for row in reader:
+        line = reader.line_num
+        if None in row or None in row.values():
+            raise SpecError("has too many or too few cells", hint="quote texts that hold commas", file=path, line=line)
+        if (row["model"], row["task"]) in seen:
+            raise SpecError(f"{row['model']} has two values for {row['task']}", hint="keep one", file=path, line=line)
+        seen.add((row["model"], row["task"]))
+        value = _percent(row["value_percent"], path, line)
+        if row["task"].startswith("avg_"):
+            averages.append(PrintedAverage(row["model"], row["language"], value, step))
+            continue
+        known = [*get_args(MetricName), UNDECIDED]
+        for column in ("average_claimed", "average_likely"):
+            if row[column] not in known:
+                raise SpecError(
+                    f"{column} '{row[column]}' is not an average",
+                    hint=suggest(row[column], known),
+                    file=path,
+                    line=line,
+                )
+        if row["task"] not in header.readings or row["language"] not in header.caption:
+            raise SpecError(
+                f"no reading or caption for {row['task']} ({row['language']})",
+                hint="say in the YAML how the numbers are read",
+                file=path,
+                line=line,
+            )
+        if not row["seeds"].isdigit() or row["seeds"] == "0":
+            raise SpecError(f"seeds '{row['seeds']}' is not a number", hint="give how many", file=path, line=line)
+        values.append(
+            PublishedValue(
+                paper=header.id,
+                model=row["model"],
+                size=row["size"],
+                objective=row["objective"],
+                language=row["language"],
+                task=row["task"],
+                value=value,
+                step=step,
+                claimed=row["average_claimed"],
+                likely=row["average_likely"],
+                seeds=int(row["seeds"]),
+                caption=header.caption[row["language"]],
+                reading=header.readings[row["task"]],
+                source=header.source,
+                citation=header.citation,
+            )
+        )
+
+
+def _percent(text: str, path: Path, line: int) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 100:
+        raise SpecError(f"'{text}' is not a percentage", hint="a number from 0 to 100", file=path, line=line)
+    # fractions that print as they were written: 0.701, not 0.7010000000000001
+    return round(value / 100, 6)

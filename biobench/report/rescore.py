@@ -1,0 +1,84 @@
+"""Recomputing the scores of a results folder, with the data at hand where a run's gold is not stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from biobench.data.catalog import load_task
+from biobench.data.load import load_data
+from biobench.errors import DataUnavailableError, SpecError, UsageError
+from biobench.schema.document import Document
+from biobench.schema.record import RunRecord
+from biobench.score import rescore
+from biobench.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class RescoreRow:
+    """What became of one record. outcome: unchanged, changed, unavailable or failed; reason and hint for the
+    last two. changed: score -> (before, after)."""
+
+    model: str
+    task: str
+    seed: int | None
+    key: str
+    outcome: str
+    primary: str = "macro_f1"
+    scores: dict[str, float] = field(default_factory=dict)
+    changed: dict[str, tuple[float | None, float | None]] = field(default_factory=dict)
+    reason: str | None = None
+    hint: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+
+def rescore_all(results_dir: str | Path, data_dir: str | Path | None = None) -> list[RescoreRow]:
+    """Score every stored run again and replace the records whose scores differ.
+
+    Damaged records and data that is not at hand become rows; the others go on. Raises StoreError where a
+    record cannot be written.
+    """
+    store = Store(results_dir)
+    known = {r.key: r for r in store.records()}
+
+    def documents(record: RunRecord) -> Sequence[Document]:
+        return _test_documents(record, data_dir)
+
+    rows = []
+    for result in rescore(store, documents):
+        record = result.record or known.get(result.key)
+        rows.append(
+            RescoreRow(
+                model="" if record is None else record.model.id,
+                task=result.task,
+                seed=None if record is None else record.seed,
+                key=result.key,
+                outcome=result.outcome,
+                primary="macro_f1" if record is None else record.task.primary,
+                scores={} if result.record is None else dict(result.record.scores),
+                changed=result.changed or {},
+                reason=result.reason,
+                hint=result.hint,
+            )
+        )
+    return rows
+
+
+def _test_documents(record: RunRecord, data_dir: str | Path | None) -> list[Document]:
+    """The test split of the record's own data. Raises DataUnavailableError where it is not at hand."""
+    hint = "give the folder with the data of that run with --data-dir"
+    try:
+        task = load_task(record.task.id, record.overrides)
+    except (UsageError, SpecError) as error:
+        what = f"the spec of {record.task.id} is not at hand: {error.what}"
+        raise DataUnavailableError(what, hint="install the BioBench that ships it") from error
+    data = load_data(task, data_dir, record.limit, offline=True)
+    if data.hash != record.task.data_hash:
+        what = f"the data of {record.task.id} at hand is not the data of the run"
+        raise DataUnavailableError(what, hint=hint)
+    return data.test

@@ -1,0 +1,89 @@
+"""The rows of a report and what comes with them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from biobench.report.groups import RunGroup, Source
+from biobench.report.tasks import TaskInfo
+from biobench.store import Finding
+
+AverageName = Literal["macro", "micro", "weighted", "paper"]
+METRICS: dict[AverageName, str] = {"macro": "macro_f1", "micro": "micro_f1", "weighted": "weighted_f1"}
+"""`paper` has none of its own: each task's spec names the average."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One cell of the table. Scores are fractions (0-1).
+
+    mean, sd: over seeds; low, high: 95% t interval of the mean over seeds, None where the spread is unknown
+    (one seed, a published mean). task: an id, or avg_<suite> for the average over a suite.
+    """
+
+    model: str
+    task: str
+    metric: str
+    mean: float
+    sd: float | None
+    low: float | None
+    high: float | None
+    n_seeds: int
+    source: Source
+    variant: str = ""
+    language: str = ""
+    suite: str = ""
+    seeds: tuple[int, ...] = ()
+    values: tuple[float, ...] = ()
+    tasks: int = 1
+    """How many tasks an average covers."""
+    complete: bool = True
+    """For an average: all tasks of the suite are in it."""
+    claimed: str | None = None
+    """The average that a published table's caption claims."""
+    seconds: float | None = None
+    """Mean wall seconds of a run."""
+    peak_memory_bytes: int | None = None
+    truncated_documents: int | None = None
+    lost_gold: int | None = None
+    parameters: int | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def margin(self) -> float | None:
+        """Half the width of the interval, a fraction; None where there is none."""
+        return None if self.low is None or self.high is None else (self.high - self.low) / 2
+
+    @property
+    def line(self) -> tuple[str, str, Source]:
+        """What names the row's line in a wide table: model, variant, source."""
+        return self.model, self.variant, self.source
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self) | {"seeds": list(self.seeds), "values": list(self.values), "notes": list(self.notes)}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """rows: tasks; averages: suites; columns: the tasks that have rows, in order of the catalogue."""
+
+    average: AverageName
+    rows: tuple[Row, ...]
+    averages: tuple[Row, ...]
+    columns: tuple[TaskInfo, ...]
+    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    groups: tuple[RunGroup, ...] = field(default=(), repr=False)
+
+    @property
+    def suites(self) -> tuple[str, ...]:
+        """The suites that have columns: fr, en, needle, then others."""
+        order = ["fr", "en", "needle"]
+        found = dict.fromkeys(c.suite for c in self.columns)
+        return tuple(sorted(found, key=lambda s: (order.index(s) if s in order else len(order), s)))
+
+    def as_json(self) -> list[dict[str, Any]]:
+        """All rows, tasks first, then averages."""
+        return [row.as_json() for row in (*self.rows, *self.averages)]

@@ -1,0 +1,108 @@
+"""What a report must know of each task: its name, suite, corpus and which published scores go beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from biobench.data.catalog import SUITES, list_tasks
+from biobench.data.hashing import task_hash
+from biobench.report.published import PublishedValue
+from biobench.schema.record import RunRecord
+from biobench.schema.task import TaskSpec
+
+NEEDLE = "needle"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskInfo:
+    """A column of the report.
+
+    suite: fr, en or needle, by language and type for tasks outside the shipped suites. in_suite: counts for
+    the suite's average. paper: the average that published scores of `published_as` stand beside. hashes:
+    source id -> hash of the shipped spec, empty for tasks that are not shipped.
+    """
+
+    id: str
+    name: str
+    language: str
+    type: str
+    suite: str
+    in_suite: bool
+    corpus: str
+    paper: str
+    published_as: str | None
+    hashes: Mapping[str, str]
+    spec: TaskSpec | None = None
+
+
+@lru_cache(maxsize=1)
+def shipped() -> dict[str, TaskInfo]:
+    """All shipped tasks by id, in the order of the catalogue."""
+    found: dict[str, TaskInfo] = {}
+    for loaded in list_tasks():
+        spec = loaded.spec
+        folder = loaded.path.parent.name
+        found[spec.id] = TaskInfo(
+            id=spec.id,
+            name=spec.name,
+            language=spec.language,
+            type=spec.type,
+            suite=folder if folder in SUITES else _suite(spec.language, spec.type),
+            in_suite=folder in SUITES and spec.variant_of is None,
+            corpus=spec.corpus_id,
+            paper=spec.metric.paper,
+            published_as=spec.published_as,
+            hashes={source.id: task_hash(loaded, source.id) for source in spec.all_sources},
+            spec=spec,
+        )
+    return found
+
+
+def task_infos(records: Iterable[RunRecord], published: Iterable[PublishedValue]) -> dict[str, TaskInfo]:
+    """The shipped tasks, and those that only a record or a published score names, by id.
+
+    A published task that no shipped spec takes as its own becomes a task of its suite, unless a spec of
+    that id says that it is not comparable.
+    """
+    infos = dict(shipped())
+    taken = {info.published_as for info in infos.values()}
+    for value in published:
+        if value.task not in infos and value.task not in taken:
+            infos[value.task] = TaskInfo(
+                id=value.task,
+                name=value.task,
+                language=value.language,
+                type="",
+                suite=value.language,
+                in_suite=True,
+                corpus=_PUBLISHED_CORPORA.get(value.task, value.task),
+                paper=value.likely,
+                published_as=value.task,
+                hashes={},
+            )
+    for record in records:
+        task = record.task
+        if task.id not in infos:
+            infos[task.id] = TaskInfo(
+                id=task.id,
+                name=task.id,
+                language=task.language,
+                type=task.type,
+                suite=_suite(task.language, task.type),
+                in_suite=False,
+                corpus=task.corpus,
+                paper=task.paper,
+                published_as=None,
+                hashes={},
+            )
+    return infos
+
+
+#: Published tasks on the same 1,301 texts; shipped specs say so themselves (`corpus`).
+_PUBLISHED_CORPORA = {"fracco_30": "fracco", "fracco_100": "fracco", "cantemist": "fracco"}
+
+
+def _suite(language: str, type: str) -> str:
+    return NEEDLE if type == NEEDLE else language

@@ -1,0 +1,103 @@
+"""The rows as a table: models down, tasks across, one block a suite; what every printed format shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from biobench.report.beside import NAMES
+from biobench.report.rows import METRICS, Report, Row
+from biobench.report.tasks import TaskInfo
+
+SUITES = {"fr": "French", "en": "English", "needle": "Needle in a haystack"}
+_LAST = {"ceiling": 2, "floor": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One model in one block. cells: task -> row; average: over the suite, None where it has none."""
+
+    model: str
+    variant: str
+    source: str
+    cells: Mapping[str, Row]
+    average: Row | None
+
+    @property
+    def name(self) -> str:
+        """Model and, in brackets, what sets its runs apart."""
+        return f"{self.model} [{self.variant}]" if self.variant else self.model
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A suite's part of the report."""
+
+    suite: str
+    title: str
+    columns: tuple[TaskInfo, ...]
+    lines: tuple[Line, ...]
+
+    @property
+    def has_average(self) -> bool:
+        """Whether some line has a suite average."""
+        return any(line.average is not None for line in self.lines)
+
+
+def blocks(report: Report) -> list[Block]:
+    """One block a suite. Lines with the best average first, then those without one by name; oracles last."""
+    found = []
+    for suite in report.suites:
+        columns = tuple(c for c in report.columns if c.suite == suite)
+        averages = {row.line: row for row in report.averages if row.suite == suite}
+        cells: dict[tuple[str, str, str], dict[str, Row]] = {}
+        for row in report.rows:
+            if row.suite == suite:
+                cells.setdefault(row.line, {})[row.task] = row
+        lines = [
+            Line(model, variant, source, own, averages.get((model, variant, source)))  # type: ignore[arg-type]
+            for (model, variant, source), own in cells.items()
+        ]
+        found.append(Block(suite, SUITES.get(suite, suite), columns, tuple(sorted(lines, key=_order))))
+    return found
+
+
+def _order(line: Line) -> tuple[int, int, float, str, str, str]:
+    mean = line.average.mean if line.average is not None else 0.0
+    return (
+        _LAST.get(line.source, 0),
+        0 if line.average is not None else 1,
+        -mean,
+        line.model,
+        line.variant,
+        line.source,
+    )
+
+
+def percent(row: Row | None, *, margin: bool = True) -> str:
+    """``70.1 ±0.4``: mean and half the 95% interval in percent; a dash where there is no score."""
+    if row is None:
+        return "–"
+    text = f"{100 * row.mean:.1f}"
+    return f"{text} ±{100 * row.margin:.1f}" if margin and row.margin is not None else text
+
+
+def caption(report: Report) -> str:
+    """What the numbers are."""
+    if report.average == "paper":
+        what = "Each task's average that published scores are compared with"
+    else:
+        what = {
+            "macro_f1": "Macro F1 over the labels with gold in the full test split",
+            "micro_f1": "Micro F1",
+            "weighted_f1": "F1 weighted by gold support",
+        }[METRICS[report.average]]
+    return (
+        f"{what}, in percent; ± is half the 95% t interval over seeds (this task and test set, other seeds), "
+        "missing where there is one seed or a published mean."
+    )
+
+
+def metric_name(row: Row) -> str:
+    """The score in words."""
+    return NAMES.get(row.metric, row.metric)

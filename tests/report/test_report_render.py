@@ -1,0 +1,148 @@
+"""Every format shows the same numbers, and no name breaks out of any of them."""
+
+from __future__ import annotations
+
+import csv
+import html.parser
+import io
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+from report_make import save_run, save_runs
+from rich.console import Console
+
+from biobench.errors import UsageError
+from biobench.report.render import CSV_COLUMNS, print_table, render
+from biobench.report.table import build
+
+FORMATS = ["table", "md", "csv", "latex", "json", "html"]
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "[x](javascript:alert(1))",
+    "![i](https://example.org/p.png)",
+    "a|b\\|c",
+    "=HYPERLINK(1)",
+    "\\input{/etc/passwd}%$#_{}~^&",
+    'x" onmouseover="alert(1)',
+    "\x1b[31mred\x07\u202eevil",
+    "[bold]markup[/bold]",
+    "https://example.org/x",
+    "line\nbreak",
+    "n" * 10_000,
+]
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    results = tmp_path_factory.mktemp("results")
+    for i, name in enumerate(HOSTILE):
+        save_runs(results, name, "bc5cdr", {42: 0.5, 43: 0.5 + i / 100})
+    save_run(results, "plain", "bc5cdr", 42, 0.987654321)
+    return build(results, "macro")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_an_empty_folder_renders(tmp_path, format):
+    assert render(build(tmp_path, "macro", sources=["run"]), format).endswith("\n")
+
+
+@pytest.mark.parametrize("format", ["table", "md", "latex", "html"])
+def test_tables_are_in_percent_with_half_intervals(tmp_path, format):
+    save_runs(tmp_path, "tiny", "bc5cdr", {42: 0.60, 43: 0.64, 44: 0.62})
+    text = render(build(tmp_path, "micro"), format)
+    margin = 100 * 4.302652729911275 * 0.02 / 3**0.5
+    plain = re.sub(r"<[^>]*>|\\pm|\$|\\", "", text).replace("±", "")
+    assert re.search(rf"62\.0 +{margin:.1f}", plain), text[:2000]
+
+
+def test_json_is_the_contract(report):
+    rows = json.loads(render(report, "json"))
+    assert {"model", "task", "metric", "mean", "sd", "low", "high", "n_seeds", "source"} <= rows[0].keys()
+    assert {r["model"] for r in rows if r["source"] == "run"} == {*HOSTILE, "plain"}
+    assert all(0 <= r["mean"] <= 1 for r in rows)
+
+
+def test_csv_round_trips_and_no_cell_is_a_formula(report):
+    text = render(report, "csv")
+    rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    expected = json.loads(render(report, "json"))
+    assert len(rows) == len(expected)
+    for row, wanted in zip(rows, expected, strict=True):
+        assert row["model"].removeprefix("'") == wanted["model"]
+        assert row["model"][0] not in "=+-@"
+        for name in ("mean", "sd", "low", "high"):
+            assert (float(row[name]) if row[name] else None) == wanted[name]
+    assert tuple(rows[0]) == CSV_COLUMNS
+
+
+class Tags(html.parser.HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append((tag, dict(attrs)))
+
+
+def test_html_is_self_contained_and_inert(report):
+    text = render(report, "html")
+    parser = Tags()
+    parser.feed(text)
+    assert not {t for t, _ in parser.seen} & {"script", "img", "iframe", "link", "a", "object"}
+    for _, attributes in parser.seen:
+        assert not any(name.startswith("on") or name in ("src", "href") for name in attributes)
+    assert "&lt;script&gt;" in text
+    assert "\x1b" not in text
+
+
+def test_markdown_cells_hold_no_markup(report):
+    text = render(report, "md")
+    table = [line for line in text.splitlines() if line.startswith("|")]
+    widths = {len(re.findall(r"(?<!\\)\|", line)) for line in table}
+    assert len(widths) == 1
+    assert not re.search(r"(?<!\\)[\[<`]", text)
+    assert "://" not in text
+
+
+def test_latex_escapes_everything(report):
+    text = render(report, "latex")
+    assert "\\input{" not in text
+    body = [line for line in text.splitlines() if " & " in line]
+    for line in body:
+        assert not re.search(r"(?<!\\)[%#_]", line), line
+        assert line.endswith(r"\\")
+
+
+@pytest.mark.skipif(not (shutil.which("pdflatex") or shutil.which("tectonic")), reason="no LaTeX on this machine")
+def test_latex_compiles(report, tmp_path):
+    document = (
+        r"\documentclass{article}\usepackage[T1]{fontenc}\usepackage{booktabs,textcomp}\begin{document}"
+        + render(report, "latex")
+        + r"\end{document}"
+    )
+    (tmp_path / "t.tex").write_text(document)
+    command = ["pdflatex", "-halt-on-error", "t.tex"] if shutil.which("pdflatex") else ["tectonic", "t.tex"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+
+
+def test_the_terminal_gets_no_control_character(report):
+    text = render(report, "table")
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\u202e]", text)
+    assert "[bold]markup[/bold]" in text
+
+
+def test_a_narrow_terminal_loses_no_number(tmp_path):
+    stream = io.StringIO()
+    print_table(build(tmp_path, "paper", suites=["fr"]), Console(file=stream, width=80, color_system=None))
+    shown = stream.getvalue()
+    assert max(map(len, shown.splitlines())) <= 80
+    for number in ("74.4", "64.8", "30.4", "65.4", "80.7", "64.5", "70.3", "63.1", "64.2"):
+        assert number in shown
+
+
+def test_unknown_formats_are_refused(report):
+    with pytest.raises(UsageError, match="unknown format 'pdf'"):
+        render(report, "pdf")

@@ -1,0 +1,184 @@
+"""Which rows a report has, what they hold, and what is never mixed."""
+
+from __future__ import annotations
+
+import pytest
+from report_make import save_run, save_runs
+from scipy import stats
+
+from biobench.report.published import load_published
+from biobench.report.table import build
+from biobench.report.tasks import shipped
+
+SEEDS = {42: 0.60, 43: 0.64, 44: 0.62}
+
+
+def own(report):
+    return [r for r in report.rows if r.source == "run"]
+
+
+def test_a_row_holds_mean_sd_and_t_interval(tmp_path):
+    save_runs(tmp_path, "tiny", "bc5cdr", SEEDS)
+    (row,) = own(build(tmp_path, "micro"))
+    low, high = stats.t.interval(0.95, 2, loc=0.62, scale=0.02 / 3**0.5)
+    assert (row.model, row.task, row.metric, row.n_seeds) == ("tiny", "bc5cdr", "micro_f1", 3)
+    assert (row.mean, row.sd, row.low, row.high) == pytest.approx((0.62, 0.02, low, high))
+    assert row.seeds == (42, 43, 44)
+    assert row.values == (0.60, 0.64, 0.62)
+
+
+def test_one_seed_has_no_interval_and_a_published_mean_neither(tmp_path):
+    save_run(tmp_path, "tiny", "bc5cdr", 42, 0.6)
+    report = build(tmp_path, "micro")
+    (row,) = own(report)
+    assert (row.sd, row.low, row.high) == (None, None, None)
+    published = next(r for r in report.rows if r.source == "published")
+    assert (published.sd, published.low, published.high) == (None, None, None)
+    assert published.n_seeds in (5, 9)
+
+
+@pytest.mark.parametrize("average", ["macro", "micro", "weighted", "paper"])
+def test_published_values_stand_only_beside_the_average_they_are(tmp_path, average):
+    likely = {v.task: v.likely for v in load_published().values}
+    report = build(tmp_path, average)
+    rows = [r for r in report.rows if r.source == "published"]
+    assert rows
+    for row in rows:
+        assert likely[row.task] == row.metric
+        if average != "paper":
+            assert row.metric == f"{average}_f1"
+    assert not any(r.task == "hoc" for r in rows)
+    notes = " ".join(report.notes)
+    assert "caption says macro F1" in notes
+    assert "Our reading: micro F1" in notes
+    assert "Our reading: undecided" in notes
+
+
+def test_published_averages_come_out_as_printed(tmp_path):
+    report = build(tmp_path, "paper", suites=["fr"])
+    printed = {a.model: a.value for a in load_published().averages}
+    assert len(report.averages) == 8
+    for row in report.averages:
+        assert row.task == "avg_fr"
+        assert row.mean == pytest.approx(printed[row.model], abs=0.00101)
+        assert row.complete
+
+
+def test_a_task_that_is_not_comparable_gets_no_published_value(tmp_path):
+    save_run(tmp_path, "tiny", "ncbi_disease_single", 42, 0.9)
+    report = build(tmp_path, "micro", tasks=["ncbi_disease_single"])
+    assert {r.source for r in report.rows} == {"run"}
+
+
+def test_limited_overridden_and_tuned_runs_stand_apart(tmp_path):
+    save_runs(tmp_path, "tiny", "bc5cdr", SEEDS)
+    save_runs(tmp_path, "tiny", "bc5cdr", {42: 0.1}, limit=64)
+    save_runs(tmp_path, "tiny", "bc5cdr", {42: 0.2}, overrides=("training.epochs=1",), spec="other")
+    save_runs(tmp_path, "tiny", "bc5cdr", {42: 0.3}, track="tuned")
+    found = {r.variant: (r.mean, r.n_seeds) for r in own(build(tmp_path, "micro"))}
+    assert found.pop("") == pytest.approx((0.62, 3))
+    assert found == {"limit 64": (0.1, 1), "training.epochs=1": (0.2, 1), "tuned": (0.3, 1)}
+
+
+def test_an_override_that_changes_nothing_is_a_full_run(tmp_path):
+    save_run(tmp_path, "tiny", "bc5cdr", 42, 0.5, overrides=("training.epochs=20",))
+    save_run(tmp_path, "tiny", "bc5cdr", 43, 0.6)
+    (row,) = own(build(tmp_path, "micro"))
+    assert (row.variant, row.n_seeds) == ("", 2)
+
+
+def test_other_specs_data_and_weights_are_not_averaged_together(tmp_path):
+    save_run(tmp_path, "tiny", "bc5cdr", 42, 0.5)
+    save_run(tmp_path, "tiny", "bc5cdr", 43, 0.6, spec="f" * 64)
+    save_run(tmp_path, "small", "anatem", 42, 0.7, data="a" * 64)
+    save_run(tmp_path, "small", "anatem", 43, 0.8, data="b" * 64)
+    save_run(tmp_path, "same", "gad", 42, 0.1, weights="1" * 64)
+    save_run(tmp_path, "same", "gad", 43, 0.2, weights="2" * 64)
+    rows = own(build(tmp_path, "micro"))
+    assert len(rows) == 6
+    assert all(r.n_seeds == 1 for r in rows)
+    variants = {r.variant for r in rows}
+    assert "version 1, spec ffffffff" in variants
+    source = next(iter(shipped()["anatem"].hashes))
+    assert {v for v in variants if v.startswith("data ")} == {f"data {source} aaaaaaaa", f"data {source} bbbbbbbb"}
+    assert {v for v in variants if v.startswith("weights ")} == {"weights 11111111", "weights 22222222"}
+
+
+def test_a_seed_run_in_two_precisions_counts_once(tmp_path):
+    save_runs(tmp_path, "tiny", "bc5cdr", SEEDS, precision="bf16")
+    save_runs(tmp_path, "tiny", "bc5cdr", {42: 0.1, 45: 0.1}, precision="fp32")
+    report = build(tmp_path, "micro")
+    (row,) = own(report)
+    assert row.values == (0.60, 0.64, 0.62)
+    assert any("more than once; the 3 in bf16 are shown" in note for note in report.notes)
+
+
+def test_only_whole_suites_are_averaged(tmp_path):
+    members = [i.id for i in shipped().values() if i.suite == "en" and i.in_suite]
+    for task in members:
+        save_runs(tmp_path, "whole", task, SEEDS)
+    for task in members[1:]:
+        save_runs(tmp_path, "part", task, {42: 0.5})
+    save_runs(tmp_path, "whole", "ncbi_disease_single", {42: 0.0})
+    needed = {i.id for i in shipped().values() if i.suite == "en" and i.in_suite}
+    for v in load_published().values:
+        if v.language == "en" and v.task not in needed:
+            save_runs(tmp_path, "whole", v.task, SEEDS)
+            needed.add(v.task)
+    report = build(tmp_path, "macro")
+    (row,) = [r for r in report.averages if r.source == "run"]
+    assert (row.model, row.task, row.tasks) == ("whole", "avg_en", len(needed))
+    assert row.mean == pytest.approx(0.62)
+    assert row.low is not None
+    assert row.low < 0.62 < row.high
+    assert any("part" in r.model or "only a part of" in n for n in report.notes for r in report.rows)
+    asked = build(tmp_path, "macro", incomplete=True)
+    part = next(r for r in asked.averages if r.model == "part")
+    assert not part.complete
+    assert f"average over {len(members) - 1} of {len(needed)} en tasks" in part.notes[0]
+
+
+def test_footnotes_tell_of_the_window(tmp_path):
+    cut = {"truncated_documents": 2, "lost_gold": 5, "ceiling": {"macro_f1": 0.9}}
+    save_run(tmp_path, "tiny", "bc5cdr", 42, 0.5, windows=cut)
+    report = build(tmp_path, "macro")
+    assert any(
+        "2 of 3 test documents are longer than its window of 128 tokens; 5 gold mentions" in n for n in report.notes
+    )
+    ceiling = next(r for r in report.rows if r.source == "ceiling")
+    assert (ceiling.model, ceiling.mean, ceiling.task) == ("oracle through 128 tokens", 0.9, "bc5cdr")
+    assert not any("window" in n for n in build(tmp_path, "macro", tasks=["gad"]).notes)
+
+
+def test_a_damaged_record_is_a_finding(tmp_path):
+    save_runs(tmp_path, "tiny", "bc5cdr", SEEDS)
+    path = next(tmp_path.glob("runs/*/*.json"))
+    path.write_text("{")
+    report = build(tmp_path, "micro")
+    assert own(report)[0].n_seeds == 2
+    assert [f.file for f in report.findings] == [str(path)]
+
+
+def test_submissions_are_rows_of_their_own(tmp_path):
+    save_runs(tmp_path, "tiny", "bc5cdr", SEEDS)
+    save_runs(tmp_path / "submitted" / "theirs", "tiny", "bc5cdr", {42: 0.9})
+    found = {r.source: r.mean for r in build(tmp_path, "micro", sources=["run", "submitted"]).rows}
+    assert found == pytest.approx({"run": 0.62, "submitted": 0.9})
+
+
+def test_a_missing_score_is_said_not_guessed(tmp_path):
+    made = save_run(tmp_path, "tiny", "bc5cdr", 42, 0.5)
+    from biobench.store import Store
+
+    Store(tmp_path).update(made.model_copy(update={"scores": {"micro_f1": 0.5}}))
+    report = build(tmp_path, "macro")
+    assert not own(report)
+    assert any("has no macro_f1" in n for n in report.notes)
+
+
+def test_a_task_that_is_not_shipped_has_its_column(tmp_path):
+    save_run(tmp_path, "tiny", "my_own", 42, 0.5)
+    report = build(tmp_path, "macro")
+    (row,) = own(report)
+    assert (row.task, row.suite, row.variant) == ("my_own", "en", "")
+    assert not [r for r in report.averages if r.source == "run"]
