@@ -76,9 +76,24 @@ def load_task(path_or_id: str | Path, overrides: Sequence[str] = ()) -> LoadedTa
         path = known[text]
     elif not path.is_file():
         raise UsageError(f"there is no file '{text}'", hint="give a task id (`biobench tasks list`) or a YAML path")
-    located = apply_overrides(parse_file(path), overrides)
-    spec = validate(located, TaskSpec)
-    return LoadedTask(spec, located, path, _reader_options(located, spec), tuple(overrides))
+    written = parse_file(path)
+    located = apply_overrides(written, overrides)
+    try:
+        spec = validate(located, TaskSpec)
+        return LoadedTask(spec, located, path, _reader_options(located, spec), tuple(overrides))
+    except SpecError as error:
+        raise _blamed(error, written, overrides) from None
+
+
+def _blamed(error: SpecError, written: Located, overrides: Sequence[str]) -> SpecError:
+    """The error itself where the file is at fault; where only the overrides are, one that names them."""
+    if not overrides:
+        return error
+    try:
+        _reader_options(written, validate(written, TaskSpec))
+    except SpecError:
+        return error
+    return SpecError(f"--set {' --set '.join(overrides)}: {error.what}", hint=error.hint)
 
 
 def _reader_options(located: Located, spec: TaskSpec) -> dict[str, ReaderOptions]:

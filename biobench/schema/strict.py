@@ -170,16 +170,22 @@ def spec_error(error: ValidationError, located: Located, model: type[BaseModel],
 def _most_telling(details: list[Any], located: Located, prefix: Path_) -> Any:
     """Of several complaints the one to show.
 
-    In a union every alternative complains under its own step; the alternative with the fewest complaints
-    is the one that was meant. Among plain complaints an unknown key explains a missing one.
+    In a union every alternative complains under a step of its own, which the file does not have; the
+    alternative with the fewest complaints is the one that was meant. Among what is left an unknown key
+    explains a missing one.
     """
-    branches: dict[Path_, list[Any]] = {}
+    pool: list[Any] = []
+    unions: dict[Path_, dict[Path_, list[Any]]] = {}
     for detail in details:
         loc = tuple(detail["loc"])
-        depth = next((i for i in range(len(loc)) if (*prefix, *loc[: i + 1]) not in located.lines), len(loc))
-        branches.setdefault(loc[: depth + 1] if depth < len(loc) - 1 else loc[:depth], []).append(detail)
-    unions = len({key[:-1] for key in branches}) < len(branches)
-    pool = min(branches.values(), key=_misfit) if unions else details
+        present = loc[:-1] if detail["type"] == "missing" else loc
+        own = next((i for i in range(len(present)) if (*prefix, *loc[: i + 1]) not in located.lines), None)
+        if own is None:
+            pool.append(detail)
+        else:
+            unions.setdefault(loc[:own], {}).setdefault(loc[: own + 1], []).append(detail)
+    for alternatives in unions.values():
+        pool += min(alternatives.values(), key=lambda branch: _misfit(branch))
     return max(pool, key=lambda d: (d["type"] == "extra_forbidden", len(d["loc"])))
 
 

@@ -226,10 +226,10 @@ class Training(Strict):
 
     epochs: int | None = Field(None, gt=0)
     max_steps: int | None = Field(None, gt=0)
-    learning_rate: float = Field(gt=0)
+    learning_rate: float = Field(gt=0, allow_inf_nan=False)
     batch_size: int = Field(16, gt=0)
     """Documents (sentences) per optimiser step, whatever the micro-batches."""
-    weight_decay: float = Field(0.01, ge=0)
+    weight_decay: float = Field(0.01, ge=0, allow_inf_nan=False)
     warmup_ratio: float = Field(0.0, ge=0, le=1)
     """Share of all steps over which the rate rises linearly; then it falls linearly to 0."""
     max_grad_norm: float = Field(1.0, gt=0)
@@ -396,7 +396,9 @@ class TaskSpec(Strict):
         if negative is not None and isinstance(self.labels, list) and negative not in self.labels:
             raise fail(f"metric.negative_label '{negative}' is not a label", suggest(negative, self.labels))
         if "micro_f1_positive" in (self.metric.primary, self.metric.paper, self.metric.selection) and not negative:
-            raise fail("micro_f1_positive needs metric.negative_label", "name the label that does not count")
+            raise fail(
+                "metric.negative_label is missing, micro_f1_positive needs it", "name the label that does not count"
+            )
         if self.access == "agreement" and self.agreement is None:
             raise fail(
                 "access 'agreement' needs the agreement's pages and steps", "add `agreement: {name, pages, steps}`"

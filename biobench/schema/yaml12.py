@@ -19,7 +19,7 @@ from biobench.errors import SpecError
 
 _NULL = re.compile(r"|~|null|Null|NULL")
 _BOOL = re.compile(r"true|True|TRUE|false|False|FALSE")
-_INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+_INT = re.compile(r"[-+]?[0-9]{1,4000}|0o[0-7]+|0x[0-9a-fA-F]+")  # Python refuses to read longer decimals
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 
 Path_ = tuple[str | int, ...]
@@ -105,8 +105,8 @@ class _Composer:
 def parse(text: str, file: str | Path | None = None) -> Located:
     """Parse one YAML document. Raises SpecError with file and line on anything that is not plain data."""
     name = None if file is None else str(file)
-    loader = yaml.Loader(text)
     try:
+        loader = yaml.Loader(text)
         for event in yaml.parse(text, Loader=yaml.BaseLoader):
             anchor = getattr(event, "anchor", None)
             tag = getattr(event, "tag", None)
@@ -135,6 +135,8 @@ def parse(text: str, file: str | Path | None = None) -> Located:
             file=name,
             line=line,
         ) from None
+    except RecursionError:
+        raise SpecError("nested too deeply", hint="a spec is a few levels deep", file=name) from None
     if node is None:
         raise SpecError("the file is empty", hint="see `biobench tasks new` for a scaffold", file=name)
     composer = _Composer(name)

@@ -1,0 +1,139 @@
+"""YAML 1.2 core scalars, lines of everything, and the refusal of whatever is not plain data."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from biobench.errors import SpecError
+from biobench.schema.strict import plain
+from biobench.schema.yaml12 import Scalar, parse, resolve_scalar
+
+TABLE: list[tuple[str, Any]] = [
+    # YAML 1.2.2, 10.3.2: what is a number, a truth value or nothing ...
+    *[("5e-5", 5e-5), ("1e3", 1000.0), ("1.", 1.0), (".5", 0.5), ("-0.0", -0.0), ("+12", 12), ("007", 7)],
+    *[("0o17", 15), ("0x1F", 31), ("true", True), ("False", False), ("~", None), ("null", None), ("NULL", None)],
+    *[("+.inf", math.inf), ("-.INF", -math.inf)],
+    # ... and what YAML 1.1 would take for one and is text.
+    *[("no", "no"), ("Yes", "Yes"), ("on", "on"), ("off", "off"), ("y", "y"), ("N", "N"), ("1_000", "1_000")],
+    *[("12:30:45", "12:30:45"), ("2024-01-31", "2024-01-31"), ("0b11", "0b11"), ("1e", "1e"), ("e5", "e5")],
+    *[("C34.1", "C34.1"), ("tRUE", "tRUE"), ("nil", "nil"), ("1.2.3", "1.2.3"), ("-", "-"), ("0x", "0x")],
+]
+
+
+@pytest.mark.parametrize(("text", "value"), TABLE, ids=[t for t, _ in TABLE])
+def test_core_schema(text: str, value: Any) -> None:
+    found = resolve_scalar(text)
+    if isinstance(value, str):
+        assert found == value
+    else:
+        assert isinstance(found, Scalar)
+        assert found.text == text
+        assert type(found.value) is type(value)
+        assert found.value == value
+
+
+def test_a_number_too_long_for_python_is_no_crash() -> None:
+    assert plain(parse("a: " + "9" * 5000).data) == {"a": math.inf}
+
+
+def test_not_a_number_is_one() -> None:
+    found = resolve_scalar(".nan")
+    assert isinstance(found, Scalar)
+    assert isinstance(found.value, float)
+    assert math.isnan(found.value)
+
+
+@pytest.mark.parametrize("text", ["5e-5", "no", "null", "0042", "1.10"])
+def test_quotes_make_text(text: str) -> None:
+    assert parse(f"a: '{text}'").data == {"a": text}
+    assert parse(f'a: "{text}"').data == {"a": text}
+
+
+def test_codes_keep_their_written_form() -> None:
+    values = parse("codes: [0042, 1.10, 1e3, null, true, no, C34.1]").data["codes"]
+    assert [v.text if isinstance(v, Scalar) else v for v in values] == [
+        *("0042", "1.10", "1e3", "null", "true", "no", "C34.1")
+    ]
+
+
+@given(st.integers(), st.floats(allow_nan=False))
+def test_numbers_round_trip(whole: int, real: float) -> None:
+    written = repr(real).replace("inf", ".inf")
+    data = plain(parse(f"a: {whole}\nb: {written}").data)
+    assert data == {"a": whole, "b": real}
+    assert type(data["a"]) is int
+    assert type(data["b"]) is float
+
+
+_WORD = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc", "Co", "Cn")), min_size=1, max_size=12)
+_PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | _WORD,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_WORD, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(_WORD, _PLAIN, min_size=1, max_size=5))
+def test_plain_data_round_trips_through_a_foreign_writer(data: dict[str, Any]) -> None:
+    """What PyYAML writes as JSON-like YAML (all texts quoted) comes back equal, keys included."""
+    text = yaml.safe_dump(data, default_style='"', allow_unicode=True, sort_keys=False)
+    # default_style tags non-texts (!!int "1"); tags are refused, so they are written plain again.
+    import re
+
+    text = re.sub(r'!!(?:int|float|bool|null) "([^"]*)"', r"\1", text)
+    assert plain(parse(text).data) == data
+
+
+@given(st.lists(_WORD, min_size=1, max_size=8, unique=True))
+def test_every_key_has_its_line(keys: list[str]) -> None:
+    import json
+
+    located = parse("".join(f"{json.dumps(k, ensure_ascii=False)}: 1\n" for k in keys))
+    assert [located.line_of((k,)) for k in keys] == list(range(1, len(keys) + 1))
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("a: 1\nb: 2\na: 3\n", 3, "duplicate key 'a' (first on line 1)"),
+        ("a: {b: 1,\n b: 2}\n", 2, "duplicate key 'b'"),
+        ("a: &x 1\nb: *x\n", 1, "anchor or alias 'x'"),
+        ("a: !!python/object:os.system ls\n", 1, "is not allowed"),
+        ("a: !!str 1\n", 1, "tag"),
+        ("? [1, 2]\n: 3\n", 1, "a key must be a single text"),
+        ("a:\n\t- 1\n", 2, "not valid YAML"),
+        ("a: [1, 2\n", 2, "not valid YAML"),
+        ("a: 'open\n", 2, "not valid YAML"),
+        ("a: b: c\n", 1, "not valid YAML"),
+        ("a: 1\n---\nb: 2\n", 2, "not valid YAML"),
+        ("a: \x07\n", 1, "is not allowed in YAML"),
+        ("[" * 5000 + "]" * 5000, None, "nested too deeply"),
+        ("", None, "the file is empty"),
+        ("# only a comment\n", None, "the file is empty"),
+    ],
+)
+def test_refused_with_line(text: str, line: int | None, words: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        parse(text, "spec.yaml")
+    assert words in caught.value.what
+    assert caught.value.line == line
+    assert "\n" not in str(caught.value)
+    assert caught.value.hint
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_parsed_or_refused_in_one_line(text: str) -> None:
+    refused: SpecError | None = None
+    try:
+        parse(text, "spec.yaml")
+    except SpecError as error:
+        refused = error
+    if refused is not None:
+        assert "\n" not in str(refused)
+        assert refused.hint
