@@ -185,7 +185,8 @@ def _most_telling(details: list[Any], located: Located, prefix: Path_) -> Any:
         else:
             unions.setdefault(loc[:own], {}).setdefault(loc[: own + 1], []).append(detail)
     for alternatives in unions.values():
-        pool += min(alternatives.values(), key=lambda branch: _misfit(branch))
+        meant: list[Any] = min(alternatives.values(), key=_misfit)
+        pool += meant
     return max(pool, key=lambda d: (d["type"] == "extra_forbidden", len(d["loc"])))
 
 
