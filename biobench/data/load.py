@@ -92,6 +92,8 @@ def _checked(request: Request, documents: Iterable[Document]) -> Iterator[Docume
         for label in (*(s.label for s in d.spans), *d.labels):
             if known is not None and label not in known:
                 raise _bad(request, d, "{} is not a label of the task", "check `labels` and the reader's map", label)
+        if spec.type == "token_ner" and not d.tokens:
+            raise _bad(request, d, "document {} has no tokens", "token_ner needs a token format, or `tokens:`", d.id)
         if not spec.is_ner and spec.type != "multi_label" and len(d.labels) != 1:
             raise _bad(request, d, f"{len(d.labels)} labels in a single-label task", "each document needs exactly one")
         spans = tuple(sorted(set(d.spans)))

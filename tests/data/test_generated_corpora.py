@@ -1,0 +1,203 @@
+"""Corpora that are not at hand, in their native layout: reader, label rule and split on generated files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from generators import GENERATORS, chemprot, cos, deid, diamed, fracco_release, frasimed, meddialog, phenotype
+
+from biobench.data.catalog import load_task
+from biobench.data.load import load_data
+from biobench.errors import DataFormatError
+from biobench.schema.document import TaskData
+
+
+def load(name: str, data: Path) -> TaskData:
+    return load_data(load_task(name), data)
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+def test_every_generator_gives_a_task_that_loads(name: str, tmp_path: Path) -> None:
+    GENERATORS[name](tmp_path)
+    data = load(name, tmp_path)
+    assert data.train
+    assert data.validation
+    assert data.test
+    assert data.gold_labels
+
+
+def expected_top(written: dict[str, set[str]], k: int) -> list[str]:
+    """The label rule written once more, by hand: frequency, then first document, then code."""
+    first: dict[str, tuple[str, str]] = {}
+    frequency: Counter[str] = Counter()
+    for stem in sorted(written):
+        for code in sorted(written[stem]):
+            frequency[code] += 1
+            first.setdefault(code, (stem, code))
+    return sorted(sorted(frequency, key=lambda c: (-frequency[c], first[c]))[:k])
+
+
+def test_frasimed_codes_and_rule(tmp_path: Path) -> None:
+    written = frasimed(tmp_path)
+    data = load("cantemist", tmp_path)
+    assert list(data.labels) == expected_top(written, 100)
+    kept = {stem for stem, codes in written.items() if codes & set(data.labels)}
+    documents = [d for split in data.documents.values() for d in split]
+    assert {d.id for d in documents} == kept
+    for d in documents:
+        assert set(d.labels) == written[d.id] & set(data.labels)
+    n = len(kept)
+    assert [len(data.documents[s]) for s in ("train", "validation", "test")] == [
+        int(0.8 * n),
+        int(0.1 * n),
+        n - int(0.8 * n) - int(0.1 * n),
+    ]
+
+
+def test_fracco_table_keeps_cells_whole(tmp_path: Path) -> None:
+    written = fracco_release(tmp_path)
+    data = load("fracco_30", tmp_path)
+    assert data.source == "release"
+    assert list(data.labels) == expected_top(written, 30)
+    assert any(";" in label for label in data.labels)
+
+
+def test_fracco_row_without_a_text_is_refused(tmp_path: Path) -> None:
+    fracco_release(tmp_path)
+    (tmp_path / "FRACCO" / "ann_txt_files" / "cc_onco7.txt").unlink()
+    with pytest.raises(DataFormatError, match="'cc_onco7' has no text file"):
+        load("fracco_30", tmp_path)
+
+
+def test_meddialog_texts_and_labels(tmp_path: Path) -> None:
+    kept = meddialog(tmp_path)
+    data = load("meddialog_fr", tmp_path)
+    assert len(data.labels) == 22
+    assert sum(len(v) for v in data.documents.values()) == kept
+    with_answer = next(d for d in data.train if d.id == "hm1_1_q")
+    question, answer = with_answer.text.split("\n\n")
+    assert question.startswith("Question: J'ai une question 1")
+    assert answer.startswith("Réponse: ")
+    alone = next(d for d in data.train if d.id == "hm4_1_q")
+    assert "Réponse" not in alone.text
+    assert [len(data.documents[s]) for s in ("validation", "test")] == [10, 10]
+
+
+def test_meddialog_with_another_number_of_labels_is_refused(tmp_path: Path) -> None:
+    meddialog(tmp_path, n=15)
+    with pytest.raises(DataFormatError, match=r"labels\.collected: 22"):
+        load("meddialog_fr", tmp_path)
+
+
+def test_diamed_drops_and_chapter_keys(tmp_path: Path) -> None:
+    sizes = diamed(tmp_path)
+    data = load("diamed", tmp_path)
+    assert {s: len(v) for s, v in data.documents.items()} == sizes
+    assert data.gold_labels == ("A00-B99", "C00-D49", "I00-I99")
+    assert not data.train[0].text.startswith(" ")
+
+
+def test_phenotype_joins_in_the_tables_order(tmp_path: Path) -> None:
+    rows = phenotype(tmp_path)
+    data = load("phenotype", tmp_path)
+    documents = [d for split in data.documents.values() for d in split]
+    assert len(documents) == rows
+    assert [len(data.documents[s]) for s in ("train", "validation", "test")] == [56, 8, 16]
+    assert {d.id for d in documents} == {f"{1000 + i}-{k}" for i in range(40) for k in (1, 2)}
+    assert all("\n" in d.text for d in documents)
+    groups = {s: {d.group for d in v} for s, v in load("phenotype_grouped", tmp_path).documents.items()}
+    assert not groups["train"] & groups["test"]
+    assert not groups["train"] & groups["validation"]
+
+
+def test_phenotype_withholds_values(tmp_path: Path) -> None:
+    phenotype(tmp_path)
+    table = tmp_path / "phenotype" / "ACTdb102003.csv"
+    table.write_text(table.read_text().replace(",AA\n", ",AA,secret\n", 1))
+    with pytest.raises(DataFormatError) as caught:
+        load("phenotype", tmp_path)
+    assert "secret" not in str(caught.value)
+    assert caught.value.line == 2
+
+
+def test_cos_snippets_split_vector_and_lost_mentions(tmp_path: Path) -> None:
+    snippets = cos(tmp_path)
+    assert len(snippets) == 1008
+    data = load("cos", tmp_path)
+    assert [len(data.documents[s]) for s in ("train", "validation", "test")] == [705, 151, 152]
+    vectors = {
+        "train": [360, 700, 92, 632, 259, 334],
+        "validation": [478, 179, 565, 387, 274, 381],
+        "test": [480, 285, 25, 248, 501, 767],
+    }
+    for split, expected in vectors.items():
+        assert [d.text for d in data.documents[split][:6]] == [snippets[i] for i in expected]
+    d = data.train[0]
+    assert [(d.text[s.start : s.end], s.label) for s in d.spans] == [
+        ("opacity", "Attr"),
+        ("left lobe", "Loc"),
+        ("larger", "Cos"),
+    ]
+
+
+def test_deid_masks_split_vector_and_alignment(tmp_path: Path) -> None:
+    deid(tmp_path)
+    data = load("deid", tmp_path)
+    assert [len(data.documents[s]) for s in ("train", "validation", "test")] == [1703, 365, 366]
+    note = {d.id.split("-")[1]: d for split in data.documents.values() for d in split}
+    assert [int(d.id.split("-")[1]) - 1 for d in data.test[:6]] == [1146, 471, 1813, 1790, 1014, 374]
+    seen = [(note["1"].text[s.start : s.end], s.label) for s in note["1"].spans]
+    assert seen == [("Smith", "name")]
+    assert note["1"].text == "Seen by Dr. Smith , stable. Plan: rest"
+    assert note["2"].spans == ()
+    assert [(note["3"].text[s.start : s.end], s.label) for s in note["3"].spans] == [
+        ("Ward 7", "location"),
+        ("12-3", "date"),
+    ]
+    # The blank between the two masks is found inside the first name: the value is cut there.
+    assert note["4"].text == "call John Smith then rest"
+    assert [(note["4"].text[s.start : s.end], s.label) for s in note["4"].spans] == [
+        ("John", "name"),
+        ("Smith", "name"),
+    ]
+    assert [s.label for s in note["5"].spans] == ["phone_nb"]
+    assert [s.label for s in note["6"].spans] == ["age"]
+    joined = load("deid_joined", tmp_path)
+    other = {d.id.split("-")[1]: d for split in joined.documents.values() for d in split}
+    assert [(other["4"].text[s.start : s.end], s.label) for s in other["4"].spans] == [("John Smith", "name")]
+
+
+def test_deid_masks_side_by_side(tmp_path: Path) -> None:
+    deid(tmp_path, records=60)
+    for name, old, new in (
+        ("id.text", "call John Smith then", "call JohnSmith then"),
+        ("id.res", "12**] [**", "12**][**"),
+    ):
+        path = tmp_path / "deid" / name
+        path.write_text(path.read_text().replace(old, new))
+    reference = {d.id: d for split in load("deid", tmp_path).documents.values() for d in split}["1-4"]
+    # As the reference aligns it: the first mask swallows the rest, which then stands again as plain text.
+    assert reference.text == "call JohnSmith then rest then rest"
+    assert reference.text[slice(*reference.spans[0][:2])] == "JohnSmith then rest"
+    joined = {d.id: d for split in load("deid_joined", tmp_path).documents.values() for d in split}["1-4"]
+    assert joined.text == "call JohnSmith then rest"
+
+
+def test_deid_refuses_a_mask_without_a_rule_and_shows_no_value(tmp_path: Path) -> None:
+    deid(tmp_path, records=30)
+    path = tmp_path / "deid" / "id.res"
+    path.write_text(path.read_text().replace("[**Hospital 5**]", "[**Zeppelin**]"))
+    with pytest.raises(DataFormatError) as caught:
+        load("deid", tmp_path)
+    assert "Zeppelin" not in str(caught.value) + caught.value.hint
+
+
+def test_chemprot_rows(tmp_path: Path) -> None:
+    rows = chemprot(tmp_path)
+    data = load("chemprot", tmp_path)
+    assert sum(len(v) for v in data.documents.values()) == rows
+    assert data.train[0].group == "1000"
+    assert '"acts"' in data.train[0].text
+    assert data.gold_labels == ("CPR:3", "CPR:4", "CPR:5", "CPR:6", "CPR:9", "false")
