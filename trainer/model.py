@@ -118,7 +118,7 @@ def new_model(config: dict[str, Any], tokenizer: PreTrainedTokenizerBase, seed: 
     The vocabulary and the special tokens come from `tokenizer`. The weights depend on `seed` alone.
     Raises ModelError when the config is not understood.
     """
-    fields = dict(config)
+    fields = {name: value for name, value in config.items() if value is not None}
     kind = fields.pop("model_type", None)
     family = family_of(str(kind))
     stand_in = {"bos": "cls", "eos": "sep"}  # configs default to ids of another vocabulary

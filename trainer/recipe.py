@@ -31,7 +31,7 @@ class Base(Strict):
     """Hub id or folder of a checkpoint with its prediction head."""
     revision: str | None = None
     config: dict[str, Any] | None = None
-    """transformers config fields with `model_type`, for fresh weights."""
+    """transformers config fields with `model_type`, for fresh weights; null takes an inherited field away."""
     tokenizer: str | TokenizerTraining | None = None
     """Hub id or folder, or a tokenizer to be trained; default: the checkpoint's own."""
 

@@ -1,0 +1,189 @@
+"""Every shipped recipe is valid, planned and, at toy size, trains; every mistake is one line."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from biobench.errors import SpecError, UsageError
+from trainer import api
+from trainer.library import load_recipe, shipped
+from trainer.quantities import human, parse_amount
+from trainer.recipe import parse_layers
+from trainer.runfolder import training_fields
+
+TOYS = sorted(name for name in shipped() if name.startswith("toy_"))
+SHRINK = [
+    "base.config.hidden_size=32", "base.config.intermediate_size=32", "base.config.num_attention_heads=4",
+    "base.tokenizer.vocabulary=500", "corpus.sources.0.embedded.documents=150", "corpus.sequence_length=48",
+    "batch.sequences=8",
+]
+
+
+@pytest.mark.parametrize("name", sorted(shipped()))
+def test_every_recipe_is_valid_and_planned_without_network(name: str) -> None:
+    recipe = load_recipe(name)
+    assert recipe.name == name
+    assert recipe.description
+    if recipe.base.model is not None and recipe.base.model.startswith("runs/"):
+        return
+    plan = api.plan(name)
+    assert [p.steps for p in plan.phases] == [recipe.steps(p) for p in recipe.phases]
+    assert plan.memory_bytes > plan.state_bytes > 15 * plan.parameters
+    assert any("FLOP" in line for line in plan.lines())
+
+
+@pytest.mark.parametrize("name", TOYS)
+def test_every_toy_recipe_trains(name: str, corpora: Path, tmp_path: Path) -> None:
+    recipe = load_recipe(name)
+    overrides = [*SHRINK, f"corpus.cache={corpora}"]
+    if recipe.base.model is not None:
+        donor = api.pretrain(
+            "toy_biphasic", out=tmp_path / "donor", progress="none",
+            overrides=[*overrides, "phases.0.tokens=800", "phases.0.schedule.warmup=0", "phases.1.tokens=800"],
+        )
+        overrides = [f"base.model={donor.model}", *overrides[4:]]
+    for number in range(len(recipe.phases)):
+        overrides += [f"phases.{number}.tokens=800", f"phases.{number}.schedule.warmup=0"]
+        if recipe.phases[number].schedule.cooldown is not None:
+            overrides.append(f"phases.{number}.schedule.cooldown=400")
+    result = api.pretrain(name, out=tmp_path / "run", overrides=overrides, progress="none")
+    assert result.ledger is not None
+    for record in result.ledger.phases:
+        assert (record.leak == 0.0) == (record.objective == "clm")
+        assert record.steps == 3
+
+
+@pytest.mark.parametrize(
+    ("size", "tokens", "flops"),
+    [("en_base_detour", 50e9, (1208, 1318)), ("en_base_twin", 50e9, (1353, 1318)),
+     ("fr_base_detour", 10e9, (1127, 1306)), ("en_large_detour", 50e9, (2892, 3141))],
+)
+def test_plans_give_the_fact_sheets_figures(size: str, tokens: float, flops: tuple[int, int]) -> None:
+    plan = api.plan(size)
+    assert plan.step_tokens == 3_145_728
+    assert plan.phases[0].tokens == pytest.approx(tokens, rel=1e-3)
+    assert plan.phases[0].tokens >= tokens
+    assert [round(p.cost.total / 1e6) for p in plan.phases] == pytest.approx(flops, abs=1)
+
+
+@pytest.mark.parametrize(("parts", "kinds"), [("fr_base_random_order", 5), ("toy_random_order", 3)])
+def test_the_random_order_is_the_stated_one(parts: str, kinds: int) -> None:
+    order = list("c" * kinds + "m" * kinds)
+    random.Random(17).shuffle(order)
+    assert [p.objective[0] for p in load_recipe(parts).phases[:-1]] == order
+
+
+@pytest.mark.parametrize(
+    ("detour", "twin"),
+    [("fr_base_detour", "fr_base_twin"), ("fr_large_detour", "fr_large_twin"), ("en_base_detour", "en_base_twin"),
+     ("en_large_detour", "en_large_twin"), ("fr_base_halves", "fr_base_reversed"), ("toy_detour", "toy_mlm_twin")],
+)
+def test_twins_differ_in_objective_and_masking_only(detour: str, twin: str) -> None:
+    def bare(name: str) -> dict[str, object]:
+        fields = training_fields(load_recipe(name))
+        for phase in fields["phases"]:
+            for free in ("name", "objective", "masking"):
+                phase.pop(free)
+        return fields
+
+    assert bare(detour) == bare(twin)
+    noise = training_fields(load_recipe(twin.replace("reversed", "twin").replace("mlm_twin", "noise_twin")))
+    assert noise["seeds"]["data"] == 42
+
+
+def test_the_paper_s_recipe_is_the_paper_s() -> None:
+    recipe = load_recipe("fr_base_detour")
+    detour, decay = recipe.phases
+    assert (detour.objective, detour.tokens, detour.schedule.warmup) == ("clm", 10**10, 10**8)
+    assert decay.masking is not None
+    assert (decay.objective, decay.tokens, decay.masking.rate) == ("mlm", 10**9, 0.15)
+    assert (decay.schedule.shape, decay.schedule.final, decay.schedule.warmup) == ("1-sqrt", 0.1, 0)
+    o = recipe.optimizer
+    assert (o.learning_rate, o.beta1, o.beta2, o.epsilon, o.weight_decay) == (2e-4, 0.9, 0.98, 1e-6, 1e-5)
+    assert (recipe.batch.sequences, recipe.corpus.sequence_length) == (384, 8192)
+    assert (recipe.seeds.training, recipe.seeds.data) == (17, 42)
+    twin = load_recipe("fr_base_twin").phases[0]
+    assert twin.masking is not None
+    assert twin.masking.rate == 0.3
+
+
+GOOD = """name: mine
+base: {model: somewhere}
+corpus:
+  sources: [{id: a, path: texts}]
+  sequence_length: 128
+batch: {sequences: 8}
+optimizer: {learning_rate: 1e-3}
+phases:
+  - {name: one, objective: mlm, masking: {rate: 0.3}, tokens: 10k}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "what"),
+    [
+        ("sequence_length: 128", "sequnce_length: 128", 5, "unknown key 'sequnce_length'"),
+        ("tokens: 10k", "tokens: 10 kilo", 9, "not an amount of tokens"),
+        ("tokens: 10k", "tokens: -5", 9, "tokens"),
+        ("masking: {rate: 0.3}, ", "", 9, "mlm without masking"),
+        ("objective: mlm", "objective: clm", 9, "clm with masking"),
+        ("objective: mlm", "objective: mlmm", 9, "objective"),
+        ("{rate: 0.3}", "{rate: 30}", 9, "rate"),
+        ("path: texts", "embedded: {documents: 20}, path: texts", 4, "exactly one of"),
+        ("base: {model: somewhere}", "base: {model: somewhere, config: {model_type: bert}}", 2, "either a model"),
+        ("tokens: 10k}", "tokens: 10k, freeze: {layers: 7-3}}", 9, "not understood"),
+        ("tokens: 10k}", "tokens: 10k, schedule: {warmup: 20k}}", 9, "warms up over"),
+        ("name: mine", "extends: no_such_recipe\nname: mine", 1, "no recipe 'no_such_recipe'"),
+        ("name: mine", "name: mine\nname: yours", 2, "duplicate key"),
+    ],
+)
+def test_mistakes_are_one_line_with_their_place(old: str, new: str, line: int, what: str, tmp_path: Path) -> None:
+    assert old in GOOD
+    file = tmp_path / "recipe.yaml"
+    file.write_text(GOOD.replace(old, new))
+    with pytest.raises(SpecError) as caught:
+        load_recipe(file)
+    assert what in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).startswith(f"{file}:{line}: ")
+    assert caught.value.hint
+
+
+def test_the_good_recipe_loads_and_overrides_follow_the_same_rules(tmp_path: Path) -> None:
+    file = tmp_path / "recipe.yaml"
+    file.write_text(GOOD)
+    assert load_recipe(file).phases[0].tokens == 10_000
+    changed = load_recipe(file, ["phases.0.tokens=2.5M", "seeds.data=7", "reuse={run: x, through: one}",
+                                 "phases=[{name: one, objective: clm, tokens: 5}, {name: two, objective: clm, tokens: 5}]"])
+    assert changed.seeds.data == 7
+    assert changed.reuse is not None
+    with pytest.raises(SpecError, match="unknown key 'dat'"):
+        load_recipe(file, ["seeds.dat=7"])
+    with pytest.raises(UsageError, match="no recipe 'toy_detor'") as caught:
+        load_recipe("toy_detor")
+    assert "toy_detour" in caught.value.hint
+
+
+def test_inheritance_merges_groups_and_replaces_lists(tmp_path: Path) -> None:
+    (tmp_path / "parent.yaml").write_text(GOOD)
+    (tmp_path / "child.yaml").write_text("extends: parent\nname: child\nbatch: {micro: 2}\n")
+    child = load_recipe(tmp_path / "child.yaml")
+    assert (child.name, child.batch.sequences, child.batch.micro) == ("child", 8, 2)
+    (tmp_path / "circle.yaml").write_text("extends: circle\nname: circle\n")
+    with pytest.raises(SpecError, match="circle"):
+        load_recipe(tmp_path / "circle.yaml")
+
+
+def test_amounts_and_layers() -> None:
+    assert [parse_amount(t) for t in ("10B", "2.5M", "1_000", "3k", 12)] == [10**10, 2_500_000, 1000, 3000, 12]
+    assert parse_layers("0,2,8-10") == [0, 2, 8, 9, 10]
+    assert human(3_145_728) == "3.15M"
+
+
+def test_the_json_schema_names_every_field() -> None:
+    schema = api.recipe_schema()
+    assert set(schema["properties"]) == set(type(load_recipe("toy_detour")).model_fields)
+    assert schema["additionalProperties"] is False

@@ -1,0 +1,187 @@
+"""What a recipe will cost, before it costs anything: steps, tokens, arithmetic, memory, time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import transformers
+from transformers import AutoConfig, PreTrainedModel
+
+from biobench.errors import ModelError, UsageError
+from trainer import attention
+from trainer.families import family_of, layers_of
+from trainer.flops import PEAK, Cost, token_cost
+from trainer.loss import CHUNK_LOGITS
+from trainer.quantities import human
+from trainer.recipe import Recipe, TokenizerTraining
+from trainer.shapes import SHAPES
+
+UTILISATION = 0.35
+"""Part of a GPU's data-sheet peak that training is expected to reach with windowed flash kernels: the facts
+sheet's estimate for base and large at 8,192 tokens spans 0.28-0.43. An assumption, not a measurement."""
+
+
+@dataclass(frozen=True)
+class PhasePlan:
+    """One phase. seconds is an estimate on the named GPUs."""
+
+    name: str
+    objective: str
+    tokens: int
+    steps: int
+    cost: Cost
+    seconds: float
+
+    @property
+    def flops(self) -> float:
+        """Operations of the whole phase."""
+        return self.cost.total * self.tokens
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A recipe's plan. Memory is bytes on one GPU."""
+
+    recipe: str
+    architecture: str
+    parameters: int
+    step_tokens: int
+    micro_windows: int
+    phases: tuple[PhasePlan, ...]
+    state_bytes: int
+    """Weights, gradients and both moments in float32."""
+    activation_bytes: int
+    """Kept for the backward pass of one micro-batch; an estimate."""
+    loss_bytes: int
+    """One chunk of logits with its gradient, and the projection's gradient."""
+    gpu: str
+    gpus: int
+
+    @property
+    def memory_bytes(self) -> int:
+        """All of it."""
+        return self.state_bytes + self.activation_bytes + self.loss_bytes
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        return {
+            "recipe": self.recipe, "architecture": self.architecture, "parameters": self.parameters,
+            "step_tokens": self.step_tokens, "micro_windows": self.micro_windows, "gpu": self.gpu, "gpus": self.gpus,
+            "memory_bytes": self.memory_bytes, "state_bytes": self.state_bytes,
+            "activation_bytes": self.activation_bytes, "loss_bytes": self.loss_bytes,
+            "steps": sum(p.steps for p in self.phases), "tokens": sum(p.tokens for p in self.phases),
+            "flops": sum(p.flops for p in self.phases), "seconds": sum(p.seconds for p in self.phases),
+            "phases": [
+                {"name": p.name, "objective": p.objective, "tokens": p.tokens, "steps": p.steps,
+                 "flops_per_token": p.cost.total, "flops": p.flops, "seconds": p.seconds} for p in self.phases
+            ],
+        }
+
+    def lines(self) -> list[str]:
+        """The plan as text."""
+        gib = 2**30
+        lines = [
+            f"{self.recipe}: {self.architecture}, {human(self.parameters)} parameters, {human(self.step_tokens)} "
+            f"tokens a step",
+        ]
+        for p in self.phases:
+            lines.append(
+                f"  {p.name} ({p.objective}): {human(p.tokens)} tokens, {p.steps} steps, "
+                f"{p.cost.total / 1e6:.0f} MFLOP a token (linear {p.cost.linear / 1e6:.0f}, attention "
+                f"{p.cost.attention / 1e6:.0f}, head {p.cost.head / 1e6:.0f}), {p.flops:.3g} FLOP, "
+                f"about {_duration(p.seconds)}"
+            )
+        total = sum(p.seconds for p in self.phases)
+        lines += [
+            f"  memory a GPU, micro-batch of {self.micro_windows} windows: about {self.memory_bytes / gib:.1f} GiB "
+            f"(state {self.state_bytes / gib:.1f}, activations {self.activation_bytes / gib:.1f}, loss "
+            f"{self.loss_bytes / gib:.1f})",
+            f"  time on {self.gpus} x {self.gpu}: about {_duration(total)}, at {UTILISATION:.0%} of peak (assumed)",
+        ]
+        return lines
+
+
+def skeleton(recipe: Recipe) -> PreTrainedModel:
+    """The recipe's model without weights. Raises ModelError when its architecture is not at hand."""
+    base = recipe.base
+    if base.config is not None:
+        fields = {k: v for k, v in base.config.items() if v is not None}
+        if isinstance(base.tokenizer, TokenizerTraining):
+            fields.setdefault("vocab_size", base.tokenizer.vocabulary)
+    elif base.model in SHAPES:
+        fields = dict(SHAPES[str(base.model)])
+    else:
+        try:
+            config = AutoConfig.from_pretrained(str(base.model), revision=base.revision)
+        except (OSError, ValueError) as error:
+            raise ModelError(
+                f"the architecture of '{base.model}' is not at hand",
+                hint="give a hub id that can be reached, or a folder with config.json",
+            ) from error
+        return _empty(config)
+    kind = fields.pop("model_type")
+    # Ids of special tokens do not matter here, but must lie inside the vocabulary.
+    return _empty(AutoConfig.for_model(kind, **fields, **dict.fromkeys(
+        ("pad_token_id", "bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id", "mask_token_id"), 0)))
+
+
+def _empty(config: Any) -> PreTrainedModel:
+    family = family_of(config.model_type)
+    with torch.device("meta"):
+        model: PreTrainedModel = getattr(transformers, family.auto).from_config(
+            config, attn_implementation=attention.NAME
+        )
+    return model
+
+
+def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> Plan:
+    """The plan of `recipe` on `gpus` GPUs of a named kind. Raises UsageError for an unknown kind."""
+    if gpu not in PEAK:
+        raise UsageError(f"no figures for GPU '{gpu}'", hint="known: " + ", ".join(sorted(PEAK)))
+    model = skeleton(recipe)
+    length = recipe.corpus.sequence_length
+    phases = []
+    for phase in recipe.phases:
+        steps = recipe.steps(phase)
+        cost = token_cost(
+            model, length=length, causal=phase.objective == "clm",
+            predicted=phase.masking.rate if phase.masking is not None else 1.0,
+        )
+        tokens = steps * recipe.step_tokens
+        seconds = cost.total * tokens / (PEAK[gpu] * UTILISATION * gpus)
+        phases.append(PhasePlan(phase.name, phase.objective, tokens, steps, cost, seconds))
+    parameters = sum(p.numel() for p in model.parameters())
+    micro = min(recipe.batch.micro or recipe.batch.sequences, max(1, recipe.batch.sequences // gpus))
+    sharded = gpus if recipe.engine.distributed == "fsdp2" else 1
+    vocabulary, width = model.config.vocab_size, model.config.hidden_size
+    predicted = max(p.masking.rate if p.masking is not None else 1.0 for p in recipe.phases)
+    return Plan(
+        recipe=recipe.name, architecture=model.config.model_type, parameters=parameters,
+        step_tokens=recipe.step_tokens, micro_windows=micro, phases=tuple(phases),
+        state_bytes=16 * parameters // sharded,
+        activation_bytes=int(micro * length * _activation_bytes(recipe, model)),
+        loss_bytes=8 * max(CHUNK_LOGITS, 64 * vocabulary) + 4 * vocabulary * width
+        + int(2 * predicted * micro * length * width * 2),
+        gpu=gpu, gpus=gpus,
+    )
+
+
+def _activation_bytes(recipe: Recipe, model: PreTrainedModel) -> float:
+    """Bytes kept per token: inputs of the matrix products, norms and activation of every layer.
+
+    An estimate: nine widths and four inner widths per layer at the compute precision, one width per layer
+    under activation checkpointing.
+    """
+    layers, width = len(layers_of(model)), model.config.hidden_size
+    size = 4 if recipe.engine.precision == "fp32" else 2
+    if recipe.engine.activation_checkpointing:
+        return float(size * width * (layers + 13))
+    return float(size * layers * (9 * width + 4 * model.config.intermediate_size))
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
