@@ -3,23 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from biobench.report.averages import suite_averages
 from biobench.report.beside import published_rows
 from biobench.report.groups import RunGroup, Source, group_runs
-from biobench.report.published import load_published
+from biobench.report.published import PublishedValue, load_published
 from biobench.report.rows import METRICS, AverageName, Report, Row
 from biobench.report.tasks import TaskInfo, task_infos
 from biobench.stats import seed_interval
-from biobench.store import Store
+from biobench.store import Finding, Store
 
 SUBMITTED = "submitted"
 """Folder of a results folder that holds accepted submissions, each a results folder of its own."""
 
 
+@dataclass(frozen=True, slots=True)
+class Results:
+    """A results folder read once: from it, reports with any average and filter are quick."""
+
+    groups: tuple[RunGroup, ...]
+    infos: Mapping[str, TaskInfo]
+    published: tuple[PublishedValue, ...]
+    findings: tuple[Finding, ...]
+
+
+def load(results_dir: str | Path, published_folder: Path | None = None) -> Results:
+    """Read the folder's runs, accepted submissions and the published scores.
+
+    Damaged records become findings. Raises SpecError where a shipped spec or published data file is wrong.
+    """
+    published = load_published(published_folder).values
+    scanned = [(source, *store.scan()) for source, store in _stores(Path(results_dir))]
+    infos = task_infos([r for _, records, _ in scanned for r in records], published)
+    groups = tuple(g for source, records, _ in scanned for g in group_runs(records, infos, source))
+    return Results(groups, infos, published, tuple(f for _, _, found in scanned for f in found))
+
+
+def fingerprint(results_dir: str | Path) -> str:
+    """Changes when `load` would read something else from the folder; quick, for caches."""
+    return " ".join(store.fingerprint() for _, store in _stores(Path(results_dir)))
+
+
 def build(
-    results_dir: str | Path,
+    results: str | Path | Results,
     average: AverageName = "macro",
     *,
     tasks: Collection[str] | None = None,
@@ -27,21 +55,17 @@ def build(
     sources: Collection[str] | None = None,
     models: Collection[str] | None = None,
     incomplete: bool = False,
-    published_folder: Path | None = None,
 ) -> Report:
     """Rows of everything in the results folder and of the published scores that may stand beside `average`.
 
     tasks, suites, sources, models: keep only these. incomplete: average over the tasks that a model has even
-    where its suite is not whole. Damaged records become findings. Raises SpecError where a shipped spec or
-    published data file is wrong.
+    where its suite is not whole. Raises SpecError where a shipped spec or published data file is wrong.
     """
-    published = load_published(published_folder).values
-    scanned = [(source, *store.scan()) for source, store in _stores(Path(results_dir))]
-    infos = task_infos([r for _, records, _ in scanned for r in records], published)
-    groups = [g for source, records, _ in scanned for g in group_runs(records, infos, source)]
+    held = results if isinstance(results, Results) else load(results)
+    infos, groups = held.infos, held.groups
     rows, remarks = run_rows(groups, infos, average)
     rows += ceiling_rows(groups, infos, average)
-    beside, about_published = published_rows(published, infos, average)
+    beside, about_published = published_rows(held.published, infos, average)
     rows += beside
     order = {task: i for i, task in enumerate(infos)}
 
@@ -66,8 +90,8 @@ def build(
         averages=means.rows,
         columns=tuple(info for info in infos.values() if info.id in present),
         notes=tuple(dict.fromkeys(notes)),
-        findings=tuple(f for _, _, found in scanned for f in found),
-        groups=tuple(groups),
+        findings=held.findings,
+        groups=groups,
     )
 
 

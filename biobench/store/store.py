@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -134,6 +135,17 @@ class Store:
     def records(self) -> list[RunRecord]:
         """The records of `scan`."""
         return self.scan()[0]
+
+    def fingerprint(self) -> str:
+        """A hash that changes when a record is added, removed or rewritten; reads no file's content."""
+        digest = hashlib.sha256()
+        for path in self._record_paths():
+            try:
+                status = path.stat()
+            except FileNotFoundError:
+                continue  # removed since it was listed
+            digest.update(f"{path.parent.name}/{path.name} {status.st_mtime_ns} {status.st_size}\n".encode())
+        return digest.hexdigest()
 
     def load_predictions(
         self, record: RunRecord, documents: Sequence[Document] | None = None

@@ -1,0 +1,288 @@
+"""On what the models are compared: the tasks that all have under the same conditions, and the scores there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from biobench.data.catalog import SUITES
+from biobench.errors import UsageError
+from biobench.report.beside import NAMES
+from biobench.report.entrants import Entrant
+from biobench.report.escape import plain
+from biobench.report.groups import RunGroup
+from biobench.report.rows import AverageName
+from biobench.report.table import Results, metric_of
+from biobench.report.tasks import NEEDLE, TaskInfo
+from biobench.schema.strict import suggest
+
+Condition = tuple[str, str, int | None, str, int]
+"""What runs on one task must share: spec hash (with overrides), data hash, limit, track, engine version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One model on one task. scores: fractions, one a seed, or a published mean alone. step: to which a
+    printed score was rounded, a fraction; 0 for runs."""
+
+    scores: tuple[float, ...]
+    seeds: tuple[int, ...] = ()
+    group: RunGroup | None = None
+    step: float = 0.0
+
+    @property
+    def mean(self) -> float:
+        """Over the seeds."""
+        return sum(self.scores) / len(self.scores)
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """cells: (entrants) task -> cell, seeds already made common where they pair. paired: task -> whether seed
+    i of one model goes with seed i of the others. Tasks of one corpus stand together."""
+
+    entrants: tuple[Entrant, ...]
+    average: AverageName
+    tasks: tuple[TaskInfo, ...]
+    metrics: Mapping[str, str]
+    cells: tuple[Mapping[str, Cell], ...]
+    paired: Mapping[str, bool]
+    notes: tuple[str, ...]
+
+    @property
+    def clusters(self) -> list[str]:
+        """The corpus of each task."""
+        return [info.corpus for info in self.tasks]
+
+    @property
+    def step(self) -> float:
+        """The coarsest rounding among the scores."""
+        return max(cell.step for cells in self.cells for cell in cells.values())
+
+    def scores(self, entrant: int) -> list[tuple[float, ...]]:
+        """Per task the scores of one model."""
+        return [self.cells[entrant][info.id].scores for info in self.tasks]
+
+
+def contest(
+    entrants: Sequence[Entrant],
+    results: Results,
+    average: AverageName | None,
+    *,
+    suite: str | None = None,
+    tasks: Sequence[str] | None = None,
+) -> Contest:
+    """The comparable part of what is known of the models.
+
+    average: None means macro, or `paper` where one of the models is only known from a publication.
+    Raises UsageError where nothing is shared, and where a model's runs on a task were made under other
+    conditions than another's (another spec or override, other data, a limit, another track or engine).
+    """
+    published = [e for e in entrants if e.is_published]
+    chosen: AverageName = average or ("paper" if published else "macro")
+    wanted = _wanted(results, suite, tasks)
+    notes = [note for e in entrants for note in e.notes]
+    if published and average is None:
+        notes.append("each task is compared by the average its published scores are read as, not by macro F1")
+    shared, lonely = [], []
+    for info in wanted:
+        has = [bool(e.groups.get(info.id)) or _comparable(e, info, chosen) for e in entrants]
+        if all(has):
+            shared.append(info)
+        elif any(has):
+            lonely.append(info.id)
+    shared, left = _default_part(shared, named=tasks is not None or suite is not None)
+    notes += left
+    if lonely:
+        notes.append(f"not compared, some model has no result there: {', '.join(lonely)}")
+    notes += _unread(published, wanted, chosen)
+    if not shared:
+        raise UsageError(*_nothing(entrants, chosen, average))
+    picked = {info.id: _same_conditions(entrants, info.id) for info in shared}
+    full = [info for info in shared if all(g is None or _is_full(g) for g in picked[info.id])]
+    if full and len(full) < len(shared):
+        names = ", ".join(info.id for info in shared if info not in full)
+        notes.append(f"only limited or overridden runs on {names}: left out, they are never mixed with full runs")
+        shared = full
+    elif not full:
+        variants = sorted({g.variant for groups in picked.values() for g in groups if g is not None})
+        notes.append(f"no full run among these, all are limited or overridden: {'; '.join(variants)}")
+    order = list(dict.fromkeys(info.corpus for info in shared))
+    shared.sort(key=lambda info: order.index(info.corpus))
+    return _filled(entrants, shared, chosen, picked, notes)
+
+
+def _filled(
+    entrants: Sequence[Entrant],
+    shared: list[TaskInfo],
+    average: AverageName,
+    picked: Mapping[str, Sequence[RunGroup | None]],
+    notes: list[str],
+) -> Contest:
+    cells: list[dict[str, Cell]] = [{} for _ in entrants]
+    kept, paired, metrics = [], {}, {}
+    for info in shared:
+        metric = metric_of(info, average)
+        row = [_cell(e, g, info, metric) for e, g in zip(entrants, picked[info.id], strict=True)]
+        whole = [cell for cell in row if cell is not None]
+        if len(whole) < len(row):
+            notes.append(f"{info.id}: some record has no {metric}; `biobench rescore` computes it; left out")
+            continue
+        pairs, whole, said = _common_seeds(info.id, whole)
+        notes += [*said, *(note for g in picked[info.id] if g is not None for note in g.notes)]
+        for mine, cell in zip(cells, whole, strict=True):
+            mine[info.id] = cell
+        kept.append(info)
+        paired[info.id], metrics[info.id] = pairs, metric
+    if not kept:
+        raise UsageError("no task with the scores to compare", hint="run `biobench rescore`, or choose another --average")
+    found = tuple(dict.fromkeys(notes))
+    return Contest(tuple(entrants), average, tuple(kept), metrics, tuple(cells), paired, found)
+
+
+def _wanted(results: Results, suite: str | None, tasks: Sequence[str] | None) -> list[TaskInfo]:
+    infos = results.infos
+    if suite is not None and suite not in (*SUITES, "all"):
+        raise UsageError(f"unknown suite '{suite}'", hint=suggest(suite, [*SUITES, "all"]))
+    for task in tasks or ():
+        if task not in infos:
+            raise UsageError(f"unknown task '{plain(task)}'", hint=suggest(task, list(infos)))
+    wanted = [infos[t] for t in dict.fromkeys(tasks)] if tasks else list(infos.values())
+    return [i for i in wanted if suite in (None, "all") or (i.suite == suite and (i.in_suite or tasks is not None))]
+
+
+def _default_part(shared: list[TaskInfo], *, named: bool) -> tuple[list[TaskInfo], list[str]]:
+    """Where nothing was asked for: no second version of a task beside its first, no needle among others."""
+    if named:
+        return shared, []
+    notes = []
+    ids = {info.id for info in shared}
+    doubles = [i.id for i in shared if i.spec is not None and i.spec.variant_of in ids]
+    kept = [i for i in shared if i.id not in doubles]
+    if doubles:
+        notes.append(f"variants of tasks compared here are left out (--task names them): {', '.join(doubles)}")
+    if any(i.suite == NEEDLE for i in kept) and any(i.suite != NEEDLE for i in kept):
+        notes.append("needle tasks are left out, they ask another kind of question (--suite needle)")
+        kept = [i for i in kept if i.suite != NEEDLE]
+    return kept, notes
+
+
+def _comparable(entrant: Entrant, info: TaskInfo, average: AverageName) -> bool:
+    value = entrant.published.get(info.id)
+    return value is not None and value.comparable == metric_of(info, average)
+
+
+def _unread(published: Sequence[Entrant], wanted: Sequence[TaskInfo], average: AverageName) -> list[str]:
+    """Printed values that may not stand beside this average, named once."""
+    left = [i.id for i in wanted if any(i.id in e.published and not _comparable(e, i, average) for e in published)]
+    if not left:
+        return []
+    return [f"published values of {', '.join(left)} are not known to be this average and are left out"]
+
+
+def _nothing(entrants: Sequence[Entrant], chosen: AverageName, asked: AverageName | None) -> tuple[str]:
+    names = " and ".join(f"'{e.label}'" for e in entrants)
+    hint = "run both on the same tasks; `biobench report` shows what there is"
+    if asked not in (None, "paper") and any(e.is_published for e in entrants):
+        hint = "published scores are compared with --average paper"
+    error = UsageError(f"{names} share no task with comparable scores ({chosen})", hint=hint)
+    raise error
+
+
+def _same_conditions(entrants: Sequence[Entrant], task: str) -> list[RunGroup | None]:
+    """For each entrant the group on this task, all under one condition; None for a published score."""
+    options: list[dict[Condition, list[RunGroup]]] = []
+    for entrant in entrants:
+        mine: dict[Condition, list[RunGroup]] = {}
+        for group in entrant.groups.get(task, ()):
+            mine.setdefault(_condition(group), []).append(group)
+        options.append(mine)
+    runs = [mine for mine in options if mine]
+    if not runs:
+        return [None] * len(entrants)
+    common = [c for c in runs[0] if all(c in mine for mine in runs)]
+    if not common:
+        _refuse(entrants, options, task)
+    best = [c for c in common if all(_is_full(g) for g in runs[0][c])] or common
+    if len(best) > 1:
+        names = sorted({g.variant or "full" for c in best for g in runs[0][c]})
+        raise UsageError(f"{task}: runs under {len(best)} conditions are stored", hint=f"name one: {', '.join(names)}")
+    for entrant, mine in zip(entrants, options, strict=True):
+        if mine and len(mine[best[0]]) > 1:
+            names = ", ".join(f"'{plain(g.model)} [{g.variant}]'" for g in mine[best[0]])
+            raise UsageError(f"{task}: '{entrant.label}' has runs of different weights", hint=f"name one: {names}")
+    return [mine[best[0]][0] if mine else None for mine in options]
+
+
+def _refuse(entrants: Sequence[Entrant], options: Sequence[dict[Condition, list[RunGroup]]], task: str) -> None:
+    """Say which condition differs. Always raises UsageError."""
+    present = [(e, next(iter(mine.items()))) for e, mine in zip(entrants, options, strict=True) if mine]
+    first, (a, groups_a) = present[0]
+    for second, (b, groups_b) in present[1:]:
+        if a == b:
+            continue
+        what = next(w for w, x, y in zip(("spec", "data", "limit", "track", "engine"), a, b, strict=True) if x != y)
+        said = {"spec": "protocol", "data": "test data", "limit": "limit", "track": "track", "engine": "engine version"}
+        sides = [
+            f"'{e.label}' was run {_worded(g[0])}" for e, g in ((first, groups_a), (second, groups_b))
+        ]
+        raise UsageError(
+            f"{task}: {' and '.join(sides)}: not the same {said[what]}, so not comparable",
+            hint="run both the same way, or leave the task out with --task",
+        )
+    raise UsageError(f"{task}: no condition is shared by all models", hint="compare fewer models, or run them alike")
+
+
+def _worded(group: RunGroup) -> str:
+    first = group.records[0]
+    start = f"with {group.variant}" if group.variant else "in full"
+    return f"{start} (spec {first.task.hash[:8]}, data {first.task.data_hash[:8]})"
+
+
+def _condition(group: RunGroup) -> Condition:
+    first = group.records[0]
+    return (first.task.hash, first.task.data_hash, first.limit, first.track, first.engine_version)
+
+
+def _is_full(group: RunGroup) -> bool:
+    first = group.records[0]
+    return first.limit is None and not first.overrides
+
+
+def _cell(entrant: Entrant, group: RunGroup | None, info: TaskInfo, metric: str) -> Cell | None:
+    if group is None:
+        value = entrant.published[info.id]
+        return Cell((value.value,), step=value.step)
+    scores = group.scores(metric)
+    return None if scores is None else Cell(tuple(scores), group.seeds, group)
+
+
+def _common_seeds(task: str, row: Sequence[Cell]) -> tuple[bool, list[Cell], list[str]]:
+    """Whether seeds pair on this task, the cells (with the common seeds alone if so) and what was dropped.
+
+    Seeds pair where all models were run with them: the same head and data order. With fewer than two in
+    common and others besides, all are kept and treated as independent.
+    """
+    if any(cell.group is None for cell in row):
+        return False, list(row), []
+    common = sorted(set.intersection(*(set(cell.seeds) for cell in row)))
+    equal = all(list(cell.seeds) == common for cell in row)
+    if equal:
+        return True, list(row), []
+    if len(common) < 2:
+        return False, list(row), [f"{task}: fewer than two common seeds, seeds are compared as independent"]
+    cut = [
+        Cell(tuple(s for s, seed in zip(c.scores, c.seeds, strict=True) if seed in common), tuple(common), c.group)
+        for c in row
+    ]
+    return True, cut, [f"{task}: compared on the {len(common)} seeds that all models have"]
+
+
+def metric_words(metrics: Mapping[str, str]) -> str:
+    """The scores compared, in words: one name, or each with its tasks."""
+    names: dict[str, list[str]] = {}
+    for task, metric in metrics.items():
+        names.setdefault(NAMES.get(metric, metric), []).append(task)
+    if len(names) == 1:
+        return next(iter(names))
+    return "; ".join(f"{name} ({', '.join(tasks)})" for name, tasks in names.items())

@@ -1,0 +1,29 @@
+"""The results folder that the app shows, read once a content."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import streamlit as st
+
+from biobench.report.table import Results, fingerprint, load
+from leaderboard.launch import RESULTS_VARIABLE
+
+
+def results_dir() -> Path:
+    """The folder named by the environment, `results` without one."""
+    return Path(os.environ.get(RESULTS_VARIABLE) or "results")
+
+
+@st.cache_resource(max_entries=2, show_spinner="…")
+def _load(folder: str, state: str) -> Results:
+    """`state` stands for the folder's content: another one reads it anew."""
+    del state
+    return load(folder)
+
+
+def results() -> Results:
+    """Everything in the folder; read again when a file of it changes."""
+    folder = str(results_dir().resolve())
+    return _load(folder, fingerprint(folder))

@@ -1,0 +1,45 @@
+"""Starting the app from the command line."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from biobench.errors import UsageError
+
+RESULTS_VARIABLE = "BIOBENCH_RESULTS_DIR"
+"""Environment variable that tells the app which results folder to show."""
+
+
+def command(port: int) -> list[str]:
+    """The command line of the app's server on this machine."""
+    return [
+        *(sys.executable, "-m", "streamlit", "run", str(Path(__file__).resolve().parent / "app.py")),
+        *("--server.port", str(port)),
+        # the app opens in whatever browser the reader likes, and asks for no e-mail address
+        *("--server.headless", "true"),
+        *("--server.fileWatcherType", "none"),
+        *("--browser.gatherUsageStats", "false"),
+        *("--client.toolbarMode", "minimal"),
+    ]
+
+
+def launch(results_dir: str | Path, port: int) -> int:
+    """Serve the app until it is interrupted; gives its exit status. Raises UsageError for a bad folder or port."""
+    folder = Path(results_dir)
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"'{folder}' is not a folder", hint="give a results folder with --results-dir")
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("", port))
+        except OSError as error:
+            raise UsageError(f"port {port} cannot be used: {error.strerror}", hint="choose another --port") from error
+    environment = os.environ | {RESULTS_VARIABLE: str(folder.resolve())}
+    try:
+        return subprocess.run(command(port), env=environment, check=False).returncode
+    except KeyboardInterrupt:
+        return 0

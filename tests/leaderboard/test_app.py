@@ -1,0 +1,199 @@
+"""The app on every kind of folder: it opens, filters, and shows the report's numbers and nobody's markup."""
+
+from __future__ import annotations
+
+import html.parser
+import json
+import random
+from pathlib import Path
+
+import pytest
+from report_make import save_run, save_runs
+from streamlit.testing.v1 import AppTest
+
+import leaderboard
+from biobench.report.render import render
+from biobench.report.table import build
+from biobench.report.wide import percent
+from leaderboard.launch import RESULTS_VARIABLE
+
+APP = str(Path(leaderboard.__file__).resolve().parent / "app.py")
+
+
+def open_app(monkeypatch, folder, **query):
+    monkeypatch.setenv(RESULTS_VARIABLE, str(folder))
+    app = AppTest.from_file(APP, default_timeout=30)
+    for key, value in query.items():
+        app.query_params[key] = value
+    app.run()
+    assert not app.exception, app.exception
+    return app
+
+
+class Cells(html.parser.HTMLParser):
+    """Rows of texts of the tables in an HTML text, and the tags seen."""
+
+    def __init__(self):
+        super().__init__()
+        self.rows, self.tags, self.inside = [], set(), False
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        assert not any(name.startswith("on") or name in ("src", "href") for name, _ in attrs)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("th", "td"):
+            self.rows[-1].append("")
+            self.inside = True
+
+    def handle_endtag(self, tag):
+        if tag in ("th", "td"):
+            self.inside = False
+
+    def handle_data(self, data):
+        if self.inside:
+            self.rows[-1][-1] += data
+
+
+def tables(app):
+    found = []
+    for element in app.get("html"):
+        parser = Cells()
+        parser.feed(element.proto.body)
+        assert parser.tags <= {"style", "div", "table", "caption", "thead", "tbody", "tr", "th", "td", "small"}
+        found.append(parser.rows)
+    return found
+
+
+def shown(app):
+    """(model, task) -> text of the cell, over all blocks; the average under its suite's name."""
+    cells = {}
+    for (head, *rows), title in zip(tables(app), [s.value for s in app.subheader], strict=True):
+        for row in rows:
+            for name, text in zip(head[2:], row[2:], strict=True):
+                cells[row[0], name if name != "suite average" else f"average {title}"] = text
+    return cells
+
+
+def expected(report):
+    suites = {"fr": "French", "en": "English", "needle": "Needle in a haystack"}
+    cells = {}
+    for row in report.rows:
+        name = f"{row.model} [{row.variant}]" if row.variant else row.model
+        cells[name, row.task] = percent(row)
+    for row in report.averages:
+        cells[row.model, f"average {suites[row.suite]}"] = percent(row)
+    return cells
+
+
+def test_an_empty_folder_opens_on_the_published_table(monkeypatch, tmp_path):
+    app = open_app(monkeypatch, tmp_path / "nothing")
+    assert "No runs here yet" in app.info[0].value
+    assert app.radio(key="average").value == "paper"
+    cells = {k: v for k, v in shown(app).items() if v != "–"}
+    assert cells == expected(build(tmp_path / "nothing", "paper"))
+    assert cells["ModernCamemBERT-bio-large CLM detour (25B)", "average French"] == "64.2"
+
+
+def test_own_runs_open_on_macro(monkeypatch, tmp_path):
+    save_runs(tmp_path, "tiny", "bc5cdr", {42: 0.6, 43: 0.62, 44: 0.64})
+    save_run(tmp_path, "tiny", "bc5cdr", 42, 0.1, limit=8)
+    app = open_app(monkeypatch, tmp_path)
+    assert app.radio(key="average").value == "macro"
+    assert not app.info
+    cells = {k: v for k, v in shown(app).items() if v != "–"}
+    assert cells == expected(build(tmp_path, "macro"))
+    assert cells["tiny", "bc5cdr"].startswith("62.0 ±")
+    assert cells["tiny [limit 8]", "bc5cdr"] == "10.0"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_number_is_the_reports(monkeypatch, tmp_path, seed):
+    choose = random.Random(seed)
+    for model in ("alpha", "beta", "gamma"):
+        for task in choose.sample(["bc5cdr", "anatem", "gad", "quaero_emea", "quaero_medline"], 3):
+            save_runs(tmp_path, model, task, {s: choose.random() for s in range(42, 42 + choose.randint(1, 3))})
+    average = choose.choice(["macro", "micro", "weighted", "paper"])
+    suites = choose.sample(["fr", "en"], choose.randint(1, 2))
+    sources = choose.sample(["run", "published"], choose.randint(1, 2))
+    app = open_app(monkeypatch, tmp_path, average=average, suites=",".join(suites), sources=",".join(sources))
+    report = build(tmp_path, average, suites=suites, sources=sources)
+    rows = json.loads(render(report, "json"))
+    assert {k: v for k, v in shown(app).items() if v != "–"} == expected(report)
+    frames = [frame.value for frame in app.dataframe]
+    found = {
+        (line["model"], task): line[task]
+        for frame in frames
+        for line in frame.to_dict("records")
+        for task in frame.columns[2:]
+        if task != "suite average" and line[task] == line[task]
+    }
+    assert found == {(r["model"], r["task"]): 100 * r["mean"] for r in rows if not r["task"].startswith("avg_")}
+
+
+def test_filters_narrow_the_board_and_go_into_the_link(monkeypatch, tmp_path):
+    save_runs(tmp_path, "tiny", "bc5cdr", {42: 0.6})
+    app = open_app(monkeypatch, tmp_path, average="micro")
+    app.text_input(key="search").set_value("TINY").run()
+    assert {model for model, _ in shown(app)} == {"tiny"}
+    assert app.query_params["search"] == "TINY"
+    app.toggle(key="complete").set_value(True).run()
+    assert not app.exception
+    assert "Nothing matches" in app.warning[0].value
+    app.toggle(key="complete").set_value(False)
+    app.text_input(key="search").set_value("camembert")
+    app.multiselect(key="sources").set_value(["published"])
+    app.multiselect(key="suites").set_value(["fr"]).run()
+    assert [s.value for s in app.subheader] == ["French"]
+    assert all("camembert" in model.lower() for model, _ in shown(app))
+    assert app.query_params["sources"] == "published"
+
+
+def test_sorting_by_a_task(monkeypatch, tmp_path):
+    app = open_app(monkeypatch, tmp_path)
+    app.selectbox(key="sort_fr").set_value("quaero_medline").run()
+    rows = tables(app)[0]
+    column = rows[0].index("quaero_medline")
+    values = [float(r[column]) for r in rows[1:]]
+    assert values == sorted(values, reverse=True)
+
+
+def test_a_damaged_record_is_shown_and_the_rest_works(monkeypatch, tmp_path):
+    save_runs(tmp_path, "tiny", "bc5cdr", {42: 0.6, 43: 0.7})
+    broken = next(tmp_path.glob("runs/*/*.json"))
+    broken.write_text('{"record_version": 1, "model": "<script>"}')
+    app = open_app(monkeypatch, tmp_path)
+    assert any(broken.name in t.value for t in app.text)
+    assert ("tiny", "bc5cdr") in shown(app)
+
+
+def test_new_runs_appear_after_a_reload(monkeypatch, tmp_path):
+    save_run(tmp_path, "tiny", "bc5cdr", 42, 0.6)
+    app = open_app(monkeypatch, tmp_path)
+    save_run(tmp_path, "late", "bc5cdr", 42, 0.7)
+    app.run()
+    assert shown(app)["late", "bc5cdr"] == "70.0"
+
+
+@pytest.mark.parametrize(
+    "name", ["<img src=x onerror=alert(1)>", "[a](javascript:alert(1))", "x" * 10_000, "\u202eevil"]
+)
+def test_hostile_names_stay_text(monkeypatch, tmp_path, name):
+    save_run(tmp_path, name, "bc5cdr", 42, 0.6, windows={"truncated_documents": 1})
+    app = open_app(monkeypatch, tmp_path)
+    # `tables` fails on any element or attribute beyond those of a plain table
+    assert any(text == "60.0" for text in shown(app).values())
+    assert not any(name in m.value for m in app.markdown)
+
+
+def test_the_interface_speaks_french(monkeypatch, tmp_path):
+    app = open_app(monkeypatch, tmp_path, interface="fr")
+    assert app.title[0].value == "Classement des encodeurs biomédicaux"
+    app.radio(key="interface").set_value("en").run()
+    assert app.title[0].value == "Biomedical encoder leaderboard"
+
+
+def test_a_nonsense_link_falls_back(monkeypatch, tmp_path):
+    app = open_app(monkeypatch, tmp_path, average="best", suites="xx", sources="<b>", complete="maybe")
+    assert app.radio(key="average").value == "paper"
+    assert len(tables(app)) == 2

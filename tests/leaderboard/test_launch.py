@@ -1,0 +1,57 @@
+"""Starting the app: what is refused, and a server that answers."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+
+from biobench.errors import UsageError
+from leaderboard import words
+from leaderboard.launch import RESULTS_VARIABLE, command, launch
+
+
+def test_a_file_is_no_results_folder(tmp_path):
+    (tmp_path / "f").write_text("")
+    with pytest.raises(UsageError, match="is not a folder"):
+        launch(tmp_path / "f", 8501)
+
+
+def test_a_taken_port_is_named(tmp_path):
+    with socket.socket() as held:
+        held.bind(("", 0))
+        held.listen()
+        with pytest.raises(UsageError, match="cannot be used"):
+            launch(tmp_path, held.getsockname()[1])
+
+
+def test_the_server_answers(tmp_path):
+    with socket.socket() as free:
+        free.bind(("", 0))
+        port = free.getsockname()[1]
+    environment = os.environ | {RESULTS_VARIABLE: str(tmp_path)}
+    server = subprocess.Popen(command(port), env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        assert server.stdout is not None
+        assert any(str(port).encode() in line for line in server.stdout), "the server ended"
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=20) as answer:
+            assert answer.status == 200
+    finally:
+        server.terminate()
+        server.communicate(timeout=10)
+
+
+def test_both_languages_have_every_text():
+    english, french = words.words("en"), words.words("fr")
+    assert english.keys() == french.keys()
+    assert all(english.values())
+    assert all(french.values())
+
+
+def test_the_app_loads_no_torch():
+    program = "import leaderboard.board, leaderboard.launch, sys; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
