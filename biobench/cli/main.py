@@ -14,6 +14,9 @@ import typer
 from biobench.cli import data, leaderboard, pretrain, report, rescore, run, tasks
 from biobench.errors import BioBenchError
 
+_CommandLineError: type[Exception] = typer.BadParameter.__mro__[1]
+"""Unknown options, missing arguments and bad values; typer names only this subclass of it in public."""
+
 app = typer.Typer(
     name="biobench",
     help="Judge biomedical encoders: fine-tune any checkpoint on French and English tasks, compare honestly.",
@@ -41,13 +44,30 @@ def _root(
         raise typer.Exit
 
 
+def _say_usage(error: Exception) -> None:
+    """The parser's complaint in the form of every other input error; a bare command has shown its help."""
+    said = error.format_message() if hasattr(error, "format_message") else str(error)
+    if type(error).__name__ == "NoArgsIsHelpError":
+        sys.stderr.write(f"{said}\n" if said.strip() else "")
+        return
+    context = getattr(error, "ctx", None)
+    command = "biobench" if context is None else context.command_path
+    sys.stderr.write(f"{' '.join(said.split())}\nhint: see `{command} --help`\n")
+
+
 def main() -> None:
     """Entry point of the console script. `--debug` anywhere shows the traceback of an input error."""
     debug = "--debug" in sys.argv
     if debug:
         sys.argv.remove("--debug")
     try:
-        app()
+        # Outside standalone mode typer gives back the status of `raise typer.Exit` and leaves errors to us.
+        sys.exit(app(standalone_mode=False) or 0)
+    except _CommandLineError as error:
+        if debug:
+            traceback.print_exc()
+        _say_usage(error)
+        sys.exit(2)
     except BioBenchError as error:
         if debug:
             traceback.print_exc()
