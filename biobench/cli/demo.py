@@ -71,7 +71,7 @@ def make_tiny_encoder(folder: Path) -> Path:
         pair="[CLS] $A [SEP] $B [SEP]",
         special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
     )
-    fast = PreTrainedTokenizerFast(
+    fast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=tokenizer,
         model_max_length=128,
         pad_token="[PAD]",
@@ -88,7 +88,7 @@ def make_tiny_encoder(folder: Path) -> Path:
         num_attention_heads=4,
         max_position_embeddings=128,
         local_attention=32,
-        global_attn_every_n_layers=3,
+        layer_types=["full_attention", "sliding_attention", "sliding_attention"],
         pad_token_id=0,
         cls_token_id=2,
         sep_token_id=3,

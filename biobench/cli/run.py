@@ -117,9 +117,9 @@ def print_results(results: list[RunResult]) -> None:
 
     table = Table(box=None)
     for name in ("model", "task", "seed", "status"):
-        table.add_column(name)
-    for name in ("macro", "micro", "weighted", "seconds", "truncated", "lost gold"):
-        table.add_column(name, justify="right")
+        table.add_column(name, overflow="fold")
+    for name in ("macro", "micro", "weighted", "seconds", "cut", "lost"):
+        table.add_column(name, justify="right", no_wrap=True)
     for r in results:
         table.add_row(
             Text(r.model),
@@ -146,6 +146,6 @@ def quiet_libraries() -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     from transformers.utils import logging
 
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     warnings.filterwarnings("ignore", category=UserWarning, module="torch")

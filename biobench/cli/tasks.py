@@ -44,8 +44,9 @@ def list_(data_dir: DataDir = None, as_json: Json = False) -> None:
     from rich.table import Table
 
     table = Table(box=None)
-    for name in ("id", "version", "language", "type", "access", "data", "name"):
-        table.add_column(name)
+    for name in ("id", "version", "language", "type", "access", "data"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("name", no_wrap=True, overflow="ellipsis")
     for row in rows:
         table.add_row(*(str(row[c.header]) for c in table.columns))  # type: ignore[index]
     Console().print(table)
@@ -104,7 +105,7 @@ def validate(
 @tasks.command()
 def schema() -> None:
     """JSON Schema of a task spec, for editor completion."""
-    from biobench.data.catalog import task_json_schema
+    from biobench.data.json_schema import task_json_schema
 
     print_json(task_json_schema())
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from biobench.errors import TrainingError
-from biobench.finetune.loop import NonFiniteLoss, Outcome, Progress, Run
+from biobench.finetune.loop import NonFiniteLossError, Outcome, Progress, Run
 from biobench.finetune.machine import Precision, micro_batch_tokens
 from biobench.finetune.network import Network, build_head
 from biobench.finetune.prepare import Prepared
@@ -51,7 +51,7 @@ def seed_everything(seed: int, device: torch.device) -> None:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True, warn_only=True)
         # The switch also fills every fresh tensor, which no run here needs and every step pays.
-        torch.utils.deterministic.fill_uninitialized_memory = False
+        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
 
 
 def finetune(loaded: LoadedEncoder, prepared: Prepared, seed: int, precision: Precision, progress: Progress) -> Outcome:
@@ -66,7 +66,7 @@ def finetune(loaded: LoadedEncoder, prepared: Prepared, seed: int, precision: Pr
         budget = micro_batch_tokens(device)
         try:
             return Run(network, prepared, seed, precision, budget, backoffs, progress).train()
-        except NonFiniteLoss as error:
+        except NonFiniteLossError as error:
             if precision == "fp32":
                 raise TrainingError(
                     f"the loss is not finite in fp32 ({error})",

@@ -34,7 +34,7 @@ Progress = Callable[[int, int, str], None]
 _SMALLEST_BUDGET = 16
 
 
-class NonFiniteLoss(Exception):
+class NonFiniteLossError(Exception):
     """The loss became NaN or infinite; caught by the run, which goes on in fp32."""
 
 
@@ -106,7 +106,7 @@ class Run:
                 group["lr"] = rate(step - 1, self.total, self.recipe)
             losses.append(self._backward(batch))
             if not all_finite(losses[-1:]):
-                raise NonFiniteLoss(f"step {step}")
+                raise NonFiniteLossError(f"step {step}")
             if gradient is not None:
                 gradient.collect()
             clip_grad_norm_(parameters, self.recipe.max_grad_norm)

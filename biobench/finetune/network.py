@@ -11,8 +11,9 @@ from torch import Tensor, nn
 
 from biobench.encode.tokens import Encoded
 from biobench.models.encoder import Encoder
-from biobench.models.heads import SequenceHead, StockHead, TokenHead
+from biobench.models.heads import SequenceHead, TokenHead
 from biobench.models.loading import Checkpoint
+from biobench.models.stock import StockHead
 from biobench.schema.task import Head
 
 

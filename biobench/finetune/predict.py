@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -33,10 +31,7 @@ def probabilities(
             logits = network(encoded)
         chances = torch.sigmoid(logits) if prepared.spec.type == "multi_label" else torch.softmax(logits, -1)
         rows = chances.float().cpu().numpy()
-        if token_task:
-            pieces = np.split(rows, np.cumsum([len(e.words) for e in encoded])[:-1])
-        else:
-            pieces = list(rows)
+        pieces = np.split(rows, np.cumsum([len(e.words) for e in encoded])[:-1]) if token_task else list(rows)
         for index, piece in zip(part, pieces, strict=True):
             found[index] = piece
     return found
@@ -83,6 +78,6 @@ def tune_threshold(prepared: Prepared, chances: Probabilities) -> float:
 
     def quality(threshold: float) -> tuple[float, float]:
         scores = prepared.score(split.documents, decide(prepared, split, chances, threshold)).values
-        return cast(float, scores[prepared.spec.selection]), -abs(threshold - 0.5)
+        return scores[prepared.spec.selection], -abs(threshold - 0.5)
 
     return max(grid, key=quality)

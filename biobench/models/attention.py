@@ -98,9 +98,8 @@ def _packed_attention(
             return _flash(layout, query, key, value, dropout, scaling, sliding_window), None
         return _gathered(layout, query, key, value, dropout, scaling, sliding_window), None
     parts = []
-    for q, k, v in zip(
-        query.split(layout.lengths, 2), key.split(layout.lengths, 2), value.split(layout.lengths, 2), strict=True
-    ):
+    split = [torch.split(x, layout.lengths, 2) for x in (query, key, value)]
+    for q, k, v in zip(*split, strict=True):
         n = q.shape[2]
         mask = None
         if sliding_window is not None and n > sliding_window:

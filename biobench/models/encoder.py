@@ -37,7 +37,7 @@ class Encoder(nn.Module):
         self.attention: Literal["packed", "padded"] = "padded"
         # A pooler feeds nothing here; without it no gradient, memory or weight decay is spent on it.
         if hasattr(model, "pooler"):
-            model.pooler = None
+            setattr(model, "pooler", None)  # noqa: B010
         self._prove()
 
     @property
@@ -80,7 +80,7 @@ class Encoder(nn.Module):
             return
         sequences = self._probes()
         training = model.training
-        model.eval()
+        model.train(False)
         with torch.no_grad():
             wanted = self._padded(sequences).float()
             before = model.config._attn_implementation

@@ -8,9 +8,6 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from biobench.errors import ModelError
-from biobench.models.loading import Checkpoint
-
 
 def _starts(lengths: Sequence[int], device: torch.device) -> Tensor:
     """(sequences,) position of each sequence's first token."""
@@ -57,60 +54,3 @@ class SequenceHead(nn.Module):
     def forward(self, hidden: Tensor, lengths: Sequence[int], positions: Tensor) -> Tensor:
         """Logits: (sequences, outputs) in fp32. `positions` is not used."""
         return self.linear(self.dropout(pool(hidden, lengths, self.pooling))).float()  # type: ignore[no-any-return]
-
-
-class StockHead(nn.Module):
-    """The classification head that the checkpoint's family ships, with its weights where it has them.
-
-    BERT: dense+tanh pooler, dropout, linear. RoBERTa, ELECTRA: their classifier module on the first token.
-    DistilBERT: dense+ReLU. DeBERTa: context pooler. ModernBERT: pooling by its config, dense+activation+norm.
-    """
-
-    def __init__(self, checkpoint: Checkpoint, outputs: int) -> None:
-        super().__init__()
-        from transformers import AutoModelForSequenceClassification
-
-        self.family: str = checkpoint.config.model_type
-        names = _STOCK_PARTS.get(self.family)
-        if names is None:
-            raise ModelError(
-                f"the stock head of model type '{self.family}' is not known",
-                hint="use head.pooling=cls or head.pooling=mean",
-            )
-        full = AutoModelForSequenceClassification.from_pretrained(
-            checkpoint.folder,
-            num_labels=outputs,
-            ignore_mismatched_sizes=True,
-            dtype=torch.float32,
-            trust_remote_code=checkpoint.trust_remote_code,
-        )
-        self.mean = getattr(full.config, "classifier_pooling", "cls") == "mean"
-        for name in names:
-            part = full
-            for step in name.split("."):
-                part = getattr(part, step)
-            self.add_module(name.split(".")[-1], part)
-
-    def forward(self, hidden: Tensor, lengths: Sequence[int], positions: Tensor) -> Tensor:
-        """Logits: (sequences, outputs) in fp32. `positions` is not used."""
-        first = pool(hidden, lengths, "mean" if self.family == "modernbert" and self.mean else "cls")
-        if self.family in ("bert", "deberta-v2", "deberta"):
-            logits = self.classifier(self.dropout(self.pooler(first[:, None])))
-        elif self.family == "distilbert":
-            logits = self.classifier(self.dropout(torch.relu(self.pre_classifier(first))))
-        elif self.family == "modernbert":
-            logits = self.classifier(self.drop(self.head(first)))
-        else:
-            logits = self.classifier(first[:, None])
-        return logits.float()  # type: ignore[no-any-return]
-
-
-_ROBERTA_PARTS = ("classifier",)
-_STOCK_PARTS: dict[str, tuple[str, ...]] = {
-    "bert": ("bert.pooler", "dropout", "classifier"),
-    "deberta": ("pooler", "dropout", "classifier"),
-    "deberta-v2": ("pooler", "dropout", "classifier"),
-    "distilbert": ("pre_classifier", "dropout", "classifier"),
-    "modernbert": ("head", "drop", "classifier"),
-    **dict.fromkeys(("roberta", "camembert", "xlm-roberta", "electra"), _ROBERTA_PARTS),
-}

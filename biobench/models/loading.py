@@ -165,7 +165,7 @@ def load_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
                 hint="tokenizer and weights come from different checkpoints",
                 file=checkpoint.folder,
             )
-    return tokenizer  # type: ignore[no-any-return]
+    return tokenizer
 
 
 def position_limit(config: Any) -> int | None:

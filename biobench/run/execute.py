@@ -92,13 +92,13 @@ def execute(plan: Plan, reporter: Reporter) -> Iterator[RunResult]:
     while waiting:
         left: list[Item] = []
         for item in waiting:
-            result = _one(item, plan, store, workshop, reporter, position + 1, total)
-            if result is None:
+            made = _one(item, plan, store, workshop, reporter, position + 1, total)
+            if made is None:
                 left.append(item)
                 continue
             position += 1
-            reporter.finish(result)
-            yield result
+            reporter.finish(made)
+            yield made
         waiting = left
         if waiting:
             time.sleep(_POLL_SECONDS)

@@ -1,0 +1,87 @@
+"""`biobench pretrain`, `pretrain-plan` and `ledger`: the faces of the trainer."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from biobench.cli.common import Json, Overrides, print_json
+from biobench.errors import UsageError
+
+Recipe = Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe's YAML path, or the name of a shipped one.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    app.command("pretrain")(pretrain)
+    app.command("pretrain-plan")(plan)
+    app.command("ledger")(ledger)
+
+
+def pretrain(
+    recipe: Recipe,
+    overrides: Overrides = [],  # noqa: B006
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run that stands in --out.")] = False,
+    out: Annotated[str | None, typer.Option("--out", help="Folder of the run (default: runs/NAME).")] = None,
+) -> None:
+    """Run a pretraining recipe; under torchrun or accelerate launch it is distributed."""
+    api = _trainer()
+    result = api.pretrain(recipe, out=out, resume=resume, overrides=overrides)
+    if result.status == "preempted":
+        typer.echo(f"stopped and saved in {result.out}; --resume continues", err=True)
+        raise typer.Exit(api.PREEMPTED_EXIT)
+    typer.echo(f"{result.model}: an encoder that AutoModel loads; next: biobench run {result.model} --suite fr")
+
+
+def plan(
+    recipe: Recipe,
+    overrides: Overrides = [],  # noqa: B006
+    gpu: Annotated[str, typer.Option("--gpu", help="GPU whose time is estimated.")] = "H200",
+    gpus: Annotated[int, typer.Option("--gpus", min=1, help="How many of them.")] = 1,
+) -> None:
+    """Steps, tokens, FLOPs, memory and time of a recipe, without training."""
+    for line in _trainer().plan(recipe, overrides=overrides, gpu=gpu, gpus=gpus).lines():
+        typer.echo(line)
+
+
+def ledger(
+    first: Annotated[str, typer.Argument(metavar="A", help="Ledger, run folder or exported model.")],
+    second: Annotated[str, typer.Argument(metavar="B")],
+    as_json: Json = False,
+) -> None:
+    """Two runs' training ledgers side by side; exit 1 unless they are a matched pair."""
+    diff = _trainer().ledger_diff(first, second)
+    if as_json:
+        print_json(
+            {
+                "matched": diff.matched,
+                "rows": [
+                    {"name": r.name, "first": r.first, "second": r.second, "binding": r.binding, "equal": r.equal}
+                    for r in diff.rows
+                ],
+            }
+        )
+    else:
+        for line in diff.lines():
+            typer.echo(line)
+    if not diff.matched:
+        raise typer.Exit(1)
+
+
+def _trainer() -> Any:
+    """The trainer's functions. The import name is used by other distributions too; check that it is ours."""
+    from pathlib import Path
+
+    import biobench
+    import trainer
+
+    here = Path(biobench.__file__).resolve().parents[1]
+    if trainer.__file__ is None or Path(trainer.__file__).resolve().parents[1] != here:
+        raise UsageError(
+            f"the import name 'trainer' belongs to another package here ({trainer.__file__})",
+            hint="uninstall that package, or install biobench in an environment of its own",
+        )
+    from trainer import api
+
+    return api

@@ -1,0 +1,87 @@
+"""Our fine-tuning against the HF Trainer, in alternation on one machine: prints seconds and ratios.
+
+    python -m tests.parity.bench_finetune MODEL --data-dir DIR [--rounds 3] [--seeds 42,43,44] [--threads 2]
+
+Same checkpoint, sentences (the first 800 of NCBI-disease after a fixed shuffle), batch, epochs, optimiser
+and seeds. A round trains every seed once with each contender, in an order that turns from round to round.
+Whole seconds include tokenisation, loading and the test prediction; ours include the validation too. The
+ratio is the median over rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+
+import torch
+
+from biobench.cli.run import quiet_libraries
+from biobench.data.catalog import load_task
+from biobench.data.load import load_data
+from biobench.finetune.engine import finetune, load_encoder
+from biobench.finetune.machine import resolve_precision
+from biobench.finetune.prepare import prepare
+from biobench.models.loading import find_checkpoint, load_tokenizer, window
+from tests.parity.peer import train_peer
+
+
+def main() -> None:
+    """Parse, train in alternation, print."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("model")
+    parser.add_argument("--data-dir", required=True)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seeds", default="42,43")
+    parser.add_argument("--sentences", type=int, default=800)
+    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    quiet_libraries()
+    seeds = [int(s) for s in arguments.seeds.split(",")]
+    task = load_task("ncbi_disease_single", [f"training.epochs={arguments.epochs}"])
+    data = load_data(task, arguments.data_dir, arguments.sentences)
+    cpu = torch.device("cpu")
+
+    def ours() -> tuple[float, list[float]]:
+        began = time.perf_counter()
+        checkpoint = find_checkpoint(arguments.model)
+        loaded, tokenizer = load_encoder(checkpoint, cpu), load_tokenizer(checkpoint)
+        size = window(tokenizer, checkpoint.config, task.spec.protocol.max_length)
+        prepared = prepare(task.spec, data, tokenizer, size)
+        precision = resolve_precision("auto", cpu)
+        scores = []
+        for seed in seeds:
+            outcome = finetune(loaded, prepared, seed, precision, lambda *_: None)
+            scores.append(prepared.score(prepared.test.documents, outcome.predictions).values["micro_f1"])
+        return time.perf_counter() - began, scores
+
+    def peer(**flags: bool) -> tuple[float, list[float]]:
+        runs = [
+            train_peer(arguments.model, task.spec, data, seed, epochs=arguments.epochs, **flags) for seed in seeds
+        ]
+        return sum(r.seconds for r in runs), [r.scores["micro_f1"] for r in runs]
+
+    contenders = {
+        "biobench": ours,
+        "trainer defaults (fp32)": peer,
+        "trainer bf16": lambda: peer(bf16=True),
+        "trainer bf16, length grouping": lambda: peer(bf16=True, group_by_length=True),
+    }
+    names = list(contenders)
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    scores: dict[str, list[float]] = {}
+    for round_ in range(arguments.rounds):
+        for name in names[round_ % len(names) :] + names[: round_ % len(names)]:
+            took, scores[name] = contenders[name]()
+            seconds[name].append(took)
+            print(f"round {round_ + 1} {name}: {took:.1f} s, micro F1 {scores[name]}", flush=True)
+    for name in names:
+        ratio = statistics.median(t / o for t, o in zip(seconds[name], seconds["biobench"], strict=True))
+        mean = statistics.fmean(scores[name])
+        print(f"{name}: median {statistics.median(seconds[name]):.1f} s, {ratio:.2f} x ours, mean micro F1 {mean:.3f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""The HF Trainer on the same task data, model and hyperparameters: the peer that the engine is held against."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import (
+    AutoModelForTokenClassification,
+    AutoTokenizer,
+    DataCollatorForTokenClassification,
+    Trainer,
+    TrainingArguments,
+)
+
+from biobench.encode.tags import tag_set
+from biobench.schema.document import Document, Prediction, TaskData
+from biobench.schema.task import TaskSpec
+from biobench.encode.tags import spans_of_tags
+from biobench.score import compute
+
+
+@dataclass(frozen=True)
+class PeerRun:
+    """train_seconds: Trainer.train alone. seconds: with the test prediction. scores: by our scorer."""
+
+    train_seconds: float
+    seconds: float
+    scores: dict[str, float]
+
+
+class _Sentences(torch.utils.data.Dataset):  # type: ignore[type-arg]
+    def __init__(self, documents: Sequence[Document], tokenizer: Any, tags: list[str], max_length: int) -> None:
+        index = {tag: i for i, tag in enumerate(tags)}
+        words = [[d.text[a:b] for a, b in d.tokens] for d in documents]
+        encoding = tokenizer(words, is_split_into_words=True, truncation=True, max_length=max_length)
+        self.rows, self.first = [], []
+        for i, document in enumerate(documents):
+            labels, first, seen = [], [], set()
+            for at, word in enumerate(encoding.word_ids(i)):
+                new = word is not None and word not in seen
+                labels.append(index[document.tags[word]] if new else -100)
+                if new:
+                    seen.add(word)
+                    first.append((at, word))
+            self.rows.append({"input_ids": encoding["input_ids"][i], "attention_mask": encoding["attention_mask"][i],
+                              "labels": labels})
+            self.first.append(first)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, i: int) -> dict[str, Any]:
+        return self.rows[i]
+
+
+def train_peer(
+    model: str | Path, spec: TaskSpec, data: TaskData, seed: int, *, epochs: int, bf16: bool = False,
+    group_by_length: bool = False, select: bool = False,
+) -> PeerRun:
+    """Fine-tune with the HF Trainer and score the test split.
+
+    select: evaluate each epoch and keep the best by validation micro F1, as the engine does; without it the
+    last weights are scored and no validation is run.
+    """
+    began = time.perf_counter()
+    tags = tag_set(data.labels)
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    sets = {name: _Sentences(data.documents[name], tokenizer, tags, spec.protocol.max_length)
+            for name in ("train", "validation", "test")}
+    network = AutoModelForTokenClassification.from_pretrained(model, num_labels=len(tags))
+
+    def predictions(logits: np.ndarray, name: str) -> list[Prediction]:
+        found = []
+        for row, (document, first) in enumerate(zip(data.documents[name], sets[name].first, strict=True)):
+            said = ["O"] * len(document.tokens)
+            for at, word in first:
+                said[word] = tags[int(logits[row, at].argmax())]
+            found.append(Prediction(document.id, tuple(s for s, _, _ in spans_of_tags(document, said, "strict"))))
+        return found
+
+    def score(logits: np.ndarray, name: str) -> dict[str, float]:
+        return compute(type=spec.type, labels=data.labels, gold_labels=data.gold_labels,
+                       gold=data.documents[name], predictions=predictions(logits, name)).values
+
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = TrainingArguments(
+            output_dir=folder, num_train_epochs=epochs, learning_rate=spec.training.learning_rate,
+            per_device_train_batch_size=spec.training.batch_size, per_device_eval_batch_size=32,
+            weight_decay=spec.training.weight_decay, seed=seed, data_seed=seed, report_to=[], bf16=bf16, use_cpu=True,
+            train_sampling_strategy="group_by_length" if group_by_length else "random",
+            save_strategy="epoch" if select else "no", eval_strategy="epoch" if select else "no",
+            load_best_model_at_end=select, metric_for_best_model="micro_f1" if select else None,
+            save_total_limit=1, disable_tqdm=True, logging_strategy="no",
+        )
+        trainer = Trainer(
+            model=network, args=arguments, train_dataset=sets["train"], eval_dataset=sets["validation"],
+            data_collator=DataCollatorForTokenClassification(tokenizer),
+            compute_metrics=(lambda p: score(p.predictions, "validation")) if select else None,
+        )
+        training = time.perf_counter()
+        trainer.train()
+        trained = time.perf_counter()
+        scores = score(trainer.predict(sets["test"]).predictions, "test")
+    return PeerRun(trained - training, time.perf_counter() - began, scores)
