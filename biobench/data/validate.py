@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from biobench.data.catalog import LoadedTask
 from biobench.data.load import read_source
-from biobench.data.locate import Located, choose, default_data_dir
+from biobench.data.locate import Located, choose, default_data_dir, locate
 from biobench.errors import DataUnavailableError
 from biobench.schema.document import Document
 from biobench.schema.task import SPLITS, TaskSpec
@@ -89,8 +89,11 @@ def validate_task(task: LoadedTask, data_dir: str | Path | None) -> Validation:
 
 
 def data_state(task: LoadedTask, data_dir: str | Path | None) -> State:
-    """ready, missing or agreement, judged by the presence of files alone (nothing is read)."""
-    return "ready" if find(task, data_dir) is not None else "missing" if task.spec.access == "open" else "agreement"
+    """ready, missing or agreement, judged by the presence of files alone (nothing is read, nothing raised)."""
+    folder = default_data_dir() if data_dir is None else Path(data_dir)
+    if any(locate(source, folder).complete for source in task.spec.all_sources):
+        return "ready"
+    return "missing" if task.spec.access == "open" else "agreement"
 
 
 def find(task: LoadedTask, data_dir: str | Path | None) -> Located | None:

@@ -331,6 +331,8 @@ class TaskSpec(Strict):
     notes: list[str] = descriptive([])
     counts: dict[str, dict[str, int]] = descriptive({})
     """Counted facts per split (documents, mentions, a label's name: its support), checked by validation."""
+    findings: dict[str, int] = descriptive({})
+    """Known findings of `biobench data verify`, by name, with their number; more than that alarms."""
     counts_source: str | None = descriptive(None)
     """Id of the source that `counts` were made on, where the others differ; null: they hold for every source."""
     published_as: str | None = descriptive(None)

@@ -1,0 +1,130 @@
+"""Contamination: how much of a task's validation and test text stands in a folder of training text."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from biobench.data.desk.similar import normalised
+from biobench.errors import DataFormatError, UsageError
+from biobench.schema.document import Document
+
+_WORD = re.compile(r"\w+")
+N = 13
+"""Words in a row that count as seen; the length that contamination studies of language models use."""
+_SPLITS = ("validation", "test")
+
+
+@dataclass(slots=True)
+class Overlap:
+    """Of one split of one task."""
+
+    task: str
+    split: str
+    documents: int
+    exact: int
+    """Documents whose whole text stands in the corpus as one record."""
+    touched: int
+    """Documents with at least one 13-gram in the corpus."""
+    ngrams: int
+    ngrams_seen: int
+    short: int
+    """Documents with fewer than 13 words; they have no 13-gram and can only be found exactly."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, with the share of 13-grams seen."""
+        return asdict(self) | {"share": self.ngrams_seen / self.ngrams if self.ngrams else 0.0}
+
+
+def overlap(corpus: Iterable[str], tasks: Mapping[str, Mapping[str, list[Document]]]) -> list[Overlap]:
+    """Exact and 13-gram overlap of the texts of `corpus` (read once) with each task's validation and test.
+
+    Words are runs of word characters in lower case. Memory holds the 13-grams of the tasks, not of the corpus.
+    """
+    grams: dict[int, bool] = {}
+    whole: dict[int, bool] = {}
+    held: dict[tuple[str, str], list[tuple[int, list[int]]]] = {}
+    for task, splits in tasks.items():
+        for split in _SPLITS:
+            rows = held.setdefault((task, split), [])
+            for document in splits[split]:
+                own = hash(normalised(document.text))
+                parts = list(_grams(document.text))
+                whole[own] = False
+                grams.update(dict.fromkeys(parts, False))
+                rows.append((own, parts))
+    for text in corpus:
+        own = hash(normalised(text))
+        if own in whole:
+            whole[own] = True
+        for gram in _grams(text):
+            if gram in grams:
+                grams[gram] = True
+    return [_row(task, split, rows, grams, whole) for (task, split), rows in held.items()]
+
+
+def _row(
+    task: str, split: str, rows: list[tuple[int, list[int]]], grams: dict[int, bool], whole: dict[int, bool]
+) -> Overlap:
+    seen = [sum(grams[g] for g in parts) for _, parts in rows]
+    return Overlap(
+        task=task,
+        split=split,
+        documents=len(rows),
+        exact=sum(whole[own] for own, _ in rows),
+        touched=sum(n > 0 for n in seen),
+        ngrams=sum(len(parts) for _, parts in rows),
+        ngrams_seen=sum(seen),
+        short=sum(not parts for _, parts in rows),
+    )
+
+
+def _grams(text: str) -> Iterator[int]:
+    """Hashes of the 13-grams (64 bits, of this process); a chance collision is about 1 in 10^10 a comparison."""
+    words = _WORD.findall(text.lower())
+    for i in range(len(words) - N + 1):
+        yield hash(tuple(words[i : i + N]))
+
+
+def corpus_texts(path: str | Path) -> Iterator[str]:
+    """Texts of a file or folder: .txt (a file is a text), .jsonl (field `text`), .parquet (column `text`).
+
+    Raises UsageError when nothing readable is there, DataFormatError for a line without a text.
+    """
+    root = Path(path)
+    if not root.exists():
+        raise UsageError(f"there is no file or folder '{root}'", hint="give training text, or a manifest of it")
+    files = [root] if root.is_file() else sorted(p for p in root.rglob("*") if p.is_file())
+    known = [p for p in files if p.suffix in (".txt", ".jsonl", ".parquet")]
+    if not known:
+        raise UsageError(f"'{root}' holds no .txt, .jsonl or .parquet file", hint="convert the text to one of them")
+    for file in known:
+        yield from _texts(file)
+
+
+def _texts(file: Path) -> Iterator[str]:
+    if file.suffix == ".txt":
+        yield file.read_text(encoding="utf-8", errors="replace")
+        return
+    if file.suffix == ".parquet":
+        import pyarrow.parquet as pq
+
+        table = pq.ParquetFile(file)
+        if "text" not in table.schema_arrow.names:
+            raise DataFormatError("has no column 'text'", hint="name the text column 'text'", file=file)
+        for batch in table.iter_batches(columns=["text"]):
+            yield from (str(text) for text in batch.column(0).to_pylist() if text)
+        return
+    with file.open(encoding="utf-8") as stream:
+        for number, line in enumerate(stream, start=1):
+            if not line.strip():
+                continue
+            try:
+                text = json.loads(line)["text"]
+            except (json.JSONDecodeError, KeyError, TypeError):
+                raise DataFormatError("has no field 'text'", hint="one object a line", file=file, line=number) from None
+            yield str(text)

@@ -1,0 +1,144 @@
+"""Per task: is its data here, what would be fetched, or which agreement stands before it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from biobench.data.catalog import LoadedTask
+from biobench.data.locate import Located, default_data_dir, locate, remedy
+from biobench.schema.task import Original, Source, UrlSource
+
+_HASHED_AT_MOST = 1 << 30
+"""Bytes; larger data (the notes of MIMIC) is hashed by `verify` only."""
+
+
+@dataclass(slots=True)
+class Status:
+    """Where one task's data stands.
+
+    state: ready, missing, agreement (or registration: files to be put in place by the user), generated.
+    """
+
+    task: str
+    state: Literal["ready", "missing", "agreement", "generated"]
+    access: str
+    source: str | None = None
+    folder: str | None = None
+    files: int = 0
+    bytes: int = 0
+    hash: str | None = None
+    """SHA-256 over names and contents of the source's files; null for data larger than 1 GiB."""
+    fetch: list[str] = field(default_factory=list)
+    """Addresses that `fetch` would download."""
+    lacking: list[str] = field(default_factory=list)
+    """Files of the preferred source that are not there, with their folder."""
+    steps: list[str] = field(default_factory=list)
+    """What to do, one step a line."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        return asdict(self)
+
+
+def status(tasks: Sequence[LoadedTask], data_dir: str | Path | None, *, hashes: bool = True) -> list[Status]:
+    """The state of every task's data; reads files only to hash them, raises nothing for missing data."""
+    folder = default_data_dir() if data_dir is None else Path(data_dir)
+    return [_of(task, folder, hashes) for task in tasks]
+
+
+def _of(task: LoadedTask, folder: Path, hashes: bool) -> Status:
+    places = [locate(source, folder) for source in task.spec.all_sources]
+    ready = next((place for place in places if place.complete), None)
+    if ready is not None:
+        if ready.source.generated:
+            return Status(task.id, "generated", task.spec.access, ready.source.id)
+        paths = files_of(ready)
+        size = sum(path.stat().st_size for path in paths)
+        digest = files_hash(ready, folder) if hashes and size <= _HASHED_AT_MOST else None
+        return Status(task.id, "ready", task.spec.access, ready.source.id, str(ready.folder), len(paths), size, digest)
+    source = preferred(task)
+    place = places[task.spec.all_sources.index(source)]
+    result = Status(task.id, "missing", task.spec.access, source.id, str(place.folder))
+    result.lacking = [str(place.folder / name) for name in place.missing]
+    if task.spec.access == "open" and (source.url or source.hub):
+        result.fetch = addresses(source)
+        result.steps = [f"biobench data fetch {task.id} --data-dir {folder}"]
+        return result
+    result.state = "missing" if task.spec.access == "open" else "agreement"
+    result.steps = agreement_steps(task, place, folder)
+    return result
+
+
+def agreement_steps(task: LoadedTask, place: Located, data_dir: Path) -> list[str]:
+    """Numbered instructions from the first page to the check that all is in place."""
+    spec = task.spec
+    steps: list[str] = []
+    if spec.agreement is not None:
+        steps.append(f"This data needs: {spec.agreement.name}.")
+        steps += [f"Visit {page}" for page in spec.agreement.pages]
+        steps += spec.agreement.steps
+    else:
+        steps.append(f"Ask for the data or download it: {spec.homepage}")
+    names = ", ".join(sorted({Path(name).name for name in place.missing}))
+    steps.append(f"Make the folder {place.folder} and put these files into it: {names}.")
+    if any("/" in name for name in place.missing):
+        steps.append("Keep the folders inside it: " + ", ".join(sorted(place.missing)) + ".")
+    steps.append(f"Check: biobench tasks validate {task.id} --data-dir {data_dir}")
+    if spec.access == "agreement":
+        steps.append(
+            "Keep the files in that folder. BioBench writes no text and no gold of this task anywhere else, and"
+            " `biobench data bundle` leaves it out unless you say --include-agreement."
+        )
+    return steps
+
+
+def preferred(task: LoadedTask) -> Source:
+    """The source that a user is sent to: the first that can be fetched, else the first."""
+    sources = task.spec.all_sources
+    return next((s for s in sources if s.url or s.hub), sources[0])
+
+
+def addresses(source: Source) -> list[str]:
+    """Everything that fetching a source downloads."""
+    result = [u.url for part in (source, source.original) if part is not None for u in urls(part)]
+    if source.hub is not None:
+        result.append(f"hub dataset {source.hub.repo} at {source.hub.revision}, {source.hub.path or 'all folders'}")
+    return result
+
+
+def urls(part: Source | Original) -> list[UrlSource]:
+    """The downloads of a source or of its original release, in the long form."""
+    given = part.url if isinstance(part.url, list) else [part.url]
+    return [UrlSource(url=u) if isinstance(u, str) else u for u in given if u is not None]
+
+
+def files_of(place: Located) -> list[Path]:
+    """All files of a source, each once: those it names, those of the original release, and the .ann files
+    that lie beside named texts."""
+    found = {p for files in (place.files, place.original) for paths in files.values() for p in paths}
+    beside = {p.with_name(p.name.removesuffix(".txt") + ".ann") for p in found if p.suffix == ".txt"}
+    return sorted(found | {p for p in beside if p.is_file()})
+
+
+def files_hash(place: Located, data_dir: Path) -> str:
+    """SHA-256 (hex) over the sorted relative names and contents of a source's files."""
+    digest = hashlib.sha256()
+    for path in files_of(place):
+        with path.open("rb") as stream:
+            content = hashlib.file_digest(stream, "sha256").hexdigest()
+        digest.update(f"{path.relative_to(data_dir).as_posix()}\0{content}\n".encode())
+    return digest.hexdigest()
+
+
+def instructions(state: Status, task: LoadedTask, data_dir: Path) -> str:
+    """One paragraph for people: the state, and the numbered steps where something is to be done."""
+    if state.state in ("ready", "generated"):
+        return f"{state.task}: {state.state}" + (f" in {state.folder} ({state.files} files)" if state.folder else "")
+    lines = [f"{state.task}: {'needs an agreement' if state.state == 'agreement' else 'missing'}"]
+    lines += [f"  {n}. {step}" for n, step in enumerate(state.steps, start=1)]
+    lines += [f"     downloads {address}" for address in state.fetch]
+    return "\n".join(lines) if len(lines) > 1 else f"{lines[0]} ({remedy(task, data_dir)})"

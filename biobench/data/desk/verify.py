@@ -1,0 +1,115 @@
+"""Verifying a task's data: hash, counts, and what leaks between splits."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from biobench.data.catalog import LoadedTask
+from biobench.data.desk.similar import near, same
+from biobench.data.desk.status import files_hash
+from biobench.data.hashing import documents_hash
+from biobench.data.load import read_source
+from biobench.data.locate import choose, default_data_dir
+from biobench.data.validate import compare_counts, count
+from biobench.schema.document import Document
+from biobench.schema.task import SPLITS
+
+_PAIRS = (("test", "train"), ("validation", "train"), ("test", "validation"))
+
+
+@dataclass(slots=True)
+class Finding:
+    """Something in the data that a reader of the scores should know."""
+
+    name: str
+    number: int
+    known: int
+    """The number that the spec's `findings` already knows of."""
+    what: str
+    examples: list[str] = field(default_factory=list)
+    """Ids, never text."""
+
+    @property
+    def alarms(self) -> bool:
+        """More of it than the spec knows."""
+        return self.number > self.known
+
+
+@dataclass(slots=True)
+class Report:
+    """The outcome of verifying one task."""
+
+    task: str
+    source: str
+    folder: str
+    files_hash: str
+    documents_hash: str
+    counts: dict[str, dict[str, int]]
+    count_problems: list[str]
+    findings: list[Finding]
+
+    @property
+    def clean(self) -> bool:
+        """Counts agree and nothing is found that the spec does not know."""
+        return not self.count_problems and not any(f.alarms for f in self.findings)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        return asdict(self) | {"clean": self.clean, "alarms": [f.name for f in self.findings if f.alarms]}
+
+
+def verify(task: LoadedTask, data_dir: str | Path | None) -> Report:
+    """Read the task's data whole, re-count it, hash it, and look for leaks.
+
+    Findings: `duplicates.A-B` (texts of A that stand in B, white space and case aside), `near.A-B` (words
+    overlap by a Jaccard similarity of 0.8; verbatim ones included), `groups.A-B` (groups in both), `twice.A`
+    (texts that repeat inside a split), `empty.A`, `unsupported.test` (labels without a test document). Raises
+    DataUnavailableError and DataFormatError as loading does.
+    """
+    folder = default_data_dir() if data_dir is None else Path(data_dir)
+    place = choose(task, folder)
+    labels, documents = read_source(task, place)
+    counts = {name: count(documents[name], labels, task.spec.is_ner) for name in SPLITS}
+    everything = [d for name in SPLITS for d in documents[name]]
+    findings = audit(documents, labels, task.spec.findings)
+    return Report(
+        task=task.id,
+        source=place.source.id,
+        folder=str(place.folder),
+        files_hash="" if place.source.generated else files_hash(place, folder),
+        documents_hash=documents_hash(everything, place.source.id),
+        counts=counts,
+        count_problems=compare_counts(task.spec, counts, place.source.id),
+        findings=findings,
+    )
+
+
+def audit(documents: dict[str, list[Document]], labels: tuple[str, ...], known: dict[str, int]) -> list[Finding]:
+    """All findings with a number above 0, in the order of the docstring of `verify`."""
+    texts = {name: [d.text for d in documents[name]] for name in SPLITS}
+    found: list[Finding] = []
+
+    def add(name: str, examples: list[str], what: str) -> None:
+        if examples:
+            found.append(Finding(name, len(examples), known.get(name, 0), what, examples[:5]))
+
+    for a, b in _PAIRS:
+        ids = [documents[a][i].id for i, _ in same(texts[a], texts[b])]
+        add(f"duplicates.{a}-{b}", ids, f"{a} texts that stand verbatim in {b}")
+    for a, b in _PAIRS:
+        ids = [documents[a][i].id for i, _ in near(texts[a], texts[b])]
+        add(f"near.{a}-{b}", ids, f"{a} texts that are nearly the same as one in {b}")
+    for a, b in _PAIRS:
+        shared = {d.group for d in documents[a]} & {d.group for d in documents[b]}
+        add(f"groups.{a}-{b}", sorted(shared), f"groups with documents in {a} and {b}")
+    for name in SPLITS:
+        first: dict[str, str] = {}
+        repeats = [d.id for d in documents[name] if first.setdefault(d.text, d.id) != d.id]
+        add(f"twice.{name}", repeats, f"{name} texts that repeat another")
+    for name in SPLITS:
+        add(f"empty.{name}", [d.id for d in documents[name] if not d.text.strip()], f"{name} documents without text")
+    gold = {s.label for d in documents["test"] for s in d.spans} | {x for d in documents["test"] for x in d.labels}
+    add("unsupported.test", [label for label in labels if label not in gold], "labels without gold in test")
+    return found
