@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from biobench.data.catalog import SUITES
 from biobench.errors import UsageError
-from biobench.report.beside import NAMES
 from biobench.report.entrants import Entrant
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
@@ -97,7 +96,7 @@ def contest(
         notes.append(f"not compared, some model has no result there: {', '.join(lonely)}")
     notes += _unread(published, wanted, chosen)
     if not shared:
-        raise UsageError(*_nothing(entrants, chosen, average))
+        raise _nothing(entrants, chosen, average)
     picked = {info.id: _same_conditions(entrants, info.id) for info in shared}
     full = [info for info in shared if all(g is None or _is_full(g) for g in picked[info.id])]
     if full and len(full) < len(shared):
@@ -135,7 +134,8 @@ def _filled(
         kept.append(info)
         paired[info.id], metrics[info.id] = pairs, metric
     if not kept:
-        raise UsageError("no task with the scores to compare", hint="run `biobench rescore`, or choose another --average")
+        hint = "run `biobench rescore`, or choose another --average"
+        raise UsageError("no task has the scores to compare", hint=hint)
     found = tuple(dict.fromkeys(notes))
     return Contest(tuple(entrants), average, tuple(kept), metrics, tuple(cells), paired, found)
 
@@ -180,13 +180,12 @@ def _unread(published: Sequence[Entrant], wanted: Sequence[TaskInfo], average: A
     return [f"published values of {', '.join(left)} are not known to be this average and are left out"]
 
 
-def _nothing(entrants: Sequence[Entrant], chosen: AverageName, asked: AverageName | None) -> tuple[str]:
+def _nothing(entrants: Sequence[Entrant], chosen: AverageName, asked: AverageName | None) -> UsageError:
     names = " and ".join(f"'{e.label}'" for e in entrants)
     hint = "run both on the same tasks; `biobench report` shows what there is"
     if asked not in (None, "paper") and any(e.is_published for e in entrants):
         hint = "published scores are compared with --average paper"
-    error = UsageError(f"{names} share no task with comparable scores ({chosen})", hint=hint)
-    raise error
+    return UsageError(f"{names} share no task with comparable scores ({chosen})", hint=hint)
 
 
 def _same_conditions(entrants: Sequence[Entrant], task: str) -> list[RunGroup | None]:
@@ -202,20 +201,21 @@ def _same_conditions(entrants: Sequence[Entrant], task: str) -> list[RunGroup | 
         return [None] * len(entrants)
     common = [c for c in runs[0] if all(c in mine for mine in runs)]
     if not common:
-        _refuse(entrants, options, task)
+        raise _mismatch(entrants, options, task)
     best = [c for c in common if all(_is_full(g) for g in runs[0][c])] or common
+    best = [c for c in best if all(not g.variant for g in runs[0][c])] or best
     if len(best) > 1:
         names = sorted({g.variant or "full" for c in best for g in runs[0][c]})
         raise UsageError(f"{task}: runs under {len(best)} conditions are stored", hint=f"name one: {', '.join(names)}")
     for entrant, mine in zip(entrants, options, strict=True):
         if mine and len(mine[best[0]]) > 1:
-            names = ", ".join(f"'{plain(g.model)} [{g.variant}]'" for g in mine[best[0]])
-            raise UsageError(f"{task}: '{entrant.label}' has runs of different weights", hint=f"name one: {names}")
+            each = ", ".join(f"'{plain(g.model)} [{g.variant}]'" for g in mine[best[0]])
+            raise UsageError(f"{task}: '{entrant.label}' has runs of different weights", hint=f"name one: {each}")
     return [mine[best[0]][0] if mine else None for mine in options]
 
 
-def _refuse(entrants: Sequence[Entrant], options: Sequence[dict[Condition, list[RunGroup]]], task: str) -> None:
-    """Say which condition differs. Always raises UsageError."""
+def _mismatch(entrants: Sequence[Entrant], options: Sequence[dict[Condition, list[RunGroup]]], task: str) -> UsageError:
+    """Which condition differs, in one line."""
     present = [(e, next(iter(mine.items()))) for e, mine in zip(entrants, options, strict=True) if mine]
     first, (a, groups_a) = present[0]
     for second, (b, groups_b) in present[1:]:
@@ -223,14 +223,12 @@ def _refuse(entrants: Sequence[Entrant], options: Sequence[dict[Condition, list[
             continue
         what = next(w for w, x, y in zip(("spec", "data", "limit", "track", "engine"), a, b, strict=True) if x != y)
         said = {"spec": "protocol", "data": "test data", "limit": "limit", "track": "track", "engine": "engine version"}
-        sides = [
-            f"'{e.label}' was run {_worded(g[0])}" for e, g in ((first, groups_a), (second, groups_b))
-        ]
-        raise UsageError(
+        sides = [f"'{e.label}' was run {_worded(g[0])}" for e, g in ((first, groups_a), (second, groups_b))]
+        return UsageError(
             f"{task}: {' and '.join(sides)}: not the same {said[what]}, so not comparable",
             hint="run both the same way, or leave the task out with --task",
         )
-    raise UsageError(f"{task}: no condition is shared by all models", hint="compare fewer models, or run them alike")
+    return UsageError(f"{task}: no condition is shared by all models", hint="compare fewer models, or run them alike")
 
 
 def _worded(group: RunGroup) -> str:
@@ -276,13 +274,3 @@ def _common_seeds(task: str, row: Sequence[Cell]) -> tuple[bool, list[Cell], lis
         for c in row
     ]
     return True, cut, [f"{task}: compared on the {len(common)} seeds that all models have"]
-
-
-def metric_words(metrics: Mapping[str, str]) -> str:
-    """The scores compared, in words: one name, or each with its tasks."""
-    names: dict[str, list[str]] = {}
-    for task, metric in metrics.items():
-        names.setdefault(NAMES.get(metric, metric), []).append(task)
-    if len(names) == 1:
-        return next(iter(names))
-    return "; ".join(f"{name} ({', '.join(tasks)})" for name, tasks in names.items())

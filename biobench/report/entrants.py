@@ -56,9 +56,7 @@ def find_entrants(given: Sequence[str], results: Results) -> list[Entrant]:
         times = sum(other.label.split(" #")[0] == entrant.label for other in found)
         if times:
             label = f"{entrant.label} #{times + 1}"
-            entrant = Entrant(
-                label, entrant.model, entrant.source, entrant.groups, entrant.published, entrant.notes
-            )
+            entrant = Entrant(label, entrant.model, entrant.source, entrant.groups, entrant.published, entrant.notes)
         found.append(entrant)
     return found
 

@@ -47,7 +47,7 @@ def rescore_all(results_dir: str | Path, data_dir: str | Path | None = None) -> 
     known = {r.key: r for r in store.records()}
 
     def documents(record: RunRecord) -> Sequence[Document]:
-        return _test_documents(record, data_dir)
+        return run_documents(record, data_dir)
 
     rows = []
     for result in rescore(store, documents):
@@ -69,7 +69,7 @@ def rescore_all(results_dir: str | Path, data_dir: str | Path | None = None) -> 
     return rows
 
 
-def _test_documents(record: RunRecord, data_dir: str | Path | None) -> list[Document]:
+def run_documents(record: RunRecord, data_dir: str | Path | None) -> list[Document]:
     """The test split of the record's own data. Raises DataUnavailableError where it is not at hand."""
     hint = "give the folder with the data of that run with --data-dir"
     try:

@@ -1,0 +1,127 @@
+"""From stored predictions to the counts that test-set noise is computed from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from biobench.errors import DataFormatError, DataUnavailableError, StoreError
+from biobench.report.contest import Contest
+from biobench.report.groups import RunGroup
+from biobench.report.rescore import run_documents
+from biobench.report.table import SUBMITTED
+from biobench.report.tasks import TaskInfo
+from biobench.schema.document import Document
+from biobench.schema.record import RunRecord
+from biobench.schema.task import TaskType
+from biobench.score import GroupCounts, ScoreError, counts
+from biobench.stats import Average, Counts, StatsInputError, TaskRuns, f1_scores
+from biobench.store import Store
+
+#: How far a score recomputed from counts may lie from the stored one.
+ROUNDING = 1e-9
+
+_EXACT: dict[str, Average] = {
+    "macro_f1": "macro",
+    "macro_f1_all": "macro_all",
+    "micro_f1": "micro",
+    "weighted_f1": "weighted",
+    "micro_f1_positive": "micro",
+    "accuracy": "micro",
+}
+_PARTIAL: dict[str, Average] = {
+    "partial_macro_f1": "macro",
+    "partial_micro_f1": "micro",
+    "partial_weighted_f1": "weighted",
+}
+
+
+@dataclass(slots=True)
+class Evidence:
+    """Reads counts of stored predictions. data_dir: the corpora, needed where gold is under an agreement."""
+
+    results_dir: Path
+    data_dir: Path | None = None
+    _test: dict[tuple[str, str, int | None], list[Document]] = field(default_factory=dict)
+
+    def task_runs(self, held: Contest, info: TaskInfo) -> TaskRuns | str:
+        """The counts of all models on one task, or why there are none, in words."""
+        cells = [mine[info.id] for mine in held.cells]
+        metric = held.metrics[info.id]
+        if any(cell.group is None for cell in cells):
+            return "published means come without predictions"
+        if metric not in _EXACT and metric not in _PARTIAL:
+            return f"{metric} is no average of F1 counts"
+        try:
+            found = [self._counts(cast(RunGroup, c.group), c.seeds, metric) for c in cells]
+            for cell, (made, average, mask, _) in zip(cells, found, strict=True):
+                again = f1_scores(made, average, mask)
+                if np.abs(again - np.array(cell.scores)).max() > ROUNDING:
+                    return "stored scores are not those of the stored predictions; run `biobench rescore`"
+            _, average, mask, groups = found[0]
+            return TaskRuns.of(
+                info.id,
+                [made for made, *_ in found],
+                average,
+                cluster=info.corpus,
+                groups=groups,
+                evaluated=mask,
+                paired_seeds=held.paired[info.id],
+            )
+        except (StoreError, DataUnavailableError, DataFormatError, ScoreError, StatsInputError) as error:
+            return f"{error} ({error.hint})"
+
+    def _counts(
+        self, group: RunGroup, seeds: Sequence[int], metric: str
+    ) -> tuple[Counts, Average, list[bool], tuple[str, ...]]:
+        """Counts (seeds, groups, labels), the average to take, the labels with gold, the groups' ids."""
+        records = [r for r in group.records if r.seed in seeds]
+        single = [self._run_counts(record, metric) for record in records]
+        first, task = single[0], records[0].task
+        labels = list(first.labels)
+        dropped = {task.negative_label} if metric == "micro_f1_positive" else set()
+        columns = [i for i, label in enumerate(labels) if label not in dropped]
+        for other in single[1:]:
+            if other.groups != first.groups or other.labels != first.labels:
+                raise StatsInputError(
+                    f"{task.id}: seeds were scored on different documents or labels", hint="repeat the runs"
+                )
+        made = Counts.of(*(np.stack([getattr(c, name)[:, columns] for c in single]) for name in ("tp", "fp", "fn")))
+        gold = set(task.gold_labels)
+        mask = [labels[i] in gold for i in columns]
+        return made, {**_EXACT, **_PARTIAL}[metric], mask, first.groups
+
+    def _run_counts(self, record: RunRecord, metric: str) -> GroupCounts:
+        documents = self._documents(record) if record.redacted else None
+        gold, predictions = self._store_of(record).load_predictions(record, documents)
+        return counts(
+            type=cast(TaskType, record.task.type),
+            labels=record.task.labels,
+            gold=gold,
+            predictions=predictions,
+            match="partial" if metric in _PARTIAL else "exact",
+        )
+
+    def _documents(self, record: RunRecord) -> list[Document]:
+        key = (record.task.id, record.task.data_hash, record.limit)
+        if key not in self._test:
+            self._test[key] = run_documents(record, self.data_dir)
+        return self._test[key]
+
+    def _store_of(self, record: RunRecord) -> Store:
+        """The folder's own store, or the submission that holds this very run."""
+        own = Store(self.results_dir)
+        folder = self.results_dir / SUBMITTED
+        others = [Store(path) for path in sorted(folder.iterdir()) if path.is_dir()] if folder.is_dir() else []
+        for store in (own, *others):
+            try:
+                stored = store.get(record.task.id, record.key)
+            except StoreError:
+                continue  # damaged there; `scan` has said so already
+            if stored is not None and stored.predictions_sha256 == record.predictions_sha256:
+                return store
+        raise StoreError(f"the predictions of run {record.key} are gone", hint="delete the record and repeat the run")

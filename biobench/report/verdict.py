@@ -1,0 +1,217 @@
+"""A comparison in plain sentences: what is shown, what is not, what cannot be concluded and why."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from biobench.report.beside import NAMES
+from biobench.report.compare import Comparison, PairResult
+from biobench.stats import Interval, MeanTest, RankInterval
+
+#: A p value below this is called certain: no seed or document at hand speaks against it.
+CERTAIN = 1e-6
+
+
+def verdict(held: Comparison) -> tuple[str, ...]:
+    """The sentences: twins first (where both have ledgers), then the result, then its limits."""
+    lines = [twins.words for twins in held.twins]
+    if len(held.models) == 2:
+        lines += _pair(held, held.pairs[0])
+    else:
+        lines += _many(held)
+    lines += _limits(held)
+    return tuple(lines)
+
+
+def points(difference: float) -> str:
+    """A signed difference in points: ``+2.08``."""
+    shown = f"{100 * difference:+.2f}"
+    return "0.00" if float(shown) == 0 else shown
+
+
+def ends(interval: Interval | None) -> str:
+    """``0.07 to 4.08``, in points."""
+    return "–" if interval is None else f"{100 * interval.low:.2f} to {100 * interval.high:.2f}"
+
+
+def p_value(p: float | None) -> str:
+    """``0.0448``; values below 0.0001 by that bound, a dash where there is no test."""
+    if p is None:
+        return "–"
+    return "< 0.0001" if p < 1e-4 else f"{p:.3g}"
+
+
+def _equals(p: float) -> str:
+    return f"p {p_value(p)}" if p < 1e-4 else f"p = {p_value(p)}"
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """``1 task``, ``2 tasks``."""
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def metric_name(held: Comparison) -> str:
+    """The scores compared, in words."""
+    names = set(held.metrics.values())
+    return NAMES.get(next(iter(names)), next(iter(names))) if len(names) == 1 else NAMES["mixed"]
+
+
+def _pair(held: Comparison, result: PairResult) -> list[str]:
+    suite = result.pair.comparison
+    first, second = result.pair.first, result.pair.second
+    tasks = plural(len(held.tasks), "task")
+    if not any(suite.task_differences):
+        same = f"{first} and {second} have the same scores on {tasks}"
+        return [f"No difference: {same} (difference 0, p = 1, one tie group)."]
+    lines = _statements(held, result)
+    rope = f" within {100 * suite.rope:g} points" if suite.rope else ""
+    lines.append(f"{first} is better on {suite.wins} of {tasks}, equal{rope} on {suite.ties}, worse on {suite.losses}.")
+    if suite.wilcoxon_p is not None:
+        least = suite.wilcoxon_smallest_p
+        bound = f" (with {len(held.clusters)} corpora it cannot fall below {least:.3g})" if least > held.alpha else ""
+        shown = _equals(suite.wilcoxon_p)
+        lines.append(f"Beside the t test, Wilcoxon's signed ranks over the corpora: {shown}{bound}.")
+    if suite.improvement is not None:
+        lines.append(
+            f"A run of {first} beats a run of {second} with probability {suite.improvement:.2f} (ties count half)."
+        )
+    return [*lines, *_design(held, result)]
+
+
+def _statements(held: Comparison, result: PairResult) -> list[str]:
+    """The strongest statement first: these tasks for certain, else tasks like these, else these tasks.
+
+    The two tests answer two questions: would it hold with other seeds and test sets of these tasks, and
+    would it hold on other tasks.
+    """
+    suite, within = result.pair.comparison.test, result.within.test
+    signed = result.pair.comparison.difference
+    order = (result.pair.first, result.pair.second)
+    better, worse = order if signed > 0 else order[::-1]
+    claim = f"{better} is better than {worse}"
+    here = "this task" if len(held.tasks) == 1 else f"these {len(held.tasks)} tasks"
+    general = None if suite.p is None else _evidence(held, suite, signed, f"t over {_corpora(held)}")
+    local = None if within is None or within.p is None else _evidence(held, within, signed)
+    certain = within is not None and within.p is not None and within.p < CERTAIN
+    shown = within is not None and within.p is not None and within.p <= held.alpha
+    if certain and local is not None:
+        lines = [f"Certain: {claim} on {here}, by {local}."]
+        if general is not None:
+            known = "Tasks like these: shown too" if result.pair.different else "Other tasks like these: not shown"
+            lines.append(f"{known}: {general}.")
+        return lines
+    if result.pair.different and general is not None:
+        lines = [f"{claim[0].upper()}{claim[1:]} on tasks like these, by {general}."]
+        if local is not None:
+            lines.append(f"On {here} themselves it is {'shown too' if shown else 'not shown'}: {local}.")
+        return lines
+    if shown and local is not None:
+        lines = [f"{claim} on {here}, by {local}."]
+        return [*lines, f"Whether it holds on other tasks like these is not shown: {general}."] if general else lines
+    lines = [f"No difference is shown between {order[0]} and {order[1]}."]
+    if general is not None:
+        lines.append(f"On tasks like these {better} is ahead by {general}.")
+    if local is not None:
+        lines.append(f"On {here} {better} is ahead by {local}.")
+    if general is None and local is None:
+        size = f"{100 * abs(signed):.2f} points of {metric_name(held)}"
+        lines.append(f"{better} is ahead by {size}; the uncertainty of that is unknown.")
+    return lines
+
+
+def _evidence(held: Comparison, test: MeanTest, signed: float, method: str = "") -> str:
+    """``2.08 points (95% interval 0.07 to 4.08, p = 0.0448; about tasks like these)``, the better model first."""
+    interval = test.interval
+    if interval is not None and signed < 0:
+        interval = replace(interval, low=-interval.high, high=-interval.low)
+    how = f"{method}, " if method else ""
+    return (
+        f"{100 * abs(signed):.2f} points of {metric_name(held)} ({_level(held)} interval {ends(interval)}, {how}"
+        f"{_equals(1.0 if test.p is None else test.p)}; about {test.estimand.value})"
+    )
+
+
+def _corpora(held: Comparison) -> str:
+    return plural(len(held.clusters), "corpus", "corpora")
+
+
+def _design(held: Comparison, result: PairResult) -> list[str]:
+    suite = result.pair.comparison
+    if suite.detectable is None:
+        return []
+    line = (
+        f"The smallest true difference that {_corpora(held)} of this spread find in 4 "
+        f"of 5 cases is {100 * suite.detectable:.2f} points"
+    )
+    plan = result.plan
+    if plan is None:
+        return [line + "; the seeds needed for a wanted one cannot be had without seeds."]
+    want = f"{100 * plan.wanted:g} {'point' if plan.wanted == 0.01 else 'points'}"
+    if plan.seeds is None:
+        limit = "" if plan.limit is None else f" (their limit is {100 * plan.limit:.2f} points)"
+        return [f"{line}; to find {want}: {plan.note}{limit}."]
+    return [f"{line}; to find {want}, {plural(plan.seeds, 'seed')} a task would do."]
+
+
+def _many(held: Comparison) -> list[str]:
+    best = held.standings[0]
+    level = [s.model for s in held.standings if s.rank == 1]
+    lines = []
+    if len(level) == len(held.standings):
+        lines.append(f"No difference: all {len(level)} models have the same average.")
+    else:
+        lines.append(f"Highest average: {' and '.join(level)} ({100 * best.score:.2f}, {metric_name(held)}).")
+    told = [r.pair for r in held.pairs if r.pair.different]
+    lines.append(
+        f"{len(told)} of {plural(len(held.pairs), 'pair')} told apart on tasks like these (t over {_corpora(held)}, "
+        f"Holm's correction, p at most {held.alpha:g})."
+    )
+    if best.ties is not None:
+        with_best = [s.model for s in held.standings[1:] if set(s.ties or "") & set(best.ties)]
+        rest = len(held.standings) - 1 - len(with_best)
+        if with_best:
+            lines.append(f"Not told apart from {best.model}: {', '.join(with_best)}.")
+        if rest:
+            lines.append(f"Told apart from {best.model}: {plural(rest, 'model')}.")
+    if held.ranks:
+        shown = ", ".join(f"{r.model} {ranks(r)}" for r in sorted(held.ranks, key=lambda r: r.rank))
+        lines.append(f"Ranks that the bootstrap cannot exclude at {_level(held)}: {shown}.")
+    return lines
+
+
+def ranks(r: RankInterval) -> str:
+    """``1–3``, or a single rank."""
+    return str(r.low) if r.low == r.high else f"{r.low}–{r.high}"
+
+
+def _limits(held: Comparison) -> list[str]:
+    """What cannot be concluded, each with its reason."""
+    lines = []
+    if held.published:
+        lines.append(
+            "Cannot be concluded: whether other fine-tuning seeds or another test set would change the result on any "
+            "one task, how often a run of one model beats a run of the other, and how many seeds would be needed. Why: "
+            f"{_listed(held.published)} known from printed means, without the spread over seeds and without "
+            "predictions."
+        )
+    if 0 < len(held.published) < len(held.models):
+        lines.append(
+            "Cannot be concluded: that a difference comes from the models. Why: the printed scores were made with "
+            "other code and maybe other splits than the runs here."
+        )
+    if len(held.clusters) == 1 and any(any(r.pair.comparison.task_differences) for r in held.pairs):
+        one = "one task" if len(held.tasks) == 1 else "tasks of one corpus"
+        lines.append(f"Cannot be concluded: anything about other tasks. Why: there is {one} only.")
+    if not held.published and any(r.pair.comparison.variance is None for r in held.pairs):
+        lines.append("Cannot be concluded: anything about other seeds. Why: some task was run with a single one.")
+    return lines
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    if len(names) == 1:
+        return f"{names[0]} is"
+    return f"{', '.join(names[:-1])} and {names[-1]} are"
+
+
+def _level(held: Comparison) -> str:
+    return f"{100 * (1 - held.alpha):g}%"
