@@ -16,8 +16,8 @@ from torch.autograd.function import FunctionCtx
 IGNORE = -100
 """Target of a position without one (padding to a fixed number of positions)."""
 
-CHUNK_LOGITS = 1 << 24
-"""Logits per chunk (64 MiB in float32); the chunk's length follows from the vocabulary."""
+CHUNK_LOGITS = {"cpu": 1 << 21, "cuda": 1 << 27}
+"""Logits per chunk: 8 MiB on a CPU, where they stay in its cache, and 512 MiB on a GPU, which wants large matrices."""
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
@@ -30,28 +30,31 @@ class _LinearCrossEntropy(torch.autograd.Function):
         need_hidden, need_weight = ctx.needs_input_grad[0], ctx.needs_input_grad[1]
         need_bias = bias is not None and ctx.needs_input_grad[2]
         kind = hidden.dtype
-        matrix = weight.to(kind)
+        matrix, offset = weight.to(kind), None if bias is None else bias.to(kind)
         grad_hidden = torch.empty_like(hidden) if need_hidden else None
         grad_weight = torch.zeros(weight.shape, dtype=torch.float32, device=weight.device) if need_weight else None
         grad_bias = torch.zeros_like(bias, dtype=torch.float32) if need_bias and bias is not None else None
         for start in range(0, hidden.shape[0], chunk):
             part, want = hidden[start : start + chunk], targets[start : start + chunk]
-            logits = (part @ matrix.t()).float()
-            if bias is not None:
-                logits += bias.float()
+            if offset is None:
+                logits = (part @ matrix.t()).float()
+            else:
+                logits = torch.addmm(offset, part, matrix.t()).float()
             if softcap is not None:
                 logits = softcap * torch.tanh(logits / softcap)
             present = want != IGNORE
             index = want.clamp_min(0)[:, None]
-            log_total = torch.logsumexp(logits, dim=1, keepdim=True)
             picked = logits.gather(1, index)
-            total += ((log_total - picked)[:, 0] * present).sum()
+            slope = 1 - (logits / softcap).square() if softcap is not None else None
+            # Softmax in place of the logits, with a single exponential for value and gradient.
+            largest = logits.amax(dim=1, keepdim=True)
+            grad = logits.sub_(largest).exp_()
+            sums = grad.sum(dim=1, keepdim=True)
+            total += ((sums.log() + largest - picked)[:, 0] * present).sum()
             if not (need_hidden or need_weight or need_bias):
                 continue
-            slope = 1 - (logits / softcap).square() if softcap is not None else None
-            grad = logits.sub_(log_total).exp_()  # softmax, in place of the logits
-            grad.scatter_add_(1, index, torch.full_like(picked, -1.0))
-            grad *= present[:, None]
+            counts = present[:, None].to(grad.dtype)
+            grad.mul_(counts / sums).scatter_add_(1, index, -counts)
             if slope is not None:
                 grad *= slope
             if grad_bias is not None:
@@ -91,6 +94,6 @@ def linear_cross_entropy_sum(
     Gradients are formed in the forward pass, so the result allows a single backward.
     """
     if chunk is None:
-        chunk = max(64, CHUNK_LOGITS // weight.shape[0])
+        chunk = max(64, CHUNK_LOGITS[hidden.device.type] // weight.shape[0])
     total: Tensor = _LinearCrossEntropy.apply(hidden, weight, bias, targets, softcap, chunk)  # type: ignore[no-untyped-call]
     return total

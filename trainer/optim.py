@@ -22,10 +22,9 @@ def make_optimizer(model: nn.Module, spec: Optimizer) -> torch.optim.AdamW:
         {"params": decayed, "weight_decay": spec.weight_decay / spec.learning_rate},
         {"params": plain, "weight_decay": 0.0},
     ]
-    fused = all(p.is_cuda for p in model.parameters())
     return torch.optim.AdamW(
         [g for g in groups if g["params"]], lr=spec.learning_rate, betas=(spec.beta1, spec.beta2),
-        eps=spec.epsilon, fused=fused,
+        eps=spec.epsilon, fused=True,
     )
 
 
@@ -63,8 +62,7 @@ def blank_state(model: nn.Module, keys: list[str]) -> dict[str, Tensor]:
 def set_state(model: nn.Module, optimizer: torch.optim.Optimizer, state: dict[str, Tensor]) -> None:
     """Put named moments back into the optimiser."""
     parameters = dict(model.named_parameters())
-    fused = bool(optimizer.param_groups[0].get("fused"))
     for key, value in state.items():
         name, _, moment = key.rpartition("/")
         p = parameters[name]
-        optimizer.state[p][moment] = value.to(p.device) if moment == "step" and fused else value
+        optimizer.state[p][moment] = value.to(p.device) if moment == "step" else value

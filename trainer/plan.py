@@ -162,7 +162,7 @@ def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> Plan:
         step_tokens=recipe.step_tokens, micro_windows=micro, phases=tuple(phases),
         state_bytes=16 * parameters // sharded,
         activation_bytes=int(micro * length * _activation_bytes(recipe, model)),
-        loss_bytes=8 * max(CHUNK_LOGITS, 64 * vocabulary) + 4 * vocabulary * width
+        loss_bytes=8 * max(CHUNK_LOGITS["cuda"], 64 * vocabulary) + 4 * vocabulary * width
         + int(2 * predicted * micro * length * width * 2),
         gpu=gpu, gpus=gpus,
     )

@@ -156,8 +156,8 @@ def test_the_good_recipe_loads_and_overrides_follow_the_same_rules(tmp_path: Pat
     file = tmp_path / "recipe.yaml"
     file.write_text(GOOD)
     assert load_recipe(file).phases[0].tokens == 10_000
-    changed = load_recipe(file, ["phases.0.tokens=2.5M", "seeds.data=7", "reuse={run: x, through: one}",
-                                 "phases=[{name: one, objective: clm, tokens: 5}, {name: two, objective: clm, tokens: 5}]"])
+    two = "phases=[{name: one, objective: clm, tokens: 5}, {name: two, objective: clm, tokens: 5}]"
+    changed = load_recipe(file, ["seeds.data=7", "reuse={run: x, through: one}", two])
     assert changed.seeds.data == 7
     assert changed.reuse is not None
     with pytest.raises(SpecError, match="unknown key 'dat'"):

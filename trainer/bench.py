@@ -1,0 +1,238 @@
+"""How fast the trainer is: against the HF Trainer on a CPU, and for the paper's shapes on a GPU.
+
+``python -m trainer.bench`` prints tokens per second of both on the same module, attention function, precision,
+batches and optimiser; the HF Trainer computes the stock loss over all logits. On a GPU it also prints tokens
+per second and MFU of the base and large shapes at 8,192 tokens with random weights.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+import transformers
+from torch import Tensor, nn
+from transformers import AutoConfig, PreTrainedModel
+
+from trainer import attention, objectives
+from trainer.families import family_of
+from trainer.flops import peak_of, token_cost
+from trainer.loss import IGNORE
+from trainer.model import Trainee
+from trainer.objectives import Targets, Vocabulary
+from trainer.optim import make_optimizer, set_rate
+from trainer.phase import autocast
+from trainer.recipe import Masking, Optimizer
+from trainer.shapes import SHAPES
+
+TOY: dict[str, Any] = {
+    "model_type": "modernbert", "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 4,
+    "num_attention_heads": 4, "local_attention": 64, "max_position_embeddings": 1024, "vocab_size": 32768,
+}
+"""A toy width under the real French vocabulary, so that the loss path meets what it meets in practice."""
+_OPTIMIZER = Optimizer(learning_rate=1e-4)
+_SPECIAL = 5
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Tokens per second of one objective on both sides; ratio = ours / theirs. losses: of the first step."""
+
+    objective: str
+    ours: float
+    theirs: float
+    losses: tuple[float, float]
+
+    @property
+    def ratio(self) -> float:
+        """Ours over theirs."""
+        return self.ours / self.theirs
+
+
+def _model(shape: dict[str, Any], device: torch.device) -> PreTrainedModel:
+    fields = dict(shape)
+    kind = fields.pop("model_type")
+    ids = ("pad_token_id", "bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id", "mask_token_id")
+    torch.manual_seed(0)
+    config = AutoConfig.for_model(kind, **fields, **dict.fromkeys(ids, 0))
+    model: PreTrainedModel = getattr(transformers, family_of(kind).auto).from_config(
+        config, attn_implementation=attention.NAME, dtype=torch.float32
+    )
+    return model.to(device)  # type: ignore[arg-type]
+
+
+def _batches(objective: str, count: int, windows: int, length: int, vocabulary: int) -> list[Targets]:
+    special = np.zeros(vocabulary, dtype=bool)
+    special[:_SPECIAL] = True
+    words = Vocabulary(end=3, mask=4, special=special, ordinary=np.arange(_SPECIAL, vocabulary))
+    state = np.random.RandomState(0)
+    made: list[Targets] = []
+    for number in range(count):
+        tokens = state.randint(_SPECIAL, vocabulary, (windows, length)).astype(np.int64)
+        if objective == "clm":
+            made.append(objectives.next_token(tokens, words, isolate=False))
+        else:
+            keys = [("bench", number, row) for row in range(windows)]
+            made.append(objectives.masked(tokens, words, Masking(rate=0.3), keys))
+    return made
+
+
+def ours(
+    model: PreTrainedModel, batches: list[Targets], *, causal: bool, precision: str, warm: int
+) -> tuple[float, float]:
+    """Our step over `batches`: (tokens per second after `warm` steps, loss of the first step)."""
+    module, optimizer = Trainee(model).train(), make_optimizer(model, _OPTIMIZER)
+    device = next(model.parameters()).device
+    began, first = 0.0, 0.0
+    for number, batch in enumerate(batches):
+        if number == warm:
+            began = _now(device)
+        set_rate(optimizer, _OPTIMIZER.learning_rate)
+        arguments = [torch.from_numpy(x).to(device) for x in (batch.inputs, batch.positions, batch.targets)]
+        with autocast(precision, device):
+            loss = module(*arguments, causal=causal) / max(int((batch.targets != IGNORE).sum()), 1)
+        loss.backward()
+        nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None])
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        if number == 0:
+            first = float(loss.detach())
+    tokens = sum(b.inputs.size for b in batches[warm:])
+    return tokens / (_now(device) - began), first
+
+
+class _Stock(nn.Module):
+    """The same module with the stock loss: logits of all positions, cross-entropy in float32."""
+
+    def __init__(self, model: PreTrainedModel, *, causal: bool) -> None:
+        super().__init__()
+        self.module = Trainee(model)
+        self.causal = causal
+
+    def forward(self, input_ids: Tensor, labels: Tensor) -> dict[str, Tensor]:
+        logits = self.module.logits(input_ids, causal=self.causal).float()
+        return {"loss": F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORE)}
+
+
+def theirs(
+    model: PreTrainedModel, batches: list[Targets], *, causal: bool, precision: str, warm: int
+) -> tuple[float, float]:
+    """The HF Trainer over the same batches: (tokens per second after `warm` steps, loss of the first step)."""
+    from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
+
+    device = next(model.parameters()).device
+    rows: list[dict[str, Tensor]] = []
+    for batch in batches:
+        labels = np.full(batch.inputs.size, IGNORE, dtype=np.int64)
+        labels[batch.positions] = batch.targets
+        rows += [{"input_ids": torch.from_numpy(i), "labels": torch.from_numpy(x)}
+                 for i, x in zip(batch.inputs, labels.reshape(batch.inputs.shape), strict=True)]
+    times: list[float] = []
+    losses: list[float] = []
+
+    class Clock(TrainerCallback):
+        def on_step_end(self, *_: Any, **__: Any) -> None:
+            times.append(_now(device))
+
+        def on_log(self, _arguments: Any, _state: Any, _control: Any, logs: Any = None, **__: Any) -> None:
+            if logs and "loss" in logs:
+                losses.append(float(logs["loss"]))
+
+    with tempfile.TemporaryDirectory() as folder:
+        stock = _Stock(model, causal=causal)
+        arguments = TrainingArguments(
+            output_dir=folder, per_device_train_batch_size=len(batches[0].inputs), max_steps=len(batches),
+            learning_rate=_OPTIMIZER.learning_rate, lr_scheduler_type="constant", adam_beta2=_OPTIMIZER.beta2,
+            adam_epsilon=_OPTIMIZER.epsilon, max_grad_norm=0.0, logging_steps=1, report_to=[],
+            save_strategy="no", disable_tqdm=True, log_level="error", use_cpu=device.type == "cpu", bf16=precision == "bf16",
+            remove_unused_columns=False, dataloader_pin_memory=device.type == "cuda",
+        )
+        trainer = Trainer(model=stock, args=arguments, train_dataset=_Rows(rows), callbacks=[Clock()])
+        trainer.remove_callback(PrinterCallback)
+        trainer.get_train_dataloader = lambda: torch.utils.data.DataLoader(  # type: ignore[method-assign]
+            _Rows(rows), batch_size=len(batches[0].inputs), shuffle=False
+        )
+        trainer.train()
+    tokens = sum(b.inputs.size for b in batches[warm:])
+    return tokens / (times[-1] - times[warm - 1]), losses[0]
+
+
+class _Rows(torch.utils.data.Dataset[dict[str, Tensor]]):
+    def __init__(self, rows: list[dict[str, Tensor]]) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> dict[str, Tensor]:
+        return self.rows[index]
+
+
+def against_hf(
+    objective: str, *, steps: int = 8, warm: int = 2, windows: int = 8, length: int = 256, rounds: int = 1
+) -> Speed:
+    """Both sides on the toy shape; the best of `rounds`, taken in turn, so that a busy machine hurts both alike."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    precision = "bf16" if device.type == "cuda" else "fp32"
+    batches = _batches(objective, steps + warm, windows, length, TOY["vocab_size"])
+    mine: list[tuple[float, float]] = []
+    hf: list[tuple[float, float]] = []
+    for _ in range(rounds):
+        for side, results in ((ours, mine), (theirs, hf)):
+            results.append(side(_model(TOY, device), batches, causal=objective == "clm", precision=precision, warm=warm))
+    return Speed(objective, max(mine)[0], max(hf)[0], (mine[0][1], hf[0][1]))
+
+
+def on_gpu(name: str, objective: str, *, windows: int, steps: int = 12, warm: int = 4) -> tuple[float, float | None]:
+    """(tokens per second, MFU or None for an unknown GPU) of a known shape at 8,192 tokens, random weights."""
+    device = torch.device("cuda")
+    model = _model(SHAPES[name], device)
+    for layer in model.get_submodule(family_of(model.config.model_type).layers):  # type: ignore[union-attr]
+        layer.compile()
+    batches = _batches(objective, steps + warm, windows, 8192, SHAPES[name]["vocab_size"])
+    fixed = [objectives.pad(b, objectives.capacity(b.inputs.size, 8192, None if objective == "clm" else
+                                                   Masking(rate=0.3))) for b in batches]
+    speed, _ = ours(model, fixed, causal=objective == "clm", precision="bf16", warm=warm)
+    cost = token_cost(model, length=8192, causal=objective == "clm", predicted=1.0 if objective == "clm" else 0.3)
+    peak = peak_of(torch.cuda.get_device_name(device))
+    return speed, None if peak is None else speed * cost.total / peak
+
+
+def _now(device: torch.device) -> float:
+    """Seconds. On a CPU with one thread, of processor time, which a busy machine does not stretch."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    elif torch.get_num_threads() == 1:
+        return time.process_time()
+    return time.perf_counter()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the comparison, and on a GPU the speeds of the paper's shapes."""
+    parser = argparse.ArgumentParser(prog="python -m trainer.bench", description=__doc__)
+    parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--windows", type=int, default=4, help="windows of 8,192 tokens per step on a GPU")
+    given = parser.parse_args(arguments)
+    for objective in ("clm", "mlm"):
+        s = against_hf(objective, steps=given.steps, rounds=given.rounds)
+        print(f"{objective}: {s.ours:,.0f} tokens/s, HF Trainer {s.theirs:,.0f}, ratio {s.ratio:.2f} "
+              f"(first losses {s.losses[0]:.4f}, {s.losses[1]:.4f})", flush=True)
+    if torch.cuda.is_available():
+        for name in ("answerdotai/ModernBERT-base", "answerdotai/ModernBERT-large"):
+            for objective in ("clm", "mlm"):
+                speed, mfu = on_gpu(name, objective, windows=given.windows)
+                shown = "unknown" if mfu is None else f"{mfu:.1%}"
+                print(f"{name} {objective} at 8,192 tokens: {speed:,.0f} tokens/s, MFU {shown}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
