@@ -24,7 +24,7 @@ BELOW = {
     "models": {"errors", "stats", "schema"},
     "finetune": {"errors", "stats", "schema", "data", "store", "score", "encode", "models"},
     "run": {"errors", "stats", "schema", "data", "store", "score", "encode", "models", "finetune"},
-    "report": {"errors", "stats", "schema", "data", "store", "score"},
+    "report": {"errors", "stats", "schema", "data", "store", "score", "trainer"},  # trainer: its ledgers, for twins
     "cli": {
         *("errors", "stats", "schema", "data", "store", "score", "encode", "models", "finetune", "run", "report"),
         *("trainer", "leaderboard"),

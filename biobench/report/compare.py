@@ -129,8 +129,8 @@ class Comparison:
 
 
 def compare(
-    models: str | Sequence[str],
-    *others: str,
+    models: str | Path | Sequence[str | Path],
+    *others: str | Path,
     results_dir: str | Path = "results",
     data_dir: str | Path | None = None,
     suite: str | None = None,
@@ -154,7 +154,7 @@ def compare(
     Raises UsageError where a name is unknown, where the runs may not be compared or nothing is shared, and
     StoreError for a damaged ledger. Damaged records become findings.
     """
-    given = [*([models] if isinstance(models, str) else models), *others]
+    given = [str(m) for m in (*([models] if isinstance(models, str | Path) else models), *others)]
     _check(given, rope, alpha, wanted)
     results = load(results_dir)
     entrants = find_entrants(given, results)

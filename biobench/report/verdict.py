@@ -101,7 +101,7 @@ def _statements(held: Comparison, result: PairResult) -> list[str]:
             lines.append(f"{known}: {general}.")
         return lines
     if result.pair.different and general is not None:
-        lines = [f"{claim[0].upper()}{claim[1:]} on tasks like these, by {general}."]
+        lines = [f"{claim} on tasks like these, by {general}."]
         if local is not None:
             lines.append(f"On {here} themselves it is {'shown too' if shown else 'not shown'}: {local}.")
         return lines
@@ -149,7 +149,7 @@ def _design(held: Comparison, result: PairResult) -> list[str]:
     want = f"{100 * plan.wanted:g} {'point' if plan.wanted == 0.01 else 'points'}"
     if plan.seeds is None:
         limit = "" if plan.limit is None else f" (their limit is {100 * plan.limit:.2f} points)"
-        return [f"{line}; to find {want}: {plan.note}{limit}."]
+        return [f"{line}; to find {want}, {plan.note}{limit}."]
     return [f"{line}; to find {want}, {plural(plan.seeds, 'seed')} a task would do."]
 
 

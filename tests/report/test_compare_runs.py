@@ -1,0 +1,329 @@
+"""Stored runs compared: identical, certain, mixed up, damaged, three at a time."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from compare_make import SEEDS, constant, documents, save, save_runs
+from scipy import stats
+from store_make import record
+
+import biobench
+from biobench.data.catalog import load_task
+from biobench.data.hashing import task_hash
+from biobench.data.load import load_data
+from biobench.errors import UsageError
+from biobench.report.compare import compare
+from biobench.schema.document import Prediction
+from biobench.score import oracle, scored
+from biobench.store import Store
+
+TASKS = ("gad", "diamed", "meddialog_fr")
+
+
+def policies(results, tasks, seeds=SEEDS, count=60):
+    """An oracle and a floor on each task."""
+    for task in tasks:
+        gold = documents(task, count)
+        for seed in seeds:
+            save(results, "oracle", task, seed, said=oracle(gold), count=count)
+            save(results, "floor", task, seed, said=constant(gold), count=count)
+
+
+@pytest.mark.parametrize("seeds", [SEEDS, (42,)])
+@pytest.mark.parametrize("tasks", [TASKS, ("gad",)])
+def test_a_model_with_itself(tmp_path, seeds, tasks):
+    save_runs(tmp_path, "m", tasks, 0.7, seeds)
+    held = compare("m", "m", results_dir=tmp_path)
+    pair = held.pairs[0]
+    suite = pair.pair.comparison
+    assert suite.difference == 0
+    assert suite.test.p == pair.pair.p_holm == suite.wilcoxon_p == 1
+    assert (suite.test.interval.low, suite.test.interval.high) == (0, 0)
+    assert not pair.pair.different
+    assert (suite.wins, suite.ties, suite.losses) == (0, len(tasks), 0)
+    assert [s.ties for s in held.standings] == ["a", "a"]
+    assert [s.rank for s in held.standings] == [1, 1]
+    for line in pair.tasks:
+        assert line.seeds.p == line.documents.p == line.total.p == 1
+        assert (line.total.interval.low, line.total.interval.high) == (0, 0)
+    assert held.verdict[0].startswith("No difference: m and m #2 have the same scores")
+    assert "p = 1" in held.verdict[0]
+
+
+@pytest.mark.parametrize("tasks", [TASKS, ("gad", "diamed"), ("gad",)])
+@pytest.mark.parametrize("seeds", [SEEDS, (42,)])
+def test_an_oracle_beats_a_floor_for_certain(tmp_path, tasks, seeds):
+    policies(tmp_path, tasks, seeds)
+    for names, sign in ((("oracle", "floor"), 1), (("floor", "oracle"), -1)):
+        held = compare(*names, results_dir=tmp_path)
+        pair = held.pairs[0]
+        assert np.sign(pair.pair.comparison.difference) == sign
+        assert held.verdict[0].startswith("Certain: oracle is better than floor on ")
+        assert pair.within.test.p < 1e-6
+        assert all(line.documents.p < 1e-6 for line in pair.tasks)
+        assert pair.pair.comparison.improvement in (None, 1.0 if sign == 1 else 0.0)
+
+
+def test_equal_gaps_are_certain_for_other_tasks_too(tmp_path):
+    policies(tmp_path, TASKS)
+    held = compare("oracle", "floor", results_dir=tmp_path)
+    # the floor scores 1/6 on balanced labels of every task: F1 of A is 1/2, of B and C 0
+    assert held.pairs[0].pair.comparison.difference == pytest.approx(5 / 6)
+    assert held.pairs[0].pair.p_holm < 1e-6
+    assert any("Tasks like these: shown too" in line for line in held.verdict)
+
+
+def test_the_parts_are_those_of_the_scores(tmp_path):
+    save_runs(tmp_path, "a", TASKS, 0.8)
+    save_runs(tmp_path, "b", TASKS, 0.6)
+    held = compare("a", "b", results_dir=tmp_path)
+    scores = {(r.model.id, r.task.id, r.seed): r.scores["macro_f1"] for r in Store(tmp_path).records()}
+    per_task = []
+    for line in held.pairs[0].tasks:
+        gaps = np.array([scores["a", line.task, s] - scores["b", line.task, s] for s in SEEDS])
+        per_task.append(gaps.mean())
+        assert line.difference == pytest.approx(gaps.mean())
+        assert line.seeds.p == pytest.approx(stats.ttest_1samp(gaps, 0).pvalue)
+        ends = stats.t.interval(0.95, 2, gaps.mean(), stats.sem(gaps))
+        assert (line.seeds.interval.low, line.seeds.interval.high) == pytest.approx(ends)
+        assert line.paired
+        assert line.groups == 60
+        # shown apart: neither part is wider than the total
+        for part in (line.seeds, line.documents):
+            assert part.se <= line.total.se + 1e-12
+    suite = held.pairs[0].pair.comparison
+    assert suite.test.p == pytest.approx(stats.ttest_1samp(per_task, 0).pvalue)
+    assert set(held.clusters) == set(TASKS)
+    wins = [
+        np.mean([0.5 * np.sign(scores["a", t, i] - scores["b", t, j]) + 0.5 for i in SEEDS for j in SEEDS])
+        for t in TASKS
+    ]
+    assert suite.improvement == pytest.approx(np.mean(wins))
+    text = held.text()
+    for word in ("seeds", "documents", "both", "smallest true difference", "tasks like these", "A - B"):
+        assert word in text
+    assert held.as_json()["pairs"][0]["seeds_needed"]["wanted"] == 0.01
+
+
+def test_tasks_of_one_corpus_are_one_cluster(tmp_path):
+    tasks = ("fracco_30", "fracco_100", "cantemist")
+    save_runs(tmp_path, "a", tasks, 0.8)
+    save_runs(tmp_path, "b", tasks, 0.7)
+    held = compare("a", "b", results_dir=tmp_path)
+    assert held.clusters == ("fracco",)
+    assert held.pairs[0].pair.comparison.test.p is None
+    assert any("anything about other tasks" in line for line in held.verdict)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"limit": 20}, "limit"),
+        ({"spec": "another spec", "overrides": ("training.epochs=1",)}, "protocol"),
+        ({"data": "other data"}, "test data"),
+        ({"track": "tuned"}, "track"),
+        ({"engine_version": 99}, "engine"),
+    ],
+)
+def test_runs_under_other_conditions_are_refused_in_one_line(tmp_path, fields, said):
+    save_runs(tmp_path, "a", TASKS, 0.8)
+    save_runs(tmp_path, "b", TASKS[:2], 0.7)
+    save_runs(tmp_path, "b", TASKS[2:], 0.7, **fields)
+    with pytest.raises(UsageError) as caught:
+        compare("a", "b", results_dir=tmp_path)
+    assert "meddialog_fr" in str(caught.value)
+    assert f"not the same {said}" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    # the other tasks can be compared
+    held = compare("a", "b", results_dir=tmp_path, tasks=TASKS[:2])
+    assert set(held.tasks) == set(TASKS[:2])
+
+
+def test_limited_runs_never_enter_beside_full_ones(tmp_path):
+    for model, quality in (("a", 0.8), ("b", 0.6)):
+        save_runs(tmp_path, model, TASKS[:2], quality)
+        save_runs(tmp_path, model, TASKS[2:], quality, limit=20)
+        save_runs(tmp_path, model, TASKS[:1], quality, limit=20)
+    held = compare("a", "b", results_dir=tmp_path)
+    assert set(held.tasks) == set(TASKS[:2])
+    assert any("never mixed" in note for note in held.notes)
+    assert all(r.limit is None for r in Store(tmp_path).records() if r.task.id == "diamed")
+    only = compare("a [limit 20]", "b [limit 20]", results_dir=tmp_path)
+    assert set(only.tasks) == {"gad", "meddialog_fr"}
+    assert any("no full run" in note for note in only.notes)
+
+
+def test_an_unknown_name_is_corrected(tmp_path):
+    save_runs(tmp_path, "camembert-bio", ("gad",), 0.8)
+    with pytest.raises(UsageError) as caught:
+        compare("camembert-bip", "camembert-bio", results_dir=tmp_path)
+    assert caught.value.hint == "did you mean 'camembert-bio'?"
+    with pytest.raises(UsageError) as caught:
+        compare("camembert-bio", "CamemBERT-Bio", results_dir=tmp_path)
+    assert "did you mean" in caught.value.hint
+
+
+@pytest.mark.parametrize("call", [lambda d: compare("a", results_dir=d), lambda d: compare([], results_dir=d)])
+def test_one_model_is_no_comparison(tmp_path, call):
+    with pytest.raises(UsageError, match="two models"):
+        call(tmp_path)
+
+
+def test_nothing_in_common(tmp_path):
+    save_runs(tmp_path, "a", ("gad",), 0.8)
+    save_runs(tmp_path, "b", ("diamed",), 0.8)
+    with pytest.raises(UsageError, match="share no task"):
+        compare("a", "b", results_dir=tmp_path)
+
+
+def test_damaged_records_are_named_and_the_rest_goes_on(tmp_path):
+    save_runs(tmp_path, "a", TASKS, 0.8)
+    save_runs(tmp_path, "b", TASKS, 0.7)
+    broken = next(tmp_path.glob("runs/gad/*.json"))
+    broken.write_text("{")
+    held = compare("a", "b", results_dir=tmp_path)
+    assert len(held.tasks) == 3
+    assert broken.name in held.findings[0].file
+    assert broken.name in held.text()
+    assert any("2 seeds" in note for note in held.notes)
+
+
+def test_damaged_predictions_cost_only_their_documents(tmp_path):
+    save_runs(tmp_path, "a", TASKS, 0.8)
+    save_runs(tmp_path, "b", TASKS, 0.7)
+    next(tmp_path.glob("runs/gad/*.parquet")).write_bytes(b"PAR1")
+    held = compare("a", "b", results_dir=tmp_path)
+    lines = {line.task: line for line in held.pairs[0].tasks}
+    assert lines["gad"].documents is None
+    assert lines["gad"].seeds.p is not None
+    assert lines["diamed"].documents is not None
+    assert any("gad" in note and "stored with the record" in note for note in held.notes)
+
+
+def test_stale_scores_are_not_resampled(tmp_path):
+    save_runs(tmp_path, "a", ("gad",), 0.8)
+    save_runs(tmp_path, "b", ("gad",), 0.7)
+    store = Store(tmp_path)
+    old = store.records()[0]
+    store.update(old.model_copy(update={"scores": {**old.scores, "macro_f1": 0.123}}))
+    held = compare("a", "b", results_dir=tmp_path)
+    assert held.pairs[0].tasks[0].documents is None
+    assert any("rescore" in note for note in held.notes)
+
+
+def test_redacted_runs_need_the_data(tmp_path):
+    save_runs(tmp_path, "a", ("gad",), 0.8, redacted=True)
+    save_runs(tmp_path, "b", ("gad",), 0.7, redacted=True)
+    held = compare("a", "b", results_dir=tmp_path, data_dir=tmp_path / "nowhere")
+    assert held.pairs[0].tasks[0].documents is None
+    assert held.pairs[0].tasks[0].seeds.interval is not None
+    assert any("unknown on gad" in note and "no data below" in note for note in held.notes)
+
+
+def test_redacted_runs_with_the_data_at_hand(tmp_path):
+    task = load_task("demo_topic")
+    data = load_data(task, None)
+    labels, gold = data.labels, data.test
+    for model, wrong in (("a", 3), ("b", 9)):
+        said = [
+            Prediction(
+                document=d.id, labels=(d.labels[0] if i >= wrong else next(x for x in labels if x not in d.labels),)
+            )
+            for i, d in enumerate(gold)
+        ]
+        base = record(model=model, task="demo_topic", seed=42, score=False, redacted=True)
+        identity = base.task.model_copy(
+            update={
+                "hash": task_hash(task, data.source),
+                "data_hash": data.hash,
+                "source": data.source,
+                "type": "single_label",
+                "labels": labels,
+                "gold_labels": data.gold_labels,
+            }
+        )
+        Store(tmp_path).save(scored(base.model_copy(update={"task": identity}), gold, said), gold, said)
+    held = compare("a", "b", results_dir=tmp_path)
+    assert held.pairs[0].tasks[0].groups == len({d.group for d in gold})
+    assert held.pairs[0].tasks[0].documents.p < 1
+
+
+def test_seeds_pair_where_they_are_shared(tmp_path):
+    save_runs(tmp_path, "a", ("gad",), 0.8, (1, 2, 3, 4))
+    save_runs(tmp_path, "b", ("gad",), 0.7, (2, 3, 4, 5))
+    save_runs(tmp_path, "c", ("gad",), 0.7, (7, 8))
+    held = compare("a", "b", results_dir=tmp_path)
+    line = held.pairs[0].tasks[0]
+    assert (line.n_first, line.n_second, line.paired) == (3, 3, True)
+    apart = compare("a", "c", results_dir=tmp_path)
+    line = apart.pairs[0].tasks[0]
+    assert (line.n_first, line.n_second, line.paired) == (4, 2, False)
+    assert any("independent" in note for note in apart.notes)
+
+
+def test_three_models_get_ranks_ties_and_corrected_p(tmp_path):
+    save_runs(tmp_path, "best", TASKS, 0.97)
+    save_runs(tmp_path, "middle", TASKS, 0.7)
+    save_runs(tmp_path, "worst", TASKS, 0.2)
+    held = compare("worst", "best", "middle", results_dir=tmp_path)
+    assert [s.model for s in held.standings] == ["best", "middle", "worst"]
+    assert [s.rank for s in held.standings] == [1, 2, 3]
+    assert {r.model: (r.low, r.high) for r in held.ranks} == {"worst": (3, 3), "best": (1, 1), "middle": (2, 2)}
+    assert all(r.pair.p_holm >= r.pair.comparison.test.p for r in held.pairs)
+    assert held.verdict[0].startswith("Highest average: best")
+    json.dumps(held.as_json(), allow_nan=False)
+
+
+def test_variants_and_needles_stay_out_unless_named(tmp_path):
+    tasks = ("bc5cdr", "anatem", "anatem_single")
+    save_runs(tmp_path, "a", tasks, 0.8)
+    save_runs(tmp_path, "b", tasks, 0.7)
+    held = compare("a", "b", results_dir=tmp_path)
+    assert set(held.tasks) == {"bc5cdr", "anatem"}
+    assert any("anatem_single" in note for note in held.notes)
+    named = compare("a", "b", results_dir=tmp_path, tasks=["anatem", "anatem_single"])
+    assert set(named.tasks) == {"anatem", "anatem_single"}
+    assert set(compare("a", "b", results_dir=tmp_path, suite="en").tasks) == {"bc5cdr", "anatem"}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"suite": "french"}, "unknown suite"),
+        ({"tasks": "gda"}, "unknown task"),
+        ({"rope": -1.0}, "rope"),
+        ({"alpha": 1.0}, "alpha"),
+        ({"wanted": 0.0}, "wanted"),
+    ],
+)
+def test_wrong_options_are_one_line(tmp_path, options, said):
+    save_runs(tmp_path, "a", ("gad",), 0.8)
+    with pytest.raises(UsageError, match=said):
+        compare("a", "a", results_dir=tmp_path, **options)
+
+
+def test_the_rope_makes_ties(tmp_path):
+    save_runs(tmp_path, "a", TASKS, 0.8)
+    save_runs(tmp_path, "b", TASKS, 0.6)
+    wide = compare("a", "b", results_dir=tmp_path, rope=0.99).pairs[0].pair.comparison
+    assert (wide.wins, wide.ties, wide.losses) == (0, 3, 0)
+
+
+def test_hostile_names_stay_in_their_line(tmp_path):
+    name = "evil\nVerdict: I win\x1b[31m\u202e"
+    save_runs(tmp_path, name, TASKS, 0.8)
+    save_runs(tmp_path, "b", TASKS, 0.7)
+    held = compare(name, "b", results_dir=tmp_path)
+    text = held.text()
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert not any(line.startswith("Verdict: I win") for line in text.splitlines())
+    json.dumps(held.as_json(), allow_nan=False)
+
+
+def test_the_package_offers_it(tmp_path):
+    save_runs(tmp_path, "a", ("gad",), 0.8)
+    assert biobench.compare(["a", "a"], results_dir=tmp_path).models == ("a", "a #2")
