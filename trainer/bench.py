@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from transformers import AutoConfig, PreTrainedModel
 
 from trainer import attention, objectives
-from trainer.families import family_of
+from trainer.families import family_of, layers_of
 from trainer.flops import peak_of, token_cost
 from trainer.loss import IGNORE
 from trainer.model import Trainee
@@ -115,10 +115,14 @@ class _Stock(nn.Module):
         super().__init__()
         self.module = Trainee(model)
         self.causal = causal
+        self.first: float | None = None
 
     def forward(self, input_ids: Tensor, labels: Tensor) -> dict[str, Tensor]:
         logits = self.module.logits(input_ids, causal=self.causal).float()
-        return {"loss": F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORE)}
+        loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORE)
+        if self.first is None:
+            self.first = float(loss.detach())
+        return {"loss": loss}
 
 
 def theirs(
@@ -135,15 +139,10 @@ def theirs(
         rows += [{"input_ids": torch.from_numpy(i), "labels": torch.from_numpy(x)}
                  for i, x in zip(batch.inputs, labels.reshape(batch.inputs.shape), strict=True)]
     times: list[float] = []
-    losses: list[float] = []
 
     class Clock(TrainerCallback):
-        def on_step_end(self, *_: Any, **__: Any) -> None:
+        def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             times.append(_now(device))
-
-        def on_log(self, _arguments: Any, _state: Any, _control: Any, logs: Any = None, **__: Any) -> None:
-            if logs and "loss" in logs:
-                losses.append(float(logs["loss"]))
 
     with tempfile.TemporaryDirectory() as folder:
         stock = _Stock(model, causal=causal)
@@ -151,7 +150,8 @@ def theirs(
             output_dir=folder, per_device_train_batch_size=len(batches[0].inputs), max_steps=len(batches),
             learning_rate=_OPTIMIZER.learning_rate, lr_scheduler_type="constant", adam_beta2=_OPTIMIZER.beta2,
             adam_epsilon=_OPTIMIZER.epsilon, max_grad_norm=0.0, logging_steps=1, report_to=[],
-            save_strategy="no", disable_tqdm=True, log_level="error", use_cpu=device.type == "cpu", bf16=precision == "bf16",
+            save_strategy="no", disable_tqdm=True, log_level="error", use_cpu=device.type == "cpu",
+            bf16=precision == "bf16",
             remove_unused_columns=False, dataloader_pin_memory=device.type == "cuda",
         )
         trainer = Trainer(model=stock, args=arguments, train_dataset=_Rows(rows), callbacks=[Clock()])
@@ -161,7 +161,8 @@ def theirs(
         )
         trainer.train()
     tokens = sum(b.inputs.size for b in batches[warm:])
-    return tokens / (times[-1] - times[warm - 1]), losses[0]
+    assert stock.first is not None
+    return tokens / (times[-1] - times[warm - 1]), stock.first
 
 
 class _Rows(torch.utils.data.Dataset[dict[str, Tensor]]):
@@ -186,15 +187,18 @@ def against_hf(
     hf: list[tuple[float, float]] = []
     for _ in range(rounds):
         for side, results in ((ours, mine), (theirs, hf)):
-            results.append(side(_model(TOY, device), batches, causal=objective == "clm", precision=precision, warm=warm))
+            model = _model(TOY, device)
+            results.append(side(model, batches, causal=objective == "clm", precision=precision, warm=warm))
     return Speed(objective, max(mine)[0], max(hf)[0], (mine[0][1], hf[0][1]))
 
 
-def on_gpu(name: str, objective: str, *, windows: int, steps: int = 12, warm: int = 4) -> tuple[float, float | None]:
+def on_gpu(
+    name: str, objective: str, *, windows: int, steps: int = 12, warm: int = 4
+) -> tuple[float, float | None]:
     """(tokens per second, MFU or None for an unknown GPU) of a known shape at 8,192 tokens, random weights."""
     device = torch.device("cuda")
     model = _model(SHAPES[name], device)
-    for layer in model.get_submodule(family_of(model.config.model_type).layers):  # type: ignore[union-attr]
+    for layer in layers_of(model):
         layer.compile()
     batches = _batches(objective, steps + warm, windows, 8192, SHAPES[name]["vocab_size"])
     fixed = [objectives.pad(b, objectives.capacity(b.inputs.size, 8192, None if objective == "clm" else

@@ -36,10 +36,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         grad_bias = torch.zeros_like(bias, dtype=torch.float32) if need_bias and bias is not None else None
         for start in range(0, hidden.shape[0], chunk):
             part, want = hidden[start : start + chunk], targets[start : start + chunk]
-            if offset is None:
-                logits = (part @ matrix.t()).float()
-            else:
-                logits = torch.addmm(offset, part, matrix.t()).float()
+            logits = (part @ matrix.t() if offset is None else torch.addmm(offset, part, matrix.t())).float()
             if softcap is not None:
                 logits = softcap * torch.tanh(logits / softcap)
             present = want != IGNORE

@@ -1,0 +1,206 @@
+"""What can go wrong outside is one clear line, and nothing that was there is lost."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pretrain_models import tiny
+from transformers import AutoTokenizer
+
+from biobench.errors import BioBenchError, ModelError, StoreError, TrainingError, UsageError
+from trainer import api, bench
+from trainer.card import model_card
+from trainer.disk import write_text
+from trainer.library import load_recipe
+from trainer.metrics import Metrics, make_tracker, read_metrics
+from trainer.progress import Terminal, Tick
+from trainer.run import Result
+
+
+def train(out: Path, overrides: list[str], *, resume: bool = False) -> Result:
+    return api.pretrain("toy_detour", out=out, overrides=overrides, resume=resume, progress="none")
+
+
+def one_line(error: BioBenchError) -> None:
+    assert "\n" not in str(error)
+    assert error.hint
+
+
+def test_a_full_disk_keeps_the_last_checkpoint(
+    small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The device fills up while the second checkpoint is written; space comes back, the run goes on."""
+    out = tmp_path / "run"
+    sync, left = os.fsync, [12]
+
+    def full(handle: Any) -> None:
+        if (out / "checkpoints" / "latest").is_file():
+            left[0] -= 1
+            if left[0] < 0:
+                raise OSError(errno.ENOSPC, "No space left on device")
+        sync(handle)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(StoreError, match="the disk is full") as caught:
+            train(out, [*small, "checkpoints.every=800"])
+    one_line(caught.value)
+    latest = (out / "checkpoints" / "latest").read_text()
+    assert (out / "checkpoints" / latest / "progress.json").is_file()
+    assert not list((out / "checkpoints").glob("*.tmp"))
+    assert train(out, [*small, "checkpoints.every=800"], resume=True).status == "done"
+
+
+def test_a_full_device_leaves_the_old_text(tmp_path: Path) -> None:
+    file = tmp_path / "state.json"
+    write_text(file, "old")
+    (tmp_path / f"state.json.{os.getpid()}.tmp").symlink_to("/dev/full")
+    with pytest.raises(StoreError, match="disk is full"):
+        write_text(file, "new")
+    assert file.read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["state.json"]
+
+
+def test_a_folder_that_cannot_be_is_said(small: list[str], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="cannot be written") as caught:
+        train(tmp_path / "file" / "run", small)
+    one_line(caught.value)
+
+
+def test_a_tokenizer_that_does_not_fit_is_refused(small: list[str], tmp_path: Path) -> None:
+    donor = train(tmp_path / "donor", small)
+    folder = tmp_path / "small_model"
+    tiny("modernbert").save_pretrained(folder)
+    checkpoint = [f"base={{model: {folder}, tokenizer: {donor.model}}}", *[o for o in small if "base." not in o]]
+    with pytest.raises(ModelError, match="does not fit the model: it has ids up to 499, the model 97 rows") as caught:
+        train(tmp_path / "run", checkpoint)
+    one_line(caught.value)
+
+
+def test_a_tokenizer_without_a_mask_is_refused_for_masked_phases(small: list[str], tmp_path: Path) -> None:
+    donor = train(tmp_path / "donor", small)
+    assert donor.model is not None
+    tokenizer = AutoTokenizer.from_pretrained(donor.model)
+    tokenizer.mask_token = None
+    tokenizer.save_pretrained(donor.model)
+    if AutoTokenizer.from_pretrained(donor.model).mask_token is not None:
+        config = json.loads((donor.model / "tokenizer_config.json").read_text())
+        config.pop("mask_token", None)
+        (donor.model / "tokenizer_config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelError, match="no mask token"):
+        train(tmp_path / "run", [f"base={{model: {donor.model}}}", *[o for o in small if "base." not in o]])
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("base={model: /nowhere/at/all}", "not at hand|cannot be loaded"),
+        ("base.config={model_type: t5}", "model type 't5' cannot be pretrained"),
+        ("base.config.hidden_size=33", "not a modernbert config"),
+        ("phases.0.freeze={layers: '0-9'}", "layer 9 cannot be frozen"),
+        ("base.config.max_position_embeddings=32", "longer than the model's 32 positions"),
+    ],
+)
+def test_bases_that_cannot_be_are_one_line(override: str, message: str, small: list[str], tmp_path: Path) -> None:
+    first = [o for o in small if not o.startswith(override.split("=")[0] + ".")]
+    with pytest.raises(ModelError, match=message) as caught:
+        train(tmp_path / "run", [*first, override])
+    one_line(caught.value)
+
+
+def test_a_checkpoint_without_a_head_is_refused(small: list[str], tmp_path: Path) -> None:
+    model = tiny("modernbert")
+    folder = tmp_path / "headless"
+    model.model.save_pretrained(folder)
+    donor = train(tmp_path / "donor", small)
+    with pytest.raises(ModelError, match="lacks weights"):
+        train(tmp_path / "run", [f"base={{model: {folder}, tokenizer: {donor.model}}}",
+                                 *[o for o in small if "base." not in o]])
+
+
+def test_a_loss_that_is_not_finite_stops_before_it_is_saved(small: list[str], tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match="not finite") as caught:
+        train(tmp_path / "run", [*small, "optimizer.learning_rate=1e30", "checkpoints.every=384"])
+    one_line(caught.value)
+    saved = sorted((tmp_path / "run" / "checkpoints").glob("step-*"))
+    assert all(line["loss"] == line["loss"] for line in read_metrics(tmp_path / "run" / "metrics.jsonl"))
+    assert len(saved) <= 2
+
+
+def test_the_module_s_command_line_prints_error_and_hint(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "trainer", "pretrain", "toy_detour", "--out", str(tmp_path), "--set", "batch.seqs=3"],
+        capture_output=True, text=True, check=False,
+    )
+    assert done.returncode == 2
+    assert "unknown key 'seqs'" in done.stderr
+    assert "hint: did you mean 'sequences'?" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_missing_gpu_or_tracker_is_said(small: list[str], tmp_path: Path) -> None:
+    import torch
+
+    if not torch.cuda.is_available():
+        with pytest.raises(UsageError, match="no GPU"):
+            train(tmp_path / "run", [*small, "engine.device=cuda"])
+    with pytest.raises(UsageError, match="not installed"):
+        make_tracker("trackio", tmp_path, "x", {})
+    with pytest.raises(UsageError, match="no figures for GPU 'Z80'"):
+        api.plan("toy_detour", gpu="Z80")
+
+
+def test_metrics_drop_what_a_resume_repeats_and_reach_a_tracker(tmp_path: Path) -> None:
+    file = tmp_path / "metrics.jsonl"
+    file.write_text("".join(json.dumps({"event": "train", "total_step": n, "loss": 1.0}) + "\n" for n in range(5)) + '{"ev')
+    taken: list[tuple[dict[str, float], int]] = []
+
+    class Tracker:
+        def log(self, values: dict[str, float], step: int) -> None:
+            taken.append((values, step))
+
+        def close(self) -> None:
+            taken.append(({}, -1))
+
+    metrics = Metrics(tmp_path, from_step=2, tracker=Tracker())
+    metrics.write({"event": "train", "total_step": 3, "loss": 0.5, "phase": "x"})
+    metrics.close()
+    assert [line["total_step"] for line in read_metrics(file)] == [0, 1, 2, 3]
+    assert taken == [({"train/loss": 0.5}, 3), ({}, -1)]
+
+
+def test_the_card_shows_results_when_there_are_some(small: list[str], tmp_path: Path) -> None:
+    result = train(tmp_path / "run", small)
+    assert result.ledger is not None
+    recipe = load_recipe("toy_detour", small)
+    bare = model_card(recipe, result.ledger)
+    assert "Benchmark results" not in bare
+    full = model_card(recipe, result.ledger, [{"task": "diamed", "metric": "macro_f1", "mean": 0.3286, "sd": None}])
+    assert "| diamed | macro_f1 | 32.9 | - | - |" in full
+    assert full.startswith("---\nlibrary_name: transformers\n")
+
+
+def test_plain_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    terminal = Terminal()
+    for step in range(1, 41):
+        terminal(Tick("phase 1/1 x", step, 40, loss=1.5, tokens_per_second=1000.0, seconds_left=4.0))
+    terminal.close()
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 11
+    assert lines[-1] == "phase 1/1 x 40/40  loss 1.500  1,000 tokens/s  4 s left"
+
+
+@pytest.mark.parametrize("objective", ["clm", "mlm"])
+def test_both_sides_of_the_benchmark_compute_the_same_loss(objective: str) -> None:
+    speed = bench.against_hf(objective, steps=1, warm=1, windows=2, length=64)
+    assert speed.losses[0] == pytest.approx(speed.losses[1], abs=1e-4)
+    assert speed.ours > 0
+    assert speed.theirs > 0

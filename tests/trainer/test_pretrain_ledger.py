@@ -1,0 +1,160 @@
+"""Twins are equal where they must be; every other change is named on its own line."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from biobench.errors import StoreError
+from trainer import api
+from trainer.ledger import Ledger, read_ledger
+from trainer.library import load_recipe
+from trainer.optim import make_optimizer, set_rate
+from trainer.recipe import Optimizer, Phase, Schedule
+from trainer.schedule import factor
+from trainer.twins import compare
+
+
+def train(out: Path, recipe: str, overrides: list[str]) -> Path:
+    api.pretrain(recipe, out=out, overrides=overrides, progress="none")
+    return out
+
+
+@pytest.fixture(scope="module")
+def detour(tmp_path_factory: pytest.TempPathFactory, small: list[str]) -> Path:
+    return train(tmp_path_factory.mktemp("ledger") / "detour", "toy_detour", small)
+
+
+def test_detour_and_twin_match_and_say_what_is_free(detour: Path, small: list[str], tmp_path: Path) -> None:
+    diff = api.ledger_diff(detour, train(tmp_path / "twin", "toy_mlm_twin", small))
+    assert diff.matched
+    assert diff.verdict == "matched"
+    assert not diff.noise_pair
+    assert {r.name for r in diff.rows if not r.equal} == {
+        "phase 1 name", "phase 1 objective", "phase 1 masking", "phase 1 targets", "phase 1 FLOPs", "total FLOPs",
+    }
+    assert diff.lines()[-1] == "matched"
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ("seeds.data=7", "data seed"), ("batch.sequences=4", "batch windows"),
+        ("phases.1.tokens=3456", "phase 2 tokens"), ("optimizer.learning_rate=2e-3", "phase 1 peak rate"),
+        ("phases.0.schedule.warmup=2000", "phase 1 schedule"), ("optimizer.beta2=0.95", "optimiser"),
+        ("seeds.init=3", "initial weights"), ("corpus.seed=1", "corpus manifest"),
+        ("phases.1.freeze={layers: '0'}", "phase 2 frozen layers"), ("phases.1.data=restart", "phase 2 samples"),
+    ],
+)
+def test_a_changed_line_is_named(changed: str, named: str, detour: Path, small: list[str], tmp_path: Path) -> None:
+    diff = api.ledger_diff(detour, train(tmp_path / "other", "toy_mlm_twin", [*small, changed]))
+    assert not diff.matched
+    assert named in {r.name for r in diff.differing}
+    assert diff.verdict.startswith("not matched: ")
+    assert any(line.startswith("!") and named in line for line in diff.lines())
+
+
+def test_another_training_seed_is_a_noise_pair(small: list[str], tmp_path: Path) -> None:
+    a = train(tmp_path / "a", "toy_mlm_twin", small)
+    b = train(tmp_path / "b", "toy_noise_twin", small)
+    diff = api.ledger_diff(a, b)
+    assert diff.matched
+    assert diff.noise_pair
+    assert "noise pair" in diff.verdict
+    first, second = read_ledger(a), read_ledger(b)
+    assert first.phases[0].order_hash == second.phases[0].order_hash
+    assert first.phases[0].targets != second.phases[0].targets
+
+
+def test_a_sample_order_that_differs_in_one_window_is_seen(detour: Path) -> None:
+    ledger = read_ledger(detour)
+    phases = list(ledger.phases)
+    phases[1] = phases[1].model_copy(update={"order_hash": phases[1].order_hash[:-1] + "x"})
+    diff = compare(ledger, ledger.model_copy(update={"phases": tuple(phases)}))
+    assert [r.name for r in diff.differing] == ["phase 2 sample order"]
+    assert diff.differing[0].first != diff.differing[0].second
+
+
+def test_ledgers_are_read_from_anywhere_and_damage_is_named(detour: Path, tmp_path: Path) -> None:
+    assert read_ledger(detour) == read_ledger(detour / "model") == read_ledger(detour / "ledger.json")
+    with pytest.raises(StoreError, match="no ledger"):
+        read_ledger(tmp_path)
+    values = json.loads((detour / "ledger.json").read_text())
+    del values["phases"]
+    (tmp_path / "ledger.json").write_text(json.dumps(values))
+    with pytest.raises(StoreError, match="damaged"):
+        read_ledger(tmp_path)
+
+
+def test_ledger_modules_do_not_load_torch() -> None:
+    code = "import sys, trainer.ledger, trainer.twins, trainer.library; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_flops_are_those_of_the_plan(detour: Path, small: list[str]) -> None:
+    ledger: Ledger = read_ledger(detour)
+    plan = api.plan("toy_detour", overrides=small)
+    assert ledger.flops == pytest.approx(sum(p.flops for p in plan.phases))
+    assert ledger.base.parameters == plan.parameters
+
+
+def phase(shape: str, **more: object) -> Phase:
+    schedule = Schedule.model_validate({"shape": shape, **more})
+    return Phase(name="p", objective="clm", tokens=1000, schedule=schedule)
+
+
+@pytest.mark.parametrize(
+    ("shape", "at", "expected"),
+    [("1-sqrt", 0, 1.0), ("1-sqrt", 25, 0.1 + 0.9 * 0.5), ("1-sqrt", 99, 0.1 + 0.9 * (1 - math.sqrt(0.99))),
+     ("linear", 50, 0.55), ("cosine", 50, 0.55), ("constant", 77, 1.0)],
+)
+def test_schedules_follow_their_formula(shape: str, at: int, expected: float) -> None:
+    assert factor(phase(shape), at, steps=100, step_tokens=10) == pytest.approx(expected)
+
+
+def test_warm_up_and_late_cooldown() -> None:
+    p = phase("linear", warmup=200, cooldown=100, final=0.0)
+    rates = [factor(p, s, steps=100, step_tokens=10) for s in range(100)]
+    assert rates[0] == pytest.approx(0.05)
+    assert rates[19:91] == [1.0] * 72
+    assert rates[95] == pytest.approx(0.5)
+    assert rates == sorted(rates[:20]) + rates[20:90] + sorted(rates[90:], reverse=True)
+
+
+def test_adamw_is_the_paper_s_decoupled_rule() -> None:
+    """Weights shrink by (rate / peak) * decay per step; biases and norms do not."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.LayerNorm(3)).double()
+    spec = Optimizer(learning_rate=2e-2, weight_decay=1e-3)
+    optimizer = make_optimizer(model, spec)
+    expected = {n: p.detach().clone() for n, p in model.named_parameters()}
+    moments = {n: (torch.zeros_like(v), torch.zeros_like(v)) for n, v in expected.items()}
+    for step in range(1, 30):
+        rate = 2e-2 * (1 - step / 60)
+        model(torch.randn(8, 4).double()).square().sum().backward()
+        for name, p in model.named_parameters():
+            assert p.grad is not None
+            m, v = moments[name]
+            m.mul_(0.9).add_(p.grad, alpha=0.1)
+            v.mul_(0.98).addcmul_(p.grad, p.grad, value=0.02)
+            value = expected[name]
+            if p.ndim > 1:
+                value *= 1 - rate / 2e-2 * 1e-3
+            value -= rate * (m / (1 - 0.9**step)) / ((v / (1 - 0.98**step)).sqrt() + 1e-6)
+        set_rate(optimizer, rate)
+        optimizer.step()
+        optimizer.zero_grad()
+    for name, p in model.named_parameters():
+        torch.testing.assert_close(p.detach(), expected[name], rtol=1e-10, atol=1e-12)
+
+
+def test_the_recipe_s_steps_reach_its_tokens() -> None:
+    recipe = load_recipe("fr_base_detour")
+    assert [recipe.steps(p) for p in recipe.phases] == [3179, 318]
