@@ -1,13 +1,15 @@
-"""The app that `streamlit run` starts. It only checks, picks the language and hands over to a view."""
+"""The app that `streamlit run` starts. It only checks, picks language, view and average, and hands over."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import streamlit as st
 
 import leaderboard
 from biobench.errors import BioBenchError
+from biobench.report.rows import AverageName
 
 st.set_page_config(page_title="BioBench", page_icon=":material/leaderboard:", layout="wide")
 if Path(leaderboard.__file__ or "").resolve().parent != Path(__file__).resolve().parent:
@@ -17,26 +19,45 @@ if Path(leaderboard.__file__ or "").resolve().parent != Path(__file__).resolve()
     )
     st.stop()
 
-from leaderboard import board  # noqa: E402 - only after the check above
+# only after the check above
+from leaderboard import board, model_view, task_view  # noqa: E402
+from leaderboard.folder import results  # noqa: E402
+from leaderboard.state import from_link, start, write_link  # noqa: E402
 from leaderboard.words import LANGUAGES, Language, words  # noqa: E402
+
+View = Callable[[Mapping[str, str], AverageName], None]
+VIEWS: dict[str, View] = {"board": board.show, "model_view": model_view.show, "task_view": task_view.show}
+AVERAGES: tuple[AverageName, ...] = ("macro", "micro", "weighted", "paper")
 
 
 def main() -> None:
     """Draw the page; an input error becomes its line and hint instead of a traceback."""
-    if "interface" not in st.session_state:
-        st.session_state["interface"] = "fr" if st.query_params.get("interface") == "fr" else "en"
     with st.sidebar:
+        start("interface", from_link("interface", list(LANGUAGES), "en"))
         chosen: Language = st.radio(
             "Language · Langue", list(LANGUAGES), key="interface", format_func=LANGUAGES.__getitem__, horizontal=True
         )
-    if chosen == "fr":
-        st.query_params["interface"] = "fr"
-    elif "interface" in st.query_params:
-        del st.query_params["interface"]
+        write_link("interface", "" if chosen == "en" else chosen)
+        texts = words(chosen)
+        start("view", from_link("view", list(VIEWS), "board"))
+        view = st.radio(texts["view"], list(VIEWS), key="view", format_func=texts.__getitem__)
+        write_link("view", "" if view == "board" else view)
     try:
-        board.show(words(chosen))
+        VIEWS[view](texts, _average(texts))
     except BioBenchError as error:
         st.error(f"{error}\n\n{error.hint}")
+
+
+def _average(texts: Mapping[str, str]) -> AverageName:
+    """Macro unless the folder holds published scores alone, which hardly any average but their own shows."""
+    first: AverageName = "macro" if results().groups else "paper"
+    start("average", from_link("average", AVERAGES, first))
+    with st.sidebar:
+        chosen = st.radio(
+            texts["average"], AVERAGES, key="average", format_func=texts.__getitem__, help=texts["average_help"]
+        )
+    write_link("average", "" if chosen == first else chosen)
+    return chosen
 
 
 main()

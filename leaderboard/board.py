@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
 
 import streamlit as st
 
@@ -12,14 +11,14 @@ from biobench.report.rows import AverageName, Report
 from biobench.report.table import Results, build
 from biobench.report.wide import Block, blocks
 from leaderboard.folder import results, results_dir
+from leaderboard.state import list_from_link, start, write_link
 from leaderboard.table import AVERAGE, sort_lines, to_frame, to_html
 
-AVERAGES: tuple[AverageName, ...] = ("macro", "micro", "weighted", "paper")
 SUITES = ("fr", "en", "needle")
 SOURCES = ("run", "submitted", "published", "ceiling")
 
 
-def show(words: Mapping[str, str]) -> None:
+def show(words: Mapping[str, str], average: AverageName) -> None:
     """Draw the board."""
     st.title(words["title"])
     held = results()
@@ -27,7 +26,7 @@ def show(words: Mapping[str, str]) -> None:
         st.info(words["no_runs"])
         st.code(f"biobench run MODEL --suite fr --results-dir {results_dir()}", language="bash")
     _findings(held, words)
-    report = _filtered(held, words)
+    report = _filtered(held, words, average)
     only_complete = bool(st.session_state["complete"])
     drawn = False
     for block in blocks(report):
@@ -50,43 +49,28 @@ def _findings(held: Results, words: Mapping[str, str]) -> None:
             st.text(f"{plain_note(str(finding))}\n→ {plain_note(finding.hint)}")
 
 
-def _start(key: str, value: object) -> None:
-    """A widget's first value: the link's, else `value`."""
-    if key not in st.session_state:
-        st.session_state[key] = value
-
-
-def _from_link(key: str, allowed: tuple[str, ...], default: list[str]) -> list[str]:
-    chosen = [part for part in st.query_params.get(key, "").split(",") if part in allowed]
-    return chosen or default
-
-
-def _filtered(held: Results, words: Mapping[str, str]) -> Report:
+def _filtered(held: Results, words: Mapping[str, str], average: AverageName) -> Report:
     """The filters, and the report that they leave; the link carries their state."""
-    first = "macro" if held.groups else "paper"
-    _start("average", _from_link("average", AVERAGES, [first])[0])
-    _start("suites", _from_link("suites", SUITES, list(SUITES)))
-    _start("sources", _from_link("sources", SOURCES, list(SOURCES)))
-    _start("search", st.query_params.get("search", "")[:200])
-    _start("complete", st.query_params.get("complete") == "1")
+    start("suites", list_from_link("suites", SUITES, SUITES))
+    start("sources", list_from_link("sources", SOURCES, SOURCES))
+    start("search", str(st.query_params.get("search", ""))[:200])
+    start("complete", st.query_params.get("complete") == "1")
     with st.sidebar:
-        st.radio(words["average"], AVERAGES, key="average", format_func=words.__getitem__, help=words["average_help"])
         st.multiselect(words["suites"], SUITES, key="suites", format_func=words.__getitem__)
         st.multiselect(words["sources"], SOURCES, key="sources", format_func=words.__getitem__)
         st.text_input(words["search"], key="search", max_chars=200)
         st.toggle(words["complete"], key="complete", help=words["complete_help"])
     state = st.session_state
-    for key, everything in (("average", [first]), ("suites", list(SUITES)), ("sources", list(SOURCES))):
-        value = [state[key]] if key == "average" else list(state[key])
-        _write_link(key, ",".join(value) if value != everything else "")
-    _write_link("search", state["search"])
-    _write_link("complete", "1" if state["complete"] else "")
+    for key, everything in (("suites", SUITES), ("sources", SOURCES)):
+        write_link(key, "" if list(state[key]) == list(everything) else ",".join(state[key]))
+    write_link("search", state["search"])
+    write_link("complete", "1" if state["complete"] else "")
     wanted = state["search"].casefold().split()
     names = {g.model for g in held.groups} | {v.model for v in held.published}
     found = {n for n in names if all(w in n.casefold() for w in wanted)} if wanted else None
     return build(
         held,
-        cast(AverageName, state["average"]),
+        average,
         suites=[*state["suites"], *_other_suites(held)],
         sources=state["sources"],
         models=found,
@@ -96,13 +80,6 @@ def _filtered(held: Results, words: Mapping[str, str]) -> Report:
 def _other_suites(held: Results) -> list[str]:
     """Languages beside those that the filter names are always shown."""
     return sorted({info.suite for info in held.infos.values()} - set(SUITES))
-
-
-def _write_link(key: str, value: str) -> None:
-    if value:
-        st.query_params[key] = value
-    elif key in st.query_params:
-        del st.query_params[key]
 
 
 def _block(block: Block, only_complete: bool, words: Mapping[str, str]) -> bool:

@@ -24,6 +24,7 @@ def command(port: int) -> list[str]:
         *("--server.fileWatcherType", "none"),
         *("--browser.gatherUsageStats", "false"),
         *("--client.toolbarMode", "minimal"),
+        *("--theme.primaryColor", "#0072B2"),
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
@@ -51,7 +52,7 @@ def to_html(block: Block, lines: Sequence[Line], words: Mapping[str, str]) -> st
     body = "".join(_line(line, columns, ranges, words) for line in lines)
     return (
         f'{_STYLE}<div class="bb-scroll" tabindex="0"><table class="bb">'
-        f"<caption>{for_html(words['caption'])} {for_html(words['shade'])}</caption>"
+        f"<caption>{html.escape(words['caption'])} {html.escape(words['shade'])}</caption>"
         f'<thead><tr><th scope="col" class="bb-text">{for_html(words["model"])}</th>'
         f'<th scope="col" class="bb-text">{for_html(words["source"])}</th>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"

@@ -39,6 +39,15 @@ class RunGroup:
         found = [r.scores.get(metric) for r in self.records]
         return None if any(v is None for v in found) else [v for v in found if v is not None]
 
+    def labels(self) -> dict[str, tuple[int, float]]:
+        """Label -> (gold in the test split, F1 mean over seeds), in the task's order."""
+        found: dict[str, tuple[int, float]] = {}
+        for label in self.records[0].task.labels:
+            rows = [r.per_label[label] for r in self.records if label in r.per_label]
+            if rows:
+                found[label] = (int(rows[0]["support"]), sum(row["f1"] for row in rows) / len(rows))
+        return found
+
 
 def group_runs(records: Sequence[RunRecord], infos: Mapping[str, TaskInfo], source: Source = "run") -> list[RunGroup]:
     """Groups in order of task, model and variant. Limited, overridden, tuned or otherwise different runs are

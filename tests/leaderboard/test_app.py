@@ -197,3 +197,42 @@ def test_a_nonsense_link_falls_back(monkeypatch, tmp_path):
     app = open_app(monkeypatch, tmp_path, average="best", suites="xx", sources="<b>", complete="maybe")
     assert app.radio(key="average").value == "paper"
     assert len(tables(app)) == 2
+
+
+def test_the_model_view_shows_its_own_numbers(monkeypatch, tmp_path):
+    save_runs(tmp_path, "tiny", "bc5cdr", {42: 0.6, 43: 0.62, 44: 0.64})
+    save_runs(tmp_path, "tiny", "gad", {42: 0.7})
+    save_runs(tmp_path, "better", "gad", {42: 0.8})
+    app = open_app(monkeypatch, tmp_path, view="model_view", model="\x1f".join(("tiny", "", "run")))
+    assert app.title[0].value == "tiny"
+    table = next(f.value for f in app.dataframe if "task" in f.value.columns).set_index("task")
+    rows = {r.task: r for r in build(tmp_path, "macro", models=["tiny"]).rows}
+    assert table["score"].to_dict() == {t: percent(r) for t, r in rows.items()}
+    assert table.loc["gad", "behind the best"] == 10.0
+    assert table.loc["gad", "best here"] == "80.0 (better)"
+    assert app.query_params["view"] == "model_view"
+
+
+def test_the_model_view_of_a_published_model(monkeypatch, tmp_path):
+    app = open_app(monkeypatch, tmp_path / "none", view="model_view")
+    assert any("Published scores only" in c.value for c in app.caption)
+
+
+@pytest.mark.parametrize("task", ["diamed", "bc5cdr", "needle_fr"])
+def test_the_task_view_opens(monkeypatch, tmp_path, task):
+    save_runs(tmp_path, "tiny", "bc5cdr", {42: 0.6, 43: 0.62})
+    app = open_app(monkeypatch, tmp_path, view="task_view", task=task, average="micro")
+    known = app.selectbox(key="task").options
+    assert app.title[0].value
+    assert len(known) >= 19
+    if task == "bc5cdr":
+        labels = next(f.value for f in app.dataframe if "label" in f.value.columns)
+        assert labels["label"].tolist() == ["Disease", "Drug", "Other"]
+        assert labels["support in test"].tolist() == [2, 3, 0]
+
+
+def test_views_survive_hostile_names_and_an_empty_folder(monkeypatch, tmp_path):
+    save_run(tmp_path, "<b>x</b>[a](b)\x1f$e$", "bc5cdr", 42, 0.6)
+    for view in ("model_view", "task_view"):
+        open_app(monkeypatch, tmp_path, view=view)
+        open_app(monkeypatch, tmp_path / "empty", view=view, average="weighted")

@@ -1,0 +1,69 @@
+"""Altair charts of report rows: presentation only, every number comes from the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from biobench.report.escape import plain
+from biobench.report.rows import Row
+from biobench.schema.record import RunRecord
+
+BLUE, ORANGE = "#0072B2", "#D55E00"
+"""Two hues of the Okabe-Ito palette, apart for every kind of colour vision."""
+
+
+def seeds(rows: Sequence[Row], by: str, words: Mapping[str, str]) -> Any:
+    """Per task or model (`by`): a dot a seed, the mean, and its interval. None where no row has seeds."""
+    points, means = [], []
+    for row in rows:
+        name = plain(row.task if by == "task" else f"{row.model} [{row.variant}]" if row.variant else row.model)
+        means.append({by: name, "score": 100 * row.mean, "low": _percent(row.low), "high": _percent(row.high)})
+        points += [
+            {by: name, "score": 100 * value, "seed": seed} for seed, value in zip(row.seeds, row.values, strict=True)
+        ]
+    if not points:
+        return None
+    order = [str(m[by]) for m in means]
+    y = alt.Y(f"{by}:N", sort=order, title=None, axis=alt.Axis(labelLimit=320))
+    x = alt.X("score:Q", title=words["score"], scale=alt.Scale(zero=False))
+    dots = (
+        alt.Chart(pd.DataFrame(points)).mark_circle(size=45, opacity=0.7, color=BLUE).encode(x=x, y=y, tooltip=_tips())
+    )
+    frame = pd.DataFrame(means)
+    lines = alt.Chart(frame.dropna()).mark_rule(size=2, color=ORANGE).encode(x="low:Q", x2="high:Q", y=y)
+    ticks = alt.Chart(frame).mark_tick(thickness=3, size=16, color=ORANGE).encode(x=x, y=y)
+    return alt.layer(lines, dots, ticks).properties(height=alt.Step(26))
+
+
+def _tips() -> list[alt.Tooltip]:
+    return [alt.Tooltip("seed:O"), alt.Tooltip("score:Q", format=".2f")]
+
+
+def curves(records: Sequence[RunRecord], metric: str, words: Mapping[str, str]) -> Any:
+    """Validation score over steps, a line a seed. None where the records hold no such curve."""
+    rows: list[dict[str, Any]] = [
+        {"step": point.step, "score": 100 * point.validation[metric], "seed": record.seed}
+        for record in records
+        for point in record.training.curve
+        if metric in point.validation
+    ]
+    if not rows:
+        return None
+    return (
+        alt.Chart(pd.DataFrame(rows))
+        .mark_line(point=True)
+        .encode(
+            x=alt.X("step:Q", title=words["step"]),
+            y=alt.Y("score:Q", title=words["score"], scale=alt.Scale(zero=False)),
+            color=alt.Color("seed:O", title=words["seed"], scale=alt.Scale(scheme="viridis")),
+            tooltip=["seed:O", "step:Q", alt.Tooltip("score:Q", format=".2f")],
+        )
+    )
+
+
+def _percent(value: float | None) -> float | None:
+    return None if value is None else 100 * value

@@ -1,0 +1,105 @@
+"""One model: what it is, its scores beside the best, its seeds, its cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+import streamlit as st
+
+from biobench.report.escape import plain
+from biobench.report.groups import RunGroup
+from biobench.report.rows import AverageName, Report, Row
+from biobench.report.table import build
+from biobench.report.wide import percent
+from leaderboard import charts
+from leaderboard.folder import results
+from leaderboard.state import choose
+
+SEPARATOR = "\x1f"
+
+
+def show(words: Mapping[str, str], average: AverageName) -> None:
+    """Draw the view."""
+    held = results()
+    report = build(held, average)
+    lines = {SEPARATOR.join(row.line): row.line for row in report.rows if row.source not in ("ceiling", "floor")}
+    if not lines:
+        st.info(words["no_model"])
+        return
+    names = {
+        key: plain(f"{model} [{variant}]" if variant else model) + f" · {words[source]}"
+        for key, (model, variant, source) in lines.items()
+    }
+    order = sorted(lines, key=lambda k: (lines[k][2] != "run", names[k].casefold()))
+    line = lines[choose(words["choose_model"], order, "model", names)]
+    rows = [row for row in report.rows if row.line == line]
+    groups = [g for g in held.groups if (g.model, g.variant, g.source) == line]
+    st.title(plain(line[0]))
+    if groups:
+        _card(groups, words)
+    else:
+        st.caption(words["published_only"])
+    _averages(report, line, words)
+    st.dataframe(_table(report, rows, words), hide_index=True)
+    chart = charts.seeds(rows, "task", words)
+    if chart is not None:
+        st.altair_chart(chart, width="stretch")
+        st.caption(words["points"])
+    _curves(groups, rows, words)
+
+
+def _card(groups: Sequence[RunGroup], words: Mapping[str, str]) -> None:
+    record = groups[0].records[0]
+    made = sorted({f"BioBench {r.provenance.biobench}, {r.provenance.device}" for g in groups for r in g.records})
+    facts = {
+        words["revision"]: record.model.revision or "–",
+        words["architecture"]: record.model.architecture,
+        words["parameters"]: f"{record.model.parameters:,}",
+        words["window"]: ", ".join(str(w) for w in sorted({g.records[0].windows.max_length for g in groups})),
+        words["weights"]: record.model.hash[:16],
+        words["made_with"]: "; ".join(made),
+    }
+    st.dataframe(pd.DataFrame([(k, plain(v)) for k, v in facts.items()], columns=["", " "]), hide_index=True)
+
+
+def _averages(report: Report, line: tuple[str, str, str], words: Mapping[str, str]) -> None:
+    own = [row for row in report.averages if row.line == line]
+    for column, row in zip(st.columns(max(len(own), 1)), own, strict=False):
+        column.metric(f"{words['suite_average']} · {words.get(row.suite, row.suite)}", percent(row))
+
+
+def _table(report: Report, rows: Sequence[Row], words: Mapping[str, str]) -> pd.DataFrame:
+    best: dict[str, Row] = {}
+    for row in report.rows:
+        if row.source not in ("ceiling", "floor") and (row.task not in best or row.mean > best[row.task].mean):
+            best[row.task] = row
+    return pd.DataFrame(
+        [
+            {
+                words["task"]: row.task,
+                words["average"]: row.metric,
+                words["score"]: percent(row),
+                words["best"]: f"{percent(best[row.task], margin=False)} ({plain(best[row.task].model)})",
+                words["gap"]: round(100 * (best[row.task].mean - row.mean), 1),
+                words["seeds"]: row.n_seeds,
+                words["seconds"]: None if row.seconds is None else round(row.seconds, 1),
+                words["memory"]: None if row.peak_memory_bytes is None else round(row.peak_memory_bytes / 1e9, 2),
+                words["cut"]: row.truncated_documents,
+                words["lost"]: row.lost_gold,
+            }
+            for row in rows
+        ]
+    )
+
+
+def _curves(groups: Sequence[RunGroup], rows: Sequence[Row], words: Mapping[str, str]) -> None:
+    tasks = [g.task for g in groups]
+    if not tasks:
+        return
+    st.subheader(words["curves"])
+    task = st.selectbox(words["choose_task"], tasks, key="curve_task")
+    metric = next((r.metric for r in rows if r.task == task), "macro_f1")
+    chart = charts.curves(next(g for g in groups if g.task == task).records, metric, words)
+    if chart is not None:
+        st.altair_chart(chart, width="stretch")

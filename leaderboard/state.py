@@ -1,0 +1,43 @@
+"""What is chosen lives in the page's link, so that a link shows what its sender saw."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+
+def start(key: str, value: object) -> None:
+    """A widget's first value; later runs keep the reader's."""
+    if key not in st.session_state:
+        st.session_state[key] = value
+
+
+def from_link(key: str, allowed: Sequence[str], default: str) -> str:
+    """The link's value where it is allowed, else the default."""
+    asked = str(st.query_params.get(key, ""))
+    return asked if asked in allowed else default
+
+
+def list_from_link(key: str, allowed: Sequence[str], default: Sequence[str]) -> list[str]:
+    """The link's comma-separated values, those that are allowed; the default where none is."""
+    chosen = [part for part in str(st.query_params.get(key, "")).split(",") if part in allowed]
+    return chosen or list(default)
+
+
+def write_link(key: str, value: str) -> None:
+    """Put a choice into the link, or take it out where it is the default ("")."""
+    if value:
+        st.query_params[key] = value
+    elif key in st.query_params:
+        del st.query_params[key]
+
+
+def choose(label: str, options: Sequence[str], key: str, names: dict[str, str] | None = None) -> str:
+    """A select box whose choice is in the link. `options` must not be empty."""
+    start(key, from_link(key, options, options[0]))
+    if st.session_state[key] not in options:
+        st.session_state[key] = options[0]
+    chosen: str = st.selectbox(label, options, key=key, format_func=lambda o: (names or {}).get(o, o))
+    write_link(key, chosen)
+    return chosen

@@ -1,0 +1,99 @@
+"""One task: what it is, its known issues, its labels, and every model's score on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+import streamlit as st
+
+from biobench.report.escape import plain
+from biobench.report.groups import RunGroup
+from biobench.report.render import plain_note
+from biobench.report.rows import AverageName, Row
+from biobench.report.table import build
+from biobench.report.tasks import TaskInfo
+from biobench.report.wide import percent
+from leaderboard import charts
+from leaderboard.folder import results
+from leaderboard.state import choose
+
+
+def show(words: Mapping[str, str], average: AverageName) -> None:
+    """Draw the view."""
+    held = results()
+    tasks = [i for i, info in held.infos.items() if info.in_suite or any(g.task == i for g in held.groups)]
+    names = {i: f"{held.infos[i].name} ({i})" for i in tasks}
+    task = choose(words["choose_task"], tasks, "task", names)
+    info = held.infos[task]
+    st.title(plain(info.name))
+    _card(info, words)
+    report = build(held, average, tasks=[task])
+    rows = sorted(report.rows, key=lambda r: -r.mean)
+    groups = [g for g in held.groups if g.task == task]
+    if rows:
+        st.subheader(words["distribution"])
+        st.dataframe(_scores(rows, words), hide_index=True)
+        chart = charts.seeds(rows, "model", words)
+        if chart is not None:
+            st.altair_chart(chart, width="stretch")
+            st.caption(words["points"])
+    if groups:
+        st.subheader(words["labels"])
+        st.caption(words["labels_help"])
+        st.dataframe(_labels(groups, words), hide_index=True)
+    readings = sorted({(v.caption, v.reading) for v in held.published if v.task == info.published_as})
+    if readings:
+        st.subheader(words["readings"])
+        for caption, reading in readings:
+            st.text(f"{caption} {reading}")
+    for note in report.notes:
+        st.text(plain_note(note))
+
+
+def _card(info: TaskInfo, words: Mapping[str, str]) -> None:
+    spec = info.spec
+    facts = {words["language"]: info.language, words["type"]: info.type, words["corpus"]: info.corpus}
+    if spec is None:
+        st.caption(words["not_shipped"])
+    else:
+        facts |= {
+            words["access"]: spec.access,
+            words["licence"]: spec.licence,
+            words["homepage"]: spec.homepage,
+            words["citation"]: spec.citation,
+        }
+    st.table(pd.DataFrame([(k, " ".join(v.split())) for k, v in facts.items()], columns=["", " "]).set_index(""))
+    if spec is not None and spec.notes:
+        with st.expander(words["known_issues"]):
+            for note in spec.notes:
+                st.text(note)
+    if spec is not None and spec.counts:
+        with st.expander(words["counts"]):
+            st.dataframe(pd.DataFrame(spec.counts))
+
+
+def _scores(rows: Sequence[Row], words: Mapping[str, str]) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {
+                words["model"]: plain(f"{r.model} [{r.variant}]" if r.variant else r.model),
+                words["source"]: words[r.source],
+                words["average"]: r.metric,
+                words["score"]: percent(r),
+                words["seeds"]: r.n_seeds,
+            }
+            for r in rows
+        ]
+    )
+
+
+def _labels(groups: Sequence[RunGroup], words: Mapping[str, str]) -> pd.DataFrame:
+    """A row a label: its support, and its F1 per model."""
+    table: dict[str, dict[str, object]] = {}
+    for group in groups:
+        name = plain(f"{group.model} [{group.variant}]" if group.variant else group.model)
+        for label, (support, f1) in group.labels().items():
+            row = table.setdefault(label, {words["label"]: label, words["support"]: support})
+            row[name] = round(100 * f1, 1)
+    return pd.DataFrame(list(table.values()))
