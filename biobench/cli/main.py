@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from biobench.cli import data, leaderboard, pretrain, report, rescore, run, tasks
+from biobench.cli import data, demo, leaderboard, pretrain, report, rescore, run, tasks
 from biobench.errors import BioBenchError
 
 _CommandLineError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -25,6 +25,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 run.register(app)
+demo.register(app)
 tasks.register(app)
 data.register(app)
 rescore.register(app)

@@ -26,7 +26,7 @@ def pretrain(
     out: Annotated[str | None, typer.Option("--out", help="Folder of the run (default: runs/NAME).")] = None,
 ) -> None:
     """Run a pretraining recipe; under torchrun or accelerate launch it is distributed."""
-    api = _trainer()
+    api = trainer_api()
     result = api.pretrain(recipe, out=out, resume=resume, overrides=overrides)
     if result.status == "preempted":
         typer.echo(f"stopped and saved in {result.out}; --resume continues", err=True)
@@ -41,7 +41,7 @@ def plan(
     gpus: Annotated[int, typer.Option("--gpus", min=1, help="How many of them.")] = 1,
 ) -> None:
     """Steps, tokens, FLOPs, memory and time of a recipe, without training."""
-    for line in _trainer().plan(recipe, overrides=overrides, gpu=gpu, gpus=gpus).lines():
+    for line in trainer_api().plan(recipe, overrides=overrides, gpu=gpu, gpus=gpus).lines():
         typer.echo(line)
 
 
@@ -51,7 +51,7 @@ def ledger(
     as_json: Json = False,
 ) -> None:
     """Two runs' training ledgers side by side; exit 1 unless they are a matched pair."""
-    diff = _trainer().ledger_diff(first, second)
+    diff = trainer_api().ledger_diff(first, second)
     if as_json:
         print_json(
             {
@@ -69,7 +69,7 @@ def ledger(
         raise typer.Exit(1)
 
 
-def _trainer() -> Any:
+def trainer_api() -> Any:
     """The trainer's functions. The import name is used by other distributions too; check that it is ours."""
     from pathlib import Path
 

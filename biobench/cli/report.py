@@ -37,8 +37,13 @@ def report(
 
     _check(average, ("macro", "micro", "weighted", "paper"), "--average")
     built = build(
-        results_dir, cast(Any, average), tasks=_some(task), suites=_some(suite), sources=_some(source),
-        models=_some(model), incomplete=incomplete,
+        results_dir,
+        cast(Any, average),
+        tasks=_some(task),
+        suites=_some(suite),
+        sources=_some(source),
+        models=_some(model),
+        incomplete=incomplete,
     )
     if output is not None:
         output.write_text(render(built, format_), encoding="utf-8")

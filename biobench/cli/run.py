@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from biobench.run import Plan, Request, RunResult
 
 
+_FILE_WIDTH = 140
+"""Columns of the table where no terminal sets them."""
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     app.command("run")(run)
@@ -132,6 +136,8 @@ def print_results(results: list[RunResult]) -> None:
             "–" if r.lost_gold is None else str(r.lost_gold),
         )
     console = Console()
+    if not console.is_terminal:
+        console.width = max(console.width, _FILE_WIDTH)
     console.print(table)
     for r in results:
         if r.status in ("failed", "unavailable"):

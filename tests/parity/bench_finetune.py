@@ -1,6 +1,6 @@
 """Our fine-tuning against the HF Trainer, in alternation on one machine: prints seconds and ratios.
 
-    python -m tests.parity.bench_finetune MODEL --data-dir DIR [--rounds 3] [--seeds 42,43,44] [--threads 2]
+    cd tests && python -m parity.bench_finetune MODEL --data-dir DIR [--rounds 3] [--seeds 42,43,44] [--threads 2]
 
 Same checkpoint, sentences (the first 800 of NCBI-disease after a fixed shuffle), batch, epochs, optimiser
 and seeds. A round trains every seed once with each contender, in an order that turns from round to round.
@@ -23,7 +23,7 @@ from biobench.finetune.engine import finetune, load_encoder
 from biobench.finetune.machine import resolve_precision
 from biobench.finetune.prepare import prepare
 from biobench.models.loading import find_checkpoint, load_tokenizer, window
-from tests.parity.peer import train_peer
+from parity.peer import train_peer
 
 
 def main() -> None:
@@ -58,9 +58,7 @@ def main() -> None:
         return time.perf_counter() - began, scores
 
     def peer(**flags: bool) -> tuple[float, list[float]]:
-        runs = [
-            train_peer(arguments.model, task.spec, data, seed, epochs=arguments.epochs, **flags) for seed in seeds
-        ]
+        runs = [train_peer(arguments.model, task.spec, data, seed, epochs=arguments.epochs, **flags) for seed in seeds]
         return sum(r.seconds for r in runs), [r.scores["micro_f1"] for r in runs]
 
     contenders = {

@@ -19,10 +19,9 @@ from transformers import (
     TrainingArguments,
 )
 
-from biobench.encode.tags import tag_set
+from biobench.encode.tags import spans_of_tags, tag_set
 from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.task import TaskSpec
-from biobench.encode.tags import spans_of_tags
 from biobench.score import compute
 
 
@@ -49,8 +48,13 @@ class _Sentences(torch.utils.data.Dataset):  # type: ignore[type-arg]
                 if new:
                     seen.add(word)
                     first.append((at, word))
-            self.rows.append({"input_ids": encoding["input_ids"][i], "attention_mask": encoding["attention_mask"][i],
-                              "labels": labels})
+            self.rows.append(
+                {
+                    "input_ids": encoding["input_ids"][i],
+                    "attention_mask": encoding["attention_mask"][i],
+                    "labels": labels,
+                }
+            )
             self.first.append(first)
 
     def __len__(self) -> int:
@@ -61,8 +65,15 @@ class _Sentences(torch.utils.data.Dataset):  # type: ignore[type-arg]
 
 
 def train_peer(
-    model: str | Path, spec: TaskSpec, data: TaskData, seed: int, *, epochs: int, bf16: bool = False,
-    group_by_length: bool = False, select: bool = False,
+    model: str | Path,
+    spec: TaskSpec,
+    data: TaskData,
+    seed: int,
+    *,
+    epochs: int,
+    bf16: bool = False,
+    group_by_length: bool = False,
+    select: bool = False,
 ) -> PeerRun:
     """Fine-tune with the HF Trainer and score the test split.
 
@@ -72,8 +83,10 @@ def train_peer(
     began = time.perf_counter()
     tags = tag_set(data.labels)
     tokenizer = AutoTokenizer.from_pretrained(model)
-    sets = {name: _Sentences(data.documents[name], tokenizer, tags, spec.protocol.max_length)
-            for name in ("train", "validation", "test")}
+    sets = {
+        name: _Sentences(data.documents[name], tokenizer, tags, spec.protocol.max_length)
+        for name in ("train", "validation", "test")
+    }
     network = AutoModelForTokenClassification.from_pretrained(model, num_labels=len(tags))
 
     def predictions(logits: np.ndarray, name: str) -> list[Prediction]:
@@ -86,21 +99,41 @@ def train_peer(
         return found
 
     def score(logits: np.ndarray, name: str) -> dict[str, float]:
-        return compute(type=spec.type, labels=data.labels, gold_labels=data.gold_labels,
-                       gold=data.documents[name], predictions=predictions(logits, name)).values
+        return compute(
+            type=spec.type,
+            labels=data.labels,
+            gold_labels=data.gold_labels,
+            gold=data.documents[name],
+            predictions=predictions(logits, name),
+        ).values
 
     with tempfile.TemporaryDirectory() as folder:
         arguments = TrainingArguments(
-            output_dir=folder, num_train_epochs=epochs, learning_rate=spec.training.learning_rate,
-            per_device_train_batch_size=spec.training.batch_size, per_device_eval_batch_size=32,
-            weight_decay=spec.training.weight_decay, seed=seed, data_seed=seed, report_to=[], bf16=bf16, use_cpu=True,
+            output_dir=folder,
+            num_train_epochs=epochs,
+            learning_rate=spec.training.learning_rate,
+            per_device_train_batch_size=spec.training.batch_size,
+            per_device_eval_batch_size=32,
+            weight_decay=spec.training.weight_decay,
+            seed=seed,
+            data_seed=seed,
+            report_to=[],
+            bf16=bf16,
+            use_cpu=True,
             train_sampling_strategy="group_by_length" if group_by_length else "random",
-            save_strategy="epoch" if select else "no", eval_strategy="epoch" if select else "no",
-            load_best_model_at_end=select, metric_for_best_model="micro_f1" if select else None,
-            save_total_limit=1, disable_tqdm=True, logging_strategy="no",
+            save_strategy="epoch" if select else "no",
+            eval_strategy="epoch" if select else "no",
+            load_best_model_at_end=select,
+            metric_for_best_model="micro_f1" if select else None,
+            save_total_limit=1,
+            disable_tqdm=True,
+            logging_strategy="no",
         )
         trainer = Trainer(
-            model=network, args=arguments, train_dataset=sets["train"], eval_dataset=sets["validation"],
+            model=network,
+            args=arguments,
+            train_dataset=sets["train"],
+            eval_dataset=sets["validation"],
             data_collator=DataCollatorForTokenClassification(tokenizer),
             compute_metrics=(lambda p: score(p.predictions, "validation")) if select else None,
         )

@@ -1,0 +1,122 @@
+"""Words are found again whatever the tokenizer does to them."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import pytest
+from checkpoints import TOKENIZERS, fast_tokenizer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from biobench.data.tags import spans_to_tags
+from biobench.encode.tags import window_oracle
+from biobench.encode.tokens import encode_documents, special_tokens
+from biobench.schema.document import Document, Span
+from biobench.score import compute
+
+KINDS = sorted(TOKENIZERS)
+_tokenizer = cache(fast_tokenizer)
+_word = st.text(
+    alphabet="abcdefgzéèœßµβ0123456789-/.,()%'’ﬁ½", min_size=1, max_size=12
+).filter(lambda w: not w.isspace())
+
+
+def _document(words: list[str], spans: list[tuple[int, int]] = []) -> Document:  # noqa: B006
+    tokens, at = [], 0
+    for word in words:
+        tokens.append((at, at + len(word)))
+        at += len(word) + 1
+    found = tuple(Span(tokens[i][0], tokens[j - 1][1], "X") for i, j in spans)
+    text = " ".join(words)
+    tags = ["O"] * len(words)
+    for i, j in spans:
+        tags[i:j] = ["B-X"] + ["I-X"] * (j - i - 1)
+    return Document("d", "d", text, "test", spans=found, tokens=tuple(tokens), tags=tuple(tags))
+
+
+@settings(max_examples=60, deadline=None)
+@given(words=st.lists(_word, min_size=1, max_size=15), kind=st.sampled_from(KINDS))
+def test_first_subword_overlaps_its_word(words: list[str], kind: str) -> None:
+    document = _document(words)
+    tokenizer = _tokenizer(kind)
+    (encoded,) = encode_documents([document], tokenizer, 512, words=True)
+    offsets = tokenizer(document.text, return_offsets_mapping=True)["offset_mapping"]
+    assert list(encoded.words) == sorted(set(encoded.words))
+    for word, position in zip(encoded.words, encoded.first, strict=True):
+        start, end = document.tokens[word]
+        low, high = offsets[position]
+        assert low < end
+        assert high > start
+        earlier = [o for o in offsets[:position] if o[0] < o[1] and o[1] > start]
+        assert not earlier, "an earlier token overlaps the word"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_word_of_clean_text_is_visible(kind: str) -> None:
+    document = _document("Le patient prend 5 mg de bêta-bloquant (matin) .".split())
+    (encoded,) = encode_documents([document], _tokenizer(kind), 512, words=True)
+    assert list(encoded.words) == list(range(len(document.tokens)))
+    assert not encoded.truncated
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_special_tokens_frame_the_window(kind: str) -> None:
+    tokenizer = _tokenizer(kind)
+    assert special_tokens(tokenizer) == ([0], [2])
+    document = _document(["fever"] * 40)
+    (encoded,) = encode_documents([document], tokenizer, 12, words=True)
+    assert len(encoded) == 12
+    assert encoded.ids[0] == 0
+    assert encoded.ids[-1] == 2
+    assert encoded.truncated
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_the_same_predictions_score_the_same_whatever_the_tokenizer(data: Any) -> None:
+    words = data.draw(st.lists(st.sampled_from("fever cough β-blocker 5 mg naïf d’œdème (left)".split()),
+                               min_size=2, max_size=12))
+    i = data.draw(st.integers(0, len(words) - 1))
+    j = data.draw(st.integers(i + 1, len(words)))
+    document = _document(words, [(i, j)])
+    for kind in KINDS:
+        (encoded,) = encode_documents([document], _tokenizer(kind), 512, words=True)
+        oracle = window_oracle(document, encoded, "strict")
+        scores = compute(type="token_ner", labels=["X"], gold_labels=["X"], gold=[document], predictions=[oracle])
+        assert scores.values["macro_f1"] == scores.values["micro_f1"] == scores.values["weighted_f1"] == 1.0
+
+
+@settings(max_examples=40, deadline=None)
+@given(window=st.integers(4, 30), kind=st.sampled_from(KINDS))
+def test_gold_beyond_the_window_is_missed_never_forgotten(window: int, kind: str) -> None:
+    words = ["fever", "and", "cough"] * 6
+    document = _document(words, [(k, k + 1) for k in range(0, 18, 2)])
+    (encoded,) = encode_documents([document], _tokenizer(kind), window, words=True)
+    oracle = window_oracle(document, encoded, "strict")
+    scores = compute(type="token_ner", labels=["X"], gold_labels=["X"], gold=[document], predictions=[oracle])
+    assert scores.per_label["X"]["support"] == 9
+    assert scores.per_label["X"]["predicted"] == len(oracle.spans)
+    visible = set(encoded.words)
+    assert len(oracle.spans) == sum(k in visible for k in range(0, 18, 2))
+
+
+def test_tags_of_spans_come_back() -> None:
+    document = _document(["a", "b", "c"], [(0, 2)])
+    assert tuple(spans_to_tags(document.spans, document.tokens)) == document.tags
+
+
+def test_a_tokenizer_without_offsets_goes_word_by_word() -> None:
+    from transformers import CanineTokenizer
+
+    tokenizer = CanineTokenizer()
+    assert not tokenizer.is_fast
+    document = _document(["ab", "c", "def"])
+    (encoded,) = encode_documents([document], tokenizer, 64, words=True)
+    before, _ = special_tokens(tokenizer)
+    # One id a character, and one for each blank that a word brings along.
+    assert list(encoded.words) == [0, 1, 2]
+    assert list(encoded.first) == [len(before), len(before) + 2, len(before) + 4]
+    (whole,) = encode_documents([document], tokenizer, 64, words=False)
+    assert list(whole.ids) == list(encoded.ids)

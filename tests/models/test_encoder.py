@@ -1,0 +1,127 @@
+"""Packed states are the padded states, for every family; identities follow content."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from checkpoints import FAMILIES, make_checkpoint
+
+from biobench.errors import ModelError
+from biobench.models.encoder import Encoder
+from biobench.models.loading import find_checkpoint, load_base, load_tokenizer, position_limit, window
+from biobench.models.stock import StockHead
+
+
+@pytest.fixture(scope="module", params=sorted(FAMILIES))
+def family(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    folder = tmp_path_factory.mktemp("checkpoints") / request.param
+    return request.param, make_checkpoint(request.param, folder)
+
+
+def _sequences(vocabulary: int, lengths: tuple[int, ...]) -> list[np.ndarray]:
+    rng = np.random.default_rng(3)
+    return [rng.integers(5, vocabulary, size=n) for n in lengths]
+
+
+def test_packed_states_equal_the_padded_ones(family: tuple[str, Path]) -> None:
+    name, folder = family
+    checkpoint = find_checkpoint(str(folder))
+    encoder = Encoder(load_base(checkpoint, torch.float32), pad_id=1).eval()
+    assert encoder.attention == ("padded" if name == "deberta" else "packed")
+    # Beyond the local window of 16 (ModernBERT), with single tokens and repeated lengths among them.
+    sequences = _sequences(checkpoint.config.vocab_size, (60, 3, 17, 1, 3, 40))
+    reference = load_base(checkpoint, torch.float32).eval()
+    with torch.no_grad():
+        ours = encoder(sequences).split([len(s) for s in sequences])
+        for states, sequence in zip(ours, sequences, strict=True):
+            alone = reference(input_ids=torch.from_numpy(sequence)[None]).last_hidden_state[0]
+            torch.testing.assert_close(states, alone, atol=2e-5, rtol=1e-4)
+
+
+def test_documents_do_not_see_each_other(family: tuple[str, Path]) -> None:
+    _, folder = family
+    checkpoint = find_checkpoint(str(folder))
+    encoder = Encoder(load_base(checkpoint, torch.float32), pad_id=1).eval()
+    first, second, other = _sequences(checkpoint.config.vocab_size, (20, 25, 25))
+    with torch.no_grad():
+        beside = encoder([first, second])[:20]
+        changed = encoder([first, other])[:20]
+    torch.testing.assert_close(beside, changed, atol=1e-6, rtol=0)
+
+
+def test_stock_head_is_the_familys_own(family: tuple[str, Path]) -> None:
+    name, folder = family
+    if name == "eurobert":
+        with pytest.raises(ModelError, match="stock head"):
+            StockHead(find_checkpoint(str(folder)), 3)
+        return
+    from transformers import AutoModelForSequenceClassification
+
+    checkpoint = find_checkpoint(str(folder))
+    torch.manual_seed(5)
+    full = AutoModelForSequenceClassification.from_pretrained(folder, num_labels=3).eval()
+    torch.manual_seed(5)
+    head = StockHead(checkpoint, 3).eval()
+    encoder = Encoder(load_base(checkpoint, torch.float32), pad_id=1).eval()
+    sequences = _sequences(checkpoint.config.vocab_size, (12, 12))
+    with torch.no_grad():
+        wanted = full(input_ids=torch.from_numpy(np.stack(sequences))).logits
+        ours = head(encoder(sequences), [12, 12], torch.empty(0, dtype=torch.long))
+    torch.testing.assert_close(ours, wanted, atol=2e-5, rtol=1e-4)
+
+
+def test_window_is_the_smallest_limit(tmp_path: Path) -> None:
+    bert = find_checkpoint(str(make_checkpoint("bert", tmp_path / "bert", limit=None)))
+    assert load_tokenizer(bert).model_max_length > 1_000_000
+    assert window(load_tokenizer(bert), bert.config, 512) == 200
+    roberta = find_checkpoint(str(make_checkpoint("roberta", tmp_path / "roberta", limit=150)))
+    assert position_limit(roberta.config) == 198
+    assert window(load_tokenizer(roberta), roberta.config, 512) == 150
+    assert window(load_tokenizer(roberta), roberta.config, 64) == 64
+
+
+def test_the_hash_follows_content_not_place(tmp_path: Path) -> None:
+    original = make_checkpoint("bert", tmp_path / "a")
+    copied = tmp_path / "b"
+    shutil.copytree(original, copied)
+    (copied / "README.md").write_text("about")
+    assert find_checkpoint(str(copied)).hash == find_checkpoint(str(original)).hash
+    config = copied / "config.json"
+    config.write_text(config.read_text().replace('"gelu"', '"relu"'))
+    assert find_checkpoint(str(copied)).hash != find_checkpoint(str(original)).hash
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda f: (f / "config.json").unlink(), "no config.json"),
+        (lambda f: (f / "config.json").write_text("{"), "config cannot be read"),
+        (lambda f: (f / "model.safetensors").unlink(), "no weights"),
+    ],
+)
+def test_broken_checkpoints_are_named(tmp_path: Path, spoil: object, words: str) -> None:
+    folder = make_checkpoint("bert", tmp_path / "m")
+    assert callable(spoil)
+    spoil(folder)
+    with pytest.raises(ModelError, match=words) as caught:
+        find_checkpoint(str(folder))
+    assert str(folder) in str(caught.value)
+    assert caught.value.hint
+
+
+def test_a_folder_that_is_not_there() -> None:
+    with pytest.raises(ModelError, match="no such folder"):
+        find_checkpoint("./nowhere/at/all")
+
+
+def test_a_tokenizer_that_does_not_fit(tmp_path: Path) -> None:
+    from checkpoints import fast_tokenizer
+
+    folder = make_checkpoint("bert", tmp_path / "m")
+    fast_tokenizer("byte_level").save_pretrained(folder)
+    with pytest.raises(ModelError, match="does not fit the embedding"):
+        load_tokenizer(find_checkpoint(str(folder)))
