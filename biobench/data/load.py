@@ -102,7 +102,7 @@ def _checked(request: Request, documents: Iterable[Document]) -> Iterator[Docume
 
 def _bad(request: Request, document: Document, what: str, hint: str, value: str | None = None) -> DataFormatError:
     file, _, line = document.origin.rpartition(":")
-    if line.isdigit():
+    if line.isdecimal():
         return request.bad(what, hint, Path(file), int(line), value)
     return request.bad(what, hint, Path(document.origin or "generated data"), None, value)
 

@@ -195,7 +195,7 @@ def test_pubtator_quirks(make_task: Callable[..., LoadedTask], tmp_path: Path) -
     [
         ("Copper toxicosis\tM", "Copper toxicity\tM", "are not 'Copper toxicity'"),
         ("101|a|", "101|b|", "must begin with"),
-        ("101\t0\t16", "101\tzero\t16", "offsets are not numbers"),
+        ("101\t0\t16", "101\tzero\t16", "not a mention row"),
         ("101\t0", "999\t0", "not a row of this document"),
     ],
 )

@@ -120,7 +120,7 @@ class RangeFile(io.RawIOBase):
         try:
             with urllib.request.urlopen(_request(url, Range="bytes=0-0"), timeout=_TIMEOUT) as response:
                 size = response.headers.get("Content-Range", "").rpartition("/")[2]
-                if response.status != 206 or not size.isdigit():
+                if response.status != 206 or not size.isdecimal():
                     raise DataUnavailableError(f"{url}: the server serves no ranges", hint="download the whole file")
         except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError) as error:
             raise _failed(url, f"cannot be reached ({getattr(error, 'reason', None) or error})") from None

@@ -88,6 +88,6 @@ def _place(
 
 
 def _number(request: Request, value: str | None, own: str, path: Path) -> int:
-    if value is None or not value.strip().isdigit():
+    if value is None or not value.strip().isdecimal():
         raise request.bad("an offset of document {} is no number", "the file is damaged", path, 1, own)
     return int(value)

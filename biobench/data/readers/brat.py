@@ -118,7 +118,7 @@ def _bound(request: Request, ann: Path, number: int, line: str, text: str) -> Me
     found = " ".join(text[a:b] for a, b in fragments)
     surface = fields[2]
     # The format shows line ends as blanks, and editors trim the column.
-    if "".join(found.split()) != "".join(surface.split()):
+    if "".join(found.split()) != "".join(surface.split()) or not found.strip():
         raise request.bad(
             f"characters {match[2]} are not {{}}", "the text and its .ann do not fit", ann, number, surface
         )

@@ -76,7 +76,7 @@ def _abstracts(request: Request, texts: Path, entities: Path, gold: Path) -> lis
         found[pmid] = _Abstract(pmid, len(title) + 1, f"{title} {body}", line, [], {})
     for line, (pmid, own, kind, start, end, surface) in _table(request, entities, 6):
         abstract = _of(request, found, pmid, entities, line)
-        if not (start.isdigit() and end.isdigit()) or abstract.text[int(start) : int(end)] != surface:
+        if not (start.isdecimal() and end.isdecimal()) or abstract.text[int(start) : int(end)] != surface:
             raise request.bad(
                 f"characters {start}-{end} are not {{}}",
                 "offsets count title, one blank, abstract",

@@ -66,19 +66,22 @@ def table_rows(request: Request, path: Path, columns: list[str]) -> Iterator[tup
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    number = 0
     try:
         table = pq.ParquetFile(path)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise request.bad(f"is not a parquet file ({error})", "download it again", path) from None
-    known = table.schema_arrow.names
-    for column in columns:
-        if column not in known:
-            raise request.bad(f"has no column '{column}'", suggest(column, known), path)
-    number = 0
-    for batch in table.iter_batches(columns=columns):
-        for row in batch.to_pylist():
-            number += 1
-            yield number, row
+        known = table.schema_arrow.names
+        for column in columns:
+            if column not in known:
+                raise request.bad(f"has no column '{column}'", suggest(column, known), path)
+        batches = table.iter_batches(columns=columns)
+        while (batch := next(batches, None)) is not None:
+            rows = batch.to_pylist()
+            for row in rows:
+                number += 1
+                yield number, row
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = str(error).split("\n", 1)[0]
+        raise request.bad(f"is not a whole parquet file ({reason})", "download it again", path) from None
 
 
 def _document(

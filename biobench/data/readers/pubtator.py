@@ -87,10 +87,11 @@ def _document(request: Request, path: Path, block: list[tuple[int, str]]) -> Raw
         fields = row.split("\t")
         if fields[0].strip() != title[1] or len(fields) not in (4, 5, 6, 7):
             raise request.bad("not a row of this document: {}", "4 to 7 tab-separated columns", path, number, row)
-        if not (fields[1].isdigit() and fields[2].isdigit()):
-            if len(fields) == 4:
-                continue
-            raise request.bad("offsets are not numbers: {}", "repair the row", path, number, row)
+        numbers = fields[1].isdecimal() and fields[2].isdecimal()
+        if len(fields) == 4 and not numbers:
+            continue  # a relation between concepts
+        if not numbers or len(fields) == 4:
+            raise request.bad("not a mention row (id, start, end, text, type): {}", "repair the row", path, number, row)
         start, end, surface = int(fields[1]), int(fields[2]), fields[3]
         found = text[start:end]
         # One row of the NCBI corpus carries trailing blanks in its text column; offsets are right.

@@ -67,7 +67,7 @@ def parse_xmi(request: Request, path: Path) -> tuple[str, list[tuple[str, int, i
     layers: list[tuple[str, int, int]] = []
     for element in root:
         begin, end = element.get("begin"), element.get("end")
-        if begin is None or end is None or not begin.isdigit() or not end.isdigit():
+        if begin is None or end is None or not begin.isdecimal() or not end.isdecimal():
             continue
         a, b = int(begin), int(end)
         if a > b or b not in position or a not in position:
