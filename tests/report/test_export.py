@@ -1,7 +1,8 @@
-"""Exports read back by the hub's own code, and against the required fields of Every Eval Ever 0.2.1."""
+"""Exports read back by the hub's own code, and against what Every Eval Ever 0.3.0 asks."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 
@@ -12,7 +13,9 @@ from huggingface_hub import ModelCard, parse_eval_result_entries
 from report_make import save_run, save_runs
 
 from biobench.errors import UsageError
-from biobench.report.export import FORMATS, export
+from biobench.report.bibtex import bibtex
+from biobench.report.export import BENCHMARK, FORMATS, export
+from biobench.report.export_eee import VERSION
 from biobench.report.tasks import shipped
 
 SEEDS = {42: 0.60, 43: 0.64, 44: 0.62}
@@ -38,7 +41,19 @@ SCHEMA = {
             },
         },
         "eval_library": {"required": ["name", "version"]},
-        "model_info": {"required": ["name", "id"], "properties": {"additional_details": STRINGS}},
+        "model_info": {
+            "required": ["name", "id", "additional_details"],
+            "properties": {
+                "additional_details": {
+                    **STRINGS,
+                    "required": ["deployment_type", "model_availability"],
+                    "properties": {
+                        "deployment_type": {"enum": ["self_deployed", "externally_managed", "unknown"]},
+                        "model_availability": {"enum": ["open_weights", "closed_weights", "unknown"]},
+                    },
+                }
+            },
+        },
         "evaluation_results": {
             "type": "array",
             "items": {
@@ -114,10 +129,12 @@ def test_the_hub_reads_the_result_file(results):
     assert re.match(r"macro F1, mean of 3 seeds, 95% 57\.0 to 67\.0; BioBench ", notes["bc5cdr"])
 
 
-def test_without_a_dataset_repository_only_hub_tasks_are_named(results):
-    with pytest.raises(UsageError, match="none of these tasks is read from a dataset on the hub") as caught:
-        export("org/tiny", "eval-results", results)
-    assert "--dataset" in caught.value.hint
+def test_the_benchmark_has_a_name_of_its_own_and_another_can_be_given(results):
+    entries = parse_eval_result_entries(yaml.safe_load(export("org/tiny", "eval-results", results)))
+    assert {e.dataset_id for e in entries} == {BENCHMARK}
+    for wrong in ("nowhere", "a/b/c", "a b/c", "x: y/z", "../x"):
+        with pytest.raises(UsageError, match="not a dataset repository"):
+            export("org/tiny", "eval-results", results, dataset=wrong)
 
 
 def test_every_eval_ever_holds_what_its_schema_asks(results):
@@ -133,13 +150,73 @@ def test_every_eval_ever_holds_what_its_schema_asks(results):
     assert document["retrieved_timestamp"] == "1767225600"
 
 
-def test_bibtex_names_every_task_once(results):
+def test_every_eval_ever_validates_against_the_published_package(results):
+    schema = pytest.importorskip("every_eval_ever.schema", reason="needs the package every-eval-ever")
+    assert schema.get_schema_version() == VERSION
+    jsonschema.validate(json.loads(export("org/tiny", "every-eval-ever", results)), schema.schema_json())
+
+
+def test_bibtex_names_every_work_once(results):
     text = export("org/tiny", "bibtex", results)
-    assert re.findall(r"@misc\{(\w+),", text) == ["biobench_bc5cdr", "biobench_gad"]
+    # bc5cdr cites its corpus and its token files, gad its corpus
+    assert re.findall(r"@misc\{(\w+),", text) == ["li2016biocreative", "crichton2017neural", "bravo2015extraction"]
+    assert "author = {Bravo and Piñero and Queralt-Rosinach and Rautschka and Furlong}" in text
+    assert "doi = {10.1186/s12859-015-0472-9}" in text
+    assert "keywords = {biobench: gad}" in text
+
+
+def test_bibtex_of_all_tasks_balances_and_repeats_nothing():
+    text = bibtex(shipped().values())
+    keys = re.findall(r"^@misc\{([a-z0-9_]+),$", text, re.MULTILINE)
+    assert len(keys) == len(set(keys)) == text.count("@misc")
     for entry in text.split("\n\n"):
         assert entry.count("{") == entry.count("}")
-    title = shipped()["gad"].spec.name
-    assert title.split()[0] in text
+    cited = [info.id for info in shipped().values() if info.spec.citation]
+    listed = {t.replace("\\", "") for line in re.findall(r"biobench: (.*)\},", text) for t in line.split(", ")}
+    assert listed == set(cited)
+
+
+def test_a_citation_of_unknown_form_is_kept_whole():
+    info = shipped()["gad"]
+    odd = "Somebody & others: 100% {of} it \\input{x}"
+    info = dataclasses.replace(info, spec=info.spec.model_copy(update={"citation": odd}))
+    text = bibtex([info])
+    assert r"note = {Somebody \& others: 100\% of it inputx}" in text
+
+
+HOSTILE = [
+    "evil\n---\nlicense: mit\nmodel-index: []",
+    "a: b # c",
+    '"}],"x":[{"',
+    "}\n@article{x,",
+    "- [x](javascript:1)",
+    "*anchor &x !!python/object:os.system",
+    "\x1b[31m\u202e",
+    "null",
+    "%TAG ! tag:",
+    "| piped | name |",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_name_breaks_out_of_any_format(tmp_path, name):
+    save_runs(tmp_path, name, "gad", SEEDS)
+    card = ModelCard(export(name, "model-card", tmp_path))
+    assert set(card.data.to_dict()) == {"language", "tags", "model-index"}
+    assert len(card.data.eval_results) == 3
+    assert isinstance(card.data.model_name, str)
+    assert "\n" not in card.data.model_name
+    entries = parse_eval_result_entries(yaml.safe_load(export(name, "eval-results", tmp_path)))
+    assert [e.task_id for e in entries] == ["gad"]
+    document = json.loads(export(name, "every-eval-ever", tmp_path))
+    jsonschema.validate(document, SCHEMA)
+    assert document["model_info"]["name"] == name
+    assert export(name, "bibtex", tmp_path).count("@") == 1
+
+
+def test_a_published_model_has_no_runs_to_export(results):
+    with pytest.raises(UsageError, match="published"):
+        export("DrBERT", "model-card", results)
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -151,12 +228,15 @@ def test_limited_runs_are_never_exported(results, format):
 
 
 def test_unknown_models_and_formats_are_refused(results):
-    with pytest.raises(UsageError, match="'org/tinny' has no runs here") as caught:
+    with pytest.raises(UsageError, match="no results of a model 'org/tinny'") as caught:
         export("org/tinny", "model-card", results)
     assert "org/tiny" in caught.value.hint
     with pytest.raises(UsageError, match="unknown format 'pdf'"):
         export("org/tiny", "pdf", results)
 
 
-def test_a_folder_names_its_model(results, tmp_path):
-    assert "other" in export("/somewhere/else/other", "model-card", results)
+def test_a_folder_or_an_id_without_its_revision_names_the_model(results, tmp_path, monkeypatch):
+    (tmp_path / "else" / "other").mkdir(parents=True)
+    assert "other" in export(str(tmp_path / "else" / "other"), "model-card", results)
+    monkeypatch.chdir(tmp_path / "else")
+    assert "other" in export("./other", "model-card", results)
