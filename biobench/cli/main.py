@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from biobench.cli import data, demo, leaderboard, pretrain, report, rescore, run, tasks
+from biobench.cli import compare, data, demo, export, leaderboard, pretrain, report, rescore, run, tasks
 from biobench.errors import BioBenchError
 
 _CommandLineError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -30,6 +30,8 @@ tasks.register(app)
 data.register(app)
 rescore.register(app)
 report.register(app)
+compare.register(app)
+export.register(app)
 leaderboard.register(app)
 pretrain.register(app)
 
