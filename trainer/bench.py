@@ -65,7 +65,8 @@ def _model(shape: dict[str, Any], device: torch.device) -> PreTrainedModel:
     model: PreTrainedModel = getattr(transformers, family_of(kind).auto).from_config(
         config, attn_implementation=attention.NAME, dtype=torch.float32
     )
-    return model.to(device)  # type: ignore[arg-type]
+    model.to(device)  # type: ignore[arg-type]
+    return model
 
 
 def _batches(objective: str, count: int, windows: int, length: int, vocabulary: int) -> list[Targets]:

@@ -31,6 +31,7 @@ class Trainee(nn.Module):
         super().__init__()
         self.model = model
         self._family = family_of(model.config.model_type)
+        self._extra: dict[str, Any] = {"use_cache": False} if hasattr(model.config, "use_cache") else {}
         self.softcap: float | None = getattr(model.config, "final_logit_softcapping", None)
 
     def hidden(
@@ -38,11 +39,9 @@ class Trainee(nn.Module):
     ) -> Tensor:
         """Hidden states (batch, tokens, width) of `input_ids` (batch, tokens)."""
         body = self.model.get_submodule(self._family.body)
-        extra: dict[str, Any] = {}
+        extra = self._extra
         if documents is not None:
-            extra = {"detour_documents": documents, "detour_boundaries": boundaries}
-        if "use_cache" in self.model.config.to_dict():
-            extra["use_cache"] = False
+            extra = {**extra, "detour_documents": documents, "detour_boundaries": boundaries}
         states: Tensor = body(input_ids=input_ids, detour_causal=causal, **extra)[0]
         return states
 

@@ -15,8 +15,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
+import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from biobench.errors import UsageError
 from trainer import attention, corpus
 from trainer.batches import Batches, vocabulary_of
 from trainer.card import model_card
@@ -107,6 +109,13 @@ class Run:
         """Train what is left and export."""
         world, recipe = self.world, self.recipe
         world.same(recipe_hash(recipe), "the recipe")
+        if recipe.batch.sequences % world.size:
+            raise UsageError(
+                f"{recipe.batch.sequences} windows a step cannot be shared by {world.size} processes alike",
+                hint="start a number of processes that divides batch.sequences",
+            )
+        if world.device.type == "cuda":
+            torch.set_float32_matmul_precision("high")
         if world.first:
             open_run(recipe, self.out, resume=resume)
         world.barrier()
@@ -157,8 +166,6 @@ class Run:
             start = read_start(self.out)
             if start is not None:
                 if start.manifest_hash != data.hash:
-                    from biobench.errors import UsageError
-
                     raise UsageError(
                         "the corpus has changed since the run began",
                         hint="restore its sources and exclusions, or start a new run with --out DIR",

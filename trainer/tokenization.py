@@ -15,15 +15,17 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int, max_length: int) -> P
 
     vocabulary: entries, special tokens included. max_length: longest input in tokens, for its users.
     """
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
         pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False),
     ])
     tokenizer.decoder = decoders.ByteLevel()
+    # A mask stands for a word with the space before it, as words do.
+    special = [AddedToken(token, lstrip=token == "[MASK]", special=True) for token in SPECIAL]
     trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary, special_tokens=list(SPECIAL), show_progress=False,
+        vocab_size=vocabulary, special_tokens=special, show_progress=False,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
     )
     tokenizer.train_from_iterator(texts, trainer)

@@ -222,3 +222,6 @@ def test_the_embedded_text_and_its_tokenizer_are_functions_of_their_seed() -> No
     encoded = TOKENIZER(text, return_offsets_mapping=True)
     assert TOKENIZER.decode(encoded.input_ids, skip_special_tokens=True) == text
     assert TOKENIZER.unk_token_id not in encoded.input_ids
+    spaced = TOKENIZER("Joint [MASK] showed", add_special_tokens=False).input_ids
+    assert spaced == [*TOKENIZER("Joint", add_special_tokens=False).input_ids, TOKENIZER.mask_token_id,
+                      *TOKENIZER(" showed", add_special_tokens=False).input_ids]

@@ -158,9 +158,27 @@ def test_a_missing_gpu_or_tracker_is_said(small: list[str], tmp_path: Path) -> N
         api.plan("toy_detour", gpu="Z80")
 
 
+def test_processes_that_cannot_share_a_step_are_refused(small: list[str], tmp_path: Path) -> None:
+    import torch
+
+    from trainer.distributed import World
+    from trainer.progress import silent
+    from trainer.run import Run, StopFlag
+
+    class Three(World):
+        def same(self, text: str, what: str) -> None:
+            pass
+
+    recipe = load_recipe("toy_detour", small)
+    run = Run(recipe, tmp_path / "run", Three(0, 3, torch.device("cpu")), silent, [], StopFlag())
+    with pytest.raises(UsageError, match="8 windows a step cannot be shared by 3 processes"):
+        run.go(resume=False)
+
+
 def test_metrics_drop_what_a_resume_repeats_and_reach_a_tracker(tmp_path: Path) -> None:
     file = tmp_path / "metrics.jsonl"
-    file.write_text("".join(json.dumps({"event": "train", "total_step": n, "loss": 1.0}) + "\n" for n in range(5)) + '{"ev')
+    lines = [json.dumps({"event": "train", "total_step": n, "loss": 1.0}) + "\n" for n in range(5)]
+    file.write_text("".join(lines) + '{"ev')
     taken: list[tuple[dict[str, float], int]] = []
 
     class Tracker:

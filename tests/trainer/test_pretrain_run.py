@@ -148,6 +148,12 @@ def test_activation_checkpointing_and_bf16_train(reference: Path, small: list[st
     assert not api.ledger_diff(tmp_path / "b", reference).matched
 
 
+@pytest.mark.slow
+def test_compiled_layers_give_the_same_curve(reference: Path, small: list[str], tmp_path: Path) -> None:
+    train(tmp_path / "compiled", [*small, "engine.compile=true"])
+    assert curve(tmp_path / "compiled") == pytest.approx(curve(reference), abs=1e-3)
+
+
 def test_frozen_layers_stay_and_all_else_moves(reference: Path, small: list[str], tmp_path: Path) -> None:
     out = tmp_path / "frozen"
     result = train(out, [*small, "phases.1.freeze={layers: '0-1'}"])
