@@ -7,6 +7,7 @@ import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from biobench.errors import DataFormatError, UsageError
 
@@ -22,8 +23,8 @@ _SPLIT_NAMES = {
     "test": "test",
 }
 _TAG = re.compile(r"O|[BI]-\S+")
-_SAMPLE = 5000
-"""Lines that are looked at in each file."""
+_SAMPLE = 200_000
+"""Lines or rows that are looked at in each file."""
 
 
 @dataclass(slots=True)
@@ -37,9 +38,9 @@ class _Sniffed:
 def scaffold(path: str | Path, task_id: str | None = None) -> str:
     """YAML of a task for the data file (or folder of split files) at `path`.
 
-    Known: token files with IOB tags, delimited rows with a text and a label column. Files beside it that are
-    called train, dev and test are taken as splits; a single file is split 80/10/10. Raises UsageError when
-    there is no such file, DataFormatError when its format is not recognised.
+    Known: token files with IOB tags; delimited rows, JSON lines or a parquet table with a text and a label.
+    Files beside it that are called train, dev and test are taken as splits; a single file is split 80/10/10.
+    Raises UsageError when there is no such file, DataFormatError when its format is not recognised.
     """
     path = Path(path)
     if not path.exists():
@@ -96,6 +97,11 @@ def _split_files(path: Path) -> dict[str, Path]:
 
 
 def _sniff(path: Path) -> _Sniffed:
+    if path.suffix == ".parquet":
+        return _sniff_objects(_parquet(path), path, "{{format: parquet, columns: {{text: {text}, labels: {label}}}}}")
+    if path.suffix in (".jsonl", ".ndjson"):
+        reader = "{{format: json, layout: lines, text: {text}, label: {label}}}"
+        return _sniff_objects(_json_lines(path), path, reader)
     try:
         lines = path.read_text(encoding="utf-8-sig").replace("\r\n", "\n").split("\n")[:_SAMPLE]
     except UnicodeDecodeError as error:
@@ -109,6 +115,55 @@ def _sniff(path: Path) -> _Sniffed:
             line=1,
         )
     return found
+
+
+def _parquet(path: Path) -> list[dict[str, Any]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.read_table(path).slice(0, _SAMPLE).to_pylist()  # type: ignore[no-any-return]
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).split("\n", 1)[0]
+        raise DataFormatError(f"is not a parquet file ({reason})", hint="download it again", file=path) from None
+
+
+def _json_lines(path: Path) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = []
+    with path.open(encoding="utf-8", errors="replace") as stream:
+        for number, line in enumerate(stream, start=1):
+            if line.strip() and number <= _SAMPLE:
+                try:
+                    item = json.loads(line)
+                except json.JSONDecodeError as error:
+                    raise DataFormatError(
+                        f"not valid JSON: {error.msg}", hint="one object a line", file=path, line=number
+                    ) from None
+                if isinstance(item, dict):
+                    items.append(item)
+    return items
+
+
+def _sniff_objects(items: list[dict[str, Any]], path: Path, reader: str) -> _Sniffed:
+    """The longest text field is the text; the field with the fewest different values (lists too) is the label."""
+    names = list(items[0]) if items else []
+    texts = [n for n in names if all(isinstance(item.get(n), str) for item in items)]
+    text = max(texts, key=lambda n: sum(len(item[n]) for item in items), default=None)
+    labels: dict[str, set[str]] = {}
+    several: set[str] = set()
+    for name in names:
+        values = [item.get(name) for item in items]
+        if name == text or any(isinstance(v, (dict, float)) or v is None for v in values):
+            continue
+        if any(isinstance(v, list) and len(v) != 1 for v in values):
+            several.add(name)
+        labels[name] = {str(x) for v in values for x in (v if isinstance(v, list) else [v])}
+    fitting = {n: found for n, found in labels.items() if 2 <= len(found) <= max(2, min(200, len(items) // 2))}
+    if text is None or not fitting:
+        raise DataFormatError("has no text field with a label field", hint="write the spec by hand", file=path, line=1)
+    label = min(fitting, key=lambda n: (n not in several, len(fitting[n])))
+    kind = "multi_label" if label in several else "single_label"
+    return _Sniffed(kind, reader.format(text=json.dumps(text), label=json.dumps(label)), fitting[label])
 
 
 def _sniff_tokens(lines: list[str]) -> _Sniffed | None:
@@ -142,7 +197,10 @@ def _looks_iob1(lines: list[str], separator: str | None) -> bool:
 
 def _sniff_rows(lines: list[str]) -> _Sniffed | None:
     for name, delimiter in (("tab", "\t"), ("semicolon", ";"), ("comma", ",")):
-        rows = [row for row in csv.reader(lines, delimiter=delimiter) if row]
+        try:
+            rows = [row for row in csv.reader(lines, delimiter=delimiter) if row]
+        except csv.Error:
+            continue
         if len(rows) < 3 or len({len(r) for r in rows}) != 1 or len(rows[0]) < 2:
             continue
         width = len(rows[0])

@@ -54,6 +54,23 @@ def fail(what: str, hint: str) -> ValueError:
     return ValueError(f"{what} | hint: {hint}")
 
 
+def below(value: str, what: str) -> str:
+    """`value` itself when it is a path that stays below its folder; else ValueError."""
+    parts = value.replace("\\", "/").split("/")
+    if value.startswith(("/", "~")) or ".." in parts or ":" in parts[0]:
+        raise fail(f"{what} '{value}' leaves the data folder", "give a path below --data-dir")
+    return value
+
+
+def _files_below(value: dict[str, str | list[str]]) -> dict[str, str | list[str]]:
+    for patterns in value.values():
+        for pattern in [patterns] if isinstance(patterns, str) else patterns:
+            below(pattern, "file")
+            if not pattern.strip("/.") or any("**" in p and p != "**" for p in pattern.split("/")):
+                raise fail(f"'{pattern}' is not a file name or a pattern", "for example train.tsv, or texts/*.txt")
+    return value
+
+
 class UrlSource(Strict):
     """Where a file can be downloaded, and what it must hash to."""
 
@@ -74,6 +91,11 @@ class UrlSource(Strict):
         if not value.startswith(("https://", "http://")):
             raise fail(f"'{value}' is not an http(s) address", "write the whole address")
         return value
+
+    @field_validator("to", "subfolder")
+    @classmethod
+    def _below(cls, value: str) -> str:
+        return below(value, "folder")
 
 
 class HubSource(Strict):
@@ -166,6 +188,16 @@ class Original(Strict):
     files: dict[str, str | list[str]]
     url: str | UrlSource | list[UrlSource] | None = None
 
+    @field_validator("folder")
+    @classmethod
+    def _relative(cls, value: str) -> str:
+        return below(value, "folder")
+
+    @field_validator("files")
+    @classmethod
+    def _inside(cls, value: dict[str, str | list[str]]) -> dict[str, str | list[str]]:
+        return _files_below(value)
+
 
 class Source(Strict):
     """One place and format in which the corpus can be had."""
@@ -189,9 +221,7 @@ class Source(Strict):
     @field_validator("folder")
     @classmethod
     def _relative(cls, value: str) -> str:
-        if value.startswith(("/", "~")) or ".." in value.split("/"):
-            raise fail(f"folder '{value}' leaves the data folder", "give a path below --data-dir")
-        return value
+        return below(value, "folder")
 
     @field_validator("files")
     @classmethod
@@ -200,7 +230,7 @@ class Source(Strict):
         for name in value:
             if name not in allowed:
                 raise fail(f"'{name}' is not a split", suggest(name, sorted(allowed)))
-        return value
+        return _files_below(value)
 
     @model_validator(mode="after")
     def _has_files(self) -> Source:

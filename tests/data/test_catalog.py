@@ -147,6 +147,32 @@ def test_scaffold_recognises_formats(file: str, expected: str, fixtures: Path) -
     assert expected in scaffold(fixtures / file)
 
 
+def test_scaffolds_of_json_lines_and_parquet(tmp_path: Path) -> None:
+    import json
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = [{"key": i, "note": f"a longer text number {i}", "class": "no" if i % 3 else "yes"} for i in range(30)]
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    (folder / "all.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    many = [r | {"class": ["x"] * (i % 2) + ["y"] * (i % 5 == 0)} for i, r in enumerate(rows)]
+    pq.write_table(pa.Table.from_pylist(many), folder / "all.parquet")
+    for name, kind, labels in (
+        ("all.jsonl", "single_label", ["no", "yes"]),
+        ("all.parquet", "multi_label", ["x", "y"]),
+    ):
+        spec = tmp_path / "spec.yaml"
+        spec.write_text(scaffold(folder / name, "made"), encoding="utf-8")
+        task = load_task(spec)
+        assert (task.spec.type, task.spec.labels) == (kind, labels)
+        assert sum(len(v) for v in load_data(task, tmp_path).documents.values()) == 30
+    (folder / "bad.jsonl").write_text("{}\n{")
+    with pytest.raises(DataFormatError, match="not valid JSON"):
+        scaffold(folder / "bad.jsonl")
+
+
 def test_a_scaffold_runs_as_it_is(tmp_path: Path, fixtures: Path) -> None:
     spec = tmp_path / "spec.yaml"
     spec.write_text(scaffold(fixtures / "iob", "my_task"), encoding="utf-8")
