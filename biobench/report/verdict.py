@@ -35,10 +35,10 @@ def ends(interval: Interval | None) -> str:
 
 
 def p_value(p: float | None) -> str:
-    """``0.0448``; values below 0.0001 by that bound, a dash where there is no test."""
+    """``0.04482``; values below 0.0001 by that bound, a dash where there is no test."""
     if p is None:
         return "–"
-    return "< 0.0001" if p < 1e-4 else f"{p:.3g}"
+    return "< 0.0001" if p < 1e-4 else f"{p:.4g}"
 
 
 def _equals(p: float) -> str:
@@ -120,7 +120,7 @@ def _statements(held: Comparison, result: PairResult) -> list[str]:
 
 
 def _evidence(held: Comparison, test: MeanTest, signed: float, method: str = "") -> str:
-    """``2.08 points (95% interval 0.07 to 4.08, p = 0.0448; about tasks like these)``, the better model first."""
+    """``2.08 points (95% interval 0.07 to 4.08, p = 0.04482; about tasks like these)``, the better model first."""
     interval = test.interval
     if interval is not None and signed < 0:
         interval = replace(interval, low=-interval.high, high=-interval.low)

@@ -1,0 +1,136 @@
+"""`compare` and `export` as commands: what is printed, where, and with which exit status."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from cli_make import Said
+from huggingface_hub import ModelCard, parse_eval_result_entries
+
+sys.path[:0] = [str(Path(__file__).resolve().parent.parent / part) for part in ("store", "report")]
+
+from compare_make import constant, documents, save, save_runs  # noqa: E402
+from ledger_make import ledger, write  # noqa: E402
+
+from biobench.report.compare import compare  # noqa: E402
+from biobench.score import oracle  # noqa: E402
+
+Run = Callable[..., Said]
+DETOUR = "ModernCamemBERT-bio-base CLM detour (10B)"
+TWIN = "ModernCamemBERT-bio-base MLM twin (10B)"
+TASKS = ("gad", "diamed")
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """Two models of unequal quality."""
+    save_runs(tmp_path / "results", "good", TASKS, 0.9)
+    save_runs(tmp_path / "results", "bad", TASKS, 0.5)
+    return tmp_path / "results"
+
+
+def test_the_published_pair(biobench: Run) -> None:
+    said = biobench("compare", DETOUR, TWIN)
+    assert said.status == 0
+    assert said.err == ""
+    first = said.out.splitlines()[0]
+    assert first.startswith(f"{DETOUR} is better than {TWIN} on tasks like these, by 2.08 points")
+    for part in ("0.07 to 4.08", "6 corpora", "p = 0.0448", "8 of 8 tasks", "p = 0.03125", "Cannot be concluded"):
+        assert part in said.out
+    data = biobench("compare", DETOUR, TWIN, "--json").json()
+    assert data["pairs"][0]["p"] == pytest.approx(0.0448, abs=5e-5)
+    assert data["pairs"][0]["wilcoxon_p"] == 0.03125
+    assert biobench("compare", DETOUR, TWIN, "--average", "paper", "--suite", "fr").out.splitlines()[0] == first
+
+
+def test_json_stands_alone_and_equals_the_library(biobench: Run, results: Path) -> None:
+    said = biobench("compare", "good", "bad", "--json", "--rope", "1", "--wanted", "2")
+    assert said.err == ""
+    held = compare("good", "bad", results_dir=results, rope=0.01, wanted=0.02)
+    assert said.json() == json.loads(json.dumps(held.as_json()))
+    assert said.json()["pairs"][0]["rope"] == 0.01
+
+
+def test_a_model_with_itself_and_certainty(biobench: Run, results: Path) -> None:
+    assert "No difference" in biobench("compare", "good", "good").out.splitlines()[0]
+    for task in TASKS:
+        gold = documents(task, 60)
+        for seed in (1, 2):
+            save(results, "oracle", task, seed, said=oracle(gold))
+            save(results, "floor", task, seed, said=constant(gold))
+    said = biobench("compare", "oracle", "floor")
+    assert said.out.startswith("Certain: oracle is better than floor")
+
+
+def test_twins_come_first(biobench: Run, results: Path, tmp_path: Path) -> None:
+    a, b = write(tmp_path / "a.json", ledger("a", "clm")), write(tmp_path / "b.json", ledger("b"))
+    given = ("--ledger", f"good={a}", "--ledger", f"bad={b}")
+    assert biobench("compare", "good", "bad", *given).out.startswith("Matched twins: good and bad")
+    write(b, ledger("b", precision="bf16"))
+    assert biobench("compare", "good", "bad", *given).out.startswith(
+        "Not matched twins: good and bad differ in precision"
+    )
+
+
+def test_three_models(biobench: Run, results: Path) -> None:
+    save_runs(results, "fair", TASKS, 0.7)
+    said = biobench("compare", "good", "bad", "fair", "--average", "micro")
+    assert said.status == 0
+    for part in ("Highest average: good", "Holm", "rank interval", "micro F1"):
+        assert part in said.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what", "hint"),
+    [
+        (("good",), "two models", "biobench compare A B"),
+        (("good", "bda"), "'bda'", "did you mean 'bad'?"),
+        (("good", "bad", "--task", "gda"), "unknown task 'gda'", "gad"),
+        (("good", "bad", "--suite", "germ"), "unknown suite 'germ'", "en"),
+        (("good", "bad", "--average", "mikro"), "unknown average 'mikro'", "micro"),
+        (("good", "bad", "--ledger", "good"), "is not MODEL=PATH", "--ledger A="),
+        (("good", "bad", "--ledger", "ugly=x"), "'ugly'", "MODEL=PATH"),
+        (("good", "bad", "--alpha", "2"), "alpha 2", "0.05"),
+        ((DETOUR, TWIN, "--average", "macro"), "share no task", "--average paper"),
+    ],
+)
+def test_wrong_input_is_one_line(
+    biobench: Run, results: Path, arguments: tuple[str, ...], what: str, hint: str
+) -> None:
+    said = biobench("compare", *arguments)
+    assert what in said.refusal()
+    assert hint in said.err
+
+
+def test_limited_runs_are_refused_beside_full_ones(biobench: Run, results: Path) -> None:
+    save_runs(results, "short", TASKS, 0.9, limit=8)
+    assert "not the same limit" in biobench("compare", "good", "short").refusal()
+
+
+def test_damaged_records_are_named_below(biobench: Run, results: Path) -> None:
+    broken = next(results.glob("runs/gad/*.json"))
+    broken.write_text("{")
+    said = biobench("compare", "good", "bad")
+    assert said.status == 0
+    assert broken.name in said.out
+
+
+def test_exports_read_back(biobench: Run, results: Path, tmp_path: Path) -> None:
+    card = ModelCard(biobench("export", "good", "--format", "model-card").out)
+    assert {r.dataset_type for r in card.data.eval_results} == set(TASKS)
+    entries = parse_eval_result_entries(yaml.safe_load(biobench("export", "good", "--format", "eval-results").out))
+    assert {e.task_id for e in entries} == set(TASKS)
+    assert json.loads(biobench("export", "good", "--format", "every-eval-ever").out)["schema_version"] == "0.3.0"
+    assert "@misc{" in biobench("export", "good", "--format", "bibtex").out
+    target = tmp_path / "card.md"
+    said = biobench("export", "good", "--output", target)
+    assert (said.status, said.out) == (0, "")
+    assert ModelCard(target.read_text()).data.model_name == "good"
+    assert "unknown format 'pdf'" in biobench("export", "good", "--format", "pdf").refusal()
+    assert "did you mean 'good'" in biobench("export", "goood").err
+    assert "cannot be written" in biobench("export", "good", "--output", tmp_path).refusal()
