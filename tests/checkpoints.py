@@ -76,11 +76,13 @@ FAMILIES: dict[str, tuple[type[Any], str, dict[str, Any]]] = {
     "electra": (hf.ElectraConfig, "wordpiece", {**_SIZES, "embedding_size": 16}),
     "distilbert": (hf.DistilBertConfig, "wordpiece", {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 48}),
     "deberta": (
-        hf.DebertaV2Config, "sentencepiece_like",
+        hf.DebertaV2Config,
+        "sentencepiece_like",
         {**_SIZES, "relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_buckets": 16},
     ),
     "modernbert": (
-        hf.ModernBertConfig, "byte_level",
+        hf.ModernBertConfig,
+        "byte_level",
         {**_SIZES, "local_attention": 16, "layer_types": ["full_attention", "sliding_attention"]},
     ),
     "eurobert": (hf.EuroBertConfig, "byte_level", {**_SIZES, "mask_token_id": 4}),
@@ -92,8 +94,15 @@ def fast_tokenizer(kind: str, limit: int | None = 512) -> Any:
     """The tokenizer wrapped for the model library; limit None leaves `model_max_length` unset."""
     arguments = {} if limit is None else {"model_max_length": limit}
     return hf.PreTrainedTokenizerFast(
-        tokenizer_object=TOKENIZERS[kind](), bos_token="<s>", cls_token="<s>", pad_token="<pad>", eos_token="</s>",
-        sep_token="</s>", unk_token="<unk>", mask_token="<mask>", **arguments,
+        tokenizer_object=TOKENIZERS[kind](),
+        bos_token="<s>",
+        cls_token="<s>",
+        pad_token="<pad>",
+        eos_token="</s>",
+        sep_token="</s>",
+        unk_token="<unk>",
+        mask_token="<mask>",
+        **arguments,
     )
 
 

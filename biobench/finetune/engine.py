@@ -59,6 +59,8 @@ def finetune(loaded: LoadedEncoder, prepared: Prepared, seed: int, precision: Pr
     backoffs: list[str] = []
     while True:
         loaded.encoder.load_state_dict(loaded.initial)
+        # A run that was given up leaves its gradients behind.
+        loaded.encoder.zero_grad(set_to_none=True)
         seed_everything(seed, loaded.encoder.device)
         head = build_head(prepared.spec.head, loaded.checkpoint, loaded.encoder.width, len(prepared.outputs))
         device = loaded.encoder.device

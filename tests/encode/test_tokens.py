@@ -18,9 +18,9 @@ from biobench.score import compute
 
 KINDS = sorted(TOKENIZERS)
 _tokenizer = cache(fast_tokenizer)
-_word = st.text(
-    alphabet="abcdefgzéèœßµβ0123456789-/.,()%'’ﬁ½", min_size=1, max_size=12
-).filter(lambda w: not w.isspace())
+_word = st.text(alphabet="abcdefgzéèœßµβ0123456789-/.,()%'’ﬁ½", min_size=1, max_size=12).filter(
+    lambda w: not w.isspace()
+)
 
 
 def _document(words: list[str], spans: list[tuple[int, int]] = []) -> Document:  # noqa: B006
@@ -76,8 +76,9 @@ def test_special_tokens_frame_the_window(kind: str) -> None:
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_the_same_predictions_score_the_same_whatever_the_tokenizer(data: Any) -> None:
-    words = data.draw(st.lists(st.sampled_from("fever cough β-blocker 5 mg naïf d’œdème (left)".split()),
-                               min_size=2, max_size=12))
+    words = data.draw(
+        st.lists(st.sampled_from("fever cough β-blocker 5 mg naïf d’œdème (left)".split()), min_size=2, max_size=12)
+    )
     i = data.draw(st.integers(0, len(words) - 1))
     j = data.draw(st.integers(i + 1, len(words)))
     document = _document(words, [(i, j)])

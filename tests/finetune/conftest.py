@@ -1,0 +1,61 @@
+"""A small task, encoded for a tiny encoder, that every engine test trains on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from checkpoints import make_checkpoint
+
+from biobench.data.catalog import load_task
+from biobench.data.load import load_data
+from biobench.finetune.engine import LoadedEncoder, load_encoder
+from biobench.finetune.prepare import Prepared, prepare
+from biobench.models.loading import find_checkpoint, load_tokenizer, window
+
+Setup = Callable[..., tuple[LoadedEncoder, Prepared]]
+
+
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Folder of the random checkpoint of a family, made once."""
+    root = tmp_path_factory.mktemp("families")
+
+    def folder(family: str) -> Path:
+        path = root / family
+        return path if path.exists() else make_checkpoint(family, path)
+
+    return folder
+
+
+@pytest.fixture
+def setup(folders: Callable[[str], Path]) -> Setup:
+    """`setup(family, task, *overrides, limit=)`: a loaded encoder and the encoded task."""
+
+    def make(
+        family: str = "bert", task: str = "demo_ner", *overrides: str, limit: int | None = 48
+    ) -> tuple[LoadedEncoder, Prepared]:
+        loaded_task = load_task(task, ["training.precision=fp32", *overrides])
+        data = load_data(loaded_task, None, limit)
+        checkpoint = find_checkpoint(str(folders(family)))
+        tokenizer = load_tokenizer(checkpoint)
+        size = window(tokenizer, checkpoint.config, loaded_task.spec.protocol.max_length)
+        return load_encoder(checkpoint, torch.device("cpu")), prepare(loaded_task.spec, data, tokenizer, size)
+
+    return make
+
+
+@pytest.fixture
+def no_dropout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dropout that drops nothing, in modules and in attention."""
+    import biobench.models.attention as attention
+
+    whole = attention.scaled_dot_product_attention
+
+    def kept(*arguments: object, **options: object) -> torch.Tensor:
+        return whole(*arguments, **{**options, "dropout_p": 0.0})  # type: ignore[arg-type]
+
+    monkeypatch.setattr(attention, "scaled_dot_product_attention", kept)
+    monkeypatch.setattr(torch.nn.Dropout, "forward", lambda _, states: states)

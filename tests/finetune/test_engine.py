@@ -1,0 +1,233 @@
+"""The engine gives what its recipe says, the same way each time, and says when it had to back off."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from checkpoints import FAMILIES
+
+from biobench.errors import TrainingError
+from biobench.finetune import engine, loop
+from biobench.finetune.engine import finetune
+from biobench.finetune.loop import Outcome, Run
+from biobench.finetune.network import Network
+from biobench.schema.document import Prediction
+
+
+def _silent(done: int, total: int, what: str) -> None:
+    """No progress."""
+
+
+def _train(setup: Any, *arguments: str, seed: int = 1, limit: int | None = 48, precision: str = "fp32") -> Outcome:
+    loaded, prepared = setup(*arguments, limit=limit)
+    return finetune(loaded, prepared, seed, precision, _silent)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("task", ["demo_ner", "demo_topic"])
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_every_family_runs_token_and_sequence_tasks(setup: Any, family: str, task: str) -> None:
+    loaded, prepared = setup(family, task, "training.epochs=1", "protocol.max_length=128", limit=24)
+    outcome = finetune(loaded, prepared, 1, "fp32", _silent)
+    assert [p.document for p in outcome.predictions] == [d.id for d in prepared.test.documents]
+    assert outcome.record.steps == 2
+    assert outcome.record.attention == ("padded" if family == "deberta" else "packed")
+    assert prepared.windows.truncated_documents == prepared.windows.lost_gold == 0
+    scores = prepared.score(prepared.test.documents, outcome.predictions).values
+    assert all(0.0 <= value <= 1.0 for value in scores.values())
+    if task == "demo_ner":
+        assert prepared.windows.ceiling["macro_f1"] == 1.0
+
+
+def test_same_seed_same_run_other_seed_other_run(setup: Any) -> None:
+    runs = [_train(setup, "bert", "demo_topic", "training.epochs=2", seed=s) for s in (3, 3, 4)]
+    assert runs[0].predictions == runs[1].predictions
+    assert runs[0].record == runs[1].record
+    assert runs[0].predictions != runs[2].predictions
+
+
+@pytest.mark.parametrize("family", ["bert", "deberta"])
+@pytest.mark.usefixtures("no_dropout")
+def test_micro_batches_do_not_change_the_maths(setup: Any, family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    losses = []
+    for budget in (30, 100_000):
+        monkeypatch.setattr(engine, "micro_batch_tokens", lambda _, b=budget: b)
+        outcome = _train(setup, family, "demo_ner", "training.epochs=2")
+        losses.append([point.train_loss for point in outcome.record.curve])
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+
+
+@pytest.mark.usefixtures("no_dropout")
+def test_the_loop_is_plain_adamw_on_padded_batches(setup: Any) -> None:
+    """Against an independent loop: padded batches, mean token loss, clipping, linear rate, dense gradients."""
+    from transformers import AutoModel
+
+    from biobench.encode.batches import epoch_order
+    from biobench.finetune.network import build_head
+
+    loaded, prepared = setup("bert", "demo_ner", "training.epochs=1")
+    finetune(loaded, prepared, 5, "fp32", _silent)
+    ours = {k: v.clone() for k, v in loaded.encoder.model.state_dict().items()}
+
+    spec, split = prepared.spec, prepared.train
+    model = AutoModel.from_pretrained(loaded.checkpoint.folder, dtype=torch.float32).train()
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0  # attention reads its rate from here
+    engine.seed_everything(5, torch.device("cpu"))
+    head = build_head(spec.head, loaded.checkpoint, model.config.hidden_size, len(prepared.outputs))
+    named = [*model.named_parameters(), *head.named_parameters()]
+    optimizer = torch.optim.AdamW(
+        [
+            {"params": [p for n, p in named if p.ndim > 1], "weight_decay": spec.training.weight_decay},
+            {"params": [p for n, p in named if p.ndim < 2], "weight_decay": 0.0},
+        ],
+        lr=spec.training.learning_rate,
+    )
+    batches = list(epoch_order(split.lengths, 16, 5, 0, "random"))
+    for step, batch in enumerate(batches):
+        for group in optimizer.param_groups:
+            group["lr"] = spec.training.learning_rate * (1 - step / len(batches))
+        longest = max(split.lengths[i] for i in batch)
+        ids = torch.ones(len(batch), longest, dtype=torch.long)
+        mask = torch.zeros(len(batch), longest, dtype=torch.long)
+        labels = torch.full((len(batch), longest), -100)
+        for row, i in enumerate(batch):
+            n = split.lengths[i]
+            ids[row, :n] = torch.from_numpy(split.encoded[i].ids)
+            mask[row, :n] = 1
+            labels[row, torch.from_numpy(split.encoded[i].first)] = torch.from_numpy(split.targets[i])
+        states = model(input_ids=ids, attention_mask=mask).last_hidden_state
+        logits = head.linear(states)
+        torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten()).backward()
+        torch.nn.utils.clip_grad_norm_([p for _, p in named], spec.training.max_grad_norm)
+        optimizer.step()
+        optimizer.zero_grad()
+    theirs = model.state_dict()
+    for name, weights in ours.items():
+        torch.testing.assert_close(weights, theirs[name], atol=2e-5, rtol=1e-3, msg=lambda m, n=name: f"{n}: {m}")
+
+
+def test_the_best_validation_weights_predict_the_test_split(setup: Any) -> None:
+    loaded, prepared = setup("bert", "demo_topic", "training.epochs=6", "training.learning_rate=2e-3")
+    kept: dict[str, Any] = {}
+    original = Run._finish
+
+    def spy(self: Run, *arguments: Any) -> Outcome:
+        outcome = original(self, *arguments)
+        chances = loop.probabilities(self.network, prepared, prepared.validation, "fp32", 10_000)
+        said = loop.decide(prepared, prepared.validation, chances, 0.5)
+        kept["validation"] = prepared.score(prepared.validation.documents, said).values["macro_f1"]
+        return outcome
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Run, "_finish", spy)
+        record = finetune(loaded, prepared, 2, "fp32", _silent).record
+    scores = {point.step: point.validation["macro_f1"] for point in record.curve}
+    assert len(scores) == 6
+    assert kept["validation"] == scores[record.best_step] == max(scores.values())
+
+
+def test_patience_stops_early(setup: Any) -> None:
+    # A rate this small changes no prediction, so no validation after the first is better.
+    outcome = _train(
+        setup, "bert", "demo_topic", "training.epochs=9", "training.learning_rate=1e-12", "training.patience=2"
+    )
+    assert outcome.record.stopped_early
+    assert [p.epoch for p in outcome.record.curve] == [1.0, 2.0, 3.0]
+    assert outcome.record.best_step == outcome.record.curve[0].step
+
+
+def test_validation_every_k_steps_and_max_steps(setup: Any) -> None:
+    outcome = _train(
+        setup, "bert", "demo_topic", "training.epochs=", "training.max_steps=7", "training.evaluate_every=3"
+    )
+    assert [p.step for p in outcome.record.curve] == [3, 6, 7]
+
+
+def test_a_non_finite_loss_goes_on_in_fp32_and_says_so(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = Network.forward
+
+    def poisoned(self: Network, encoded: Any) -> torch.Tensor:
+        logits = whole(self, encoded)
+        return logits * float("nan") if torch.is_autocast_enabled("cpu") and self.training else logits
+
+    monkeypatch.setattr(Network, "forward", poisoned)
+    outcome = _train(setup, "bert", "demo_topic", "training.epochs=1", precision="bf16")
+    assert outcome.record.precision == "fp32"
+    assert outcome.record.backoffs == ("non-finite loss at step 1: run repeated in fp32",)
+    plain = _train(setup, "bert", "demo_topic", "training.epochs=1")
+    assert outcome.predictions == plain.predictions
+
+
+def test_a_loss_that_stays_non_finite_is_an_error(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        Network, "forward", lambda self, e: self.head.linear.weight.sum() * torch.full((len(e), 4), float("nan"))
+    )
+    with pytest.raises(TrainingError, match="not finite in fp32"):
+        _train(setup, "bert", "demo_topic", "training.epochs=1")
+
+
+@pytest.mark.usefixtures("no_dropout")
+def test_out_of_memory_halves_the_micro_batch_and_keeps_the_batch(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = _train(setup, "bert", "demo_ner", "training.epochs=1")
+    whole = Network.forward
+
+    def small_machine(self: Network, encoded: Any) -> torch.Tensor:
+        if self.training and sum(len(e) for e in encoded) > 100:
+            raise torch.OutOfMemoryError("pretended")
+        return whole(self, encoded)
+
+    monkeypatch.setattr(Network, "forward", small_machine)
+    outcome = _train(setup, "bert", "demo_ner", "training.epochs=1")
+    assert outcome.record.micro_batch_tokens <= 100
+    assert all(b.startswith("out of memory: micro-batch cut to ") for b in outcome.record.backoffs)
+    assert outcome.record.batch_size == plain.record.batch_size
+    ours, theirs = ([p.train_loss for p in o.record.curve] for o in (outcome, plain))
+    assert ours == pytest.approx(theirs, rel=1e-4)
+
+
+def test_out_of_memory_on_a_single_document_is_an_error(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(self: Network, encoded: Any) -> torch.Tensor:
+        raise RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 1 bytes")
+
+    monkeypatch.setattr(Network, "forward", never)
+    with pytest.raises(TrainingError, match="single document"):
+        _train(setup, "bert", "demo_ner", "training.epochs=1")
+
+
+def test_other_runtime_errors_are_not_taken_for_memory(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(self: Network, encoded: Any) -> torch.Tensor:
+        raise RuntimeError("shapes do not fit")
+
+    monkeypatch.setattr(Network, "forward", broken)
+    with pytest.raises(RuntimeError, match="shapes do not fit"):
+        _train(setup, "bert", "demo_ner", "training.epochs=1")
+
+
+def test_it_learns(setup: Any) -> None:
+    """A random encoder on the synthetic topics: far above chance (4 classes) after a few epochs."""
+    loaded, prepared = setup("bert", "demo_topic", "training.learning_rate=2e-3", limit=None)
+    outcome = finetune(loaded, prepared, 1, "fp32", _silent)
+    assert prepared.score(prepared.test.documents, outcome.predictions).values["macro_f1"] > 0.7
+
+
+def test_golden_run(setup: Any) -> None:
+    """Guards ENGINE_VERSION: whoever changes what a run gives bumps it and renews these losses."""
+    from biobench.schema.record import ENGINE_VERSION
+
+    assert ENGINE_VERSION == 1
+    outcome = _train(setup, "bert", "demo_ner", "training.epochs=3", seed=7)
+    assert [round(p.train_loss, 3) for p in outcome.record.curve] == pytest.approx(GOLDEN_LOSSES, abs=0.004)
+
+
+GOLDEN_LOSSES = [1.953, 1.878, 1.837]
+
+
+def test_predictions_are_plain(setup: Any) -> None:
+    outcome = _train(setup, "bert", "demo_topic", "training.epochs=1")
+    for prediction in outcome.predictions:
+        assert isinstance(prediction, Prediction)
+        assert len(prediction.labels) == 1
+        assert sum(prediction.label_scores) == pytest.approx(1.0, abs=1e-4)

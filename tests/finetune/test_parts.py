@@ -1,0 +1,126 @@
+"""Schedules, weights, thresholds and the embedding's gradient, each against its definition."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from biobench.finetune.objective import batch_units, loss_sum, positive_weights
+from biobench.finetune.optim import EmbeddingGradient, parameter_groups, rate
+from biobench.finetune.predict import decide, tune_threshold
+from biobench.finetune.prepare import Prepared, Split
+from biobench.schema.document import Document, TaskData
+from biobench.schema.record import Windows
+from biobench.schema.task import TaskSpec, Training
+
+
+def test_linear_schedule_with_warmup() -> None:
+    recipe = Training(max_steps=10, learning_rate=1.0, warmup_ratio=0.2)
+    assert [rate(s, 10, recipe) for s in range(11)] == pytest.approx(
+        [0, 0.5, 1, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8, 0]
+    )
+    assert rate(0, 4, Training(epochs=1, learning_rate=2.0)) == 2.0
+
+
+def test_no_decay_on_biases_and_norms() -> None:
+    network = nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3), nn.Embedding(4, 3))
+    decayed, free = parameter_groups(network, 0.1)
+    assert {tuple(p.shape) for p in decayed["params"]} == {(3, 3), (4, 3)}  # type: ignore[attr-defined]
+    assert all(p.ndim == 1 for p in free["params"])  # type: ignore[attr-defined]
+    assert (decayed["weight_decay"], free["weight_decay"]) == (0.1, 0.0)
+
+
+def test_embedding_gradient_equals_the_dense_one() -> None:
+    torch.manual_seed(0)
+    ours, dense = nn.Embedding(20, 4), nn.Embedding(20, 4)
+    dense.load_state_dict(ours.state_dict())
+    gradient = EmbeddingGradient(ours)
+    for step in range(3):
+        ids = torch.tensor([[1, 2, 2], [5, step, 19]])
+        for embedding in (ours, dense):
+            embedding.weight.grad = None
+            for _ in range(2):  # two micro-batches
+                (embedding(ids) ** 2).sum().backward()
+        gradient.collect()
+        torch.testing.assert_close(ours.weight.grad, dense.weight.grad)
+
+
+def _multi_label(**changes: Any) -> TaskSpec:
+    fields: dict[str, Any] = {
+        "id": "m",
+        "version": 1,
+        "name": "m",
+        "language": "en",
+        "type": "multi_label",
+        "labels": ["a", "b", "c"],
+        "source": {"id": "s", "folder": "f", "files": {"all": "x"}, "reader": {"format": "tsv"}},
+        "unit": "document",
+        "training": {"epochs": 1, "learning_rate": 1e-3},
+        "head": {"kind": "sequence"},
+        "metric": {"paper": "micro_f1"},
+        "access": "open",
+        "licence": "l",
+        "homepage": "h",
+        "citation": "c",
+    }
+    return TaskSpec.model_validate({**fields, **changes})
+
+
+def _split(rows: list[list[int]]) -> Split:
+    labels = ["a", "b", "c"]
+    documents = [
+        Document(str(i), str(i), "t", "train", labels=tuple(x for x, on in zip(labels, row, strict=True) if on))
+        for i, row in enumerate(rows)
+    ]
+    return Split(documents, [], [np.asarray(r, dtype=np.float32) for r in rows], [1] * len(rows))
+
+
+def test_positive_weights_by_the_formula() -> None:
+    split = _split([[1, 0, 0], [1, 1, 0], [1, 0, 0], [0, 0, 0]])
+    assert positive_weights(_multi_label(), split) is None
+    spec = _multi_label(training={"epochs": 1, "learning_rate": 1e-3, "positive_weights": "ratio"})
+    weights = positive_weights(spec, split)
+    assert weights is not None
+    # without / max(with, 1): a 1/3, b 3/1, c 4/1
+    assert weights.tolist() == pytest.approx([1 / 3, 3.0, 4.0])
+
+
+def test_losses_are_means_over_the_batch() -> None:
+    spec, split = _multi_label(), _split([[1, 0, 1], [0, 0, 1]])
+    logits = torch.randn(2, 3)
+    mean = loss_sum(spec, logits, split.targets, None) / batch_units(spec, split.targets)
+    wanted = nn.functional.binary_cross_entropy_with_logits(logits, torch.tensor([[1.0, 0, 1], [0, 0, 1]]))
+    torch.testing.assert_close(mean, wanted)
+
+
+def _prepared(spec: TaskSpec, split: Split) -> Prepared:
+    labels = ("a", "b", "c")
+    data = TaskData({"train": [], "validation": [], "test": []}, labels, labels, "s", "h")
+    windows = Windows(max_length=8, truncated_documents=0, lost_gold=0)
+    return Prepared(spec, data, labels, split, split, split, windows)
+
+
+def test_threshold_and_fallback() -> None:
+    split = _split([[1, 0, 0], [0, 1, 0]])
+    chances = [np.asarray([0.9, 0.5, 0.1], dtype=np.float32), np.asarray([0.1, 0.3, 0.2], dtype=np.float32)]
+    plain = decide(_prepared(_multi_label(), split), split, chances, 0.5)
+    assert [p.labels for p in plain] == [("a",), ()]
+    top1 = decide(_prepared(_multi_label(head={"kind": "sequence", "fallback": "top1"}), split), split, chances, 0.5)
+    assert [p.labels for p in top1] == [("a",), ("b",)]
+
+
+def test_tuned_threshold_is_the_best_on_validation() -> None:
+    split = _split([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    chances = [np.asarray(row, dtype=np.float32) for row in ([0.3, 0.1, 0.1], [0.1, 0.28, 0.1], [0.1, 0.2, 0.27])]
+    prepared = _prepared(_multi_label(head={"kind": "sequence", "threshold": "tuned"}), split)
+    threshold = tune_threshold(prepared, chances)
+    assert threshold == pytest.approx(0.25)
+    scores = prepared.score(split.documents, decide(prepared, split, chances, threshold))
+    assert scores.values["macro_f1"] == 1.0
+    silent = replace(prepared, validation=split)
+    assert silent.score(split.documents, decide(silent, split, chances, 0.5)).values["macro_f1"] == 0.0
