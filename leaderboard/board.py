@@ -27,6 +27,7 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
         st.code(f"biobench run MODEL --suite fr --results-dir {results_dir()}", language="bash")
     _findings(held, words)
     report = _filtered(held, words, average)
+    st.caption(f"{words['caption']} {words['shade']}")
     only_complete = bool(st.session_state["complete"])
     drawn = False
     for block in blocks(report):

@@ -12,8 +12,8 @@ from biobench.report.escape import plain
 from biobench.report.rows import Row
 from biobench.schema.record import RunRecord
 
-BLUE, ORANGE = "#0072B2", "#D55E00"
-"""Two hues of the Okabe-Ito palette, apart for every kind of colour vision."""
+BLUE, ORANGE = "#56B4E9", "#E69F00"
+"""Two hues of the Okabe-Ito palette, apart for every kind of colour vision, on light and dark grounds."""
 
 
 def seeds(rows: Sequence[Row], by: str, words: Mapping[str, str]) -> Any:

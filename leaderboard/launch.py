@@ -24,7 +24,8 @@ def command(port: int) -> list[str]:
         *("--server.fileWatcherType", "none"),
         *("--browser.gatherUsageStats", "false"),
         *("--client.toolbarMode", "minimal"),
-        *("--theme.primaryColor", "#0072B2"),
+        *("--theme.light.primaryColor", "#0072B2"),
+        *("--theme.dark.primaryColor", "#56B4E9"),
     ]
 
 

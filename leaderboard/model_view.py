@@ -15,6 +15,7 @@ from biobench.report.wide import percent
 from leaderboard import charts
 from leaderboard.folder import results
 from leaderboard.state import choose
+from leaderboard.table import literal
 
 SEPARATOR = "\x1f"
 
@@ -35,7 +36,7 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     line = lines[choose(words["choose_model"], order, "model", names)]
     rows = [row for row in report.rows if row.line == line]
     groups = [g for g in held.groups if (g.model, g.variant, g.source) == line]
-    st.title(plain(line[0]))
+    st.title(literal(plain(line[0])))
     if groups:
         _card(groups, words)
     else:
@@ -60,7 +61,7 @@ def _card(groups: Sequence[RunGroup], words: Mapping[str, str]) -> None:
         words["weights"]: record.model.hash[:16],
         words["made_with"]: "; ".join(made),
     }
-    st.dataframe(pd.DataFrame([(k, plain(v)) for k, v in facts.items()], columns=["", " "]), hide_index=True)
+    st.table(pd.DataFrame([(k, literal(plain(v))) for k, v in facts.items()], columns=["", " "]).set_index(""))
 
 
 def _averages(report: Report, line: tuple[str, str, str], words: Mapping[str, str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
@@ -18,7 +17,6 @@ _STYLE = """
 <style>
 .bb-scroll { overflow-x: auto; }
 .bb { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .9rem; width: max-content; }
-.bb caption { text-align: left; caption-side: top; font-size: .8rem; padding: 0 0 .4rem; }
 .bb th, .bb td { padding: .28rem .55rem; text-align: right; white-space: nowrap;
   border-bottom: 1px solid rgba(128, 128, 128, .3); }
 .bb thead th { border-bottom-width: 2px; font-weight: 600; }
@@ -29,6 +27,11 @@ _STYLE = """
 .bb .bb-source { font-size: .78rem; opacity: .85; }
 </style>
 """
+
+
+def literal(text: str) -> str:
+    """Text for the places where Streamlit reads Markdown (titles, table cells): shown as it stands."""
+    return "".join(f"\\{c}" if c in "\\`*_[]<>|~$:#" else c for c in text)
 
 
 def sort_lines(block: Block, by: str) -> list[Line]:
@@ -51,8 +54,7 @@ def to_html(block: Block, lines: Sequence[Line], words: Mapping[str, str]) -> st
     )
     body = "".join(_line(line, columns, ranges, words) for line in lines)
     return (
-        f'{_STYLE}<div class="bb-scroll" tabindex="0"><table class="bb">'
-        f"<caption>{html.escape(words['caption'])} {html.escape(words['shade'])}</caption>"
+        f'{_STYLE}<div class="bb-scroll" tabindex="0"><table class="bb" aria-label="{for_html(block.title)}">'
         f'<thead><tr><th scope="col" class="bb-text">{for_html(words["model"])}</th>'
         f'<th scope="col" class="bb-text">{for_html(words["source"])}</th>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"

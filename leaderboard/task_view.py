@@ -17,6 +17,7 @@ from biobench.report.wide import percent
 from leaderboard import charts
 from leaderboard.folder import results
 from leaderboard.state import choose
+from leaderboard.table import literal
 
 
 def show(words: Mapping[str, str], average: AverageName) -> None:
@@ -26,7 +27,7 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     names = {i: f"{held.infos[i].name} ({i})" for i in tasks}
     task = choose(words["choose_task"], tasks, "task", names)
     info = held.infos[task]
-    st.title(plain(info.name))
+    st.title(literal(plain(info.name)))
     _card(info, words)
     report = build(held, average, tasks=[task])
     rows = sorted(report.rows, key=lambda r: -r.mean)
@@ -63,7 +64,9 @@ def _card(info: TaskInfo, words: Mapping[str, str]) -> None:
             words["homepage"]: spec.homepage,
             words["citation"]: spec.citation,
         }
-    st.table(pd.DataFrame([(k, " ".join(v.split())) for k, v in facts.items()], columns=["", " "]).set_index(""))
+    st.table(
+        pd.DataFrame([(k, literal(" ".join(v.split()))) for k, v in facts.items()], columns=["", " "]).set_index("")
+    )
     if spec is not None and spec.notes:
         with st.expander(words["known_issues"]):
             for note in spec.notes:

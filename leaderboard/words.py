@@ -119,8 +119,8 @@ _WORDS: dict[str, tuple[str, str]] = {
         "autres graines. Pas de ± pour une seule graine ou une moyenne publiée.",
     ),
     "shade": (
-        "Darker cells are higher within their column.",
-        "Les cellules plus foncées sont plus hautes dans leur colonne.",
+        "A stronger tint is a higher score within its column.",
+        "Une teinte plus forte est un score plus haut dans sa colonne.",
     ),
 }
 
