@@ -312,10 +312,11 @@ class Metric(Strict):
     """Label left out of micro_f1_positive."""
 
 
-class Agreement(Strict):
-    """What a user has to do before the data may be held, in words that a newcomer can follow."""
+class Obtain(Strict):
+    """What a user has to do to get data that cannot simply be fetched, in words that a newcomer can follow."""
 
-    name: str
+    needs: str | None = None
+    """The agreement or registration; null where the files are free but have no known address."""
     pages: list[str]
     """Addresses, in the order in which they are visited."""
     steps: list[str]
@@ -353,8 +354,8 @@ class TaskSpec(Strict):
     metric: Metric
     gate: Gate = descriptive(Gate())
     access: Access = descriptive()
-    agreement: Agreement | None = descriptive(None)
-    """For access agreement (and registration, where there are steps)."""
+    obtain: Obtain | None = descriptive(None)
+    """Instructions where `fetch` cannot get the data; required for access agreement."""
     licence: str = descriptive()
     homepage: str = descriptive()
     citation: str = descriptive()
@@ -431,9 +432,9 @@ class TaskSpec(Strict):
             raise fail(
                 "metric.negative_label is missing, micro_f1_positive needs it", "name the label that does not count"
             )
-        if self.access == "agreement" and self.agreement is None:
+        if self.access == "agreement" and (self.obtain is None or not self.obtain.needs):
             raise fail(
-                "access 'agreement' needs the agreement's pages and steps", "add `agreement: {name, pages, steps}`"
+                "access 'agreement' needs the agreement's name, pages and steps", "add `obtain: {needs, pages, steps}`"
             )
         if self.type != "multi_label":
             if self.training.positive_weights != "none":

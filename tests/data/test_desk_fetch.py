@@ -364,7 +364,7 @@ def test_agreement_tasks_give_their_steps_and_ask_nobody(tmp_path: Path) -> None
     with pytest.raises(DataUnavailableError) as caught:
         fetch(load_task("deid"), tmp_path)
     assert caught.value.access == "agreement"
-    for word in ("(1)", "physionet.org", "id.res, id.text", str(tmp_path / "deid"), "biobench tasks validate deid"):
+    for word in ("(1)", "physionet.org", "id.text, id.res", str(tmp_path / "deid"), "biobench tasks validate deid"):
         assert word in caught.value.hint
     (state,) = status([load_task("phenotype")], tmp_path)
     assert state.state == "agreement"

@@ -129,7 +129,7 @@ def test_agreement_bound_values_are_withheld(read: Callable[..., TaskData], fixt
             files="{train: train.tsv, validation: dev.tsv, test: test.tsv}",
             reader="{format: tsv, columns: {text: text, label: label}}",
             access="agreement",
-            more="agreement: {name: none, pages: [], steps: []}",
+            more="obtain: {needs: a signature, pages: [], steps: []}",
         )
     assert "yse" not in str(caught.value) + caught.value.hint
     assert "withheld" in str(caught.value)

@@ -74,20 +74,20 @@ def _of(task: LoadedTask, folder: Path, hashes: bool) -> Status:
 
 
 def agreement_steps(task: LoadedTask, place: Located, data_dir: Path) -> list[str]:
-    """Numbered instructions from the first page to the check that all is in place."""
+    """Instructions from the first page to the check that all is in place, one step a line."""
     spec = task.spec
     steps: list[str] = []
-    if spec.agreement is not None:
-        steps.append(f"This data needs: {spec.agreement.name}.")
-        steps += [f"Visit {page}" for page in spec.agreement.pages]
-        steps += spec.agreement.steps
-    else:
+    if spec.obtain is None:
         steps.append(f"Ask for the data or download it: {spec.homepage}")
-    names = ", ".join(sorted({Path(name).name for name in place.missing}))
-    steps.append(f"Make the folder {place.folder} and put these files into it: {names}.")
-    if any("/" in name for name in place.missing):
-        steps.append("Keep the folders inside it: " + ", ".join(sorted(place.missing)) + ".")
-    steps.append(f"Check: biobench tasks validate {task.id} --data-dir {data_dir}")
+    else:
+        if spec.obtain.needs:
+            steps.append(f"The data needs {spec.obtain.needs}.")
+        steps.append(f"Open {', then '.join(spec.obtain.pages)}")
+        steps += spec.obtain.steps
+    names = ", ".join(place.missing)
+    nested = ", in these folders inside it" if any("/" in name for name in place.missing) else ""
+    steps.append(f"Make the folder {place.folder} and put the files there{nested}: {names}")
+    steps.append(f"Check that all is well: biobench tasks validate {task.id} --data-dir {data_dir}")
     if spec.access == "agreement":
         steps.append(
             "Keep the files in that folder. BioBench writes no text and no gold of this task anywhere else, and"
@@ -97,8 +97,10 @@ def agreement_steps(task: LoadedTask, place: Located, data_dir: Path) -> list[st
 
 
 def preferred(task: LoadedTask) -> Source:
-    """The source that a user is sent to: the first that can be fetched, else the first."""
+    """The source that a user is sent to: of open data the first that can be fetched, else the first."""
     sources = task.spec.all_sources
+    if task.spec.access != "open":
+        return sources[0]
     return next((s for s in sources if s.url or s.hub), sources[0])
 
 
@@ -138,7 +140,7 @@ def instructions(state: Status, task: LoadedTask, data_dir: Path) -> str:
     """One paragraph for people: the state, and the numbered steps where something is to be done."""
     if state.state in ("ready", "generated"):
         return f"{state.task}: {state.state}" + (f" in {state.folder} ({state.files} files)" if state.folder else "")
-    lines = [f"{state.task}: {'needs an agreement' if state.state == 'agreement' else 'missing'}"]
+    lines = [f"{state.task}: {'missing' if state.access == 'open' else f'needs your {state.access}'}"]
     lines += [f"  {n}. {step}" for n, step in enumerate(state.steps, start=1)]
     lines += [f"     downloads {address}" for address in state.fetch]
     return "\n".join(lines) if len(lines) > 1 else f"{lines[0]} ({remedy(task, data_dir)})"
