@@ -9,6 +9,7 @@ import streamlit as st
 
 import leaderboard
 from biobench.errors import BioBenchError
+from biobench.report.render import plain_note
 from biobench.report.rows import AverageName
 
 st.set_page_config(page_title="BioBench", page_icon=":material/leaderboard:", layout="wide")
@@ -20,13 +21,19 @@ if Path(leaderboard.__file__ or "").resolve().parent != Path(__file__).resolve()
     st.stop()
 
 # only after the check above
-from leaderboard import board, model_view, task_view  # noqa: E402
+from leaderboard import board, compare_view, model_view, task_view  # noqa: E402
 from leaderboard.folder import results  # noqa: E402
 from leaderboard.state import from_link, start, write_link  # noqa: E402
+from leaderboard.table import literal  # noqa: E402
 from leaderboard.words import LANGUAGES, Language, words  # noqa: E402
 
 View = Callable[[Mapping[str, str], AverageName], None]
-VIEWS: dict[str, View] = {"board": board.show, "model_view": model_view.show, "task_view": task_view.show}
+VIEWS: dict[str, View] = {
+    "board": board.show,
+    "model_view": model_view.show,
+    "task_view": task_view.show,
+    "compare_view": compare_view.show,
+}
 AVERAGES: tuple[AverageName, ...] = ("macro", "micro", "weighted", "paper")
 
 
@@ -45,7 +52,7 @@ def main() -> None:
     try:
         VIEWS[view](texts, _average(texts))
     except BioBenchError as error:
-        st.error(f"{error}\n\n{error.hint}")
+        st.error(f"{literal(plain_note(str(error)))}\n\n{literal(plain_note(error.hint))}")
 
 
 def _average(texts: Mapping[str, str]) -> AverageName:

@@ -39,6 +39,23 @@ def seeds(rows: Sequence[Row], by: str, words: Mapping[str, str]) -> Any:
     return alt.layer(lines, dots, ticks).properties(height=alt.Step(26))
 
 
+def differences(rows: Sequence[Mapping[str, Any]], words: Mapping[str, str]) -> Any:
+    """Per task: `difference`, `low` and `high` in points (the ends may be None) around zero."""
+    frame = pd.DataFrame(rows)
+    y = alt.Y("task:N", sort=list(frame["task"]), title=None)
+    x = alt.X("difference:Q", title=words["difference"])
+    zero = alt.Chart(pd.DataFrame({"zero": [0]})).mark_rule(strokeDash=[4, 4], color="#888").encode(x="zero:Q")
+    lines = alt.Chart(frame.dropna()).mark_rule(size=2, color=ORANGE).encode(x="low:Q", x2="high:Q", y=y)
+    dots = (
+        alt.Chart(frame)
+        .mark_circle(size=70, color=BLUE, opacity=1)
+        .encode(
+            x=x, y=y, tooltip=["task:N", *(alt.Tooltip(f"{c}:Q", format="+.2f") for c in ("difference", "low", "high"))]
+        )
+    )
+    return alt.layer(zero, lines, dots).properties(height=alt.Step(24))
+
+
 def _tips() -> list[alt.Tooltip]:
     return [alt.Tooltip("seed:O"), alt.Tooltip("score:Q", format=".2f")]
 

@@ -12,6 +12,7 @@ from report_make import save_run, save_runs
 from streamlit.testing.v1 import AppTest
 
 import leaderboard
+from biobench.report.compare import compare
 from biobench.report.render import render
 from biobench.report.table import build
 from biobench.report.wide import percent
@@ -236,3 +237,37 @@ def test_views_survive_hostile_names_and_an_empty_folder(monkeypatch, tmp_path):
     for view in ("model_view", "task_view"):
         open_app(monkeypatch, tmp_path, view=view)
         open_app(monkeypatch, tmp_path / "empty", view=view, average="weighted")
+
+
+def test_the_compare_view_says_what_compare_says(monkeypatch, tmp_path):
+    for task, gap in (("bc5cdr", 0.1), ("anatem", 0.12), ("gad", 0.08), ("hoc", 0.09)):
+        save_runs(tmp_path, "tiny", task, {42: 0.5, 43: 0.52, 44: 0.51})
+        save_runs(tmp_path, "better", task, {42: 0.5 + gap, 43: 0.52 + gap, 44: 0.515 + gap})
+    app = open_app(monkeypatch, tmp_path, view="compare_view", models="\x1f".join(("better", "tiny")))
+    found = compare(["better", "tiny"], results_dir=tmp_path, average="macro", documents=False)
+    texts = [t.value for t in app.text]
+    assert texts[0] == found.verdict[0]
+    assert "better is better than tiny" in texts[0]
+    assert [m.value for m in app.metric] == ["4", "0", "0"]
+    table = next(f.value for f in app.dataframe if "difference, points" in f.value.columns)
+    lines = {line.task: line for line in found.pairs[0].tasks}
+    assert dict(zip(table["task"], table["difference, points"], strict=True)) == {
+        task: round(100 * line.difference, 2) for task, line in lines.items()
+    }
+
+
+def test_the_compare_view_of_published_models_says_what_cannot_be_concluded(monkeypatch, tmp_path):
+    names = ["ModernCamemBERT-bio-base CLM detour (10B)", "ModernCamemBERT-bio-base MLM twin (10B)", "DrBERT"]
+    app = open_app(monkeypatch, tmp_path / "none", view="compare_view", models="\x1f".join(names))
+    assert any("Cannot be concluded" in t.value for t in app.text)
+    assert not app.exception
+    app.multiselect(key="models").set_value(names[:1]).run()
+    assert "at least two" in app.info[0].value
+
+
+def test_the_compare_view_turns_errors_into_words(monkeypatch, tmp_path):
+    save_run(tmp_path, "<b>tiny</b>", "bc5cdr", 42, 0.5)
+    names = "\x1f".join(("<b>tiny</b>", "DrBERT"))
+    app = open_app(monkeypatch, tmp_path, view="compare_view", models=names)
+    assert app.error
+    assert not app.exception
