@@ -11,6 +11,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from biobench.data.catalog import load_task
 from biobench.errors import UsageError
 from biobench.report.contest import Contest, contest
 from biobench.report.entrants import find_entrants
@@ -145,10 +146,10 @@ def compare(
 ) -> Comparison:
     """Compare two models or more on the tasks that all of them have.
 
-    models: names as in the report, folders, or published models. suite, tasks: keep only these. average:
-    macro, micro, weighted or paper; by default macro, or paper where a model is known from a publication
-    alone. rope: differences up to this (a fraction) count as ties in win/tie/loss. alpha: of the corrected
-    tests; intervals have level 1 - alpha. wanted: the difference for which the needed seeds are computed.
+    models: names as in the report, folders, or published models. suite, tasks (ids or YAML paths): keep only
+    these. average: macro, micro, weighted or paper; by default macro, or paper where a model is known from a
+    publication alone. rope: differences up to this (a fraction) count as ties in win/tie/loss. alpha: of the
+    corrected tests; intervals have level 1 - alpha. wanted: the difference to compute the needed seeds for.
     ledgers: model -> training ledger, besides those found in the models' folders. documents: read the stored
     predictions for test-set noise. against_first: test the first model against each other one only.
     Raises UsageError where a name is unknown, where the runs may not be compared or nothing is shared, and
@@ -159,7 +160,8 @@ def compare(
     results = load(results_dir)
     entrants = find_entrants(given, results)
     twins = compare_ledgers(find_ledgers(given, entrants, ledgers))
-    chosen = [tasks] if isinstance(tasks, str) else tasks
+    named = [tasks] if isinstance(tasks, str) else list(tasks or ())
+    chosen = [load_task(t).id if t.endswith((".yaml", ".yml")) else t for t in named]
     held = contest(entrants, results, average, suite=suite, tasks=chosen or None)
     labels = [e.label for e in entrants]
     pairs = [(labels[0], b) for b in labels[1:]] if against_first else list(combinations(labels, 2))

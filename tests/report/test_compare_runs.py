@@ -11,7 +11,7 @@ from scipy import stats
 from store_make import record
 
 import biobench
-from biobench.data.catalog import load_task
+from biobench.data.catalog import load_task, spec_paths
 from biobench.data.hashing import task_hash
 from biobench.data.load import load_data
 from biobench.errors import UsageError
@@ -65,6 +65,14 @@ def test_an_oracle_beats_a_floor_for_certain(tmp_path, tasks, seeds):
         assert pair.within.test.p < 1e-6
         assert all(line.documents.p < 1e-6 for line in pair.tasks)
         assert pair.pair.comparison.improvement in (None, 1.0 if sign == 1 else 0.0)
+
+
+def test_without_documents_nothing_is_called_certain(tmp_path):
+    policies(tmp_path, TASKS)
+    held = compare("oracle", "floor", results_dir=tmp_path, documents=False)
+    assert not any("Certain" in line for line in held.verdict)
+    assert "oracle is better than floor" in held.verdict[0]
+    assert all(line.documents is None for line in held.pairs[0].tasks)
 
 
 def test_equal_gaps_are_certain_for_other_tasks_too(tmp_path):
@@ -287,6 +295,8 @@ def test_variants_and_needles_stay_out_unless_named(tmp_path):
     named = compare("a", "b", results_dir=tmp_path, tasks=["anatem", "anatem_single"])
     assert set(named.tasks) == {"anatem", "anatem_single"}
     assert set(compare("a", "b", results_dir=tmp_path, suite="en").tasks) == {"bc5cdr", "anatem"}
+    path = str(spec_paths()["anatem_single"])
+    assert compare("a", "b", results_dir=tmp_path, tasks=path).tasks == ("anatem_single",)
 
 
 @pytest.mark.parametrize(
