@@ -9,6 +9,8 @@ each forward. Nothing is written to the config, so nothing can be saved.
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -144,56 +146,58 @@ def _varlen(
     query: Tensor, key: Tensor, value: Tensor, window: Reach, scaling: float | None, boundaries: Tensor | None
 ) -> Tensor | None:
     """A windowed flash kernel over the flattened batch; None where no kernel takes these tensors."""
-    kernel = flash_kernel()
-    if kernel is None or query.dtype not in (torch.float16, torch.bfloat16):
+    if KERNEL is None or query.dtype not in (torch.float16, torch.bfloat16):
         return None
     batch, heads, length, width = query.shape
     if boundaries is None:
         boundaries = torch.arange(0, (batch + 1) * length, length, dtype=torch.int32, device=query.device)
     q, k, v = (x.transpose(1, 2).reshape(batch * length, heads, width) for x in (query, key, value))
-    if kernel == "flash_attn":
-        from flash_attn import flash_attn_varlen_func
-
-        out: Any = flash_attn_varlen_func(
+    out: Tensor
+    if KERNEL.name == "flash_attn":
+        out = KERNEL.call(
             q, k, v, boundaries, boundaries, length, length, softmax_scale=scaling, causal=window.right == 0,
             window_size=(window.left, window.right),
         )
     else:
-        from torch.nn.attention.varlen import varlen_attn
-
-        out = varlen_attn(
+        out = KERNEL.call(
             q, k, v, boundaries, boundaries, length, length, scale=scaling,
             window_size=(window.left, window.right),
         )
-    result: Tensor = out.view(batch, length, heads, width)
-    return result
+    return out.view(batch, length, heads, width)
 
 
-@lru_cache(maxsize=1)
-def flash_kernel() -> str | None:
-    """Which variable-length kernel is at hand: ``flash_attn`` (the package), ``torch``, or None."""
+class Kernel(NamedTuple):
+    """A variable-length flash kernel: ``flash_attn`` (the package) or ``torch``, and its function."""
+
+    name: str
+    call: Callable[..., Any]
+
+
+def find_kernel() -> Kernel | None:
+    """The variable-length kernel that is at hand, if any: flash-attn's, else torch's own."""
     if not torch.cuda.is_available():
         return None
     try:
-        import flash_attn  # noqa: F401
+        from flash_attn import flash_attn_varlen_func
     except ImportError:
         pass
     else:
-        return "flash_attn"
+        return Kernel("flash_attn", flash_attn_varlen_func)
     try:
-        from torch.nn.attention import varlen
+        from torch.nn.attention.varlen import varlen_attn
     except ImportError:
         return None
     # Before 2.11 the function had no window argument.
-    import inspect
+    return Kernel("torch", varlen_attn) if "window_size" in inspect.signature(varlen_attn).parameters else None
 
-    return "torch" if "window_size" in inspect.signature(varlen.varlen_attn).parameters else None
+
+KERNEL = find_kernel()
+"""Looked for once: compiled code must not search."""
 
 
 def describe() -> str:
     """The attention path in words, for the ledger and the log."""
-    kernel = flash_kernel()
-    return f"windows/{kernel or 'sdpa'}"
+    return f"windows/{KERNEL.name if KERNEL is not None else 'sdpa'}"
 
 
 AttentionInterface.register(NAME, attention)

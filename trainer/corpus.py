@@ -30,6 +30,8 @@ from trainer.tokenization import tokenizer_hash
 
 FORMAT = 1
 PART_DOCUMENTS = 2000
+Pairs = NDArray[np.int64]
+"""(documents, 2): source number, document number in it."""
 Report = Callable[[str, float], None]
 """Told what is being done and which fraction of it is done (nan: unknown)."""
 
@@ -166,8 +168,8 @@ def _assemble(
     excluded: Excluded, say: Report,
 ) -> dict[str, Any]:
     """Hold out, repeat, shuffle and join the documents; returns the manifest."""
-    train: list[tuple[int, int]] = []
-    held: list[tuple[int, int]] = []
+    train: list[Pairs] = []
+    held: list[Pairs] = []
     repeats = _repeats(sources)
     for number, source in enumerate(sources):
         count = source.documents
@@ -179,31 +181,31 @@ def _assemble(
             )
         order = shuffled(count, "held out", spec.seed, source.spec.id)
         out = min(round(count * spec.held_out) or (1 if spec.held_out else 0), count - 1)
-        held += [(number, int(d)) for d in sorted(order[:out])]
+        held.append(_pairs(number, np.sort(order[:out])))
         stay = order[out:]
         whole, part = divmod(repeats[number], 1)
-        train += [(number, int(d)) for d in np.sort(np.tile(stay, int(whole)))]
-        train += [(number, int(d)) for d in stay[: round(part * len(stay))]]
-    arranged = [train[i] for i in shuffled(len(train), "documents", spec.seed)]
+        train.append(_pairs(number, np.sort(np.tile(stay, int(whole)))))
+        train.append(_pairs(number, stay[: round(part * len(stay))]))
+    drawn = np.concatenate(train)
+    arranged = drawn[shuffled(len(drawn), "documents", spec.seed)]
     made = {
         "train": _join(arranged, sources, folder, "train", spec, dtype, say),
-        "held_out": _join(held, sources, folder, "held-out", spec, dtype, say),
+        "held_out": _join(np.concatenate(held), sources, folder, "held-out", spec, dtype, say),
     }
     if not made["train"]["windows"]:
         raise DataFormatError(
             f"the corpus holds less than one window of {spec.sequence_length} tokens",
             hint="add text, or make corpus.sequence_length smaller",
         )
-    drawn = np.bincount([s for s, _ in train], minlength=len(sources))
-    lengths = [np.concatenate(s.lengths) for s in sources]
-    used = [sum(int(lengths[s][d]) for s, d in train if s == n) for n in range(len(sources))]
+    chosen = [drawn[drawn[:, 0] == n, 1] for n in range(len(sources))]
+    used = [int(np.concatenate(s.lengths)[c].sum()) for s, c in zip(sources, chosen, strict=True)]
     return {
         "format": FORMAT, "sequence_length": spec.sequence_length, "dtype": dtype, "seed": spec.seed,
         "tokenizer": tokenizer_hash(tokenizer), "vocabulary": len(tokenizer), "end_token": end_token(tokenizer),
         "start_token": spec.start_token,
         "sources": [
             {
-                "id": s.spec.id, "documents": s.documents, "tokens": s.tokens, "drawn_documents": int(drawn[n]),
+                "id": s.spec.id, "documents": s.documents, "tokens": s.tokens, "drawn_documents": len(chosen[n]),
                 "drawn_tokens": used[n], "share": round(used[n] / sum(used), 6), "excluded": s.excluded,
             }
             for n, s in enumerate(sources)
@@ -211,6 +213,10 @@ def _assemble(
         "exclusion": {"documents": excluded.count, "ngram": excluded.n, "hash": excluded.hash},
         **made,
     }
+
+
+def _pairs(source: int, documents: NDArray[np.int64]) -> Pairs:
+    return np.stack([np.full(len(documents), source, dtype=np.int64), documents], axis=1)
 
 
 def _repeats(sources: list[_Source]) -> list[float]:
@@ -225,7 +231,7 @@ def _repeats(sources: list[_Source]) -> list[float]:
 
 
 def _join(
-    documents: list[tuple[int, int]], sources: list[_Source], folder: Path, name: str, spec: CorpusSpec,
+    documents: Pairs, sources: list[_Source], folder: Path, name: str, spec: CorpusSpec,
     dtype: str, say: Report,
 ) -> dict[str, Any]:
     """Write documents end to end into shards of whole windows; the tokens after the last window are dropped."""
@@ -245,7 +251,7 @@ def _join(
         waiting, count = [joined[limit:]], len(joined) - limit
 
     for done, (source, number) in enumerate(documents):
-        piece = locate[source](number)
+        piece = locate[int(source)](int(number))
         waiting.append(piece)
         count += len(piece)
         while count >= size:

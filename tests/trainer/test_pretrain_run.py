@@ -256,6 +256,9 @@ def test_a_damaged_checkpoint_or_shard_is_one_clear_line(reference: Path, small:
     shutil.copytree(reference, out)
     shutil.rmtree(out / "model")
     (out / "ledger.json").unlink()
+    assert train(out, small, resume=True).status == "done"
+    assert equal(weights(out / "model"), weights(reference / "model"))
+    shutil.rmtree(out / "model")
     for file in (out / "checkpoints" / "end-2-decay").glob("*.distcp"):
         file.write_bytes(file.read_bytes()[:1000])
     with pytest.raises(StoreError, match="checkpoint cannot be read"):
