@@ -7,8 +7,9 @@ from pathlib import Path
 
 from biobench.run.execute import Reporter, Silent, execute
 from biobench.run.parallel import run_workers, worker_count
-from biobench.run.plan import Plan, Request, make_plan
+from biobench.run.plan import Item, Plan, Request, make_plan
 from biobench.run.result import RunResult
+from biobench.store import Store
 
 
 def run(
@@ -53,9 +54,15 @@ def run(
     return run_plan(make_plan(request), reporter or Silent())
 
 
+def undone(plan: Plan) -> list[Item]:
+    """The items that are not stored yet, or all with --force."""
+    store = Store(plan.request.results_dir)
+    return [i for i in plan.items if plan.request.force or store.get(i.task.id, i.key) is None]
+
+
 def run_plan(plan: Plan, reporter: Reporter) -> list[RunResult]:
     """Make the runs of a plan, with worker processes where the request asks for several."""
-    workers = min(worker_count(plan.request.parallel, plan.device), max(1, len(plan.items)))
+    workers = min(worker_count(plan.request.parallel, plan.device), len(undone(plan)))
     if workers > 1:
         run_workers(plan.request, workers, plan.device)
         plan.workers = workers
