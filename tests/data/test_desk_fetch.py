@@ -396,3 +396,39 @@ def test_an_unknown_source(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no source 'blurp'") as caught:
         fetch(load_task("gad"), tmp_path, "blurp")
     assert "blurb" in caught.value.hint
+
+
+def test_hub_files_are_taken_by_name_and_scripts_never(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    remote = tmp_path / "remote.parquet"
+    pq.write_table(pa.table({"document_id": ["1"], "text": ["a @GENE$"], "labels": [["1"]]}), remote)
+    asked: list[str] = []
+
+    def listed(self: object, repo: str, *, revision: str, repo_type: str) -> list[str]:
+        assert (repo, revision, repo_type) == ("bigbio/gad", "refs/convert/parquet", "dataset")
+        splits = [f"gad_blurb_bigbio_text/{s}/0000.parquet" for s in ("train", "validation", "test")]
+        return ["gad.py", "README.md", "gad_fold0_source/train/0000.parquet", *splits]
+
+    def got(repo: str, name: str, *, revision: str, repo_type: str) -> str:
+        asked.append(name)
+        return str(remote)
+
+    monkeypatch.setattr(huggingface_hub.HfApi, "list_repo_files", listed)
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", got)
+    task = load_task("gad")
+    data = tmp_path / "store"
+    assert len(fetch(task, data, "hub").files) == 3
+    assert all(name.startswith("gad_blurb_bigbio_text/") for name in asked)
+    assert left_behind(data) == [f"hub_gad/{s}/0000.parquet" for s in ("test", "train", "validation")]
+    with pytest.raises(DataFormatError, match="stands twice"):
+        load_data(task, data)  # the three files are one and the same here
+
+    def broken(self: object, repo: str, *, revision: str, repo_type: str) -> list[str]:
+        raise ConnectionError("no route to host")
+
+    monkeypatch.setattr(huggingface_hub.HfApi, "list_repo_files", broken)
+    with pytest.raises(DataUnavailableError, match="no route to host"):
+        fetch(task, tmp_path / "other", "hub")

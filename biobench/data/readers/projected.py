@@ -50,6 +50,11 @@ class _Compact:
         return _Compact("".join(c for c, _ in kept), tuple(i for _, i in kept))
 
 
+def _squeezed(text: str) -> str:
+    """The text without white space."""
+    return "".join(text.split())
+
+
 @reader(ProjectedOptions)
 def read_projected(request: Request) -> Iterator[Document]:
     """Sentences of token files with ids ``<document>/<sentence>`` and groups from the original release.
@@ -98,7 +103,7 @@ def _originals(request: Request, options: ProjectedOptions, paths: list[Path]) -
 def _project(
     request: Request, options: ProjectedOptions, sentences: list[Document], originals: list[RawDocument], path: Path
 ) -> Iterator[Document]:
-    compact = [_Compact.of(s.text).text for s in sentences]
+    compact = [_squeezed(s.text) for s in sentences]
     stream = "".join(compact)
     first_at: dict[int, int] = {}
     position = 0
@@ -179,7 +184,7 @@ def _document(
             tags = _typed(request, options, sentence, position, types, path)
             spans = tags_to_spans(tags, sentence.tokens, options.decode)
             yield replace(sentence, id=own, group=raw.id, tags=tuple(tags), spans=spans)
-        position += len(_Compact.of(sentence.text).text)
+        position += len(_squeezed(sentence.text))
 
 
 def _types(
@@ -214,7 +219,7 @@ def _types(
 
 def _lengths(sentence: Document) -> list[int]:
     """Non-space characters of each token."""
-    return [sum(not c.isspace() for c in sentence.text[a:b]) for a, b in sentence.tokens]
+    return [len(_squeezed(sentence.text[a:b])) for a, b in sentence.tokens]
 
 
 def _typed(
