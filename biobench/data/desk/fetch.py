@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 from filelock import FileLock
@@ -166,6 +166,8 @@ def _fetch_hub(source: Source, hub: HubSource, data_dir: Path) -> list[str]:
         listed = HfApi().list_repo_files(hub.repo, revision=hub.revision, repo_type="dataset")
         names = [n for n in listed if any(fnmatch.fnmatch(n, prefix + p) for p in patterns)]
         for name in names:
+            if name.startswith("/") or ".." in PurePosixPath(name).parts:
+                raise DataFormatError(f"'{name}' would be written outside the folder", hint="refused", file=hub.repo)
             got = hf_hub_download(hub.repo, name, revision=hub.revision, repo_type="dataset")
             final = data_dir / source.folder / name.removeprefix(prefix)
             final.parent.mkdir(parents=True, exist_ok=True)
