@@ -120,6 +120,7 @@ def _filled(
 ) -> Contest:
     cells: list[dict[str, Cell]] = [{} for _ in entrants]
     kept, paired, metrics = [], {}, {}
+    unlike: list[tuple[str, list[str]]] = []
     for info in shared:
         metric = metric_of(info, average)
         row = [_cell(e, g, info, metric) for e, g in zip(entrants, picked[info.id], strict=True)]
@@ -129,6 +130,7 @@ def _filled(
             continue
         pairs, whole, said = _common_seeds(info.id, whole)
         notes += [*said, *(note for g in picked[info.id] if g is not None for note in g.notes)]
+        unlike.append((info.id, _differences(entrants, picked[info.id])))
         for mine, cell in zip(cells, whole, strict=True):
             mine[info.id] = cell
         kept.append(info)
@@ -136,6 +138,8 @@ def _filled(
     if not kept:
         hint = "run `biobench rescore`, or choose another --average"
         raise UsageError("no task has the scores to compare", hint=hint)
+    for text in dict.fromkeys(text for _, texts in unlike for text in texts):
+        notes.append(f"{', '.join(task for task, texts in unlike if text in texts)}: {text}")
     found = tuple(dict.fromkeys(notes))
     return Contest(tuple(entrants), average, tuple(kept), metrics, tuple(cells), paired, found)
 
@@ -235,6 +239,19 @@ def _worded(group: RunGroup) -> str:
     first = group.records[0]
     start = f"with {group.variant}" if group.variant else "in full"
     return f"{start} (spec {first.task.hash[:8]}, data {first.task.data_hash[:8]})"
+
+
+def _differences(entrants: Sequence[Entrant], groups: Sequence[RunGroup | None]) -> list[str]:
+    """What is not part of the protocol, yet may explain a difference: precision and the window."""
+    runs = [(e.label, g.records[0]) for e, g in zip(entrants, groups, strict=True) if g is not None]
+    found = []
+    if len({r.training.precision for _, r in runs}) > 1:
+        each = ", ".join(f"{label} in {r.training.precision}" for label, r in runs)
+        found.append(f"trained in different precision ({each})")
+    if len({(r.windows.max_length, r.windows.lost_gold) for _, r in runs}) > 1:
+        each = ", ".join(f"{label} {r.windows.max_length} tokens, {r.windows.lost_gold} lost" for label, r in runs)
+        found.append(f"windows cut the test documents differently, gold beyond them is missed ({each})")
+    return found
 
 
 def _condition(group: RunGroup) -> Condition:

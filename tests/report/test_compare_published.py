@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 
 import pytest
 
@@ -84,6 +85,12 @@ def test_json_is_strict_and_complete(held):
     assert pair["test"]["estimand"] == data["estimand"] == "tasks like these"
     assert {t["task"] for t in pair["tasks"]} == {t for tasks in PRINTED.values() for t in tasks}
     assert data["verdict"] == list(held.verdict)
+
+
+def test_the_documented_example_is_what_is_printed(held):
+    page = (Path(__file__).resolve().parents[2] / "docs" / "statistics.md").read_text(encoding="utf-8")
+    shown = page.split('biobench compare "Modern')[1].split("```")[0].split("\n", 1)[1]
+    assert " ".join(shown.split()) in " ".join(held.text().split())
 
 
 def test_a_published_model_with_itself(tmp_path):

@@ -272,6 +272,19 @@ def test_seeds_pair_where_they_are_shared(tmp_path):
     assert any("independent" in note for note in apart.notes)
 
 
+def test_windows_and_precision_that_differ_are_said(tmp_path):
+    save_runs(tmp_path, "a", TASKS, 0.8)
+    for seed in SEEDS:
+        for task in TASKS:
+            kept = save(tmp_path, "b", task, seed, 0.7)
+            training = kept.training.model_copy(update={"precision": "bf16"})
+            windows = kept.windows.model_copy(update={"lost_gold": 7, "max_length": 512})
+            Store(tmp_path).update(kept.model_copy(update={"training": training, "windows": windows}))
+    notes = compare("a", "b", results_dir=tmp_path).notes
+    assert sum("a in fp32, b in bf16" in note for note in notes) == 1
+    assert sum("b 512 tokens, 7 lost" in note and all(t in note for t in TASKS) for note in notes) == 1
+
+
 def test_three_models_get_ranks_ties_and_corrected_p(tmp_path):
     save_runs(tmp_path, "best", TASKS, 0.97)
     save_runs(tmp_path, "middle", TASKS, 0.7)
