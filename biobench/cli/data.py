@@ -1,12 +1,19 @@
-"""`biobench data`: where each task's data stands."""
+"""`biobench data`: where each task's data stands, getting it, checking it, packing it."""
 
 from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from biobench.cli.common import DataDir, Json, print_json
 
-data = typer.Typer(help="Where each task's data stands and how to get it.", no_args_is_help=True)
+data = typer.Typer(help="Where each task's data stands, how to get it, and what is in it.", no_args_is_help=True)
+
+Tasks = Annotated[list[str], typer.Argument(metavar="TASK...", help="Task ids or YAML paths.")]
+SomeTasks = Annotated[list[str], typer.Argument(metavar="[TASK...]", help="Task ids or YAML paths (default: all).")]
 
 
 def register(app: typer.Typer) -> None:
@@ -14,38 +21,149 @@ def register(app: typer.Typer) -> None:
     app.add_typer(data, name="data")
 
 
-@data.callback()
-def _group() -> None:
-    """Where each task's data stands and how to get it."""
+@data.command("status")
+def status_(
+    tasks: SomeTasks = [],  # noqa: B006
+    data_dir: DataDir = None,
+    hashes: Annotated[bool, typer.Option("--hashes/--no-hashes", help="Hash the files that are at hand.")] = True,
+    as_json: Json = False,
+) -> None:
+    """Per task: ready, missing (what would be fetched), or needs an agreement (which, and the steps)."""
+    from biobench.data.catalog import list_tasks, load_task
+    from biobench.data.desk.status import instructions, status
+    from biobench.data.locate import default_data_dir
+
+    loaded = [load_task(t) for t in tasks] or list_tasks()
+    states = status(loaded, data_dir, hashes=hashes)
+    if as_json:
+        print_json([state.as_dict() for state in states])
+        return
+    folder = default_data_dir() if data_dir is None else Path(data_dir)
+    for state, task in zip(states, loaded, strict=True):
+        typer.echo(instructions(state, task, folder))
 
 
-@data.command()
-def status(data_dir: DataDir = None, as_json: Json = False) -> None:
-    """Per task: ready, missing (what to fetch), or needs an agreement (which, and how)."""
-    from pathlib import Path
+@data.command("fetch")
+def fetch_(
+    tasks: Tasks,
+    data_dir: DataDir = None,
+    source: Annotated[
+        str | None, typer.Option("--source", help="Source id (default: the first with an address).")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Download the data of open tasks into --data-dir, checked and unpacked safely."""
+    from dataclasses import asdict
 
-    from biobench.data.catalog import list_tasks
-    from biobench.data.locate import default_data_dir, remedy
+    from biobench.data.catalog import load_task
+    from biobench.data.desk.fetch import fetch
+
+    fetched = [fetch(load_task(task), data_dir, source, _Bytes()) for task in tasks]
+    if as_json:
+        print_json([asdict(f) for f in fetched])
+    for done in fetched if not as_json else ():
+        typer.echo(f"{done.task}: {len(done.files)} files in {done.folder} (source {done.source})")
+        for note in done.notes:
+            typer.echo(f"  {note}")
+
+
+@data.command("verify")
+def verify_(tasks: Tasks, data_dir: DataDir = None, as_json: Json = False) -> None:
+    """Re-count and hash the data, look for leaks between splits; exit 1 on what the spec does not know of."""
+    from biobench.data.catalog import load_task
+    from biobench.data.desk.verify import verify
+
+    reports = [verify(load_task(task), data_dir) for task in tasks]
+    if as_json:
+        print_json([report.as_dict() for report in reports])
+    for report in reports if not as_json else ():
+        typer.echo(
+            f"{report.task}: {'clean' if report.clean else 'NOT clean'} (source {report.source}, {report.folder})"
+        )
+        typer.echo(f"  files {report.files_hash[:16]}, documents {report.documents_hash[:16]}")
+        for split, counts in report.counts.items():
+            typer.echo(f"  {split}: " + ", ".join(f"{name} {n}" for name, n in counts.items()))
+        for problem in report.count_problems:
+            typer.echo(f"  ! {problem}")
+        for finding in report.findings:
+            known = "known" if not finding.alarms else f"the spec knows {finding.known}"
+            examples = f"; {', '.join(finding.examples)}" if finding.alarms and finding.examples else ""
+            mark = "!" if finding.alarms else "-"
+            typer.echo(f"  {mark} {finding.name}: {finding.number} {finding.what} ({known}{examples})")
+    if not all(report.clean for report in reports):
+        raise typer.Exit(1)
+
+
+@data.command("overlap")
+def overlap_(
+    corpus: Annotated[Path, typer.Argument(metavar="CORPUS", help="Training text: folder, .txt, .jsonl or .parquet.")],
+    task: Annotated[list[str], typer.Option("--task", help="Only this task; repeatable.")] = [],  # noqa: B006
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Exact and 13-gram overlap of training text with each task's validation and test documents."""
+    from dataclasses import asdict
+
+    from biobench.data.catalog import list_tasks, load_task
+    from biobench.data.desk.overlap import corpus_texts, overlap
+    from biobench.data.load import load_data
     from biobench.data.validate import find
 
-    folder = default_data_dir() if data_dir is None else Path(data_dir)
-    rows = []
-    for task in list_tasks():
-        place = find(task, data_dir)
-        missing = "missing" if task.spec.access == "open" else "agreement"
-        rows.append(
-            {
-                "id": task.id,
-                "data": missing if place is None else "ready",
-                "source": None if place is None else place.source.id,
-                "folder": None if place is None else str(place.folder),
-                "remedy": remedy(task, folder) if place is None else None,
-            }
-        )
+    loaded = [load_task(t) for t in task] or [t for t in list_tasks() if find(t, data_dir) is not None]
+    folder = None if data_dir is None else Path(data_dir)
+    rows = overlap(corpus_texts(corpus), {t.id: load_data(t, folder).documents for t in loaded})
     if as_json:
-        print_json(rows)
+        print_json([asdict(row) for row in rows])
         return
     for row in rows:
-        typer.echo(f"{row['id']}: {row['data']}" + (f" ({row['source']}, {row['folder']})" if row["source"] else ""))
-        if row["remedy"]:
-            typer.echo(f"  {row['remedy']}")
+        typer.echo(
+            f"{row.task} {row.split}: {row.exact} of {row.documents} documents verbatim, "
+            f"{row.touched} share a 13-gram, {row.ngrams_seen} of {row.ngrams} 13-grams seen ({row.short} documents too short to tell)"
+        )
+
+
+@data.command("bundle")
+def bundle_(
+    tasks: SomeTasks = [],  # noqa: B006
+    output: Annotated[Path, typer.Option("--output", "-o", help="The tar file to write.")] = Path(
+        "biobench-bundle.tar"
+    ),
+    data_dir: DataDir = None,
+    model: Annotated[Path | None, typer.Option("--model", help="A model folder to pack too.")] = None,
+    include_agreement: Annotated[
+        bool, typer.Option("--include-agreement", help="Pack agreement-bound data too; you answer for where it goes.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Pack specs, data and a model for a machine without network."""
+    from dataclasses import asdict
+
+    from biobench.data.catalog import list_tasks, load_task
+    from biobench.data.desk.bundle import bundle
+
+    loaded = [load_task(t) for t in tasks] or list_tasks()
+    packed = bundle(loaded, data_dir, output, model=model, include_agreement=include_agreement)
+    if as_json:
+        print_json(asdict(packed))
+        return
+    typer.echo(f"{packed.path}: {len(packed.tasks)} tasks, {packed.files} files, {packed.bytes / 2**20:.1f} MiB")
+    for name, reason in packed.left_out.items():
+        typer.echo(f"  left out {name}: {reason}")
+
+
+class _Bytes:
+    """Download progress on stderr: a bar on a terminal, a line every 64 MiB otherwise."""
+
+    def __init__(self) -> None:
+        self._said = 0
+
+    def __call__(self, what: str, done: int, total: int | None) -> None:
+        """`done` of `total` bytes of `what` are here."""
+        terminal = sys.stderr.isatty()
+        if not terminal and done - self._said < 2**26 and done != total:
+            return
+        self._said = 0 if done == total else done
+        share = "" if not total else f" of {total / 2**20:.1f}"
+        end = "\r" if terminal and done != total else "\n"
+        sys.stderr.write(f"{what}: {done / 2**20:.1f}{share} MiB{end}")
+        sys.stderr.flush()
