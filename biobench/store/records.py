@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +28,19 @@ def to_json(record: RunRecord, path: Path) -> bytes:
     return (text + "\n").encode("utf-8", "backslashreplace")
 
 
+def _refuse(name: str) -> float:
+    raise ValueError(f"{name} is not a number of JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _refuse(text)
+
+
 def from_json(content: bytes, path: Path) -> RunRecord:
     """The record. Raises StoreError naming the file."""
     try:
-        data: Any = json.loads(content)
+        data: Any = json.loads(content, parse_constant=_refuse, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         line = getattr(error, "lineno", None)
         raise StoreError("is not JSON", hint=_AGAIN, file=path, line=line) from error

@@ -117,6 +117,12 @@ class Store:
             raise StoreError("there is no such record", hint="save the run first", file=path)
         write_atomic(path, to_json(record, path))
 
+    def copy(self, source: Store, record: RunRecord) -> None:
+        """Take a run of another store as it is, predictions first. Raises StoreError."""
+        table_path = self.path_of(record)
+        write_atomic(table_path, source._predictions(record))
+        write_atomic(table_path.with_suffix(".json"), to_json(record, table_path.with_suffix(".json")))
+
     def scan(self) -> tuple[list[RunRecord], list[Finding]]:
         """All readable records, ordered by task, model, seed and key; and what could not be read."""
         records: list[RunRecord] = []
@@ -157,16 +163,7 @@ class Store:
         one that was stored, DataUnavailableError where a redacted record comes without documents.
         """
         path = self.path_of(record)
-        content = _read(path)
-        if content is None:
-            raise StoreError("the predictions are missing", hint="delete the record and repeat the run", file=path)
-        if sha256_of(content) != record.predictions_sha256:
-            raise StoreError(
-                "is not the file that was stored with the record",
-                hint="restore it, or delete it and its record and repeat the run",
-                file=path,
-            )
-        gold, predictions = from_parquet(content, path)
+        gold, predictions = from_parquet(self._predictions(record), path)
         if not record.redacted:
             return gold, predictions
         if documents is None:
@@ -183,6 +180,20 @@ class Store:
                 file=path,
             )
         return own, predictions
+
+    def _predictions(self, record: RunRecord) -> bytes:
+        """The file's bytes, proved to be the ones that were stored."""
+        path = self.path_of(record)
+        content = _read(path)
+        if content is None:
+            raise StoreError("the predictions are missing", hint="delete the record and repeat the run", file=path)
+        if sha256_of(content) != record.predictions_sha256:
+            raise StoreError(
+                "is not the file that was stored with the record",
+                hint="restore it, or delete it and its record and repeat the run",
+                file=path,
+            )
+        return content
 
     @contextmanager
     def claim(self, task_id: str, key: str) -> Iterator[bool]:

@@ -68,8 +68,34 @@ def from_parquet(content: bytes, path: Path) -> tuple[list[Document], list[Predi
             hint="it was not written by this version of BioBench; delete it and repeat the run",
             file=path,
         )
+    damaged = StoreError(
+        "holds empty cells, lists of unequal length or text that is not UTF-8",
+        hint="delete it and repeat the run",
+        file=path,
+    )
+    if any(_has_nulls(column.combine_chunks()) for column in table.columns):
+        raise damaged
+    try:
+        return _unpacked(table.to_pylist())
+    except ValueError as error:
+        raise damaged from error
+
+
+def _has_nulls(array: Any) -> bool:
+    """Whether a value is missing at any depth of an arrow array."""
+    if array.null_count:
+        return True
+    if pa.types.is_list(array.type):
+        return _has_nulls(array.flatten())
+    if pa.types.is_struct(array.type):
+        return any(_has_nulls(child) for child in array.flatten())
+    return False
+
+
+def _unpacked(rows: list[dict[str, Any]]) -> tuple[list[Document], list[Prediction]]:
+    """Raises ValueError where token starts and ends do not pair."""
     documents, predictions = [], []
-    for row in table.to_pylist():
+    for row in rows:
         documents.append(
             Document(
                 id=row["document"],

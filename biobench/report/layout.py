@@ -1,0 +1,115 @@
+"""What may lie in a submission's folder, checked before anything in it is opened."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import unicodedata
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import ValidationError
+
+from biobench.report.submission import MANIFEST, NAME_LIMIT, NOTES_LIMIT, Manifest
+from biobench.store.keys import is_key, is_task_id
+
+MOST_FILES = 5_000
+MANIFEST_BYTES = 4 * 2**20
+RECORD_BYTES = 2**20
+PREDICTIONS_BYTES = 128 * 2**20
+TOTAL_BYTES = 4 * 2**30
+MOST_ROWS = 1_000_000
+UNPACKED_BYTES = 2**30
+"""Bytes that the columns of one predictions file may take in memory, as its own footer says."""
+
+
+class Check(NamedTuple):
+    """A coded finding. grade: an error refuses the submission, a warning is shown beside it."""
+
+    code: str
+    grade: Literal["error", "warning"]
+    where: str
+    what: str
+
+
+def check_layout(folder: Path) -> list[Check]:
+    """L codes: links, special files, foreign paths, sizes. Nothing is opened but the footers of parquet files."""
+    if folder.is_symlink() or not folder.is_dir():
+        return [Check("L05", "error", str(folder), "is not a folder")]
+    found: list[Check] = []
+    total = count = 0
+    for root, folders, files in os.walk(folder, followlinks=False):
+        for name in [*folders, *files]:
+            path = Path(root) / name
+            where = path.relative_to(folder).as_posix()
+            status = path.lstat()
+            if stat.S_ISDIR(status.st_mode):
+                continue
+            count += 1
+            if count > MOST_FILES:
+                found.append(Check("L04", "error", ".", f"holds more than {MOST_FILES} files"))
+                return found
+            if not stat.S_ISREG(status.st_mode):
+                found.append(Check("L01", "error", where, "is a link or a special file"))
+                continue
+            total += status.st_size
+            limit = _limit(where)
+            if limit is None:
+                found.append(Check("L02", "error", where, "does not belong into a submission"))
+            elif status.st_size > limit:
+                found.append(Check("L03", "error", where, f"has {status.st_size} bytes, at most {limit} are taken"))
+            elif where.endswith(".parquet"):
+                found += _footer(path, where)
+    if total > TOTAL_BYTES:
+        found.append(Check("L03", "error", ".", f"has {total} bytes in all, at most {TOTAL_BYTES} are taken"))
+    return found
+
+
+def _limit(where: str) -> int | None:
+    if where == MANIFEST:
+        return MANIFEST_BYTES
+    parts = where.split("/")
+    if len(parts) != 3 or parts[0] != "runs" or not is_task_id(parts[1]):
+        return None
+    key, dot, suffix = parts[2].partition(".")
+    if not is_key(key) or not dot:
+        return None
+    return {"json": RECORD_BYTES, "parquet": PREDICTIONS_BYTES}.get(suffix)
+
+
+def _footer(path: Path, where: str) -> list[Check]:
+    try:
+        metadata = pq.ParquetFile(path).metadata
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        return [Check("R07", "error", where, f"is not a parquet file: {str(error).splitlines()[0][:100]}")]
+    unpacked = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
+    if metadata.num_rows > MOST_ROWS or unpacked > UNPACKED_BYTES:
+        return [Check("L03", "error", where, f"unpacks to {metadata.num_rows} rows, {unpacked} bytes")]
+    return []
+
+
+def check_manifest(folder: Path) -> tuple[Manifest | None, list[Check]]:
+    """M codes: the manifest, its texts, and whether the files are the ones it lists."""
+    try:
+        manifest = Manifest.model_validate(json.loads((folder / MANIFEST).read_bytes()))
+    except (OSError, ValueError, RecursionError, ValidationError) as error:
+        return None, [Check("M01", "error", MANIFEST, f"is missing or damaged ({type(error).__name__})")]
+    found = []
+    for field, limit in (("model", NAME_LIMIT), ("notes", NOTES_LIMIT)):
+        text = getattr(manifest, field)
+        hidden = [c for c in text if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Co", "Cn") and c != "\n"]
+        if len(text) > limit or hidden or (field == "model" and ("\n" in text or not text.strip())):
+            found.append(Check("M05", "error", MANIFEST, f"'{field}' is empty, too long or holds hidden characters"))
+    listed = {f.path: f for f in manifest.files}
+    there = {p.relative_to(folder).as_posix() for p in folder.glob("runs/*/*")}
+    found += [Check("M02", "error", path, "is listed but not there") for path in sorted(listed.keys() - there)]
+    found += [Check("M03", "error", path, "is not in the manifest") for path in sorted(there - listed.keys())]
+    for path in sorted(there & listed.keys()):
+        content = (folder / path).read_bytes()
+        if hashlib.sha256(content).hexdigest() != listed[path].sha256 or len(content) != listed[path].size:
+            found.append(Check("M04", "error", path, "is not the file that the manifest describes"))
+    return manifest, found

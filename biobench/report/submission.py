@@ -1,0 +1,103 @@
+"""A submission: a model's full runs, their predictions and a manifest, in a folder of its own.
+
+<folder>/submission.json            who, what, and the hash of every file
+<folder>/runs/<task>/<key>.json     records
+<folder>/runs/<task>/<key>.parquet  predictions
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+
+from pydantic import Field
+
+import biobench
+from biobench.errors import StoreError, UsageError
+from biobench.report.escape import plain
+from biobench.report.groups import RunGroup
+from biobench.report.table import Results, load
+from biobench.schema.strict import Strict, suggest
+from biobench.store import Store
+
+MANIFEST = "submission.json"
+VERSION = 1
+NAME_LIMIT, NOTES_LIMIT = 200, 2_000
+"""Characters."""
+
+
+class SubmittedFile(Strict):
+    """One file of a submission."""
+
+    path: str
+    """Relative to the folder, with forward slashes."""
+    size: int = Field(ge=0)
+    """Bytes."""
+    sha256: str
+
+
+class Manifest(Strict):
+    """What a submission says of itself."""
+
+    version: int = VERSION
+    model: str
+    biobench: str
+    notes: str = ""
+    files: tuple[SubmittedFile, ...]
+
+
+def submit(model: str, results_dir: str | Path = "results", out: str | Path | None = None, *, notes: str = "") -> Path:
+    """Pack the model's full runs into a new folder; gives it.
+
+    out: the folder to make (default: `submissions/<name>`); it must not hold anything yet. Limited, overridden
+    and tuned runs are left out. Raises UsageError where there is nothing to pack or `out` is not empty, and
+    StoreError where something cannot be read or written.
+    """
+    if len(notes) > NOTES_LIMIT:
+        raise UsageError(f"the notes have {len(notes)} characters", hint=f"at most {NOTES_LIMIT}")
+    groups = full_runs(load(results_dir), model)
+    name = groups[0].model
+    folder = Path(out) if out is not None else Path("submissions") / slug(name)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"'{folder}' is not empty", hint="give another folder, or remove it")
+    source = Store(results_dir)
+    store = Store(folder)
+    for group in groups:
+        for record in group.records:
+            store.copy(source, record)
+    files = [_described(folder, path) for path in sorted(folder.glob("runs/*/*")) if path.is_file()]
+    manifest = Manifest(model=name, biobench=biobench.__version__, notes=notes, files=tuple(files))
+    try:
+        (folder / MANIFEST).write_text(manifest.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise StoreError(f"cannot be written: {error.strerror}", hint="check the folder", file=folder) from error
+    return folder
+
+
+def full_runs(held: Results, model: str) -> list[RunGroup]:
+    """The model's own runs on the shipped protocols. Raises UsageError where there are none."""
+    own = [g for g in held.groups if g.source == "run" and not g.variant]
+    for reading in (model, Path(model).expanduser().resolve().name):
+        exact = [g for g in own if g.model == reading]
+        if exact:
+            return exact
+        bare = [g for g in own if g.model.partition("@")[0] == reading]
+        if len({g.model for g in bare}) == 1:
+            return bare
+    raise UsageError(
+        f"'{plain(model)}' has no full runs here", hint=suggest(plain(model), sorted({plain(g.model) for g in own}))
+    )
+
+
+def slug(name: str) -> str:
+    """A folder name for a model: readable, short, different for different models."""
+    readable = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:60]
+    return f"{readable or 'model'}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+
+
+def _described(folder: Path, path: Path) -> SubmittedFile:
+    content = path.read_bytes()
+    return SubmittedFile(
+        path=path.relative_to(folder).as_posix(), size=len(content), sha256=hashlib.sha256(content).hexdigest()
+    )

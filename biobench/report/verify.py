@@ -1,0 +1,238 @@
+"""A submission judged: layout, manifest, records, and every score computed again from the predictions.
+
+Codes: L layout, M manifest, R record, T task, D data, S score, C completeness. Errors refuse, warnings do not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from biobench.data.catalog import load_task
+from biobench.data.load import load_data
+from biobench.errors import DataFormatError, DataUnavailableError, StoreError
+from biobench.report.escape import plain
+from biobench.report.layout import Check, check_layout, check_manifest
+from biobench.report.submission import Manifest
+from biobench.report.tasks import TaskInfo, shipped
+from biobench.schema.document import Document, TaskData
+from biobench.schema.record import ENGINE_VERSION, RunRecord
+from biobench.schema.task import TaskSpec, parse_seeds
+from biobench.score import ScoreError, scored
+from biobench.store import Store, run_key
+
+TOLERANCE = 1e-9
+"""How far a claimed score may lie from the recomputed one: rounding of the arithmetic, no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What was found. rescored: records whose scores came out as claimed, of `records` in all."""
+
+    folder: str
+    model: str
+    checks: tuple[Check, ...]
+    records: int
+    rescored: int
+
+    @property
+    def accepted(self) -> bool:
+        """No error among the findings."""
+        return not any(c.grade == "error" for c in self.checks)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "folder": self.folder,
+            "model": self.model,
+            "accepted": self.accepted,
+            "records": self.records,
+            "rescored": self.rescored,
+            "findings": [c._asdict() for c in self.checks],
+        }
+
+
+def verify(folder: str | Path, data_dir: str | Path | None = None) -> Verification:
+    """Check one submission against the shipped tasks and, where at hand, the data in `data_dir`.
+
+    Nothing of the submission is trusted: it is opened only once its layout holds, and where the data is at
+    hand its gold is replaced by the data's. Data that is not at hand gives a warning.
+    """
+    folder = Path(folder)
+    checks = check_layout(folder)
+    if any(c.grade == "error" for c in checks):
+        return Verification(str(folder), "", tuple(checks), 0, 0)
+    manifest, found = check_manifest(folder)
+    checks += found
+    if manifest is None:
+        return Verification(str(folder), "", tuple(checks), 0, 0)
+    records, findings = Store(folder).scan()
+    checks += [Check("R01", "error", _inside(folder, f.file), f.what) for f in findings]
+    if not records and not findings:
+        checks.append(Check("R01", "error", "runs", "holds no record"))
+    desk = _Desk(Store(folder), None if data_dir is None else Path(data_dir))
+    rescored = 0
+    for record in records:
+        own = _check_record(record, manifest)
+        if not own:
+            own, same = desk.check(record)
+            rescored += same
+        checks += own
+    checks += desk.remarks() + _completeness(records)
+    name = plain(manifest.model)
+    return Verification(str(folder), name, tuple(dict.fromkeys(checks)), len(records), rescored)
+
+
+def _inside(folder: Path, file: str) -> str:
+    path = Path(file)
+    return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.name
+
+
+def _check_record(record: RunRecord, manifest: Manifest) -> list[Check]:
+    """R and T codes: what the record says of itself, held against the shipped spec."""
+    where = f"runs/{record.task.id}/{record.key}.json"
+
+    def error(code: str, what: str) -> Check:
+        return Check(code, "error", where, what)
+
+    found = []
+    numbers = [*record.scores.values(), *(v["f1"] for v in record.per_label.values() if "f1" in v)]
+    if any(not math.isfinite(v) or not 0 <= v <= 1 for v in numbers) or not record.scores:
+        found.append(error("R02", "a score is missing or not a fraction between 0 and 1"))
+    if record.engine_version != ENGINE_VERSION:
+        found.append(error("R03", f"was made by engine {record.engine_version}, this is engine {ENGINE_VERSION}"))
+    if record.limit is not None or record.track != "fixed":
+        found.append(error("R04", "is a limited or tuned run; submissions hold full runs"))
+    if record.key not in _keys(record):
+        found.append(error("R05", "the key does not follow from what the record says"))
+    name = record.model.id if record.model.revision is None else f"{record.model.id}@{record.model.revision}"
+    if name != manifest.model:
+        found.append(error("R06", "is of another model than the manifest names"))
+    info = shipped().get(record.task.id)
+    if info is None or info.spec is None:
+        return [*found, error("T01", f"task {record.task.id} is not shipped")]
+    if info.hashes.get(record.task.source) != record.task.hash:
+        found.append(error("T02", "was run on another spec than the shipped one"))
+    elif _says_otherwise(record, info, info.spec):
+        found.append(error("T03", "labels, type or language are not those of the shipped spec"))
+    return found
+
+
+def _keys(record: RunRecord) -> set[str]:
+    """The keys that the record's fields can have: a run repeated in fp32 keeps the key of its first try."""
+    return {
+        run_key(
+            model_hash=record.model.hash,
+            task_hash=record.task.hash,
+            data_hash=record.task.data_hash,
+            seed=record.seed,
+            precision=precision,
+            track=record.track,
+            limit=record.limit,
+            engine_version=record.engine_version,
+        )
+        for precision in {record.training.precision, "bf16", "fp32"}
+    }
+
+
+def _says_otherwise(record: RunRecord, info: TaskInfo, spec: TaskSpec) -> bool:
+    task = record.task
+    return (
+        list(task.labels) != list(spec.labels)
+        or task.type != spec.type
+        or task.language != spec.language
+        or task.version != spec.version
+        or task.corpus != info.corpus
+        or task.negative_label != spec.metric.negative_label
+        or not set(task.gold_labels) <= set(spec.labels)
+        or record.redacted != (spec.access == "agreement")
+    )
+
+
+@dataclass(slots=True)
+class _Desk:
+    """Scores records again, with the data of each task read once."""
+
+    store: Store
+    data_dir: Path | None
+    _data: dict[str, TaskData | str] = field(default_factory=dict)
+
+    def check(self, record: RunRecord) -> tuple[list[Check], bool]:
+        """D and S codes, and whether the scores came out as claimed."""
+        where = f"runs/{record.task.id}/{record.key}.parquet"
+        data = self._of(record.task.id)
+        documents: Sequence[Document] | None = None
+        if isinstance(data, TaskData):
+            if data.source != record.task.source or data.hash != record.task.data_hash:
+                return [Check("D02", "error", where, "was made on other data than the data at hand")], False
+            if data.gold_labels != record.task.gold_labels:
+                return [Check("D01", "error", where, "the labels with gold are not those of the data")], False
+            documents = data.test
+        elif record.redacted:
+            return [], False
+        try:
+            gold, predictions = self.store.load_predictions(record, documents)
+            if documents is not None and not record.redacted:
+                if _truth(gold) != _truth(documents):
+                    return [Check("D01", "error", where, "its gold is not the gold of the data")], False
+                gold = list(documents)
+            if len(predictions) != len(gold):
+                return [
+                    Check("S02", "error", where, f"{len(gold) - len(predictions)} documents lack a prediction")
+                ], False
+            after = scored(record, gold, predictions)
+        except (StoreError, ScoreError) as error:
+            return [Check("R07", "error", where, error.what)], False
+        differing = [n for n, v in after.scores.items() if abs(record.scores.get(n, math.inf) - v) > TOLERANCE]
+        differing += [n for n in record.scores if n not in after.scores]
+        if differing:
+            what = f"the predictions do not give the claimed {', '.join(plain(n) for n in sorted(differing)[:5])}"
+            return [Check("S01", "error", where, what)], False
+        return [], True
+
+    def remarks(self) -> list[Check]:
+        """One warning a task whose data is not at hand."""
+        return [
+            Check("D03", "warning", f"runs/{task}", f"not checked against the data: {data}")
+            for task, data in self._data.items()
+            if isinstance(data, str)
+        ]
+
+    def _of(self, task: str) -> TaskData | str:
+        if task not in self._data:
+            try:
+                self._data[task] = load_data(load_task(task), self.data_dir, offline=True)
+            except (DataUnavailableError, DataFormatError) as error:
+                self._data[task] = error.what
+        return self._data[task]
+
+
+def _truth(documents: Sequence[Document]) -> set[tuple[Any, ...]]:
+    return {(d.id, d.group, frozenset(d.spans), frozenset(d.labels)) for d in documents}
+
+
+def _completeness(records: Sequence[RunRecord]) -> list[Check]:
+    """C codes: what a complete submission would hold beyond this."""
+    found = []
+    seeds: dict[str, list[int]] = defaultdict(list)
+    for record in records:
+        seeds[record.task.id].append(record.seed)
+    tasks = shipped()
+    for task, own in sorted(seeds.items()):
+        spec = tasks[task].spec if task in tasks else None
+        if len(set(own)) < len(own):
+            found.append(Check("C03", "error", f"runs/{task}", "a seed is there twice"))
+        missing = [] if spec is None else sorted(set(parse_seeds(spec.seeds)) - set(own))
+        if missing:
+            what = f"seeds {', '.join(map(str, missing))} of the protocol are missing"
+            found.append(Check("C02", "warning", f"runs/{task}", what))
+    for suite in sorted({tasks[t].suite for t in seeds if t in tasks and tasks[t].in_suite}):
+        lacking = [i.id for i in tasks.values() if i.in_suite and i.suite == suite and i.id not in seeds]
+        if lacking:
+            what = f"no results on {', '.join(lacking)}: no average over the {suite} suite"
+            found.append(Check("C01", "warning", "runs", what))
+    return found

@@ -1,0 +1,270 @@
+"""Submissions: packed whole, taken when honest, refused with coded findings when not."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from store_make import record
+
+from biobench.data.catalog import load_task
+from biobench.data.load import load_data
+from biobench.errors import UsageError
+from biobench.report.layout import RECORD_BYTES
+from biobench.report.submission import MANIFEST, slug, submit
+from biobench.report.tasks import shipped
+from biobench.report.verify import verify
+from biobench.schema.document import Prediction
+from biobench.score import scored
+from biobench.store import Store, run_key
+
+TASK = "demo_topic"
+
+
+def honest_run(results: Path, seed: int = 42, model: str = "org/tiny", **fields):
+    """A run on the demo task's real documents, right on every other one, under its true key."""
+    data = load_data(load_task(TASK), None)
+    info = shipped()[TASK]
+    base = record(model=model, task=TASK, seed=seed, score=False, **fields)
+    task = base.task.model_copy(
+        update={
+            "hash": info.hashes[data.source],
+            "data_hash": data.hash,
+            "source": data.source,
+            "type": info.type,
+            "labels": data.labels,
+            "gold_labels": data.gold_labels,
+            "test_documents": len(data.test),
+            "paper": info.paper,
+        }
+    )
+    key = run_key(
+        model_hash=base.model.hash,
+        task_hash=task.hash,
+        data_hash=data.hash,
+        seed=seed,
+        precision="fp32",
+        limit=base.limit,
+    )
+    said = [Prediction(document=d.id, labels=d.labels if i % 2 else (data.labels[0],)) for i, d in enumerate(data.test)]
+    made = base.model_copy(update={"task": task, "key": key})
+    return Store(results).save(scored(made, data.test, said), data.test, said)
+
+
+@pytest.fixture
+def packed(tmp_path):
+    for seed in (42, 43):
+        honest_run(tmp_path / "results", seed)
+    honest_run(tmp_path / "results", 44, limit=10)
+    return submit("org/tiny", tmp_path / "results", tmp_path / "submission", notes="hello")
+
+
+def relist(folder: Path) -> None:
+    """Make the manifest fit the files again, as a careful cheat would."""
+    manifest = json.loads((folder / MANIFEST).read_text())
+    manifest["files"] = [
+        {
+            "path": p.relative_to(folder).as_posix(),
+            "size": p.stat().st_size,
+            "sha256": hashlib.sha256(p.read_bytes()).hexdigest(),
+        }
+        for p in sorted(folder.glob("runs/*/*"))
+    ]
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+
+
+def codes(folder, **options) -> set[str]:
+    found = verify(folder, **options)
+    assert not found.accepted
+    return {c.code for c in found.checks if c.grade == "error"}
+
+
+def change_record(folder: Path, change) -> None:
+    path = next(folder.glob("runs/*/*.json"))
+    data = json.loads(path.read_text())
+    change(data)
+    path.write_text(json.dumps(data))
+    relist(folder)
+
+
+def test_an_honest_submission_is_taken_and_rescored(packed):
+    found = verify(packed)
+    assert found.accepted, found.checks
+    assert (found.records, found.rescored, found.model) == (2, 2, "org/tiny")
+    assert json.loads(json.dumps(found.as_json()))["accepted"] is True
+
+
+def test_packing_leaves_out_what_is_not_a_full_run(packed):
+    assert len(list(packed.glob("runs/*/*.json"))) == 2
+    manifest = json.loads((packed / MANIFEST).read_text())
+    assert (manifest["model"], manifest["notes"], len(manifest["files"])) == ("org/tiny", "hello", 4)
+
+
+def test_packing_refuses_what_it_cannot_do(packed, tmp_path):
+    with pytest.raises(UsageError, match="is not empty"):
+        submit("org/tiny", tmp_path / "results", packed)
+    with pytest.raises(UsageError, match="has no full runs"):
+        submit("nobody", tmp_path / "results", tmp_path / "other")
+    with pytest.raises(UsageError, match="characters"):
+        submit("org/tiny", tmp_path / "results", tmp_path / "other", notes="n" * 10_000)
+
+
+def test_slugs_are_safe_and_apart():
+    names = ["a/b", "a-b", "../../etc", "", "é" * 300, "<script>"]
+    assert len({slug(n) for n in names}) == len(names)
+    assert all("/" not in slug(n) and not slug(n).startswith(".") and len(slug(n)) < 80 for n in names)
+
+
+def test_missing_seeds_are_warnings(tmp_path):
+    honest_run(tmp_path / "results", 42)
+    found = verify(submit("org/tiny", tmp_path / "results", tmp_path / "submission"))
+    assert found.accepted
+    assert {c.code for c in found.checks} == {"C02"}
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (lambda r: r["scores"].update(macro_f1=0.99), "S01"),
+        (lambda r: r["scores"].update(invented=0.5), "S01"),
+        (lambda r: r["scores"].update(macro_f1=float("nan")), "R01"),
+        (lambda r: r["scores"].update(macro_f1=1.5), "R02"),
+        (lambda r: r.update(scores={}), "R02"),
+        (lambda r: r.update(engine_version=99), "R03"),
+        (lambda r: r.update(limit=5), "R04"),
+        (lambda r: r.update(seed=7), "R05"),
+        (lambda r: r["model"].update(hash="other"), "R05"),
+        (lambda r: r["model"].update(id="somebody/else"), "R06"),
+        (lambda r: r["task"].update(hash="0" * 64), "T02"),
+        (lambda r: r["task"].update(labels=r["task"]["labels"][:-1]), "T03"),
+        (lambda r: r["task"].update(gold_labels=r["task"]["gold_labels"][:1]), "D01"),
+        (lambda r: r["task"].update(data_hash="0" * 64), "R05"),
+        (lambda r: r["task"].update(id="elsewhere"), "R01"),
+        (lambda r: r.update(redacted=True), "T03"),
+        (lambda r: r.update(predictions="../../etc/passwd"), "R01"),
+        (lambda r: r.update(html="<script>"), "R01"),
+    ],
+)
+def test_records_that_lie_are_refused(packed, change, code):
+    change_record(packed, change)
+    assert code in codes(packed)
+
+
+def test_predictions_changed_after_the_fact(packed):
+    path = next(packed.glob("runs/*/*.parquet"))
+    table = pq.read_table(path)
+    gold = table.column("gold_labels").to_pylist()
+    at = table.schema.get_field_index("labels")
+    pq.write_table(table.set_column(at, table.schema.field(at), [gold]), path)
+    assert "M04" in codes(packed)
+    relist(packed)
+    assert "R07" in codes(packed)
+    sha = hashlib.sha256(path.read_bytes()).hexdigest()
+    record_path = path.with_suffix(".json")
+    record_path.write_text(json.dumps(json.loads(record_path.read_text()) | {"predictions_sha256": sha}))
+    relist(packed)
+    assert codes(packed) == {"S01"}
+
+
+def test_gold_that_is_not_the_datas(tmp_path):
+    """Gold bent to fit the predictions gives perfect scores, and is found out by the data."""
+    made = honest_run(tmp_path / "results")
+    store = Store(tmp_path / "results")
+    gold, said = store.load_predictions(made)
+    by_id = {p.document: p.labels for p in said}
+    bent = [replace(d, labels=by_id[d.id]) for d in gold]
+    store.save(scored(made, bent, said), bent, said)
+    assert codes(submit("org/tiny", tmp_path / "results", tmp_path / "submission")) == {"D01"}
+
+
+def test_leaving_out_the_hard_documents(tmp_path):
+    made = honest_run(tmp_path / "results")
+    store = Store(tmp_path / "results")
+    gold, said = store.load_predictions(made)
+    kept = [d for d, p in zip(gold, said, strict=True) if d.labels == p.labels]
+    right = [p for d, p in zip(gold, said, strict=True) if d.labels == p.labels]
+    store.save(scored(made, kept, right), kept, right)
+    assert codes(submit("org/tiny", tmp_path / "results", tmp_path / "a")) == {"D01"}
+    store.save(scored(made, gold, right), gold, right)
+    assert codes(submit("org/tiny", tmp_path / "results", tmp_path / "b")) == {"S02"}
+
+
+def test_duplicated_documents(tmp_path):
+    made = honest_run(tmp_path / "results")
+    path = Store(tmp_path / "results").path_of(made)
+    table = pq.read_table(path)
+    import pyarrow as pa
+
+    pq.write_table(pa.concat_tables([table, table.slice(0, 1)]), path)
+    sha = hashlib.sha256(path.read_bytes()).hexdigest()
+    Store(tmp_path / "results").update(made.model_copy(update={"predictions_sha256": sha}))
+    assert codes(submit("org/tiny", tmp_path / "results", tmp_path / "submission")) & {"R07", "S02"}
+
+
+def test_empty_cells_are_damage_not_a_crash(packed):
+    import pyarrow as pa
+
+    path = next(packed.glob("runs/*/*.parquet"))
+    table = pq.read_table(path)
+    at = table.schema.get_field_index("labels")
+    holes = pa.array([None] * table.num_rows, pa.list_(pa.string()))
+    pq.write_table(table.set_column(at, table.schema.field(at), holes), path)
+    record_path = path.with_suffix(".json")
+    sha = hashlib.sha256(path.read_bytes()).hexdigest()
+    record_path.write_text(json.dumps(json.loads(record_path.read_text()) | {"predictions_sha256": sha}))
+    relist(packed)
+    assert codes(packed) == {"R07"}
+
+
+def test_layout(packed, tmp_path):
+    (packed / "runs" / TASK / "notes.html").write_text("<script>alert(1)</script>")
+    (packed / "extra").mkdir()
+    (packed / "extra" / "x").write_text("")
+    os.symlink("/etc/passwd", packed / "runs" / TASK / f"{'a' * 32}.json")
+    os.mkfifo(packed / "runs" / TASK / f"{'b' * 32}.json")
+    assert codes(packed) == {"L01", "L02"}
+    link = tmp_path / "link"
+    os.symlink(packed, link)
+    assert codes(link) == {"L05"}
+    assert codes(tmp_path / "nowhere") == {"L05"}
+
+
+def test_sizes_are_bounded_before_anything_is_read(packed):
+    path = next(packed.glob("runs/*/*.json"))
+    with open(path, "wb") as stream:
+        stream.truncate(2**30)
+    assert codes(packed) == {"L03"}
+    with open(path, "wb") as stream:
+        stream.truncate(RECORD_BYTES + 1)
+    assert codes(packed) == {"L03"}
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"model": "m" * 10_000}, "M05"),
+        ({"model": "evil\u202egnp"}, "M05"),
+        ({"notes": "n" * 10_000}, "M05"),
+        ({"files": []}, "M03"),
+        ({"more": 1}, "M01"),
+        ({"version": "one"}, "M01"),
+    ],
+)
+def test_manifests(packed, change, code):
+    manifest = json.loads((packed / MANIFEST).read_text())
+    (packed / MANIFEST).write_text(json.dumps(manifest | change))
+    assert code in codes(packed)
+
+
+def test_a_manifest_that_is_missing_or_lists_ghosts(packed):
+    manifest = json.loads((packed / MANIFEST).read_text())
+    manifest["files"].append({"path": "../../../etc/passwd", "size": 1, "sha256": "0"})
+    (packed / MANIFEST).write_text(json.dumps(manifest))
+    assert codes(packed) == {"M02"}
+    (packed / MANIFEST).unlink()
+    assert codes(packed) == {"M01"}
