@@ -83,7 +83,10 @@ def _find(name: str, results: Results) -> Entrant:
         }
         return Entrant(plain(name), name, "published", {}, published)
     known = {line_name(g.model, g.variant) for g in results.groups} | {v.model for v in results.published}
-    raise UsageError(f"no results of a model '{plain(name)}'", hint=suggest(name, [plain(k) for k in sorted(known)]))
+    hint = suggest(name, [plain(k) for k in sorted(known)])
+    if not hint.startswith("did you mean"):
+        hint = "`biobench report` shows the models that have results"
+    raise UsageError(f"no results of a model '{plain(name)}'", hint=hint)
 
 
 def _matching(name: str, groups: Sequence[RunGroup]) -> list[RunGroup]:

@@ -171,7 +171,7 @@ def _eval_results(results: Sequence[Result], dataset: str) -> str:
         "# For .eval_results/ in the model's repository. The hub shows it where the dataset below is registered as a\n"
         "# benchmark that lists these task ids.\n"
     )
-    return head + yaml.safe_dump(eval_result_entries_to_yaml(entries), sort_keys=False, allow_unicode=True)
+    return head + yaml.safe_dump(eval_result_entries_to_yaml(entries), sort_keys=False, allow_unicode=True, width=1_000)
 
 
 def seeds_words(row: Row) -> str:

@@ -32,7 +32,12 @@ def points(difference: float) -> str:
 
 def ends(interval: Interval | None) -> str:
     """``0.07 to 4.08``, in points."""
-    return "–" if interval is None else f"{100 * interval.low:.2f} to {100 * interval.high:.2f}"
+    return "–" if interval is None else f"{_plain(interval.low)} to {_plain(interval.high)}"
+
+
+def _plain(value: float) -> str:
+    shown = f"{100 * value:.2f}"
+    return "0.00" if float(shown) == 0 else shown
 
 
 def p_value(p: float | None) -> str:
