@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from biobench.cli import compare, data, demo, export, leaderboard, pretrain, report, rescore, run, tasks
+from biobench.cli import compare, data, demo, export, leaderboard, pretrain, report, rescore, run, submit, tasks
 from biobench.errors import BioBenchError
 
 _CommandLineError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -33,6 +33,7 @@ report.register(app)
 compare.register(app)
 export.register(app)
 leaderboard.register(app)
+submit.register(app)
 pretrain.register(app)
 
 

@@ -268,3 +268,23 @@ def test_a_manifest_that_is_missing_or_lists_ghosts(packed):
     assert codes(packed) == {"M02"}
     (packed / MANIFEST).unlink()
     assert codes(packed) == {"M01"}
+
+
+def test_the_commands(packed, tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from biobench.cli.main import app
+
+    monkeypatch.chdir(tmp_path)
+    runner = CliRunner()
+    made = runner.invoke(app, ["submit", "org/tiny", "--results-dir", "results"])
+    assert made.exit_code == 0
+    assert "2 runs packed" in made.stdout
+    folder = next((tmp_path / "submissions").iterdir())
+    good = runner.invoke(app, ["verify-submission", str(folder), "--json"])
+    assert good.exit_code == 0
+    assert json.loads(good.stdout)["rescored"] == 2
+    (folder / MANIFEST).unlink()
+    bad = runner.invoke(app, ["verify-submission", str(folder)])
+    assert bad.exit_code == 1
+    assert "M01 error" in bad.stdout
