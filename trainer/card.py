@@ -18,8 +18,12 @@ def model_card(recipe: Recipe, ledger: Ledger, results: Sequence[dict[str, Any]]
 
     results: rows with `task`, `metric`, `mean` (0-1) and optionally `sd`, `n_seeds`.
     """
+    masked = recipe.phases[-1].objective == "mlm"
+    what = "A bidirectional encoder" if masked else "A causal model"
+    auto = "AutoModelForMaskedLM" if masked else "AutoModelForCausalLM"
     front: dict[str, Any] = {
-        "library_name": "transformers", "pipeline_tag": "fill-mask", "tags": ["biomedical", "encoder", "biobench"],
+        "library_name": "transformers", "pipeline_tag": "fill-mask" if masked else "text-generation",
+        "tags": ["biomedical", "encoder" if masked else "decoder", "biobench"],
     }
     if recipe.base.model is not None:
         front["base_model"] = recipe.base.model
@@ -27,9 +31,9 @@ def model_card(recipe: Recipe, ledger: Ledger, results: Sequence[dict[str, Any]]
         f"---\n{yaml.safe_dump(front, sort_keys=False).strip()}\n---",
         f"# {recipe.name}",
         recipe.description,
-        f"A bidirectional encoder ({ledger.base.architecture}, {human(ledger.base.parameters)} parameters), trained "
-        f"by `biobench pretrain` for {human(ledger.tokens)} tokens in {ledger.steps} steps. It loads with "
-        "`AutoModel` and `AutoModelForMaskedLM`; nothing of the training's attention is saved.",
+        f"{what} ({ledger.base.architecture}, {human(ledger.base.parameters)} parameters), trained by "
+        f"`biobench pretrain` for {human(ledger.tokens)} tokens in {ledger.steps} steps. It loads with `AutoModel` "
+        f"and `{auto}`; nothing of the training's attention is saved.",
         "## Phases\n\n" + _table(
             ["phase", "objective", "masking", "tokens", "steps", "peak rate", "final rate", "frozen",
              "validation loss"],

@@ -25,7 +25,7 @@ from trainer.model import end_token
 from trainer.order import shuffled
 from trainer.recipe import CorpusSource, CorpusSpec
 from trainer.shards import MANIFEST, Corpus, file_hash
-from trainer.sources import files_of, identity, texts
+from trainer.sources import identity, texts
 from trainer.tokenization import tokenizer_hash
 
 FORMAT = 1
@@ -278,8 +278,3 @@ def _locator(source: _Source) -> Callable[[int], NDArray[Any]]:
         return np.asarray(source.parts[part][starts[part][inside] : starts[part][inside + 1]])
 
     return find
-
-
-def corpus_files(spec: CorpusSpec) -> dict[str, list[Path]]:
-    """The files of every path source, for messages and plans."""
-    return {s.id: files_of(s, Path(spec.root)) for s in spec.sources if s.path is not None}

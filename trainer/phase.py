@@ -81,8 +81,10 @@ def prepare(
             gradient_checkpointing_kwargs={"use_reentrant": False}
         )
     if recipe.engine.compile:
+        # Three kinds of layer share one code object, each in several shapes and with and without gradients.
+        torch._dynamo.config.recompile_limit = 64
         for layer in layers_of(model):
-            layer.compile()
+            layer.compile(dynamic=None if phase.isolate_documents else False)
         _check_compiled(model, forward, causal, world.device)
     module.train()
     wrapped = _wrap(recipe, module, world)

@@ -109,7 +109,7 @@ class CorpusSpec(Strict):
     root: str = "."
     """Folder that relative paths of sources and excluded files start from."""
     cache: str | None = None
-    """Folder of built corpora; default: `corpora` beside the runs."""
+    """Folder of built corpora, from root; default: `corpora` beside the runs. Text under an agreement stays with it."""
     seed: int = 42
     """Shuffles the documents."""
     start_token: Literal["none", "cls"] = "none"

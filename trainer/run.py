@@ -144,7 +144,7 @@ class Run:
 
     def _corpus(self, tokenizer: PreTrainedTokenizerBase) -> Corpus:
         spec = self.recipe.corpus
-        cache = Path(spec.cache) if spec.cache is not None else self.out.parent / "corpora"
+        cache = Path(spec.root) / spec.cache if spec.cache is not None else self.out.parent / "corpora"
 
         def say(what: str, _: float) -> None:
             if self.world.first:

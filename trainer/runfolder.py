@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
@@ -144,8 +143,3 @@ def adopt(recipe: Recipe, start: Start, world: World) -> tuple[Progress, Path]:
 def phase_end_name(index: int, name: str) -> str:
     """The checkpoint's folder name at the end of a phase."""
     return f"end-{index + 1}-{name}"
-
-
-def resolved_file(out: Path) -> str:
-    """The run's recipe as it was resolved, as text."""
-    return json.dumps(json.loads((out / RECIPE).read_text(encoding="utf-8")), indent=2)

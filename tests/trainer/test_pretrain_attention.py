@@ -13,6 +13,7 @@ from transformers import AutoModel, AutoModelForMaskedLM, PreTrainedModel
 from biobench.errors import ModelError
 from trainer import attention, guard
 from trainer.attention import Reach
+from trainer.families import layers_of
 from trainer.model import Trainee
 
 FAMILIES = sorted(CONFIGS)
@@ -218,15 +219,16 @@ def test_the_variable_length_path_calls_its_kernel_rightly(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", FAMILIES)
 @pytest.mark.parametrize("causal", [True, False])
-def test_compiled_layers_keep_the_direction(causal: bool) -> None:
-    model = tiny("modernbert")
+def test_compiled_layers_keep_the_direction(causal: bool, kind: str) -> None:
+    model = tiny(kind)
     module = Trainee(model)
     ids = long_ids(model)
     with torch.no_grad():
         plain = module.logits(ids, causal=causal)
-        for layer in model.model.layers:
-            layer.compile()
+        for layer in layers_of(model):
+            layer.compile(dynamic=False)
         amount = guard.leak(directed(module, causal=causal), ids, 97)
         assert (amount == 0.0) == causal
         torch.testing.assert_close(module.logits(ids, causal=causal), plain, rtol=1e-4, atol=1e-4)

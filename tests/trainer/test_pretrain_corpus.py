@@ -128,6 +128,30 @@ def test_all_formats_give_the_same_documents(tmp_path: Path) -> None:
         assert list(texts(source, tmp_path)) == TEXTS, path
 
 
+def test_a_hub_dataset_is_streamed_and_its_absence_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    import datasets
+
+    asked: list[tuple[object, ...]] = []
+
+    def load(repo: str, *, revision: str | None, split: str, streaming: bool) -> list[dict[str, str]]:
+        asked.append((repo, revision, split, streaming))
+        return [{"text": t} for t in TEXTS]
+
+    source = CorpusSource(id="h", hub="someone/texts", revision="abc")
+    monkeypatch.setattr(datasets, "load_dataset", load)
+    assert list(texts(source, tmp_path)) == TEXTS
+    assert asked == [("someone/texts", "abc", "train", True)]
+    with pytest.raises(DataFormatError, match="no text under 'body'"):
+        list(texts(source.model_copy(update={"field": "body"}), tmp_path))
+
+    def fail(*_: object, **__: object) -> None:
+        raise ConnectionError("no network")
+
+    monkeypatch.setattr(datasets, "load_dataset", fail)
+    with pytest.raises(DataUnavailableError, match="'someone/texts' is not at hand: no network"):
+        list(texts(source, tmp_path))
+
+
 def test_shares_repeat_documents_and_are_written_down(tmp_path: Path) -> None:
     a, b = embedded(60, share=0.5), CorpusSource(id="b", embedded=EmbeddedText(documents=20, seed=9), share=0.5)
     shares = {s["id"]: s for s in build(spec(a, b), TOKENIZER, tmp_path).manifest["sources"]}

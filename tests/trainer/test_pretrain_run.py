@@ -109,6 +109,20 @@ def test_stopping_and_resuming_gives_the_same_weights(reference: Path, small: li
     assert again.ledger == done.ledger
 
 
+def test_a_stopped_process_has_its_own_exit_status(small: list[str], tmp_path: Path) -> None:
+    out = tmp_path / "stopped"
+    command = [sys.executable, "-m", "trainer", "pretrain", "toy_detour", "--out", str(out), "--quiet"]
+    for text in [*small, "phases.0.tokens=1M"]:
+        command += ["--set", text]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and not (out / "metrics.jsonl").is_file():
+        time.sleep(0.02)
+    process.terminate()
+    assert process.wait(60) == api.PREEMPTED_EXIT
+    assert (out / "checkpoints" / "latest").read_text().startswith("step-")
+
+
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_killed_run_resumes_to_the_same_weights(
     seed: int, reference: Path, small: list[str], tmp_path: Path
