@@ -44,22 +44,25 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare models: a verdict in words, then paired differences with intervals and corrected p values."""
+    from rich.console import Console
+
     from biobench.report.compare import compare as run
 
-    result = run(
-        models,
-        results_dir=results_dir,
-        data_dir=data_dir,
-        suite=suite,
-        tasks=task or None,
-        average=check_average(average),
-        rope=rope / 100,
-        alpha=alpha,
-        wanted=wanted / 100,
-        ledgers=_ledgers(ledger),
-        documents=documents,
-        against_first=against_first,
-    )
+    with Console(stderr=True).status("Reading runs and resampling their documents"):
+        result = run(
+            models,
+            results_dir=results_dir,
+            data_dir=data_dir,
+            suite=suite,
+            tasks=task or None,
+            average=check_average(average),
+            rope=rope / 100,
+            alpha=alpha,
+            wanted=wanted / 100,
+            ledgers=_ledgers(ledger),
+            documents=documents,
+            against_first=against_first,
+        )
     if as_json:
         print_json(result.as_json())
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from biobench.errors import UsageError
@@ -53,11 +53,11 @@ def find_entrants(given: Sequence[str], results: Results) -> list[Entrant]:
     found: list[Entrant] = []
     for name in given:
         entrant = _find(name, results)
-        times = sum(other.label.split(" #")[0] == entrant.label for other in found)
-        if times:
-            label = f"{entrant.label} #{times + 1}"
-            entrant = Entrant(label, entrant.model, entrant.source, entrant.groups, entrant.published, entrant.notes)
-        found.append(entrant)
+        label, times, used = entrant.label, 1, {other.label for other in found}
+        while label in used:
+            times += 1
+            label = f"{entrant.label} #{times}"
+        found.append(replace(entrant, label=label))
     return found
 
 

@@ -54,14 +54,16 @@ def save(
     said: list[Prediction] | None = None,
     spec: str | None = None,
     data: str = "d",
+    identity: dict[str, Any] | None = None,
     **fields: Any,
 ) -> RunRecord:
-    """One run, on the shipped spec where there is one. fields: of the record (limit, overrides, ...)."""
+    """One run, on the shipped spec where there is one. identity: fields of its task;
+    fields: of the record (limit, overrides, ...)."""
     info = shipped().get(task)
     source = next(iter(info.hashes)) if info else "local"
     gold = documents(info.corpus if info else task, count)
     base = record(model=model, task=task, seed=seed, score=False, **fields)
-    identity = base.task.model_copy(
+    about = base.task.model_copy(
         update={
             "hash": spec or (info.hashes[source] if info else f"hash of {task}"),
             "data_hash": data,
@@ -73,11 +75,12 @@ def save(
             "labels": LABELS,
             "gold_labels": LABELS,
             "test_documents": count,
+            **(identity or {}),
         }
     )
     key = run_key(
         model_hash=base.model.hash,
-        task_hash=identity.hash,
+        task_hash=about.hash,
         data_hash=data,
         seed=seed,
         precision="fp32",
@@ -85,7 +88,7 @@ def save(
         limit=base.limit,
         protocol={"model": model, "task": task},
     )
-    made = base.model_copy(update={"key": key, "task": identity})
+    made = base.model_copy(update={"key": key, "task": about})
     said = predictions(gold, quality, f"{model} {task} {seed}") if said is None else said
     return Store(results).save(scored(made, gold, said), gold, said)
 

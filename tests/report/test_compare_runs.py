@@ -8,16 +8,12 @@ import numpy as np
 import pytest
 from compare_make import SEEDS, constant, documents, save, save_runs
 from scipy import stats
-from store_make import record
 
 import biobench
-from biobench.data.catalog import load_task, spec_paths
-from biobench.data.hashing import task_hash
-from biobench.data.load import load_data
+from biobench.data.catalog import spec_paths
 from biobench.errors import UsageError
 from biobench.report.compare import compare
-from biobench.schema.document import Prediction
-from biobench.score import oracle, scored
+from biobench.score import oracle
 from biobench.store import Store
 
 TASKS = ("gad", "diamed", "meddialog_fr")
@@ -199,66 +195,6 @@ def test_damaged_records_are_named_and_the_rest_goes_on(tmp_path):
     assert any("2 seeds" in note for note in held.notes)
 
 
-def test_damaged_predictions_cost_only_their_documents(tmp_path):
-    save_runs(tmp_path, "a", TASKS, 0.8)
-    save_runs(tmp_path, "b", TASKS, 0.7)
-    next(tmp_path.glob("runs/gad/*.parquet")).write_bytes(b"PAR1")
-    held = compare("a", "b", results_dir=tmp_path)
-    lines = {line.task: line for line in held.pairs[0].tasks}
-    assert lines["gad"].documents is None
-    assert lines["gad"].seeds.p is not None
-    assert lines["diamed"].documents is not None
-    assert any("gad" in note and "stored with the record" in note for note in held.notes)
-
-
-def test_stale_scores_are_not_resampled(tmp_path):
-    save_runs(tmp_path, "a", ("gad",), 0.8)
-    save_runs(tmp_path, "b", ("gad",), 0.7)
-    store = Store(tmp_path)
-    old = store.records()[0]
-    store.update(old.model_copy(update={"scores": {**old.scores, "macro_f1": 0.123}}))
-    held = compare("a", "b", results_dir=tmp_path)
-    assert held.pairs[0].tasks[0].documents is None
-    assert any("rescore" in note for note in held.notes)
-
-
-def test_redacted_runs_need_the_data(tmp_path):
-    save_runs(tmp_path, "a", ("gad",), 0.8, redacted=True)
-    save_runs(tmp_path, "b", ("gad",), 0.7, redacted=True)
-    held = compare("a", "b", results_dir=tmp_path, data_dir=tmp_path / "nowhere")
-    assert held.pairs[0].tasks[0].documents is None
-    assert held.pairs[0].tasks[0].seeds.interval is not None
-    assert any("unknown on gad" in note and "no data below" in note for note in held.notes)
-
-
-def test_redacted_runs_with_the_data_at_hand(tmp_path):
-    task = load_task("demo_topic")
-    data = load_data(task, None)
-    labels, gold = data.labels, data.test
-    for model, wrong in (("a", 3), ("b", 9)):
-        said = [
-            Prediction(
-                document=d.id, labels=(d.labels[0] if i >= wrong else next(x for x in labels if x not in d.labels),)
-            )
-            for i, d in enumerate(gold)
-        ]
-        base = record(model=model, task="demo_topic", seed=42, score=False, redacted=True)
-        identity = base.task.model_copy(
-            update={
-                "hash": task_hash(task, data.source),
-                "data_hash": data.hash,
-                "source": data.source,
-                "type": "single_label",
-                "labels": labels,
-                "gold_labels": data.gold_labels,
-            }
-        )
-        Store(tmp_path).save(scored(base.model_copy(update={"task": identity}), gold, said), gold, said)
-    held = compare("a", "b", results_dir=tmp_path)
-    assert held.pairs[0].tasks[0].groups == len({d.group for d in gold})
-    assert held.pairs[0].tasks[0].documents.p < 1
-
-
 def test_seeds_pair_where_they_are_shared(tmp_path):
     save_runs(tmp_path, "a", ("gad",), 0.8, (1, 2, 3, 4))
     save_runs(tmp_path, "b", ("gad",), 0.7, (2, 3, 4, 5))
@@ -345,6 +281,12 @@ def test_hostile_names_stay_in_their_line(tmp_path):
     assert "\u202e" not in text
     assert not any(line.startswith("Verdict: I win") for line in text.splitlines())
     json.dumps(held.as_json(), allow_nan=False)
+
+
+def test_labels_are_unique_whatever_the_names(tmp_path):
+    for model in ("a", "a #2"):
+        save_runs(tmp_path, model, ("gad",), 0.8)
+    assert compare("a", "a", "a #2", results_dir=tmp_path).models == ("a", "a #2", "a #2 #2")
 
 
 def test_the_package_offers_it(tmp_path):
