@@ -6,11 +6,56 @@ Fields marked descriptive explain a task and do not enter its hash; every other 
 from __future__ import annotations
 
 import re
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from biobench.schema.source import (
+    CollectedLabels,
+    HubSource,
+    Labels,
+    Original,
+    ReaderSpec,
+    Source,
+    SplitCarve,
+    SplitIds,
+    SplitRatios,
+    Splits,
+    TopLabels,
+    UrlSource,
+    descriptive,
+    fail,
+)
 from biobench.schema.strict import Strict, suggest
+
+__all__ = [
+    "NER_TYPES",
+    "SPLITS",
+    "Access",
+    "CollectedLabels",
+    "Head",
+    "HubSource",
+    "Labels",
+    "Metric",
+    "MetricName",
+    "Obtain",
+    "Original",
+    "Protocol",
+    "ReaderSpec",
+    "Source",
+    "SplitCarve",
+    "SplitIds",
+    "SplitRatios",
+    "Splits",
+    "TaskSpec",
+    "TaskType",
+    "TopLabels",
+    "Training",
+    "UrlSource",
+    "descriptive",
+    "fail",
+    "parse_seeds",
+]
 
 TaskType = Literal["token_ner", "span_ner", "single_label", "multi_label", "relation", "needle"]
 Access = Literal["open", "registration", "agreement"]
@@ -42,205 +87,6 @@ _ONLY_FOR: dict[str, tuple[str, ...]] = {
     "partial_micro_f1": NER_TYPES,
     "partial_macro_f1": NER_TYPES,
 }
-
-
-def descriptive(default: Any = ...) -> Any:
-    """A field that describes the task and is left out of its hash."""
-    return Field(default, json_schema_extra={"descriptive": True})
-
-
-def fail(what: str, hint: str) -> ValueError:
-    """A validator's complaint with its remedy; `strict.spec_error` takes the two apart."""
-    return ValueError(f"{what} | hint: {hint}")
-
-
-def below(value: str, what: str) -> str:
-    """`value` itself when it is a path that stays below its folder; else ValueError."""
-    parts = value.replace("\\", "/").split("/")
-    if value.startswith(("/", "~")) or ".." in parts or ":" in parts[0]:
-        raise fail(f"{what} '{value}' leaves the data folder", "give a path below --data-dir")
-    return value
-
-
-def _files_below(value: dict[str, str | list[str]]) -> dict[str, str | list[str]]:
-    for patterns in value.values():
-        for pattern in [patterns] if isinstance(patterns, str) else patterns:
-            below(pattern, "file")
-            if not pattern.strip("/.") or any("**" in p and p != "**" for p in pattern.split("/")):
-                raise fail(f"'{pattern}' is not a file name or a pattern", "for example train.tsv, or texts/*.txt")
-    return value
-
-
-class UrlSource(Strict):
-    """Where a file can be downloaded, and what it must hash to."""
-
-    url: str
-    sha256: str | None = None
-    """Hex digest of the downloaded file; null where nobody has published one."""
-    unpack: Literal["none", "zip", "tar"] = "none"
-    subfolder: str = ""
-    """Folder inside the archive that becomes the task's folder."""
-    members: list[str] = []
-    """Of a large zip, the members to take (relative to `subfolder`); read by ranges where the server allows."""
-    to: str = ""
-    """Folder below the task's folder in which the file is put."""
-
-    @field_validator("url")
-    @classmethod
-    def _http(cls, value: str) -> str:
-        if not value.startswith(("https://", "http://")):
-            raise fail(f"'{value}' is not an http(s) address", "write the whole address")
-        return value
-
-    @field_validator("to", "subfolder")
-    @classmethod
-    def _below(cls, value: str) -> str:
-        return below(value, "folder")
-
-
-class HubSource(Strict):
-    """A dataset repository on the model hub, at a fixed revision."""
-
-    repo: str
-    revision: str
-    path: str = ""
-    """Folder in the repository that the source's `files` are relative to."""
-
-
-class ReaderSpec(BaseModel):
-    """The native format and its reader's options; the reader itself declares and checks them."""
-
-    model_config = ConfigDict(extra="allow", frozen=True)
-
-    format: str
-
-
-class SplitRatios(Strict):
-    """Created splits: shuffle, then cut by ratio."""
-
-    ratios: tuple[float, ...]
-    seed: int
-    method: Literal["datasets", "sklearn", "random"]
-    """datasets: numpy default_rng permutation; sklearn: RandomState permutation; random: random.Random shuffle
-    of the sorted ids. Test vectors stand in the tests."""
-    by: Literal["document", "group"] = "document"
-    """What is drawn: single documents, or whole groups (all documents of a patient, a note, a report)."""
-    first_cut: Literal["train", "test"] = "train"
-    """datasets and sklearn: train is cut first and the rest divided, or test first and validation from the rest."""
-    rounding: Literal["largest_remainder", "truncate"] = "largest_remainder"
-    """random: how the three sizes become whole; truncate gives the remainder to test."""
-
-    @field_validator("ratios")
-    @classmethod
-    def _sum(cls, value: tuple[float, ...]) -> tuple[float, ...]:
-        if len(value) != 3 or abs(sum(value) - 1.0) > 1e-9 or min(value) <= 0:
-            raise fail(f"ratios {list(value)} are not three positive numbers that sum to 1", "[0.8, 0.1, 0.1]")
-        return value
-
-    @model_validator(mode="after")
-    def _method_fits(self) -> SplitRatios:
-        if self.method == "random" and self.first_cut != "train":
-            raise fail("first_cut does not fit method 'random'", "leave it out")
-        if self.method != "random" and self.rounding != "largest_remainder":
-            raise fail(f"rounding does not fit method '{self.method}'", "leave it out")
-        return self
-
-
-class SplitIds(Strict):
-    """Official splits given as lists of document groups in a JSON file beside the spec."""
-
-    ids_file: str
-
-
-class SplitCarve(Strict):
-    """A validation set cut from the end of the training file."""
-
-    validation_from_train_tail: int = Field(gt=0)
-
-
-Splits = Literal["official"] | SplitRatios | SplitIds | SplitCarve
-
-
-class TopLabels(Strict):
-    """Label rule: the most frequent codes of the corpus.
-
-    Document frequency is counted over all documents before splitting; ties keep the order of first appearance
-    in documents sorted by id, then the code's. Labels are sorted as texts. Documents without any of them are
-    dropped before the split, other codes are ignored.
-    """
-
-    top_k: int = Field(gt=0)
-
-
-class CollectedLabels(Strict):
-    """Label rule: every label that the data holds, sorted as texts; there must be exactly this many."""
-
-    collected: int = Field(gt=0)
-
-
-Labels = list[str] | TopLabels | CollectedLabels
-
-
-class Original(Strict):
-    """A second release of the same texts beside a source's files, from which ids or types are taken."""
-
-    folder: str
-    files: dict[str, str | list[str]]
-    url: str | UrlSource | list[UrlSource] | None = None
-
-    @field_validator("folder")
-    @classmethod
-    def _relative(cls, value: str) -> str:
-        return below(value, "folder")
-
-    @field_validator("files")
-    @classmethod
-    def _inside(cls, value: dict[str, str | list[str]]) -> dict[str, str | list[str]]:
-        return _files_below(value)
-
-
-class Source(Strict):
-    """One place and format in which the corpus can be had."""
-
-    id: str
-    folder: str = ""
-    """Folder below --data-dir (and the place where a download is put)."""
-    files: dict[str, str | list[str]] = {}
-    """Split name (or `all`) to a file, a list of files, or a glob, relative to `folder`."""
-    generated: bool = False
-    """The reader makes the documents itself; there are no files and the data is always at hand."""
-    url: str | UrlSource | list[UrlSource] | None = None
-    hub: HubSource | None = None
-    original: Original | None = None
-    """For readers that project from another release; its files must be at hand too."""
-    reader: ReaderSpec | None = None
-    splits: Splits | None = None
-    """Overrides the task's `splits` where this source cuts the corpus differently."""
-    notes: str | None = descriptive(None)
-
-    @field_validator("folder")
-    @classmethod
-    def _relative(cls, value: str) -> str:
-        return below(value, "folder")
-
-    @field_validator("files")
-    @classmethod
-    def _splits(cls, value: dict[str, str | list[str]]) -> dict[str, str | list[str]]:
-        allowed = {"all", "train", "validation", "test", "texts", "labels"}
-        for name in value:
-            if name not in allowed:
-                raise fail(f"'{name}' is not a split", suggest(name, sorted(allowed)))
-        return _files_below(value)
-
-    @model_validator(mode="after")
-    def _has_files(self) -> Source:
-        if self.generated and (self.files or self.folder or self.url or self.hub):
-            raise fail("generated data has no folder, files, url or hub", "leave them out, or drop `generated`")
-        if not self.generated and not self.files:
-            raise fail("no files are named", "add `files: {train: ..., validation: ..., test: ...}`")
-        if not self.generated and not self.folder:
-            raise fail("'folder' is missing", "name the folder below --data-dir")
-        return self
 
 
 class Protocol(Strict):

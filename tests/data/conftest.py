@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from desk_make import Server
 
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.load import load_data
 from biobench.schema.document import TaskData
 
+IOB_FILES = "{train: train.tsv, validation: devel.tsv, test: test.tsv}"
 HEADS = {"token_ner": "token", "span_ner": "span"}
 
 
@@ -70,3 +72,30 @@ def read(make_task: Callable[..., LoadedTask]) -> Callable[..., TaskData]:
         return load_data(make_task(**spec), data_dir)
 
     return read_it
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    made = Server()
+    yield made
+    made.http.shutdown()
+    made.http.server_close()
+
+
+@pytest.fixture
+def task_at(make_task: Callable[..., LoadedTask]) -> Callable[..., LoadedTask]:
+    """A token task whose source has the given `url:` value."""
+
+    def make(url: str, folder: str = "corpus", files: str = IOB_FILES, **more: str) -> LoadedTask:
+        return make_task(
+            type="token_ner",
+            folder=folder,
+            labels="[Disease]",
+            files=f"{files}\n  url: {url}",
+            reader="{format: iob}",
+            **more,
+        )
+
+    return make

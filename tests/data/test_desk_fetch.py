@@ -1,147 +1,23 @@
-"""Fetching from a server of our own: resume, hashes, ranges, and archives that must be refused."""
+"""Fetching from a server of our own: resume, hashes, ranges, hub files, and the state of data."""
 
 from __future__ import annotations
 
 import errno
 import hashlib
-import http.server
-import io
 import os
-import re
-import tarfile
-import threading
-import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from desk_make import GOOD, Server, left_behind, parts, refused, zipped
 
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.desk import fetch, status
 from biobench.data.desk.download import download
 from biobench.data.desk.fetch import WORK
-from biobench.data.desk.unpack import Limits, unpack
 from biobench.data.load import load_data
-from biobench.errors import BioBenchError, DataFormatError, DataUnavailableError, UsageError
-
-FILES = "{train: train.tsv, validation: devel.tsv, test: test.tsv}"
-GOOD = "Mild\tO\nasthma\tB-Disease\n\n"
-
-
-class Server:
-    """Serves byte strings; can cut a reply short, and can refuse ranges."""
-
-    def __init__(self) -> None:
-        self.files: dict[str, bytes] = {}
-        self.cut: dict[str, list[int]] = {}
-        self.ranges = True
-        self.asked: list[tuple[str, str | None]] = []
-        outer = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                wanted = self.headers.get("Range")
-                outer.asked.append((self.path, wanted))
-                content = outer.files.get(self.path)
-                if content is None:
-                    self.send_error(404)
-                    return
-                match = re.fullmatch(r"bytes=(\d+)-(\d*)", wanted or "") if outer.ranges else None
-                first, last = 0, len(content) - 1
-                if match:
-                    first = int(match[1])
-                    last = int(match[2]) if match[2] else last
-                    if first >= len(content):
-                        self.send_error(416)
-                        return
-                    self.send_response(206)
-                    self.send_header("Content-Range", f"bytes {first}-{last}/{len(content)}")
-                else:
-                    self.send_response(200)
-                body = content[first : last + 1]
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                cuts = outer.cut.get(self.path)
-                self.wfile.write(body[: cuts.pop(0)] if cuts else body)
-                self.close_connection = True
-
-            def log_message(self, *args: Any) -> None:
-                return
-
-        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.thread = threading.Thread(target=self.http.serve_forever, args=(0.01,), daemon=True)
-        self.thread.start()
-
-    def put(self, name: str, content: bytes) -> str:
-        self.files[f"/{name}"] = content
-        return f"http://127.0.0.1:{self.http.server_port}/{name}"
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-    made = Server()
-    yield made
-    made.http.shutdown()
-    made.http.server_close()
-
-
-def zipped(files: dict[str, bytes], links: dict[str, str] | None = None) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-        for name, target in (links or {}).items():
-            info = zipfile.ZipInfo(name)
-            info.external_attr = 0o120777 << 16
-            archive.writestr(info, target)
-    return buffer.getvalue()
-
-
-def tarred(entries: list[tuple[str, bytes | None, bytes]]) -> bytes:
-    """(name, content or None, type) to a tar.gz."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
-        for name, content, kind in entries:
-            info = tarfile.TarInfo(name)
-            info.type = kind
-            info.size = len(content or b"")
-            if content is None:
-                info.linkname = "/etc/passwd"
-            archive.addfile(info, io.BytesIO(content) if content is not None else None)
-    return buffer.getvalue()
-
-
-@pytest.fixture
-def task_at(make_task: Callable[..., LoadedTask]) -> Callable[..., LoadedTask]:
-    """A token task whose source has the given `url:` value."""
-
-    def make(url: str, folder: str = "corpus", files: str = FILES, **more: str) -> LoadedTask:
-        return make_task(
-            type="token_ner",
-            folder=folder,
-            labels="[Disease]",
-            files=f"{files}\n  url: {url}",
-            reader="{format: iob}",
-            **more,
-        )
-
-    return make
-
-
-def left_behind(data: Path) -> list[str]:
-    """What stands below the data folder apart from the cache of whole downloads and the lock."""
-    return sorted(
-        p.relative_to(data).as_posix()
-        for p in data.rglob("*")
-        if p.is_file() and p.name != "fetch.lock" and "downloads" not in p.parts
-    )
-
-
-def parts(data: Path) -> list[Path]:
-    return list(data.rglob("*.part"))
+from biobench.errors import DataFormatError, DataUnavailableError, UsageError
 
 
 def test_plain_files_are_put_in_place_and_load(
@@ -243,79 +119,6 @@ def task_url(task: LoadedTask) -> str:
 
 def task_files(task: LoadedTask) -> str:
     return str(task.spec.all_sources[0].files).replace("'", "")
-
-
-def refused(task: LoadedTask, data: Path, words: str, kind: type[BioBenchError]) -> BioBenchError:
-    with pytest.raises(kind, match=words) as caught:
-        fetch(task, data)
-    assert "\n" not in str(caught.value) + caught.value.hint
-    assert left_behind(data) == []
-    assert not parts(data)
-    return caught.value
-
-
-@pytest.mark.parametrize("name", ["../evil.tsv", "/etc/evil.tsv", "a/../../evil.tsv", "C:/evil.tsv", "..\\evil.tsv"])
-@pytest.mark.parametrize("kind", ["zip", "tar"])
-def test_escaping_members_are_refused(
-    name: str, kind: str, server: Server, task_at: Callable[..., LoadedTask], tmp_path: Path
-) -> None:
-    good = {f"{n}.tsv": GOOD.encode() for n in ("train", "devel", "test")}
-    if kind == "zip":
-        archive = zipped(good | {name: b"evil"})
-    else:
-        archive = tarred([(n, c, tarfile.REGTYPE) for n, c in (good | {name: b"evil"}).items()])
-    url = server.put(f"c.{kind}", archive)
-    task = task_at(f'{{url: "{url}", unpack: {kind}}}')
-    refused(task, tmp_path / "a" / "store", "outside the folder", DataFormatError)
-    assert not list(tmp_path.rglob("evil*"))
-
-
-def test_links_devices_and_encrypted_members_are_refused(
-    server: Server, task_at: Callable[..., LoadedTask], tmp_path: Path
-) -> None:
-    cases = {
-        "zip": zipped({"train.tsv": b"x"}, {"devel.tsv": "/etc/passwd"}),
-        "tar": tarred([("train.tsv", b"x", tarfile.REGTYPE), ("devel.tsv", None, tarfile.SYMTYPE)]),
-        "tar.gz": tarred([("pipe", None, tarfile.FIFOTYPE)]),
-    }
-    for name, archive in cases.items():
-        url = server.put(f"c.{name}", archive)
-        task = task_at(f'{{url: "{url}", unpack: {name[:3]}}}')
-        refused(task, tmp_path / "store", "is a link", DataFormatError)
-    locked = bytearray(zipped({"train.tsv": b"x"}))
-    for marker, at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
-        locked[locked.index(marker) + at] |= 1
-    url = server.put("locked.zip", bytes(locked))
-    refused(task_at(f'{{url: "{url}", unpack: zip}}'), tmp_path / "store", "encrypted", DataFormatError)
-
-
-def test_bombs_are_refused(tmp_path: Path) -> None:
-    bomb = tmp_path / "bomb.zip"
-    bomb.write_bytes(zipped({"a.txt": b"0" * 3_000_000}))
-    with pytest.raises(DataFormatError, match="more than is allowed"):
-        unpack(bomb, "zip", tmp_path / "out", limits=Limits(bytes=1_000_000))
-    with pytest.raises(DataFormatError, match="more than is allowed"):
-        unpack(bomb, "zip", tmp_path / "out", limits=Limits(ratio_from=1000))
-    many = tmp_path / "many.zip"
-    many.write_bytes(zipped({f"{i}.txt": b"x" for i in range(20)}))
-    with pytest.raises(DataFormatError, match="more than 10 files"):
-        unpack(many, "zip", tmp_path / "out", limits=Limits(files=10))
-    assert not (tmp_path / "out").exists()
-
-
-def test_damaged_archives(server: Server, task_at: Callable[..., LoadedTask], tmp_path: Path) -> None:
-    good = zipped({f"{n}.tsv": os.urandom(3000) for n in ("train", "devel", "test")})
-    flipped = bytearray(good)
-    flipped[2000] ^= 0xFF
-    whole_tar = tarred([("train.tsv", os.urandom(50_000), tarfile.REGTYPE)])
-    for name, archive in (
-        ("half.zip", good[: len(good) // 2]),
-        ("flipped.zip", bytes(flipped)),
-        ("text.zip", b"<html>not found</html>"),
-        ("half.tar", whole_tar[: len(whole_tar) // 2]),
-    ):
-        url = server.put(name, archive)
-        refused(task_at(f'{{url: "{url}", unpack: {name[-3:]}}}'), tmp_path / "store", "damaged", DataFormatError)
 
 
 def test_wrong_hash_missing_file_and_missing_member(
