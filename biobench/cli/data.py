@@ -118,7 +118,8 @@ def overlap_(
     for row in rows:
         typer.echo(
             f"{row.task} {row.split}: {row.exact} of {row.documents} documents verbatim, "
-            f"{row.touched} share a 13-gram, {row.ngrams_seen} of {row.ngrams} 13-grams seen ({row.short} documents too short to tell)"
+            f"{row.touched} share a 13-gram, {row.ngrams_seen} of {row.ngrams} 13-grams seen "
+            f"({row.short} documents too short to tell)"
         )
 
 

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from biobench.cli import compare, data, demo, export, leaderboard, pretrain, report, rescore, run, submit, tasks
+from biobench.cli import compare, data, demo, export, leaderboard, pretrain, report, rescore, run, speed, submit, tasks
 from biobench.errors import BioBenchError
 
 _CommandLineError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -35,6 +35,7 @@ export.register(app)
 leaderboard.register(app)
 submit.register(app)
 pretrain.register(app)
+speed.register(app)
 
 
 @app.callback(invoke_without_command=True)

@@ -1,0 +1,47 @@
+"""`biobench speed`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from biobench.cli.common import Json, print_json
+from biobench.errors import UsageError
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command("speed")(speed)
+
+
+def speed(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="Hub id, id@revision, or local folder.")],
+    lengths: Annotated[str, typer.Option("--lengths", help="Document lengths in tokens.")] = "128,512",
+    batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="Documents a step.")] = 16,
+    steps: Annotated[int, typer.Option("--steps", min=1, help="Steps that are measured.")] = 5,
+    device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")] = "auto",
+    offline: Annotated[bool, typer.Option("--offline", help="Open no connection.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Fine-tuning and inference throughput, and memory, by document length."""
+    from dataclasses import asdict
+
+    from biobench.cli.run import quiet_libraries
+    from biobench.run.speed import measure
+
+    quiet_libraries()
+    parts = lengths.split(",")
+    if not all(p.strip().isdigit() for p in parts):
+        raise UsageError(f"--lengths '{lengths}' is not understood", hint="write whole numbers, such as 128,512")
+    lines = measure(model, [int(p) for p in parts], batch_size=batch_size, steps=steps, device=device, offline=offline)
+    if as_json:
+        print_json([asdict(line) for line in lines])
+        return
+    for line in lines:
+        typer.echo(
+            f"{line.model}, {line.parameters / 1e6:.1f}M parameters, {line.length} tokens x {line.batch_size}: "
+            f"training {line.train_tokens_per_second:,.0f} tokens/s, "
+            f"inference {line.inference_tokens_per_second:,.0f} tokens/s, "
+            f"peak {line.peak_memory_bytes / 2**20:,.0f} MiB ({line.precision}, {line.attention})"
+        )

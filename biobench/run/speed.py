@@ -1,0 +1,139 @@
+"""Throughput and memory of one checkpoint: fine-tuning steps and inference, by document length.
+
+Documents are random token ids of one length each, so that the figures depend on the model and the machine
+alone. A token head with three outputs stands for the work of a real one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from biobench.encode.batches import cut_packed, cut_padded
+from biobench.encode.tokens import Encoded
+from biobench.errors import UsageError
+from biobench.finetune.engine import load_encoder, seed_everything
+from biobench.finetune.machine import (
+    micro_batch_tokens,
+    peak_memory_bytes,
+    reset_peak_memory,
+    resolve_device,
+    resolve_precision,
+)
+from biobench.finetune.network import Network
+from biobench.finetune.optim import make_optimizer
+from biobench.models.heads import TokenHead
+from biobench.models.loading import find_checkpoint, position_limit
+from biobench.schema.task import Training
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """At one document length. Rates in tokens per second (median over steps), memory in bytes."""
+
+    model: str
+    length: int
+    batch_size: int
+    precision: str
+    attention: str
+    train_tokens_per_second: float
+    inference_tokens_per_second: float
+    peak_memory_bytes: int
+    parameters: int
+
+
+def measure(
+    model: str,
+    lengths: Sequence[int],
+    *,
+    batch_size: int = 16,
+    steps: int = 5,
+    device: str = "auto",
+    offline: bool = False,
+) -> list[Speed]:
+    """One line per length. The first step of each length warms up and is not counted. Raises BioBenchError."""
+    place = resolve_device(device)
+    checkpoint = find_checkpoint(model, offline=offline)
+    limit = position_limit(checkpoint.config)
+    for length in lengths:
+        if length < 8 or (limit is not None and length > limit):
+            raise UsageError(f"length {length} is outside what {model} reads (8 to {limit})", hint="give --lengths")
+    precision = resolve_precision("auto", place)
+    loaded = load_encoder(checkpoint, place)
+    lines = []
+    for length in lengths:
+        seed_everything(0, place)
+        network = Network(loaded.encoder, TokenHead(loaded.encoder.width, 3, 0.1, 0.02).to(place))
+        documents = _documents(batch_size, length, checkpoint.config.vocab_size, loaded.encoder.pad_id)
+        reset_peak_memory(place)
+        optimizer = make_optimizer(network, Training(max_steps=1, learning_rate=1e-6))
+        train = _median(lambda n=network, d=documents, o=optimizer: _step(n, d, o, precision), steps, place)
+        inference = _median(lambda n=network, d=documents: _infer(n, d, precision), steps, place)
+        lines.append(
+            Speed(
+                model=checkpoint.id,
+                length=length,
+                batch_size=batch_size,
+                precision=precision,
+                attention=network.attention,
+                train_tokens_per_second=round(batch_size * length / train, 1),
+                inference_tokens_per_second=round(batch_size * length / inference, 1),
+                peak_memory_bytes=peak_memory_bytes(place),
+                parameters=loaded.parameters,
+            )
+        )
+        loaded.encoder.load_state_dict(loaded.initial)
+        loaded.encoder.zero_grad(set_to_none=True)
+    return lines
+
+
+def _documents(count: int, length: int, vocabulary: int, pad: int) -> list[Encoded]:
+    rng = np.random.default_rng(0)
+    positions = np.arange(length, dtype=np.int64)
+    ids = rng.integers(0, vocabulary, size=(count, length))
+    ids[ids == pad] = (pad + 1) % vocabulary
+    return [Encoded(row.astype(np.int64), positions, positions, False) for row in ids]
+
+
+def _parts(network: Network, documents: Sequence[Encoded]) -> list[list[int]]:
+    cut = cut_padded if network.attention == "padded" else cut_packed
+    budget = micro_batch_tokens(network.encoder.device)
+    return cut(range(len(documents)), [len(d) for d in documents], budget)
+
+
+def _step(network: Network, documents: Sequence[Encoded], optimizer: torch.optim.Optimizer, precision: str) -> None:
+    """Forward, backward and one optimiser step over the batch."""
+    network.train()
+    for part in _parts(network, documents):
+        with torch.autocast(network.encoder.device.type, torch.bfloat16, enabled=precision == "bf16"):
+            logits = network([documents[i] for i in part])
+        targets = torch.zeros(len(logits), dtype=torch.long, device=logits.device)
+        torch.nn.functional.cross_entropy(logits, targets).backward()  # type: ignore[no-untyped-call]
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+
+
+@torch.inference_mode()
+def _infer(network: Network, documents: Sequence[Encoded], precision: str) -> None:
+    network.eval()
+    for part in _parts(network, documents):
+        with torch.autocast(network.encoder.device.type, torch.bfloat16, enabled=precision == "bf16"):
+            network([documents[i] for i in part])
+
+
+def _median(work: object, steps: int, device: torch.device) -> float:
+    """Median seconds of `steps` calls after one that warms up."""
+    assert callable(work)
+    taken = []
+    for step in range(steps + 1):
+        began = time.perf_counter()
+        work()
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        if step:
+            taken.append(time.perf_counter() - began)
+    return float(np.median(taken))
