@@ -7,6 +7,7 @@ read by another number of processes, wrapped or not.
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import warnings
@@ -25,12 +26,13 @@ from torch.distributed.checkpoint.state_dict_saver import save
 
 from biobench.errors import StoreError, TrainingError
 from biobench.schema.strict import Strict
-from trainer.disk import store_error, write_text, writing
+from trainer.disk import file_hash, store_error, write_json, write_text, writing
 from trainer.distributed import World
 from trainer.ledger import PhaseRecord
 from trainer.optim import blank_state, named_state, set_state
 
 PROGRESS = "progress.json"
+HASHES = "sha256.json"
 LATEST = "latest"
 _REMEDY = "delete the damaged folder and name an older one in checkpoints/latest"
 
@@ -94,13 +96,24 @@ class Checkpoints:
             raise _save_error(error, final) from error
         self.world.barrier()
         if self.world.first:
-            write_text(temporary / PROGRESS, progress.model_dump_json(indent=2))
-            with writing(final):
-                shutil.rmtree(final, ignore_errors=True)
-                temporary.rename(final)
-            write_text(self.folder / LATEST, name)
+            try:
+                self._complete(temporary, final, progress)
+            except StoreError:
+                shutil.rmtree(temporary, ignore_errors=True)
+                raise
         self.world.barrier()
         return final
+
+    def _complete(self, temporary: Path, final: Path, progress: Progress) -> None:
+        """Hash, describe, rename and name a checkpoint that all processes have written."""
+        with writing(final):
+            hashes = {f.name: file_hash(f) for f in sorted(temporary.iterdir())}
+        write_json(temporary / HASHES, hashes)
+        write_text(temporary / PROGRESS, progress.model_dump_json(indent=2))
+        with writing(final):
+            shutil.rmtree(final, ignore_errors=True)
+            temporary.rename(final)
+        write_text(self.folder / LATEST, final.name)
 
     def prune(self, keep: int, keep_phases: bool) -> None:
         """Delete all but the newest `keep` checkpoints within phases (and those at phase ends, unless kept)."""
@@ -124,6 +137,19 @@ def read_progress(folder: Path) -> Progress:
         return Progress.model_validate_json(file.read_text(encoding="utf-8"))
     except (OSError, ValidationError) as error:
         raise StoreError("the checkpoint's record is missing or damaged", hint=_REMEDY, file=file) from error
+
+
+def verify(folder: Path, world: World) -> None:
+    """Compare a checkpoint's files with their hashes (first process). Raises StoreError naming a damaged one."""
+    if world.first:
+        try:
+            hashes: dict[str, str] = json.loads((folder / HASHES).read_text(encoding="utf-8"))
+            damaged = next((n for n, h in hashes.items() if file_hash(folder / n) != h), None)
+        except (OSError, json.JSONDecodeError) as error:
+            raise StoreError("the checkpoint cannot be read: a file is missing", hint=_REMEDY, file=folder) from error
+        if damaged is not None:
+            raise StoreError(f"the checkpoint cannot be read: {damaged} is damaged", hint=_REMEDY, file=folder)
+    world.barrier()
 
 
 def load_weights(folder: Path, model: nn.Module, world: World) -> None:

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerBase
 
 from biobench.errors import DataFormatError
-from trainer.disk import canonical, make_folder, write_json, writing
+from trainer.disk import canonical, file_hash, make_folder, write_json, writing
 from trainer.exclusion import Excluded
 from trainer.model import end_token
 from trainer.order import shuffled
 from trainer.recipe import CorpusSource, CorpusSpec
-from trainer.shards import MANIFEST, Corpus, file_hash
+from trainer.shards import MANIFEST, Corpus
 from trainer.sources import identity, texts
 from trainer.tokenization import tokenizer_hash
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -68,3 +69,9 @@ def write_json(path: Path, value: Any) -> None:
 def canonical(value: Any) -> str:
     """JSON in one spelling, for hashes."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def file_hash(file: Path) -> str:
+    """sha256 of a file's bytes."""
+    with file.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()

@@ -62,6 +62,7 @@ def prepare(
             hint="make corpus.sequence_length smaller",
         )
     if state is not None:
+        checkpoint.verify(state, world)
         checkpoint.load_weights(state, model, world)
     redrawn = reinit_head(model, recipe.seeds.init) if fresh and phase.head == "reinit" else []
     set_dropout(model, recipe.engine.dropout)

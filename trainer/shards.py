@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biobench.errors import StoreError
-from trainer.disk import canonical
+from trainer.disk import canonical, file_hash
 
 MANIFEST = "manifest.json"
 _REBUILD = "delete the folder; the corpus is built again from its sources"
@@ -85,9 +85,3 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 def manifest_hash(manifest: dict[str, Any]) -> str:
     """sha256 of the manifest in canonical spelling."""
     return hashlib.sha256(canonical(manifest).encode()).hexdigest()
-
-
-def file_hash(file: Path) -> str:
-    """sha256 of a file's bytes."""
-    with file.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()

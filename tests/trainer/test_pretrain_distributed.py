@@ -69,3 +69,23 @@ def test_fsdp2_continues_a_stopped_single_process_on_the_golden_curve(small: lis
     assert curve(out) == pytest.approx(GOLDEN, abs=1e-5)
     model = AutoModelForMaskedLM.from_pretrained(out / "model")
     assert all(bool(p.isfinite().all()) for p in model.parameters())
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp2"])
+def test_freezing_thawing_and_isolation_are_the_same_on_two_processes(
+    strategy: str, small: list[str], tmp_path: Path
+) -> None:
+    overrides = [*small, "phases.0.freeze={layers: '0-1'}", "phases.1.head=reinit", "phases.1.isolate_documents=true",
+                 f"engine.distributed={strategy}"]
+    one = api.pretrain("toy_detour", out=tmp_path / "one", overrides=overrides, progress="none")
+    two_processes(tmp_path / "two", overrides)
+    assert curve(tmp_path / "two") == pytest.approx(curve(tmp_path / "one"), abs=1e-5)
+    frozen = load_file(tmp_path / "two" / "phases" / "detour" / "model.safetensors")
+    final = load_file(tmp_path / "two" / "model" / "model.safetensors")
+    same = load_file(tmp_path / "one" / "phases" / "detour" / "model.safetensors")
+    for name, value in frozen.items():
+        if name.startswith(("model.layers.0.", "model.layers.1.")):
+            assert torch.equal(value, same[name])
+            assert not torch.equal(value, final[name])
+    assert one.ledger is not None
+    assert api.ledger_diff(tmp_path / "one", tmp_path / "two").matched

@@ -273,9 +273,14 @@ def test_a_damaged_checkpoint_or_shard_is_one_clear_line(reference: Path, small:
     assert train(out, small, resume=True).status == "done"
     assert equal(weights(out / "model"), weights(reference / "model"))
     shutil.rmtree(out / "model")
-    for file in (out / "checkpoints" / "end-2-decay").glob("*.distcp"):
-        file.write_bytes(file.read_bytes()[:1000])
-    with pytest.raises(StoreError, match="checkpoint cannot be read"):
+    (file,) = (out / "checkpoints" / "end-2-decay").glob("*.distcp")
+    good = file.read_bytes()
+    for bad in (good[:1000], good[:5000] + bytes([good[5000] ^ 1]) + good[5001:]):
+        file.write_bytes(bad)
+        with pytest.raises(StoreError, match="is damaged"):
+            train(out, small, resume=True)
+    file.unlink()
+    with pytest.raises(StoreError, match="a file is missing"):
         train(out, small, resume=True)
     (out / "checkpoints" / "latest").write_text("end-1-detour")
     assert train(out, small, resume=True).status == "done"
