@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from biobench.cli.common import DataDir, Json, Overrides, ResultsDir, percent, print_json
+from biobench.errors import UsageError
 
 if TYPE_CHECKING:
     from biobench.run import Plan, Request, RunResult
@@ -32,6 +33,7 @@ def run(
     results_dir: ResultsDir = "results",
     device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")] = "auto",
     parallel: Annotated[str, typer.Option("--parallel", help="auto, or a number of worker processes.")] = "auto",
+    executor: Annotated[str, typer.Option("--executor", help="local, or ray (a cluster).")] = "local",
     overrides: Overrides = [],  # noqa: B006
     limit: Annotated[int | None, typer.Option("--limit", help="Training documents; the rest in proportion.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")] = False,
@@ -46,6 +48,8 @@ def run(
     """Fine-tune checkpoints on tasks over several seeds, and score them."""
     from biobench.run import Request
 
+    if executor not in ("local", "ray"):
+        raise UsageError(f"--executor '{executor}' is not known", hint="local or ray")
     request = Request(
         models=tuple(models),
         tasks=tuple(task),
@@ -55,6 +59,7 @@ def run(
         results_dir=results_dir,
         device=device,
         parallel=parallel,
+        executor=cast(Any, executor),
         overrides=tuple(overrides),
         limit=limit,
         force=force,

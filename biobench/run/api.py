@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from biobench.run.cluster import run_on_ray
 from biobench.run.execute import Reporter, Silent, execute
 from biobench.run.parallel import run_workers, worker_count
 from biobench.run.plan import Item, Plan, Request, make_plan
@@ -60,8 +61,17 @@ def undone(plan: Plan) -> list[Item]:
     return [i for i in plan.items if plan.request.force or store.get(i.task.id, i.key) is None]
 
 
+def _workers(plan: Plan) -> str:
+    """The wanted number as given, checked."""
+    worker_count(plan.request.parallel, plan.device)
+    return plan.request.parallel
+
+
 def run_plan(plan: Plan, reporter: Reporter) -> list[RunResult]:
     """Make the runs of a plan, with worker processes where the request asks for several."""
+    if plan.request.executor == "ray" and undone(plan):
+        plan.workers = 1 + run_on_ray(plan.request, _workers(plan), plan.device)
+        return list(execute(plan, reporter))
     workers = min(worker_count(plan.request.parallel, plan.device), len(undone(plan)))
     if workers > 1:
         run_workers(plan.request, workers, plan.device)

@@ -38,14 +38,15 @@ def run_workers(request: Request, workers: int, device: torch.device) -> None:
         own = replace(
             request, parallel="1", device=f"cuda:{rank % torch.cuda.device_count()}" if device.type == "cuda" else "cpu"
         )
-        processes.append(context.Process(target=_work, args=(own, threads), name=f"biobench-{rank}"))
+        processes.append(context.Process(target=work, args=(own, threads), name=f"biobench-{rank}"))
     for process in processes:
         process.start()
     for process in processes:
         process.join()
 
 
-def _work(request: Request, threads: int) -> None:
+def work(request: Request, threads: int) -> None:
+    """One worker: make what others have not claimed."""
     os.environ["OMP_NUM_THREADS"] = str(threads)
     torch.set_num_threads(threads)
     try:

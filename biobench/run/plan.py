@@ -20,6 +20,7 @@ from biobench.schema.task import parse_seeds
 from biobench.store import run_key
 
 Status = Literal["done", "skipped", "failed", "unavailable", "planned"]
+Executor = Literal["local", "ray"]
 Track = Literal["fixed"]
 
 
@@ -35,6 +36,7 @@ class Request:
     results_dir: str = "results"
     device: str = "auto"
     parallel: str = "auto"
+    executor: Executor = "local"
     track: Track = "fixed"
     overrides: tuple[str, ...] = ()
     limit: int | None = None

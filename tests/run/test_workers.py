@@ -49,3 +49,30 @@ def test_two_workers_make_each_run_once(tmp_path: Path) -> None:
     assert [r.status for r in run_plan(again, Silent())] == ["skipped"] * 3
     alone = run_plan(make_plan(request("alone", "1")), Silent())
     assert {r.seed: r.scores for r in alone} == {r.seed: r.scores for r in results}
+
+
+def test_ray_shares_the_same_plan(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="the ray extra is not installed")
+    model = make_tiny_encoder(tmp_path / "tiny")
+    request = Request(
+        models=(str(model),),
+        tasks=("demo_topic",),
+        seeds="1-2",
+        results_dir=str(tmp_path / "results"),
+        device="cpu",
+        parallel="2",
+        executor="ray",
+        overrides=("training.epochs=1",),
+        limit=20,
+    )
+    results = run_plan(make_plan(request), Silent())
+    assert [r.status for r in results] == ["done"] * 2
+    assert len(Store(tmp_path / "results").records()) == 2
+
+
+def test_ray_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from biobench.run import cluster
+
+    monkeypatch.setattr(cluster, "find_spec", lambda name: None)
+    with pytest.raises(UsageError, match="ray is not installed"):
+        cluster.run_on_ray(Request(models=("m",)), "1", torch.device("cpu"))
