@@ -1,0 +1,71 @@
+"""A linear model on bags of words: the floor that a classification task's encoder has to leave behind.
+
+The recipe is fixed: sublinear TF-IDF over words and word pairs, then one linear support vector machine per
+label against the rest (squared hinge, L2, C = 1, classes weighted by the inverse of their frequency).
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.svm import LinearSVC
+
+from biobench.run.gate.policy import Played
+from biobench.schema.document import Prediction, TaskData
+
+REGULARISATION = 1.0
+"""C of the support vector machines: the inverse of the strength of the L2 penalty."""
+MAX_FEATURES = 50_000
+"""The most frequent words and pairs that are kept."""
+MAX_DOCUMENTS = 20_000
+"""Training documents at most, drawn by the seed, so that the floor costs seconds on any corpus."""
+
+_WORD = r"(?u)\w+"
+
+
+def bag_of_words(data: TaskData, seed: int, *, single: bool) -> Played:
+    """Single-label: the label with the highest margin; multi-label: all labels with a positive margin."""
+    margins = _margins(data, seed)
+    if single:
+        said = [(data.labels[i],) for i in margins.argmax(axis=1).tolist()]
+    else:
+        said = [
+            tuple(label for label, yes in zip(data.labels, row, strict=True) if yes) for row in (margins > 0).tolist()
+        ]
+    predictions = [Prediction(document=d.id, labels=own) for d, own in zip(data.test, said, strict=True)]
+    words = f"TF-IDF of words and word pairs, one linear SVM per label (C = {REGULARISATION:g}, balanced classes)"
+    return Played("bag of words", words, [predictions], blind=False)
+
+
+def _margins(data: TaskData, seed: int) -> NDArray[np.float64]:
+    """(test documents, labels). A label that no or every training document has is a constant: -1 or 1."""
+    train = data.train
+    if len(train) > MAX_DOCUMENTS:
+        kept = np.random.default_rng(seed).choice(len(train), MAX_DOCUMENTS, replace=False)
+        train = [train[i] for i in np.sort(kept)]
+    margins = np.full((len(data.test), len(data.labels)), -1.0)
+    if not any(re.search(_WORD, d.text) for d in train):
+        return margins
+    # Markers such as @GENE$ stand in every document of their corpus; the words alone are what informs.
+    vectorizer = TfidfVectorizer(
+        sublinear_tf=True, ngram_range=(1, 2), max_features=MAX_FEATURES, token_pattern=_WORD, dtype=np.float64
+    )
+    known = vectorizer.fit_transform([d.text for d in train])
+    asked = vectorizer.transform([d.text for d in data.test])
+    for column, label in enumerate(data.labels):
+        truth = np.array([label in d.labels for d in train])
+        if truth.all() or not truth.any():
+            margins[:, column] = 1.0 if truth.all() else -1.0
+            continue
+        machine = LinearSVC(C=REGULARISATION, class_weight="balanced", random_state=seed, dual=True, max_iter=1000)
+        with warnings.catch_warnings():
+            # Some hundreds of passes are enough for a floor; the recipe is fixed, converged or not.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            machine.fit(known, truth)
+        margins[:, column] = machine.decision_function(asked)
+    return margins

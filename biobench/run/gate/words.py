@@ -1,0 +1,42 @@
+"""Documents as sequences of words: the corpus's own tokens where it has them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from biobench.schema.document import Document, Span
+
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+Place = tuple[int, int, str]
+"""Words [first, past the last) and the label."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """offsets: characters [start, end) of each word, ascending. surfaces: their texts."""
+
+    offsets: tuple[tuple[int, int], ...]
+    surfaces: tuple[str, ...]
+
+    @classmethod
+    def of(cls, document: Document) -> Words:
+        """The document's tokens; without any, runs of letters and digits, and each other sign alone."""
+        offsets = document.tokens or tuple(m.span() for m in _WORD.finditer(document.text))
+        return cls(offsets, tuple(document.text[a:b] for a, b in offsets))
+
+    def __len__(self) -> int:
+        """How many words."""
+        return len(self.offsets)
+
+    def places(self, spans: tuple[Span, ...]) -> list[Place]:
+        """The spans that begin and end with a word, as word positions; the others are left out."""
+        first = {start: i for i, (start, _) in enumerate(self.offsets)}
+        last = {end: i + 1 for i, (_, end) in enumerate(self.offsets)}
+        return [(first[s.start], last[s.end], s.label) for s in spans if s.start in first and s.end in last]
+
+    def span(self, place: Place) -> Span:
+        """Back to characters."""
+        begin, end, label = place
+        return Span(self.offsets[begin][0], self.offsets[end - 1][1], label)

@@ -1,0 +1,72 @@
+"""FloorRecord: what policies without skill reach on a task, what the oracle reaches, and the gate's verdict.
+
+Scores are fractions (0-1). The record holds no text, no document ids and no gold, so it may be kept for
+agreement-bound data too.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from biobench.schema.strict import Strict
+
+FLOOR_VERSION = 1
+"""Bumped by hand when a policy, a test or a threshold of the gate changes; older verdicts are made anew."""
+
+
+class PolicyScores(Strict):
+    """One policy's scores on the full test split."""
+
+    name: str
+    words: str
+    """What the policy does, in a line."""
+    kind: Literal["floor", "ceiling"]
+    draws: int
+    """How often a random policy was drawn; its scores are means over the draws. 1: nothing is random."""
+    scores: dict[str, float]
+    known: dict[str, float] = {}
+    """Scores whose value is known beforehand, from label counts alone."""
+
+
+class GateCheck(Strict):
+    """One question that the gate asks."""
+
+    name: str
+    passed: bool
+    words: str
+    """The answer with its figures."""
+    p: float | None = None
+    """Of the permutation test, where there is one."""
+
+
+class FloorRecord(Strict):
+    """The gate of one task on one state of its data."""
+
+    floor_version: int = FLOOR_VERSION
+    task: str
+    task_version: int
+    task_hash: str
+    data_hash: str
+    source: str
+    type: str
+    labels: tuple[str, ...]
+    gold_labels: tuple[str, ...]
+    expect: Literal["text_informative", "chance"]
+    passed: bool
+    policies: tuple[PolicyScores, ...]
+    checks: tuple[GateCheck, ...]
+    test_documents: int
+    test_groups: int
+    seed: int
+    permutations: int
+    seconds: float
+    """Wall seconds without reading the data."""
+    biobench: str
+    packages: dict[str, str]
+    made: str
+    """ISO 8601, UTC."""
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why the gate fails, a line each; empty where it passes."""
+        return tuple(check.words for check in self.checks if not check.passed)

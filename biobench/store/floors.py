@@ -1,0 +1,113 @@
+"""Floors and gate verdicts in a results folder: <results>/floors/<task>/<32 hex digits>.json."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from biobench.errors import StoreError
+from biobench.schema.floor import FLOOR_VERSION, FloorRecord
+from biobench.store.files import write_atomic
+from biobench.store.keys import is_task_id
+from biobench.store.store import Finding
+
+_AGAIN = "delete the file and repeat `biobench tasks gate`"
+
+
+def floor_key(task_hash: str, data_hash: str) -> str:
+    """The file's stem: 32 hex digits of the SHA-256 over both hashes."""
+    return hashlib.sha256(f"{task_hash}\n{data_hash}".encode()).hexdigest()[:32]
+
+
+def save_floor(results_dir: str | Path, record: FloorRecord) -> Path:
+    """Write the record, atomically, over an older one of the same task and data. Raises StoreError."""
+    path = _folder(results_dir, record.task) / f"{floor_key(record.task_hash, record.data_hash)}.json"
+    text = json.dumps(record.model_dump(mode="json"), indent=1, ensure_ascii=False, allow_nan=False)
+    write_atomic(path, (text + "\n").encode("utf-8", "backslashreplace"))
+    return path
+
+
+def find_floor(results_dir: str | Path, task: str, task_hash: str, data_hash: str) -> FloorRecord | None:
+    """The verdict that holds for this task on this data, None where there is none of this gate version.
+
+    The pair itself first. Else one of the same task id on the same data: policies see documents and labels,
+    which the data hash covers, and nothing of the training fields that a task hash also holds.
+    Raises StoreError where the pair's own file is damaged.
+    """
+    folder = _folder(results_dir, task)
+    own = folder / f"{floor_key(task_hash, data_hash)}.json"
+    if own.is_file():
+        record = _read(own)
+        if record is not None:
+            return record
+    records, _ = scan_floors(results_dir, task)
+    return latest(records, task, data_hash)
+
+
+def latest(records: list[FloorRecord], task: str, data_hash: str) -> FloorRecord | None:
+    """The newest of the records that were made on this data of the task."""
+    found = [r for r in records if r.task == task and r.data_hash == data_hash]
+    return max(found, key=lambda r: r.made, default=None)
+
+
+def scan_floors(results_dir: str | Path, task: str = "*") -> tuple[list[FloorRecord], list[Finding]]:
+    """All readable records of this gate version, in order of file name, and what could not be read."""
+    records: list[FloorRecord] = []
+    findings: list[Finding] = []
+    for path in _paths(results_dir, task):
+        try:
+            record = _read(path)
+        except StoreError as error:
+            findings.append(Finding(error.file or str(path), error.what, error.hint))
+            continue
+        if record is not None:
+            records.append(record)
+    return records, findings
+
+
+def floors_fingerprint(results_dir: str | Path) -> str:
+    """A hash that changes when a floor is added, removed or rewritten; reads no file's content."""
+    digest = hashlib.sha256()
+    for path in _paths(results_dir, "*"):
+        try:
+            status = path.stat()
+        except FileNotFoundError:
+            continue  # removed since it was listed
+        digest.update(f"{path.parent.name}/{path.name} {status.st_mtime_ns} {status.st_size}\n".encode())
+    return digest.hexdigest()
+
+
+def _folder(results_dir: str | Path, task: str) -> Path:
+    if not is_task_id(task):
+        raise StoreError(f"'{task[:40]}' is not a task id", hint="lower-case letters, digits and underscores")
+    return Path(results_dir) / "floors" / task
+
+
+def _paths(results_dir: str | Path, task: str) -> list[Path]:
+    return sorted(Path(results_dir).glob(f"floors/{task}/*.json"))
+
+
+def _read(path: Path) -> FloorRecord | None:
+    """The record; None for one of another gate version, which counts as not made."""
+    try:
+        data = json.loads(path.read_bytes())
+    except OSError as error:
+        raise StoreError(f"cannot be read: {error.strerror or error}", hint="check permissions", file=path) from error
+    except (ValueError, RecursionError) as error:
+        raise StoreError("is not JSON", hint=_AGAIN, file=path, line=getattr(error, "lineno", None)) from error
+    if not isinstance(data, dict):
+        raise StoreError("does not hold a record", hint=_AGAIN, file=path)
+    if data.get("floor_version") != FLOOR_VERSION:
+        return None
+    try:
+        record = FloorRecord.model_validate(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(step) for step in first["loc"]) or "the record"
+        raise StoreError(f"damaged record: {where}: {first['msg']}", hint=_AGAIN, file=path) from error
+    if record.task != path.parent.name or floor_key(record.task_hash, record.data_hash) != path.stem:
+        raise StoreError(f"holds the floors of another task ({record.task})", hint=_AGAIN, file=path)
+    return record
