@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
+from biobench.errors import StoreError
 from biobench.report.tasks import TaskInfo
 from biobench.schema.record import ENGINE_VERSION, RunRecord
+from biobench.store import Brief, Store
 
 Source = Literal["published", "run", "submitted", "floor", "ceiling"]
 """Where a score comes from."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunGroup:
     """Runs that differ by seed alone, one a seed, ordered by seed.
 
@@ -26,17 +29,33 @@ class RunGroup:
     model: str
     variant: str
     task: str
-    records: tuple[RunRecord, ...]
+    briefs: tuple[Brief, ...]
+    store: Store = field(repr=False, compare=False)
     notes: tuple[str, ...] = ()
+
+    @cached_property
+    def records(self) -> tuple[RunRecord, ...]:
+        """The records themselves, read when first asked for. Raises StoreError where one is gone or damaged."""
+        found = []
+        for brief in self.briefs:
+            record = self.store.get(brief.task, brief.key)
+            if record is None:
+                raise StoreError(
+                    f"the record of {brief.task}, seed {brief.seed} is gone since the folder was read",
+                    hint="read the results folder again",
+                    file=self.store.root,
+                )
+            found.append(record)
+        return tuple(found)
 
     @property
     def seeds(self) -> tuple[int, ...]:
         """The seeds in order."""
-        return tuple(r.seed for r in self.records)
+        return tuple(b.seed for b in self.briefs)
 
     def scores(self, metric: str) -> list[float] | None:
         """The metric per seed; None where a record does not have it."""
-        found = [r.scores.get(metric) for r in self.records]
+        found = [b.scores.get(metric) for b in self.briefs]
         return None if any(v is None for v in found) else [v for v in found if v is not None]
 
     def labels(self) -> dict[str, tuple[int, float]]:
@@ -49,59 +68,59 @@ class RunGroup:
         return found
 
 
-def group_runs(records: Sequence[RunRecord], infos: Mapping[str, TaskInfo], source: Source = "run") -> list[RunGroup]:
+def group_runs(
+    briefs: Sequence[Brief], infos: Mapping[str, TaskInfo], store: Store, source: Source = "run"
+) -> list[RunGroup]:
     """Groups in order of task, model and variant. Limited, overridden, tuned or otherwise different runs are
     groups of their own."""
     weights: dict[tuple[str, str | None], set[str]] = defaultdict(set)
     data: dict[str, set[str]] = defaultdict(set)
     specs: dict[str, set[str]] = defaultdict(set)
-    for r in records:
-        weights[r.model.id, r.model.revision].add(r.model.hash)
-        data[r.task.id].add(r.task.data_hash)
-        specs[r.task.id].add(r.task.hash)
-    members: dict[tuple[str, ...], list[RunRecord]] = defaultdict(list)
-    for r in records:
-        shipped = infos[r.task.id].hashes.get(r.task.source)
+    for b in briefs:
+        weights[b.model, b.revision].add(b.weights)
+        data[b.task].add(b.data)
+        specs[b.task].add(b.spec)
+    members: dict[tuple[str, ...], list[Brief]] = defaultdict(list)
+    for b in briefs:
+        shipped = infos[b.task].hashes.get(b.source)
         parts = []
-        if len(weights[r.model.id, r.model.revision]) > 1:
-            parts.append(f"weights {r.model.hash[:8]}")
-        if r.track != "fixed":
-            parts.append(r.track)
-        if r.limit is not None:
-            parts.append(f"limit {r.limit}")
-        if r.task.hash != shipped:
-            parts += sorted(r.overrides)
-            if not r.overrides and (shipped is not None or len(specs[r.task.id]) > 1):
-                parts.append(f"version {r.task.version}, spec {r.task.hash[:8]}")
-        if len(data[r.task.id]) > 1:
-            parts.append(f"data {r.task.source} {r.task.data_hash[:8]}")
-        if r.engine_version != ENGINE_VERSION:
-            parts.append(f"engine {r.engine_version}")
-        name = r.model.id if r.model.revision is None else f"{r.model.id}@{r.model.revision}"
-        identity = (r.task.id, name, ", ".join(parts), r.model.hash, r.task.hash, r.task.data_hash)
-        members[identity].append(r)
+        if len(weights[b.model, b.revision]) > 1:
+            parts.append(f"weights {b.weights[:8]}")
+        if b.track != "fixed":
+            parts.append(b.track)
+        if b.limit is not None:
+            parts.append(f"limit {b.limit}")
+        if b.spec != shipped:
+            parts += sorted(b.overrides)
+            if not b.overrides and (shipped is not None or len(specs[b.task]) > 1):
+                parts.append(f"version {b.version}, spec {b.spec[:8]}")
+        if len(data[b.task]) > 1:
+            parts.append(f"data {b.source} {b.data[:8]}")
+        if b.engine != ENGINE_VERSION:
+            parts.append(f"engine {b.engine}")
+        name = b.model if b.revision is None else f"{b.model}@{b.revision}"
+        members[b.task, name, ", ".join(parts), b.weights, b.spec, b.data].append(b)
     groups = []
     for (task, name, variant, *_), runs in sorted(members.items()):
         kept, notes = _one_a_seed(runs)
-        groups.append(RunGroup(source, name, variant, task, tuple(kept), tuple(notes)))
+        groups.append(RunGroup(source, name, variant, task, tuple(kept), store, tuple(notes)))
     return groups
 
 
-def _one_a_seed(runs: list[RunRecord]) -> tuple[list[RunRecord], list[str]]:
+def _one_a_seed(runs: list[Brief]) -> tuple[list[Brief], list[str]]:
     """One run a seed. Where seeds were run in two precisions, the one with more seeds (then bf16) is kept."""
-    by_precision: dict[str, list[RunRecord]] = defaultdict(list)
-    for r in runs:
-        by_precision[r.training.precision].append(r)
-    first = runs[0]
-    what = f"{first.model.id} on {first.task.id}"
-    repeated = len({r.seed for r in runs}) < len(runs)
+    by_precision: dict[str, list[Brief]] = defaultdict(list)
+    for b in runs:
+        by_precision[b.precision].append(b)
+    what = f"{runs[0].model} on {runs[0].task}"
+    repeated = len({b.seed for b in runs}) < len(runs)
     if not repeated:
         notes = []
         if len(by_precision) > 1:
             notes.append(f"{what}: seeds were run in different precisions ({', '.join(sorted(by_precision))})")
-        return sorted(runs, key=lambda r: r.seed), notes
-    best = min(by_precision, key=lambda p: (-len({r.seed for r in by_precision[p]}), p))
+        return sorted(runs, key=lambda b: b.seed), notes
+    best = min(by_precision, key=lambda p: (-len({b.seed for b in by_precision[p]}), p))
     # two records of one seed and precision differ in nothing that a key knows; the newer one stands
-    unique = {r.seed: r for r in sorted(by_precision[best], key=lambda r: (r.provenance.started, r.key))}
+    unique = {b.seed: b for b in sorted(by_precision[best], key=lambda b: (b.started, b.key))}
     note = f"{what}: some seeds were run more than once; the {len(unique)} in {best} are shown"
     return [unique[seed] for seed in sorted(unique)], [note]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from biobench.report.averages import suite_averages
-from biobench.report.beside import published_rows
+from biobench.report.beside import Remark, published_rows
 from biobench.report.groups import RunGroup, Source, group_runs
 from biobench.report.published import PublishedValue, load_published
 from biobench.report.rows import METRICS, AverageName, Report, Row
@@ -27,6 +27,27 @@ class Results:
     infos: Mapping[str, TaskInfo]
     published: tuple[PublishedValue, ...]
     findings: tuple[Finding, ...]
+    _rows: dict[AverageName, _Rows] = field(default_factory=dict, repr=False, compare=False)
+
+    def rows(self, average: AverageName) -> _Rows:
+        """All rows of this average, computed once."""
+        if average not in self._rows:
+            rows, remarks = run_rows(self.groups, self.infos, average)
+            rows += ceiling_rows(self.groups, self.infos, average)
+            beside, about_published = published_rows(self.published, self.infos, average)
+            order = {task: i for i, task in enumerate(self.infos)}
+            rows = sorted([*rows, *beside], key=lambda r: (order[r.task], r.source, r.model, r.variant))
+            self._rows[average] = _Rows(tuple(rows), tuple(remarks), tuple(about_published))
+        return self._rows[average]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows in their order; remarks: (source, task, text); published: footnotes about published values."""
+
+    rows: tuple[Row, ...]
+    remarks: tuple[tuple[Source, str, str], ...]
+    published: tuple[Remark, ...]
 
 
 def load(results_dir: str | Path, published_folder: Path | None = None) -> Results:
@@ -35,10 +56,10 @@ def load(results_dir: str | Path, published_folder: Path | None = None) -> Resul
     Damaged records become findings. Raises SpecError where a shipped spec or published data file is wrong.
     """
     published = load_published(published_folder).values
-    scanned = [(source, *store.scan()) for source, store in _stores(Path(results_dir))]
-    infos = task_infos([r for _, records, _ in scanned for r in records], published)
-    groups = tuple(g for source, records, _ in scanned for g in group_runs(records, infos, source))
-    return Results(groups, infos, published, tuple(f for _, _, found in scanned for f in found))
+    scanned = [(source, store, *store.briefs()) for source, store in _stores(Path(results_dir))]
+    infos = task_infos([b for _, _, briefs, _ in scanned for b in briefs], published)
+    groups = tuple(g for source, store, briefs, _ in scanned for g in group_runs(briefs, infos, store, source))
+    return Results(groups, infos, published, tuple(f for *_, found in scanned for f in found))
 
 
 def fingerprint(results_dir: str | Path) -> str:
@@ -62,12 +83,8 @@ def build(
     where its suite is not whole. Raises SpecError where a shipped spec or published data file is wrong.
     """
     held = results if isinstance(results, Results) else load(results)
-    infos, groups = held.infos, held.groups
-    rows, remarks = run_rows(groups, infos, average)
-    rows += ceiling_rows(groups, infos, average)
-    beside, about_published = published_rows(held.published, infos, average)
-    rows += beside
-    order = {task: i for i, task in enumerate(infos)}
+    infos = held.infos
+    everything = held.rows(average)
 
     def wanted(task: str, source: str) -> bool:
         return (
@@ -76,13 +93,12 @@ def build(
             and (sources is None or source in sources)
         )
 
-    rows = [r for r in rows if wanted(r.task, r.source) and (models is None or r.model in models)]
-    rows.sort(key=lambda r: (order[r.task], r.source, r.model, r.variant))
+    rows = [r for r in everything.rows if wanted(r.task, r.source) and (models is None or r.model in models)]
     means = suite_averages(rows, infos, incomplete=incomplete)
     present = {r.task for r in rows}
     notes = [note for row in rows for note in row.notes]
-    notes += [text for source, task, text in remarks if wanted(task, source)]
-    notes += [a.text for a in about_published if any(wanted(task, "published") for task in a.tasks)]
+    notes += [text for source, task, text in everything.remarks if wanted(task, source)]
+    notes += [a.text for a in everything.published if any(wanted(task, "published") for task in a.tasks)]
     notes += means.notes
     return Report(
         average=average,
@@ -91,7 +107,7 @@ def build(
         columns=tuple(info for info in infos.values() if info.id in present),
         notes=tuple(dict.fromkeys(notes)),
         findings=held.findings,
-        groups=groups,
+        groups=held.groups,
     )
 
 
@@ -123,7 +139,7 @@ def run_rows(
             text = f"{group.model} on {group.task}: some record has no {metric}; `biobench rescore` computes it"
             remarks.append((group.source, group.task, text))
             continue
-        first, cut = group.records[0], _cut(group)
+        first, cut = group.briefs[0], _cut(group)
         summary = seed_interval(scores)
         interval = summary.interval
         count = len(scores)
@@ -143,11 +159,11 @@ def run_rows(
                 suite=info.suite,
                 seeds=group.seeds,
                 values=tuple(scores),
-                seconds=sum(r.cost.seconds for r in group.records) / count,
-                peak_memory_bytes=max(r.cost.peak_memory_bytes for r in group.records),
-                truncated_documents=first.windows.truncated_documents,
-                lost_gold=first.windows.lost_gold,
-                parameters=first.model.parameters,
+                seconds=sum(b.seconds for b in group.briefs) / count,
+                peak_memory_bytes=max(b.peak_memory_bytes for b in group.briefs),
+                truncated_documents=first.truncated_documents,
+                lost_gold=first.lost_gold,
+                parameters=first.parameters,
                 notes=(*group.notes, *cut),
             )
         )
@@ -156,16 +172,15 @@ def run_rows(
 
 def _cut(group: RunGroup) -> list[str]:
     """The footnote on what the window cut off."""
-    record = group.records[0]
-    windows = record.windows
-    if not windows.truncated_documents:
+    brief = group.briefs[0]
+    if not brief.truncated_documents:
         return []
     text = (
-        f"{group.model} on {group.task}: {windows.truncated_documents} of {record.task.test_documents} test documents "
-        f"are longer than its window of {windows.max_length} tokens"
+        f"{group.model} on {group.task}: {brief.truncated_documents} of {brief.test_documents} test documents "
+        f"are longer than its window of {brief.max_length} tokens"
     )
-    if windows.lost_gold:
-        text += f"; {windows.lost_gold} gold mentions lie beyond it and count as missed"
+    if brief.lost_gold:
+        text += f"; {brief.lost_gold} gold mentions lie beyond it and count as missed"
     return [text]
 
 
@@ -177,10 +192,10 @@ def ceiling_rows(groups: Sequence[RunGroup], infos: Mapping[str, TaskInfo], aver
     best: dict[tuple[str, int], float] = {}
     for group in groups:
         metric = metric_of(infos[group.task], average)
-        for record in group.records:
-            reached = record.windows.ceiling.get(metric)
-            if reached is not None and record.limit is None:
-                at = (group.task, record.windows.max_length)
+        for brief in group.briefs:
+            reached = brief.ceiling.get(metric)
+            if reached is not None and brief.limit is None:
+                at = (group.task, brief.max_length)
                 best[at] = max(best.get(at, 0.0), reached)
     return [
         Row(

@@ -9,8 +9,8 @@ from functools import lru_cache
 from biobench.data.catalog import SUITES, list_tasks
 from biobench.data.hashing import task_hash
 from biobench.report.published import PublishedValue
-from biobench.schema.record import RunRecord
 from biobench.schema.task import TaskSpec
+from biobench.store import Brief
 
 NEEDLE = "needle"
 
@@ -60,7 +60,7 @@ def shipped() -> dict[str, TaskInfo]:
     return found
 
 
-def task_infos(records: Iterable[RunRecord], published: Iterable[PublishedValue]) -> dict[str, TaskInfo]:
+def task_infos(records: Iterable[Brief], published: Iterable[PublishedValue]) -> dict[str, TaskInfo]:
     """The shipped tasks, and those that only a record or a published score names, by id.
 
     A published task that no shipped spec takes as its own becomes a task of its suite, unless a spec of
@@ -83,17 +83,16 @@ def task_infos(records: Iterable[RunRecord], published: Iterable[PublishedValue]
                 hashes={},
             )
     for record in records:
-        task = record.task
-        if task.id not in infos:
-            infos[task.id] = TaskInfo(
-                id=task.id,
-                name=task.id,
-                language=task.language,
-                type=task.type,
-                suite=_suite(task.language, task.type),
+        if record.task not in infos:
+            infos[record.task] = TaskInfo(
+                id=record.task,
+                name=record.task,
+                language=record.language,
+                type=record.type,
+                suite=_suite(record.language, record.type),
                 in_suite=False,
-                corpus=task.corpus,
-                paper=task.paper,
+                corpus=record.corpus,
+                paper=record.paper,
                 published_as=None,
                 hashes={},
             )

@@ -10,8 +10,9 @@
 A record is saved with its scores (`biobench.score.scored`), which stay recomputable from the predictions.
 """
 
+from biobench.store.index import Brief
 from biobench.store.keys import run_key
 from biobench.store.redact import aliases
 from biobench.store.store import Finding, Store
 
-__all__ = ["Finding", "Store", "aliases", "run_key"]
+__all__ = ["Brief", "Finding", "Store", "aliases", "run_key"]

@@ -19,6 +19,7 @@ from biobench.errors import DataUnavailableError, StoreError
 from biobench.schema.document import Document, Prediction
 from biobench.schema.record import RunRecord
 from biobench.store.files import cannot_write, commit, remove_stale, sha256_of, write_atomic, write_temporary
+from biobench.store.index import Brief, folder_times, list_files, read_index, write_index
 from biobench.store.keys import is_key, is_task_id
 from biobench.store.records import from_json, to_json
 from biobench.store.redact import redacted, under_aliases
@@ -138,20 +139,40 @@ class Store:
         records.sort(key=lambda r: (r.task.id, r.model.id, r.seed, r.key))
         return records, findings
 
+    def briefs(self) -> tuple[list[Brief], list[Finding]]:
+        """As `scan`, each record in brief; records seen before come from the index instead of their files."""
+        runs = self.root / "runs"
+        known = read_index(runs)
+        rows: list[tuple[int, int, Brief]] = []
+        findings: list[Finding] = []
+        changed = False
+        for seen in list_files(runs):
+            held = known.pop((seen.task, seen.key), None)
+            if held is not None and held[:2] == (seen.modified, seen.size) and seen.complete:
+                rows.append(held)
+                continue
+            changed = True
+            try:
+                record = self.get(seen.task, seen.key)
+            except StoreError as error:
+                path = runs / seen.task / f"{seen.key}.json"
+                findings.append(Finding(error.file or str(path), error.what, error.hint))
+                continue
+            if record is not None:
+                rows.append((seen.modified, seen.size, Brief.of(record)))
+        if (changed and rows) or known:
+            write_index(runs, rows)
+        briefs = [row[2] for row in rows]
+        briefs.sort(key=lambda b: (b.task, b.model, b.seed, b.key))
+        return briefs, findings
+
     def records(self) -> list[RunRecord]:
         """The records of `scan`."""
         return self.scan()[0]
 
     def fingerprint(self) -> str:
-        """A hash that changes when a record is added, removed or rewritten; reads no file's content."""
-        digest = hashlib.sha256()
-        for path in self._record_paths():
-            try:
-                status = path.stat()
-            except FileNotFoundError:
-                continue  # removed since it was listed
-            digest.update(f"{path.parent.name}/{path.name} {status.st_mtime_ns} {status.st_size}\n".encode())
-        return digest.hexdigest()
+        """Changes when a record is added, removed or replaced, as `save` and `update` do it; looks at no file."""
+        return hashlib.sha256(repr(folder_times(self.root / "runs")).encode()).hexdigest()
 
     def load_predictions(
         self, record: RunRecord, documents: Sequence[Document] | None = None

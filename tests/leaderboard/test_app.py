@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import html.parser
 import json
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -13,10 +15,14 @@ from streamlit.testing.v1 import AppTest
 
 import leaderboard
 from biobench.report.compare import compare
+from biobench.report.mistakes import judge
 from biobench.report.render import render
 from biobench.report.table import build
 from biobench.report.wide import percent
+from biobench.schema.document import Document, Prediction, Span
 from leaderboard.launch import RESULTS_VARIABLE
+from leaderboard.marked import to_html
+from leaderboard.words import words
 
 APP = str(Path(leaderboard.__file__).resolve().parent / "app.py")
 
@@ -271,3 +277,60 @@ def test_the_compare_view_turns_errors_into_words(monkeypatch, tmp_path):
     app = open_app(monkeypatch, tmp_path, view="compare_view", models=names)
     assert app.error
     assert not app.exception
+
+
+def open_errors(monkeypatch, folder, **query):
+    return open_app(monkeypatch, folder, view="errors_view", **query)
+
+
+def test_the_errors_view_counts_what_the_scores_count(monkeypatch, tmp_path):
+    made = save_run(tmp_path, "tiny", "bc5cdr", 42, 0.6)
+    monkeypatch.setenv("BIOBENCH_DATA_DIR", str(tmp_path / "nothing"))
+    app = open_errors(monkeypatch, tmp_path)
+    table = app.dataframe[0].value.set_index("label")
+    # the miniature run: both mentions of note 0 right, one Disease of note 1 missed and a Drug too many there,
+    # one Drug of note 2 missed
+    assert table.loc["Drug"].to_dict() == {
+        "missed": 1,
+        "spurious": 1,
+        "wrong label": 0,
+        "wrong boundary": 0,
+        "wrong label and boundary": 0,
+        "right": 2,
+    }
+    assert made.task.gold_labels == ("Disease", "Drug")
+    assert any("text is not stored" in c.value for c in app.caption)
+    bodies = [e.proto.body for e in app.get("html")]
+    assert len(bodies) == 2
+    app.selectbox(key="errors_label").set_value("Disease").run()
+    assert len(app.get("html")) == 1
+
+
+def test_the_errors_view_withholds_agreement_data(monkeypatch, tmp_path):
+    save_run(tmp_path, "tiny", "deid", 42, 0.6, redacted=True)
+    app = open_errors(monkeypatch, tmp_path)
+    assert "under an agreement" in app.info[0].value
+    assert not app.get("html")
+
+
+def test_the_errors_view_shows_text_that_is_at_hand_and_escapes_it(monkeypatch, tmp_path):
+    from test_report_submission import honest_run
+
+    honest_run(tmp_path, model="<i>tiny</i>")
+    app = open_errors(monkeypatch, tmp_path)
+    assert not any("text is not stored" in c.value for c in app.caption)
+    bodies = [e.proto.body for e in app.get("html")]
+    assert len(bodies) == 10
+    assert all("<p" in body and "<script" not in body for body in bodies)
+
+
+def test_marked_text_is_escaped_and_whole():
+    document = Document("<d>", "g", "", "test", spans=(Span(0, 8, "<L>"), Span(9, 12, "X")))
+    text = "<script> &amp; x"
+    (judged,) = judge([document], [Prediction("<d>", spans=(Span(0, 5, "<L>"), Span(13, 16, "Y")))])
+    shown = to_html(judged, text, words("en"))
+    parser = Cells()
+    parser.feed(shown)
+    assert parser.tags == {"div", "small", "p", "span", "ul", "li", "b"}
+    paragraph = shown[shown.index("<p ") : shown.index("</p>")]
+    assert html.unescape(re.sub(r"<[^>]*>", "", paragraph)) == text

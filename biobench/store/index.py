@@ -1,0 +1,194 @@
+"""The results folder in brief: what tables need of each record, kept in one file beside the records.
+
+The index is only a cache. A row stands for a record file as long as its time and size are the same; any
+other record is read from its own file. Deleting the index loses nothing.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from biobench.errors import StoreError
+from biobench.schema.record import RunRecord
+from biobench.store.files import write_atomic
+
+FILE = ".index.parquet"
+"""Below `runs/`."""
+_FORMAT = b"biobench.index.1"
+
+
+class Brief(NamedTuple):
+    """A record without its protocol, curve and labels. Seconds, bytes and fractions as in the record.
+
+    weights, spec, data: the hashes of model, task spec and data; source: the id of the data's source.
+    """
+
+    task: str
+    key: str
+    model: str
+    revision: str | None
+    weights: str
+    parameters: int
+    version: int
+    spec: str
+    data: str
+    source: str
+    language: str
+    type: str
+    corpus: str
+    paper: str
+    seed: int
+    track: str
+    limit: int | None
+    overrides: tuple[str, ...]
+    engine: int
+    precision: str
+    started: str
+    seconds: float
+    peak_memory_bytes: int
+    max_length: int
+    truncated_documents: int
+    lost_gold: int
+    test_documents: int
+    scores: Mapping[str, float]
+    ceiling: Mapping[str, float]
+
+    @classmethod
+    def of(cls, r: RunRecord) -> Brief:
+        """The brief of a record."""
+        return cls(
+            task=r.task.id,
+            key=r.key,
+            model=r.model.id,
+            revision=r.model.revision,
+            weights=r.model.hash,
+            parameters=r.model.parameters,
+            version=r.task.version,
+            spec=r.task.hash,
+            data=r.task.data_hash,
+            source=r.task.source,
+            language=r.task.language,
+            type=r.task.type,
+            corpus=r.task.corpus,
+            paper=r.task.paper,
+            seed=r.seed,
+            track=r.track,
+            limit=r.limit,
+            overrides=r.overrides,
+            engine=r.engine_version,
+            precision=r.training.precision,
+            started=r.provenance.started,
+            seconds=r.cost.seconds,
+            peak_memory_bytes=r.cost.peak_memory_bytes,
+            max_length=r.windows.max_length,
+            truncated_documents=r.windows.truncated_documents,
+            lost_gold=r.windows.lost_gold,
+            test_documents=r.task.test_documents,
+            scores=r.scores,
+            ceiling=r.windows.ceiling,
+        )
+
+
+class Seen(NamedTuple):
+    """A record file at the time of looking. complete: its predictions are there."""
+
+    task: str
+    key: str
+    modified: int
+    size: int
+    complete: bool
+
+
+def list_files(runs: Path) -> list[Seen]:
+    """All `runs/<task>/<name>.json`, sorted; reads names, times and sizes alone."""
+    found: list[Seen] = []
+    for folder in _entries(runs):
+        if not folder.is_dir():
+            continue
+        records, tables = [], set()
+        for entry in _entries(Path(folder.path)):
+            stem, dot, suffix = entry.name.rpartition(".")
+            if suffix == "json" and dot and stem and not stem.startswith("."):
+                records.append((stem, entry))
+            elif suffix == "parquet":
+                tables.add(stem)
+        for stem, entry in records:
+            try:
+                status = entry.stat()
+            except FileNotFoundError:
+                continue  # removed since it was listed
+            found.append(Seen(folder.name, stem, status.st_mtime_ns, status.st_size, stem in tables))
+    return sorted(found)
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise StoreError(
+            f"cannot be read: {error.strerror or error}", hint="check the folder's permissions", file=folder
+        ) from error
+
+
+def folder_times(runs: Path) -> list[tuple[str, int]]:
+    """Each task folder and when a file in it was last added, removed or replaced; no file is looked at."""
+    return sorted((entry.name, entry.stat().st_mtime_ns) for entry in _entries(runs) if entry.is_dir())
+
+
+def read_index(runs: Path) -> dict[tuple[str, str], tuple[int, int, Brief]]:
+    """(task, key) -> (time, size, brief) as last written; empty where there is no index of this version."""
+    try:
+        table = pq.read_table(io.BytesIO((runs / FILE).read_bytes()))
+    except (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return {}
+    if (table.schema.metadata or {}).get(b"format") != _FORMAT or table.schema.names != _names():
+        return {}
+    columns = {name: table.column(name).to_pylist() for name in table.schema.names}
+    texts: dict[str, Any] = {}
+
+    def parsed(text: str) -> Any:
+        # most cells repeat each other, or are {} and []
+        if text not in texts:
+            texts[text] = json.loads(text)
+        return texts[text]
+
+    columns["overrides"] = [tuple(parsed(text)) for text in columns["overrides"]]
+    for name in ("scores", "ceiling"):
+        columns[name] = [parsed(text) if len(text) < 3 else json.loads(text) for text in columns[name]]
+    briefs = map(Brief._make, zip(*(columns[name] for name in Brief._fields), strict=True))
+    return {
+        (brief.task, brief.key): (modified, size, brief)
+        for modified, size, brief in zip(columns["modified"], columns["size"], briefs, strict=True)
+    }
+
+
+def write_index(runs: Path, rows: Iterable[tuple[int, int, Brief]]) -> None:
+    """Replace the index. A folder that cannot be written goes without: the records are what counts."""
+    held: dict[str, list[Any]] = {name: [] for name in _names()}
+    for modified, size, brief in rows:
+        held["modified"].append(modified)
+        held["size"].append(size)
+        for name, value in zip(Brief._fields, brief, strict=True):
+            held[name].append(json.dumps(value) if name in ("overrides", "scores", "ceiling") else value)
+    table = pa.table(held).replace_schema_metadata({"format": _FORMAT})
+    sink = io.BytesIO()
+    pq.write_table(table, sink, compression="zstd")
+    try:
+        write_atomic(runs / FILE, sink.getvalue())
+    except StoreError:
+        return
+
+
+def _names() -> list[str]:
+    return ["modified", "size", *Brief._fields]

@@ -1,0 +1,111 @@
+"""One run's predictions, document by document, with the text where it may be shown and is at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+import streamlit as st
+
+from biobench.data.catalog import load_task
+from biobench.data.load import load_data
+from biobench.errors import BioBenchError
+from biobench.report.escape import plain
+from biobench.report.groups import RunGroup
+from biobench.report.mistakes import KINDS, Judged, Kind, judge, tally
+from biobench.report.rows import AverageName
+from biobench.schema.record import RunRecord
+from leaderboard.folder import results
+from leaderboard.marked import to_html
+from leaderboard.state import choose
+
+PAGE = 10
+"""Documents shown at a time."""
+
+
+def show(words: Mapping[str, str], average: AverageName) -> None:
+    """Draw the view. `average` plays no part here."""
+    del average
+    groups = {f"{g.model} [{g.variant}]" if g.variant else g.model: g.model for g in results().groups}
+    if not groups:
+        st.info(words["no_runs_to_browse"])
+        return
+    left, middle, right = st.columns(3)
+    with left:
+        line = choose(words["choose_model"], sorted(groups), "errors_model", {n: plain(n) for n in groups})
+    own = {g.task: g for g in results().groups if (f"{g.model} [{g.variant}]" if g.variant else g.model) == line}
+    with middle:
+        task = choose(words["choose_task"], sorted(own), "errors_task")
+    group = own[task]
+    with right:
+        seed = choose(words["choose_seed"], [str(s) for s in group.seeds], "errors_seed")
+    record = next(r for r in group.records if str(r.seed) == seed)
+    if record.redacted:
+        st.info(words["withheld"])
+        return
+    judged = _judged(record.predictions_sha256, group, record)
+    texts = _texts(record)
+    if not texts:
+        st.caption(words["no_text"])
+    st.dataframe(_tally(judged, words), hide_index=True)
+    _documents(_filtered(judged, words), texts, words)
+
+
+@st.cache_resource(max_entries=8)
+def _judged(predictions: str, _group: RunGroup, _record: RunRecord) -> list[Judged]:
+    """`predictions`: the file's hash, which names its content."""
+    del predictions
+    return judge(*_group.store.load_predictions(_record))
+
+
+def _texts(record: RunRecord) -> Mapping[str, str]:
+    """Document id -> text, empty where the data of the run is not at hand."""
+    return _read_texts(record.task.id, record.overrides, record.limit, record.task.data_hash)
+
+
+@st.cache_resource(max_entries=4)
+def _read_texts(task: str, overrides: tuple[str, ...], limit: int | None, data_hash: str) -> dict[str, str]:
+    try:
+        loaded = load_task(task, overrides)
+        data = load_data(loaded, None, limit, offline=True)
+    except BioBenchError:
+        # a spec that is not shipped, or data that is not here: the marks are shown without text
+        return {}
+    allowed = loaded.spec.access != "agreement" and data.hash == data_hash
+    return {d.id: d.text for d in data.test} if allowed else {}
+
+
+def _tally(judged: Sequence[Judged], words: Mapping[str, str]) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {words["label"]: label, **{_kind(kind, words): counted[kind] for kind in KINDS}}
+            for label, counted in tally(judged).items()
+        ]
+    )
+
+
+def _filtered(judged: Sequence[Judged], words: Mapping[str, str]) -> list[Judged]:
+    left, right = st.columns(2)
+    kinds = left.multiselect(
+        words["kinds"], KINDS, default=KINDS[:-1], key="errors_kinds", format_func=lambda k: _kind(k, words)
+    )
+    labels = sorted({mark.label for one in judged for mark in one.marks})
+    label = right.selectbox(
+        words["only_label"], [None, *labels], key="errors_label", format_func=lambda x: x or words["any_label"]
+    )
+    return [one for one in judged if any(m.kind in kinds and (label is None or m.label == label) for m in one.marks)]
+
+
+def _kind(kind: Kind, words: Mapping[str, str]) -> str:
+    return words["label_error" if kind == "label" else kind]
+
+
+def _documents(judged: Sequence[Judged], texts: Mapping[str, str], words: Mapping[str, str]) -> None:
+    if not judged:
+        st.info(words["no_documents"])
+        return
+    pages = (len(judged) + PAGE - 1) // PAGE
+    page = int(st.number_input(words["page"], 1, pages, key="errors_page")) if pages > 1 else 1
+    st.caption(f"{len(judged)} {words['documents_found']}")
+    for one in judged[(page - 1) * PAGE : page * PAGE]:
+        st.html(to_html(one, texts.get(one.document.id, ""), words))

@@ -1,0 +1,61 @@
+"""A document's text with its mentions coloured by how they were judged; everything escaped."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from biobench.report.mistakes import Judged, Kind, Mark
+
+COLOURS: dict[Kind, str] = {
+    "right": "0, 158, 115",
+    "missed": "213, 94, 0",
+    "spurious": "204, 121, 167",
+    "label": "0, 114, 178",
+    "boundary": "230, 159, 0",
+    "both": "86, 180, 233",
+}
+"""Okabe-Ito hues; the kind is written beside each mention too, so colour is never alone."""
+_BLOCK = "border: 1px solid rgba(128,128,128,.35); border-radius: .4rem; padding: .6rem .8rem; margin: 0 0 .7rem"
+
+
+def to_html(judged: Judged, text: str, words: Mapping[str, str]) -> str:
+    """The document as one block: text with marks where it has text, the marks as a list below."""
+    shown = _coloured(text, judged.marks) if text else ""
+    lines = "".join(f"<li>{_line(mark, text, words)}</li>" for mark in judged.marks if mark.kind != "right" or not text)
+    name = html.escape(judged.document.id)
+    return (
+        f'<div style="{_BLOCK}"><small>{name}</small>'
+        f'<p style="white-space: pre-wrap; overflow-wrap: anywhere">{shown}</p>'
+        f'<ul style="margin: 0; font-size: .9rem">{lines}</ul></div>'
+    )
+
+
+def _coloured(text: str, marks: Sequence[Mark]) -> str:
+    """Text cut at every end of a mention; a piece has the colour of its first mark that is a mistake."""
+    sides = [(span, mark) for mark in marks for span in (mark.gold, mark.said) if span is not None and span.end]
+    cuts = sorted({0, len(text), *(min(x, len(text)) for span, _ in sides for x in (span.start, span.end))})
+    pieces = []
+    for start, end in pairwise(cuts):
+        piece = html.escape(text[start:end])
+        over = [mark for span, mark in sides if span.start <= start and end <= span.end]
+        if over:
+            mark = min(over, key=lambda m: m.kind == "right")
+            gold = any(m.gold is not None and m.gold.start <= start and end <= m.gold.end for m in over)
+            line = "solid" if gold else "dashed"
+            style = f"background: rgba({COLOURS[mark.kind]}, .3); border-bottom: 2px {line} rgb({COLOURS[mark.kind]})"
+            title = html.escape(f"{mark.label}: {mark.kind}")
+            piece = f'<span style="{style}" title="{title}">{piece}</span>'
+        pieces.append(piece)
+    return "".join(pieces)
+
+
+def _line(mark: Mark, text: str, words: Mapping[str, str]) -> str:
+    kind = words["label_error" if mark.kind == "label" else mark.kind]
+    sides = []
+    for name, span in ((words["gold"], mark.gold), (words["said"], mark.said)):
+        if span is not None:
+            place = f" “{text[span.start : span.end][:80]}”" if text and span.end else ""
+            sides.append(f"{name}: {span.label}{place}")
+    return f'<b style="color: rgb({COLOURS[mark.kind]})">{html.escape(kind)}</b> · {html.escape(" · ".join(sides))}'

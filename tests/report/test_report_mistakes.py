@@ -1,0 +1,56 @@
+"""Every kind of mistake by example, and marks that add up to the counts of the scores."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from biobench.report.mistakes import judge, tally
+from biobench.schema.document import Document, Prediction, Span
+from biobench.score import counts
+
+
+def kinds(gold, said):
+    document = Document("d", "g", "x" * 60, "test", spans=tuple(Span(*s) for s in gold))
+    (judged,) = judge([document], [Prediction("d", spans=tuple(Span(*s) for s in said))])
+    return [(m.kind, m.label) for m in judged.marks]
+
+
+def test_each_kind():
+    assert kinds([(0, 4, "X")], [(0, 4, "X")]) == [("right", "X")]
+    assert kinds([(0, 4, "X")], [(0, 5, "X")]) == [("boundary", "X")]
+    assert kinds([(0, 4, "X")], [(0, 4, "Y")]) == [("label", "X")]
+    assert kinds([(0, 4, "X")], [(1, 4, "Y")]) == [("both", "X")]
+    assert kinds([(0, 4, "X")], []) == [("missed", "X")]
+    assert kinds([], [(0, 4, "Y")]) == [("spurious", "Y")]
+    assert kinds([(0, 4, "X")], [(4, 8, "X")]) == [("missed", "X"), ("spurious", "X")]
+
+
+def test_a_prediction_explains_one_gold_mention():
+    assert kinds([(0, 4, "X"), (6, 9, "X")], [(0, 9, "X")]) == [("boundary", "X"), ("missed", "X")]
+
+
+def test_classification():
+    gold = [Document("a", "g", "", "test", labels=("P", "Q")), Document("b", "g", "", "test", labels=("P",))]
+    judged = judge(gold, [Prediction("a", labels=("P", "R")), Prediction("b", labels=("P",))])
+    assert [j.document.id for j in judged] == ["a", "b"]
+    assert judged[0].wrong == 2
+    assert tally(judged) == {"P": {"right": 2}, "Q": {"missed": 1}, "R": {"spurious": 1}}
+
+
+span = st.tuples(st.integers(0, 14), st.integers(1, 6), st.sampled_from("XY")).map(
+    lambda s: Span(s[0], s[0] + s[1], s[2])
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(span, max_size=6), st.lists(span, max_size=6))
+def test_marks_add_up_to_the_counts(true, found):
+    gold = [Document("d", "g", "x" * 30, "test", spans=tuple(true))]
+    said = [Prediction("d", spans=tuple(found))]
+    (judged,) = judge(gold, said)
+    counted = counts(type="span_ner", labels="XY", gold=gold, predictions=said)
+    right = sum(m.kind == "right" for m in judged.marks)
+    assert right == counted.tp.sum()
+    assert sum(m.gold is not None for m in judged.marks) == counted.tp.sum() + counted.fn.sum()
+    assert sum(m.said is not None for m in judged.marks) == counted.tp.sum() + counted.fp.sum()

@@ -1,0 +1,97 @@
+"""The index is a cache: it changes no answer, forgets what is gone, and survives damage."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from store_make import documents, predictions, record
+
+from biobench.store import Brief, Store
+from biobench.store.index import FILE
+
+
+def saved(store: Store, **fields):
+    return store.save(record(**fields), documents(), predictions())
+
+
+def count_reads(monkeypatch):
+    reads = []
+    real = Store.get
+
+    def counting(self, task, key):
+        reads.append(key)
+        return real(self, task, key)
+
+    monkeypatch.setattr(Store, "get", counting)
+    return reads
+
+
+def test_briefs_equal_the_records_and_are_read_once(tmp_path, monkeypatch):
+    store = Store(tmp_path)
+    for seed in (42, 43):
+        saved(store, seed=seed, overrides=("training.epochs=1",), limit=None if seed == 42 else 5)
+    expected = [Brief.of(r) for r in store.scan()[0]]
+    reads = count_reads(monkeypatch)
+    assert store.briefs() == (expected, [])
+    assert len(reads) == 2
+    assert store.briefs() == (expected, [])
+    assert Store(tmp_path).briefs() == (expected, [])
+    assert len(reads) == 2
+
+
+def test_changes_are_seen(tmp_path, monkeypatch):
+    store = Store(tmp_path)
+    first, second = saved(store), saved(store, seed=43)
+    store.briefs()
+    before = store.fingerprint()
+    reads = count_reads(monkeypatch)
+    store.update(first.model_copy(update={"scores": {"macro_f1": 0.25}}))
+    assert store.fingerprint() != before
+    assert {b.key: b.scores for b in store.briefs()[0]}[first.key] == {"macro_f1": 0.25}
+    assert reads == [first.key]
+    (tmp_path / second.predictions).with_suffix(".json").unlink()
+    assert [b.key for b in store.briefs()[0]] == [first.key]
+
+
+def test_damage_after_indexing_is_found(tmp_path):
+    store = Store(tmp_path)
+    good, bad = saved(store), saved(store, seed=43)
+    store.briefs()
+    (tmp_path / bad.predictions).with_suffix(".json").write_text("{")
+    briefs, findings = store.briefs()
+    assert [b.key for b in briefs] == [good.key]
+    assert len(findings) == 1
+    (tmp_path / good.predictions).unlink()
+    briefs, findings = store.briefs()
+    assert briefs == []
+    assert len(findings) == 2
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1 not really", b"{}"])
+def test_a_damaged_index_is_made_anew(tmp_path, content):
+    store = Store(tmp_path)
+    saved(store)
+    expected = store.briefs()
+    (tmp_path / "runs" / FILE).write_bytes(content)
+    assert store.briefs() == expected
+    assert (tmp_path / "runs" / FILE).read_bytes() != content
+
+
+def test_a_folder_that_cannot_be_written_is_read_all_the_same(tmp_path, monkeypatch):
+    store = Store(tmp_path)
+    saved(store)
+
+    def refuse(*_args):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(os, "replace", refuse)
+    assert len(store.briefs()[0]) == 1
+    assert not (tmp_path / "runs" / FILE).exists()
+
+
+def test_looking_at_nothing_writes_nothing(tmp_path):
+    assert Store(tmp_path / "nowhere").briefs() == ([], [])
+    assert not (tmp_path / "nowhere").exists()
+    assert Store(tmp_path).briefs() == ([], [])
+    assert not list(tmp_path.iterdir())
