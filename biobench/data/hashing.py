@@ -22,11 +22,16 @@ def canonical(value: Any) -> str:
 
 
 def identity(model: BaseModel) -> dict[str, Any]:
-    """The model's fields without the descriptive ones, at every depth, as plain JSON data."""
+    """The model's fields without the descriptive ones, at every depth, as plain JSON data.
+
+    A field that came later is left out while it has its default: what it stood for then is what it stands for now.
+    """
     result: dict[str, Any] = {}
     for name, info in type(model).model_fields.items():
         extra = info.json_schema_extra
         if isinstance(extra, dict) and extra.get("descriptive"):
+            continue
+        if isinstance(extra, dict) and extra.get("later") and getattr(model, name) == info.default:
             continue
         result[name] = _plain(getattr(model, name))
     return result

@@ -17,6 +17,11 @@ def descriptive(default: Any = ...) -> Any:
     return Field(default, json_schema_extra={"descriptive": True})
 
 
+def later(default: Any) -> Any:
+    """A field that older specs do not have; at its default it does not enter the hash, so old runs stay valid."""
+    return Field(default, json_schema_extra={"later": True})
+
+
 def fail(what: str, hint: str) -> ValueError:
     """A validator's complaint with its remedy; `strict.spec_error` takes the two apart."""
     return ValueError(f"{what} | hint: {hint}")

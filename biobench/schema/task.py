@@ -6,7 +6,7 @@ Fields marked descriptive explain a task and do not enter its hash; every other 
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -25,8 +25,10 @@ from biobench.schema.source import (
     UrlSource,
     descriptive,
     fail,
+    later,
 )
-from biobench.schema.strict import Strict, suggest
+from biobench.schema.span import SpanOptions
+from biobench.schema.strict import Strict, plain, suggest
 
 __all__ = [
     "NER_TYPES",
@@ -94,7 +96,12 @@ class Protocol(Strict):
 
     max_length: int = Field(512, gt=7)
     """Tokens, special tokens included; the effective window is the smaller of this and the model's own."""
-    long_documents: Literal["truncate"] = "truncate"
+    long_documents: Literal["truncate", "stride"] = "truncate"
+    """stride: a longer document is read through overlapping windows, and what they say is merged."""
+    stride: int = Field(128, gt=0, json_schema_extra={"later": True})
+    """Tokens that neighbouring windows share."""
+    merge: Literal["max", "mean"] = later("max")
+    """How the label scores of a document's windows become one."""
 
 
 class Training(Strict):
@@ -103,6 +110,8 @@ class Training(Strict):
     epochs: int | None = Field(None, gt=0)
     max_steps: int | None = Field(None, gt=0)
     learning_rate: float = Field(gt=0, allow_inf_nan=False)
+    head_learning_rate: float | None = Field(None, gt=0, allow_inf_nan=False, json_schema_extra={"later": True})
+    """Peak rate of the head's own weights; null: that of the encoder."""
     batch_size: int = Field(16, gt=0)
     """Documents (sentences) per optimiser step, whatever the micro-batches."""
     weight_decay: float = Field(0.01, ge=0, allow_inf_nan=False)
@@ -137,13 +146,37 @@ class Head(Strict):
     """What turns the encoder's states into scores."""
 
     kind: Literal["token", "sequence", "span"]
-    pooling: Literal["cls", "mean", "stock"] = "cls"
-    """sequence: first token, mean over tokens, or the checkpoint family's own classification head."""
+    pooling: Literal["cls", "mean", "stock", "first", "none"] = "cls"
+    """sequence: first token, mean over tokens, or the checkpoint family's own classification head.
+    span: a word's first sub-token (the default there), the mean of its sub-tokens, or none (sub-tokens)."""
     dropout: float = Field(0.1, ge=0, lt=1)
+    """Default 0.4 for span heads."""
     threshold: float | Literal["tuned"] = 0.5
     """multi-label: sigmoid threshold, or tuned on validation."""
     fallback: Literal["none", "top1"] = "none"
     """multi-label: what to predict when no label passes the threshold."""
+    span: SpanOptions | None = later(None)
+    """Options of a span head; none elsewhere."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _span_defaults(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or plain(data.get("kind")) != "span":
+            return data
+        options = plain(data.get("span")) or {}
+        paper = isinstance(options, dict) and options.get("variant") == "paper_variant"
+        data = {"pooling": "none" if paper else "first", "dropout": 0.4, **data}
+        return data if data.get("span") is not None else {**data, "span": {}}
+
+    @model_validator(mode="after")
+    def _options_fit(self) -> Head:
+        allowed = {"token": ("cls",), "sequence": ("cls", "mean", "stock"), "span": ("first", "mean", "none")}
+        if self.pooling not in allowed[self.kind]:
+            known = "leave it out" if self.kind == "token" else "use one of " + ", ".join(allowed[self.kind])
+            raise fail(f"head.pooling '{self.pooling}' does not fit a {self.kind} head", known)
+        if self.kind != "span" and self.span is not None:
+            raise fail(f"head.span does not fit a {self.kind} head", "leave it out")
+        return self
 
 
 class Metric(Strict):

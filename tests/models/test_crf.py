@@ -1,0 +1,91 @@
+"""The CRF against brute force: every path of short chains written out and summed."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+import torch
+
+from biobench.models.crf import BEGIN, INSIDE, LAST, OUTSIDE, TAGS, UNIT, LinearCRF, bioul, shared_bioul
+
+
+def _chain(groups: int, tags: int, lengths: list[int], allowed: tuple[torch.Tensor, ...]) -> tuple:  # type: ignore[type-arg]
+    torch.manual_seed(len(lengths) + groups)
+    crf = LinearCRF(groups, allowed).double()  # type: ignore[arg-type]
+    for parameter in crf.parameters():
+        torch.nn.init.normal_(parameter)
+    mask = torch.arange(max(lengths))[None] < torch.tensor(lengths)[:, None]
+    return crf, torch.randn(len(lengths), max(lengths), groups, tags, dtype=torch.float64), mask
+
+
+def _paths(crf: LinearCRF, emissions: torch.Tensor, group: int, allowed: tuple[torch.Tensor, ...]) -> dict:  # type: ignore[type-arg]
+    """Score of every allowed path of one chain (words, tags)."""
+    moves, first, last = allowed
+    scores = {}
+    for path in product(range(emissions.shape[1]), repeat=len(emissions)):
+        if not (first[path[0]] and last[path[-1]] and all(moves[a, b] for a, b in zip(path, path[1:], strict=False))):
+            continue
+        total = crf.first[group, path[0]] + crf.last[group, path[-1]]
+        total = total + sum(emissions[at, tag] for at, tag in enumerate(path))
+        total = total + sum(crf.moves[group, a, b] for a, b in zip(path, path[1:], strict=False))
+        scores[path] = float(total.detach())
+    return scores
+
+
+@pytest.mark.parametrize(
+    ("groups", "allowed", "lengths"), [(3, bioul(), [1, 4, 2, 5]), (1, shared_bioul(2), [3, 1, 2])]
+)
+def test_sums_marginals_and_best_paths_are_those_of_all_paths(
+    groups: int, allowed: tuple[torch.Tensor, ...], lengths: list[int]
+) -> None:
+    tags = len(allowed[1])
+    crf, emissions, mask = _chain(groups, tags, lengths, allowed)
+    sums = crf.forward_sums(emissions, mask)
+    partition, best = crf.partition(sums), crf.viterbi(emissions, mask)
+    marginals = crf.log_marginals(emissions, mask, sums).exp()
+    for row, length in enumerate(lengths):
+        for group in range(groups):
+            scores = _paths(crf, emissions[row, :length, group], group, allowed)
+            values = torch.tensor(list(scores.values()), dtype=torch.float64)
+            assert float(partition[row, group]) == pytest.approx(float(values.logsumexp(0)), abs=1e-9)
+            assert tuple(best[row, :length, group].tolist()) == max(scores, key=lambda p: scores[p])
+            assert (best[row, length:, group] == OUTSIDE).all()
+            chances = (values - values.logsumexp(0)).exp().tolist()
+            for at in range(length):
+                wanted = [sum(c for p, c in zip(scores, chances, strict=True) if p[at] == t) for t in range(tags)]
+                assert marginals[row, at, group].tolist() == pytest.approx(wanted, abs=1e-9)
+
+
+def test_likelihood_of_every_path_sums_to_one() -> None:
+    crf, emissions, mask = _chain(2, TAGS, [3], bioul())
+    sums = crf.forward_sums(emissions, mask)
+    total = torch.zeros(1, 2, dtype=torch.float64)
+    for path in product(range(TAGS), repeat=3):
+        tags = torch.tensor(path)[None, :, None].expand(1, 3, 2)
+        total += crf.log_likelihood(emissions, mask, tags, sums).exp()
+    assert total[0].tolist() == pytest.approx([1.0, 1.0], abs=1e-9)
+
+
+def test_the_structure_of_bioul() -> None:
+    moves, first, last = bioul()
+    assert not first[INSIDE]
+    assert not first[LAST]
+    assert not last[BEGIN]
+    assert not moves[BEGIN, OUTSIDE]
+    assert moves[LAST, UNIT]
+    # One class of the shared chain may begin inside itself; another class may not.
+    shared, _, _ = shared_bioul(2)
+    inside_a, begin_a, begin_b = 1, 2, 6
+    assert shared[inside_a, begin_a]
+    assert not shared[inside_a, begin_b]
+
+
+def test_gradients_are_right() -> None:
+    crf, emissions, mask = _chain(2, TAGS, [3, 2], bioul())
+    tags = crf.viterbi(emissions, mask)
+
+    def loss(e: torch.Tensor) -> torch.Tensor:
+        return crf.log_likelihood(e, mask, tags, crf.forward_sums(e, mask)).sum()
+
+    assert torch.autograd.gradcheck(loss, (emissions.requires_grad_(),))
