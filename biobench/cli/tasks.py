@@ -45,10 +45,11 @@ def list_(data_dir: DataDir = None, as_json: Json = False) -> None:
 
     table = Table(box=None)
     for name in ("id", "version", "language", "type", "access", "data"):
-        table.add_column(name, no_wrap=True)
+        # The id is what people came for: only the name gives way on a narrow terminal.
+        table.add_column(name, no_wrap=True, min_width=max(len(name), *(len(str(row[name])) for row in rows)))
     table.add_column("name", no_wrap=True, overflow="ellipsis")
     for row in rows:
-        table.add_row(*(str(row[c.header]) for c in table.columns))  # type: ignore[index]
+        table.add_row(*(str(row[name]) for name in ("id", "version", "language", "type", "access", "data", "name")))
     Console().print(table)
 
 
