@@ -194,7 +194,7 @@ def test_twenty_kills(launcher: Launcher, tiny: Path, tmp_path: Path) -> None:
                 # The whole plan is `length` long; a part of it leaves work for all twenty.
                 time.sleep(chance.uniform(0.0, length / 15))
             else:
-                wait_for_changes(results, child, chance.randint(1, 6))
+                wait_for_changes(results, child, chance.randint(1, 12))
                 time.sleep(chance.choice([0.0, 0.0, 0.001, 0.002, 0.005]))
             kill(child.pid)
             status = child.wait()
