@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -40,6 +41,9 @@ def run(
     force: Annotated[bool, typer.Option("--force", help="Make runs anew that are stored already.")] = False,
     offline: Annotated[bool, typer.Option("--offline", help="Open no connection.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="A task without data is an error.")] = False,
+    gate: Annotated[
+        bool, typer.Option("--gate/--no-gate", help="Ask before a task's first run whether it measures something.")
+    ] = True,
     trust_remote_code: Annotated[
         bool, typer.Option("--trust-remote-code", help="Let checkpoints run their own code.")
     ] = False,
@@ -65,6 +69,7 @@ def run(
         force=force,
         offline=offline,
         strict=strict,
+        gate=gate,
         trust_remote_code=trust_remote_code,
     )
     raise typer.Exit(run_request(request, dry_run=dry_run, as_json=as_json))
@@ -83,11 +88,24 @@ def run_request(request: Request, *, dry_run: bool, as_json: bool) -> int:
     else:
         with Terminal() as reporter:
             results = run_plan(plan, reporter)
+        say_refused(plan)
     if as_json:
         print_json([r.as_json() for r in results])
     else:
         print_results(results)
     return 1 if any(r.status == "failed" for r in results) else 0
+
+
+def say_refused(plan: Plan) -> None:
+    """On stderr, which tasks fail their gate: their runs are kept but neither shown nor averaged."""
+    from biobench.store.floors import find_floor
+
+    for entry in plan.tasks:
+        if entry.data is None:
+            continue
+        verdict = find_floor(plan.request.results_dir, entry.id, entry.hash, entry.data.hash)
+        if verdict is not None and not verdict.passed:
+            sys.stderr.write(f"{entry.id} fails its gate, reports will not rank it: {'; '.join(verdict.reasons)}\n")
 
 
 def planned(plan: Plan) -> list[RunResult]:

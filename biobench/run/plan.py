@@ -43,6 +43,8 @@ class Request:
     force: bool = False
     offline: bool = False
     strict: bool = False
+    gate: bool = True
+    """Ask the gate before a task's first run, where no verdict is stored."""
     trust_remote_code: bool = False
     started: float = field(default_factory=time.time)
     """Seconds since the epoch; --force makes anew what is older, and worker processes inherit it."""
