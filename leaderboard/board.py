@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import streamlit as st
 
@@ -110,4 +111,6 @@ def _downloads(report: Report, words: Mapping[str, str]) -> None:
     formats = {"csv": "text/csv", "json": "application/json", "latex": "text/x-tex", "md": "text/markdown"}
     for column, (format, mime) in zip(st.columns(len(formats), width=420), formats.items(), strict=True):
         suffix = "tex" if format == "latex" else format
-        column.download_button(format, render(report, format), f"biobench.{suffix}", mime, key=f"download_{format}")
+        # rendered when somebody asks for it: large folders take a while
+        content = partial(render, report, format)
+        column.download_button(format, content, f"biobench.{suffix}", mime, key=f"download_{format}")
