@@ -41,6 +41,9 @@ def run(
     force: Annotated[bool, typer.Option("--force", help="Make runs anew that are stored already.")] = False,
     offline: Annotated[bool, typer.Option("--offline", help="Open no connection.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="A task without data is an error.")] = False,
+    energy: Annotated[
+        bool, typer.Option("--energy", help="Measure the energy of each run (extra: biobench[energy]).")
+    ] = False,
     gate: Annotated[
         bool, typer.Option("--gate/--no-gate", help="Ask before a task's first run whether it measures something.")
     ] = True,
@@ -69,6 +72,7 @@ def run(
         force=force,
         offline=offline,
         strict=strict,
+        energy=energy,
         gate=gate,
         trust_remote_code=trust_remote_code,
     )

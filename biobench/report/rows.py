@@ -45,6 +45,8 @@ class Row:
     seconds: float | None = None
     """Mean wall seconds of a run."""
     peak_memory_bytes: int | None = None
+    energy_kwh: float | None = None
+    """Mean over runs; None where one of them was not measured."""
     truncated_documents: int | None = None
     lost_gold: int | None = None
     parameters: int | None = None

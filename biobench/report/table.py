@@ -186,6 +186,7 @@ def run_rows(
                 values=tuple(scores),
                 seconds=sum(b.seconds for b in group.briefs) / count,
                 peak_memory_bytes=max(b.peak_memory_bytes for b in group.briefs),
+                energy_kwh=_mean([b.energy_kwh for b in group.briefs]),
                 truncated_documents=first.truncated_documents,
                 lost_gold=first.lost_gold,
                 parameters=first.parameters,
@@ -193,6 +194,12 @@ def run_rows(
             )
         )
     return rows, remarks
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """The mean where every value is known."""
+    known = [v for v in values if v is not None]
+    return sum(known) / len(known) if known and len(known) == len(values) else None
 
 
 def _cut(group: RunGroup) -> list[str]:

@@ -43,6 +43,8 @@ class Request:
     force: bool = False
     offline: bool = False
     strict: bool = False
+    energy: bool = False
+    """Measure the energy of each run (needs the energy extra)."""
     gate: bool = True
     """Ask the gate before a task's first run, where no verdict is stored."""
     trust_remote_code: bool = False

@@ -86,6 +86,8 @@ class Cost(Strict):
     evaluation_seconds: float
     peak_memory_bytes: int
     train_tokens_per_second: float
+    energy_kwh: float | None = None
+    """Kilowatt-hours as codecarbon measures or estimates them for this process; None where nobody asked."""
 
 
 class Windows(Strict):
