@@ -17,7 +17,7 @@ from leaderboard.state import list_from_link, start, write_link
 from leaderboard.table import AVERAGE, sort_lines, to_frame, to_html
 
 SUITES = ("fr", "en", "needle")
-SOURCES = ("run", "submitted", "published", "ceiling")
+SOURCES = ("run", "submitted", "published", "floor", "ceiling")
 
 
 def show(words: Mapping[str, str], average: AverageName) -> None:

@@ -54,8 +54,8 @@ class Row:
 
     @property
     def margin(self) -> float | None:
-        """Half the width of the interval, a fraction; None where there is none."""
-        return None if self.low is None or self.high is None else (self.high - self.low) / 2
+        """Half the width of the interval before it was cut to 0-1, a fraction; None where there is none."""
+        return None if self.low is None or self.high is None else max(self.mean - self.low, self.high - self.mean)
 
     @property
     def line(self) -> tuple[str, str, Source]:
