@@ -37,6 +37,12 @@ def run(
     executor: Annotated[str, typer.Option("--executor", help="local, or ray (a cluster).")] = "local",
     overrides: Overrides = [],  # noqa: B006
     limit: Annotated[int | None, typer.Option("--limit", help="Training documents; the rest in proportion.")] = None,
+    track: Annotated[
+        str, typer.Option("--track", help="fixed (the papers' recipe), or tuned (the same few rates for every model).")
+    ] = "fixed",
+    train_fraction: Annotated[
+        str, typer.Option("--train-fraction", help="Shares of the training documents, such as 0.1,0.25,1.0.")
+    ] = "1.0",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Make runs anew that are stored already.")] = False,
     offline: Annotated[bool, typer.Option("--offline", help="Open no connection.")] = False,
@@ -57,6 +63,12 @@ def run(
 
     if executor not in ("local", "ray"):
         raise UsageError(f"--executor '{executor}' is not known", hint="local or ray")
+    if track not in ("fixed", "tuned"):
+        raise UsageError(f"--track '{track}' is not known", hint="fixed or tuned")
+    try:
+        shares = tuple(float(part) for part in train_fraction.split(","))
+    except ValueError:
+        raise UsageError(f"--train-fraction '{train_fraction}' is not understood", hint="for example 0.1,1.0") from None
     request = Request(
         models=tuple(models),
         tasks=tuple(task),
@@ -69,6 +81,8 @@ def run(
         executor=cast(Any, executor),
         overrides=tuple(overrides),
         limit=limit,
+        track="tuned" if track == "tuned" else "fixed",
+        train_fractions=shares,
         force=force,
         offline=offline,
         strict=strict,

@@ -10,7 +10,7 @@ from biobench.run.cluster import run_on_ray
 from biobench.run.execute import Reporter, Silent, execute
 from biobench.run.gate import ensure
 from biobench.run.parallel import run_workers, worker_count
-from biobench.run.plan import Item, Plan, Request, TaskEntry, make_plan
+from biobench.run.plan import Item, Plan, Request, TaskEntry, Track, make_plan
 from biobench.run.result import RunResult
 from biobench.schema.document import TaskData
 from biobench.store import Store
@@ -27,6 +27,8 @@ def run(
     device: str = "auto",
     overrides: Iterable[str] = (),
     limit: int | None = None,
+    track: Track = "fixed",
+    train_fractions: Iterable[float] = (1.0,),
     force: bool = False,
     offline: bool = False,
     strict: bool = False,
@@ -53,6 +55,8 @@ def run(
         device=device,
         overrides=tuple(overrides),
         limit=limit,
+        track=track,
+        train_fractions=tuple(train_fractions),
         force=force,
         offline=offline,
         strict=strict,
@@ -89,6 +93,7 @@ def _whole(entry: TaskEntry, request: Request) -> Callable[[], TaskData] | None:
 
 def run_plan(plan: Plan, reporter: Reporter) -> list[RunResult]:
     """Ask the gate, then make the runs of a plan, with worker processes where the request asks for several."""
+    _workers(plan)  # a wrong number is refused before anything is written
     if plan.request.gate:
         ask_gate(plan)
     if plan.request.executor == "ray" and undone(plan):

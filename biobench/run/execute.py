@@ -18,6 +18,7 @@ from biobench.finetune.engine import LoadedEncoder, finetune, load_encoder
 from biobench.finetune.loop import Outcome
 from biobench.finetune.machine import peak_memory_bytes, reset_peak_memory
 from biobench.finetune.prepare import Prepared, prepare
+from biobench.finetune.tuning import tuned
 from biobench.models.loading import Checkpoint, load_tokenizer, window
 from biobench.run.energy import metered
 from biobench.run.plan import Item, Plan, TaskEntry
@@ -74,10 +75,10 @@ class _Workshop:
     def prepared(self, checkpoint: Checkpoint, task: TaskEntry) -> Prepared:
         """The task encoded for this checkpoint, once for all seeds."""
         assert task.data is not None
-        if self._prepared is None or self._prepared[:2] != (checkpoint.hash, task.id):
+        if self._prepared is None or self._prepared[:2] != (checkpoint.hash, task.hash):
             tokenizer = load_tokenizer(checkpoint)
             size = window(tokenizer, checkpoint.config, task.loaded.spec.protocol.max_length)
-            self._prepared = (checkpoint.hash, task.id, prepare(task.loaded.spec, task.data, tokenizer, size))
+            self._prepared = (checkpoint.hash, task.hash, prepare(task.loaded.spec, task.data, tokenizer, size))
         return self._prepared[2]
 
 
@@ -162,7 +163,8 @@ def _make(item: Item, plan: Plan, store: Store, workshop: _Workshop, reporter: R
         loaded = workshop.encoder(item.checkpoint)
         prepared = workshop.prepared(item.checkpoint, item.task)
         with metered(plan.request.energy) as meter:
-            outcome = finetune(loaded, prepared, item.seed, item.task.precision, reporter.step)
+            train = tuned if plan.request.track == "tuned" else finetune
+            outcome = train(loaded, prepared, item.seed, item.task.precision, reporter.step)
         record = _record(item, plan, loaded, prepared, outcome, time.perf_counter() - began, meter.kwh)
         record = scored(record, prepared.test.documents, outcome.predictions)
         stored = store.save(record, prepared.test.documents, outcome.predictions)
@@ -227,7 +229,7 @@ def _record(
         track=plan.request.track,
         limit=plan.request.limit,
         protocol=item.task.identity,
-        overrides=plan.request.overrides,
+        overrides=item.task.loaded.overrides,
         training=outcome.record,
         cost=Cost(
             seconds=round(seconds, 3),
