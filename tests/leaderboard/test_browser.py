@@ -122,7 +122,7 @@ def test_the_download_is_the_report(page, address, folder):
     assert {row["model"] for row in csv.DictReader(io.StringIO(text))} == {"tiny", "better", HOSTILE}
 
 
-@pytest.mark.parametrize("view", ["board", "model_view", "task_view", "compare_view", "errors_view"])
+@pytest.mark.parametrize("view", ["board", "model_view", "task_view", "compare_view", "errors_view", "efficiency_view"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_view_opens_without_an_error(browser, address, view, scheme):
     page = browser.new_page(viewport={"width": 390, "height": 800}, color_scheme=scheme)
