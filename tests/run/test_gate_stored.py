@@ -138,6 +138,21 @@ def test_a_run_asks_once_and_the_report_shows_floors(tmp_path: Path) -> None:
     )
 
 
+def test_a_run_on_a_broken_task_is_kept_but_not_shown(tmp_path: Path) -> None:
+    spec = write_tsv(tmp_path, "shuffled", broken(demo("demo_topic"), labels_shuffled(1)))
+    model, results = make_tiny_encoder(tmp_path / "tiny"), tmp_path / "results"
+    fast = ["--seeds", "1", "--limit", "24", "--set", "training.epochs=1", "--device", "cpu", "--json"]
+    folders = ["--data-dir", str(tmp_path), "--results-dir", str(results)]
+    said = CliRunner().invoke(app, ["run", str(model), "--task", str(spec), *fast, *folders])
+    assert said.exit_code == 0, said.output
+    assert "shuffled fails its gate, reports will not rank it: " in said.stderr
+    (row,) = json.loads(said.stdout)
+    assert Path(row["predictions"]).is_file()
+    report = build(results, tasks=["shuffled"])
+    assert {r.source for r in report.rows} == {"floor", "ceiling"}
+    assert any(note.startswith("shuffled fails its gate") for note in report.notes)
+
+
 def _failing(record: FloorRecord) -> GateCheck:
     return record.checks[0].model_copy(update={"passed": False, "words": "made to fail"})
 
