@@ -141,7 +141,7 @@ def _files(folder: Path) -> dict[Path, list[str]]:
 
 
 def _shapes(folder: Path) -> dict[str, tuple[int, ...]]:
-    shapes = {}
+    shapes: dict[str, tuple[int, ...]] = {}
     for file, names in _files(folder).items():
         with safe_open(file, framework="pt") as held:
             shapes |= {name: tuple(held.get_slice(name).get_shape()) for name in names}
@@ -149,7 +149,7 @@ def _shapes(folder: Path) -> dict[str, tuple[int, ...]]:
 
 
 def _read(folder: Path, names: set[str]) -> dict[str, Tensor]:
-    weights = {}
+    weights: dict[str, Tensor] = {}
     for file, inside in _files(folder).items():
         with safe_open(file, framework="pt") as held:
             weights |= {name: held.get_tensor(name) for name in inside if name in names}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from biobench.cli import analyze_runs
+from biobench.cli import analyze_runs, analyze_toy
 from biobench.cli.common import Json, print_json
 from biobench.errors import UsageError
 
@@ -20,6 +20,7 @@ def register(root: typer.Typer) -> None:
     """Add the group of commands to the application."""
     app.command("cka")(cka)
     analyze_runs.register(app)
+    analyze_toy.register(app)
     root.add_typer(app, name="analyze")
 
 
