@@ -60,7 +60,7 @@ def cka(
 
     analyze_runs.own_trainer()
     quiet_libraries()
-    from trainer import analysis_cka, analysis_figure
+    from trainer import analysis_cka, analysis_figure, figures
     from trainer.states import sample
 
     if states not in ("mean", "token"):
@@ -68,7 +68,7 @@ def cka(
     if estimator not in analysis_cka.ESTIMATORS:
         raise UsageError(f"unknown estimator '{estimator}'", hint="debiased or biased")
     for path in figure:
-        analysis_figure.check_ending(path)
+        figures.check_ending(path)
     if plan:
         needs = analysis_cka.memory_plan(first, n, max_length, dtype)
         if as_json:
@@ -87,7 +87,7 @@ def cka(
         chart = analysis_figure.cka_chart(report, estimator=estimator)
         if report.series:
             chart = chart & analysis_figure.series_chart(report, estimator=estimator)
-        analysis_figure.save(chart, path)
+        figures.save(chart, path)
     if as_json:
         print_json(report.as_json())
     else:

@@ -64,7 +64,7 @@ def transplant(
     own_trainer()
     from biobench.cli.run import quiet_libraries
     from biobench.report.mechanism import standings
-    from trainer.analysis_figure import check_ending
+    from trainer.figures import check_ending
     from trainer.transplant import transplant as make
 
     quiet_libraries()
@@ -163,8 +163,9 @@ def freeze_report(
     as_json: Json = False,
 ) -> None:
     """The detour, its twin and runs with frozen layers, side by side with paired intervals."""
+    own_trainer()
     from biobench.report.mechanism import standings, stored_scores
-    from trainer.analysis_figure import check_ending
+    from trainer.figures import check_ending
 
     if len(runs) < 3:
         raise UsageError("a reference, its twin and one frozen run or more are needed", hint="give three models")
@@ -229,7 +230,7 @@ def stability(
 
 def _figures(report: Standings, paths: Sequence[str]) -> None:
     from biobench.report.mechanism import standings_chart
-    from trainer.analysis_figure import save
+    from trainer.figures import save
 
     for path in paths:
         save(standings_chart(report), path)

@@ -40,8 +40,8 @@ def toy(
     analyze_runs.own_trainer()
     from biobench.cli.analyze import cka
     from biobench.cli.run import quiet_libraries
-    from biobench.report.mechanism import standings
-    from trainer.analysis_figure import save
+    from biobench.report.mechanism import standings, standings_chart
+    from trainer.figures import save
 
     quiet_libraries()
     began = time.perf_counter()
@@ -66,8 +66,6 @@ def toy(
         frozen={models[x]: analyze_runs.frozen_layers(models[x]) for x in FROZEN},
     )
     analyze_runs.print_standings(frozen, "kept")
-    from biobench.report.mechanism import standings_chart
-
     for ending in (".svg", ".png"):
         save(standings_chart(frozen), root / f"freeze{ending}")
     typer.echo("4. Length of the decay.")
