@@ -56,6 +56,15 @@ def cka_chart(report: Report, *, estimator: str = "debiased") -> Any:
     return above & (one + spans + dots).properties(width=560, height=150)
 
 
+def whole_chart(report: Report, *, estimator: str = "debiased") -> Any:
+    """The chart of the pair and, where there is a series, its chart below."""
+    chart = cka_chart(report, estimator=estimator)
+    if not report.series:
+        return chart
+    # each has colours of its own, or the second would have none for its groups
+    return (chart & series_chart(report, estimator=estimator)).resolve_scale(color="independent")
+
+
 def series_chart(report: Report, *, estimator: str = "debiased") -> Any:
     """Divergence over the pairs of a series, one line for all layers and one a group."""
     import altair as alt

@@ -84,10 +84,7 @@ def cka(
         max_length=max_length, device=device, dtype=dtype, said=lambda line: typer.echo(line, err=True),
     )
     for path in figure:
-        chart = analysis_figure.cka_chart(report, estimator=estimator)
-        if report.series:
-            chart = chart & analysis_figure.series_chart(report, estimator=estimator)
-        figures.save(chart, path)
+        figures.save(analysis_figure.whole_chart(report, estimator=estimator), path)
     if as_json:
         print_json(report.as_json())
     else:

@@ -172,7 +172,9 @@ def test_the_command_prints_json_and_writes_figures(
     assert found["per_seed"] == 12
     assert len(found["lines"]) == 16
     assert figures[0].read_text(encoding="utf-8").lstrip().startswith("<svg")
-    assert "vconcat" in json.loads(figures[1].read_text(encoding="utf-8"))
+    chart = json.loads(figures[1].read_text(encoding="utf-8"))
+    assert len(chart["vconcat"]) == 2
+    assert chart["resolve"]["scale"]["color"] == "independent"  # or the series is drawn without its colours
     app(arguments, standalone_mode=False)
     printed = capsys.readouterr().out
     assert "noise (debiased)" in printed
