@@ -11,7 +11,21 @@ from typing import Annotated
 
 import typer
 
-from biobench.cli import compare, data, demo, export, leaderboard, pretrain, report, rescore, run, speed, submit, tasks
+from biobench.cli import (
+    analyze,
+    compare,
+    data,
+    demo,
+    export,
+    leaderboard,
+    pretrain,
+    report,
+    rescore,
+    run,
+    speed,
+    submit,
+    tasks,
+)
 from biobench.errors import BioBenchError
 
 _CommandLineError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -36,6 +50,7 @@ leaderboard.register(app)
 submit.register(app)
 pretrain.register(app)
 speed.register(app)
+analyze.register(app)
 
 
 @app.callback(invoke_without_command=True)

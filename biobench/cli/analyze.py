@@ -1,0 +1,162 @@
+"""`biobench analyze`: the mechanism tools, on any pair of checkpoints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from biobench.cli import analyze_runs, analyze_toy
+from biobench.cli.common import Json, print_json
+from biobench.errors import UsageError
+
+if TYPE_CHECKING:
+    from trainer.analysis_cka import Report, Value
+
+app = typer.Typer(no_args_is_help=True, help="Why it works: similarity of states, transplants, freezing, stability.")
+
+
+def register(root: typer.Typer) -> None:
+    """Add the group of commands to the application."""
+    app.command("cka")(cka)
+    analyze_runs.register(app)
+    analyze_toy.register(app)
+    root.add_typer(app, name="analyze")
+
+
+def cka(
+    first: Annotated[str, typer.Argument(metavar="A", help="Folder or hub id of a checkpoint.")],
+    second: Annotated[str, typer.Argument(metavar="B")],
+    texts: Annotated[
+        str, typer.Option("--texts", help="Held-out texts: file, folder (txt, jsonl, parquet), hub:ID, or embedded.")
+    ],
+    noise: Annotated[
+        tuple[str, str] | None,
+        typer.Option("--noise", metavar="C D", help="Two checkpoints that differ by the training seed alone."),
+    ] = None,
+    noise_pair: Annotated[
+        list[str], typer.Option("--noise-pair", metavar="C=D", help="A further noise pair; repeatable.")
+    ] = [],  # noqa: B006
+    series: Annotated[
+        list[str],
+        typer.Option("--series", metavar="A1=B1", help="An earlier pair of the same runs, in order; repeatable."),
+    ] = [],  # noqa: B006
+    n: Annotated[int, typer.Option("--n", min=5, help="Texts in each drawing.")] = 500,
+    seeds: Annotated[str, typer.Option("--seeds", help="Seeds of the drawings.")] = "42,43,44",
+    states: Annotated[str, typer.Option("--states", help="mean (over tokens) or token (one drawn token a text).")] = (
+        "mean"
+    ),
+    max_length: Annotated[int, typer.Option("--max-length", min=8, help="Longest text in tokens.")] = 512,
+    field: Annotated[str, typer.Option("--field", help="Column or key that holds the text.")] = "text",
+    device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")] = "auto",
+    dtype: Annotated[str, typer.Option("--dtype", help="float32 or bfloat16, for the forward pass alone.")] = "float32",
+    estimator: Annotated[str, typer.Option("--estimator", help="Of the figure: debiased or biased.")] = "debiased",
+    figure: Annotated[list[str], typer.Option("--figure", help="Write a figure: .svg, .png, .html, .json.")] = [],  # noqa: B006
+    plan: Annotated[bool, typer.Option("--plan", help="Say what memory it needs and stop.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Divergence (1 - CKA) of two checkpoints' states, layer by layer, beside seed noise."""
+    from biobench.cli.run import quiet_libraries
+
+    analyze_runs.own_trainer()
+    quiet_libraries()
+    from trainer import analysis_cka, analysis_figure, figures
+    from trainer.states import sample
+
+    if states not in ("mean", "token"):
+        raise UsageError(f"unknown states '{states}'", hint="mean or token")
+    if estimator not in analysis_cka.ESTIMATORS:
+        raise UsageError(f"unknown estimator '{estimator}'", hint="debiased or biased")
+    for path in figure:
+        figures.check_ending(path)
+    if plan:
+        needs = analysis_cka.memory_plan(first, n, max_length, dtype)
+        if as_json:
+            print_json(needs)
+        else:
+            for name, size in needs.items():
+                typer.echo(f"{name:10} {size / 2**20:10.0f} MiB")
+        return
+    pairs = [*([noise] if noise else []), *(_pair(text, "--noise-pair") for text in noise_pair)]
+    report = analysis_cka.compare(
+        first, second, sample(texts, n, _seeds(seeds), field), noise=pairs,
+        series=[_pair(text, "--series") for text in series], states="token" if states == "token" else "mean",
+        max_length=max_length, device=device, dtype=dtype, said=lambda line: typer.echo(line, err=True),
+    )
+    for path in figure:
+        figures.save(analysis_figure.whole_chart(report, estimator=estimator), path)
+    if as_json:
+        print_json(report.as_json())
+    else:
+        _print(report)
+
+
+def _pair(text: str, option: str) -> tuple[str, str]:
+    first, sign, second = text.partition("=")
+    if not sign or not first or not second:
+        raise UsageError(f"{option} '{text}' is not a pair", hint=f"write {option} FIRST=SECOND")
+    return first, second
+
+
+def _seeds(text: str) -> list[int]:
+    try:
+        found = [int(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError(f"seeds '{text}' are not understood", hint="write 42,43,44") from None
+    return list(dict.fromkeys(found))
+
+
+def _print(report: Report) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    noisy = bool(report.noise)
+    typer.echo(f"Divergence (1 - CKA) of {report.pair[0]} and {report.pair[1]} in percent")
+    table = Table(box=None)
+    table.add_column("layer")
+    for name in ("biased", "debiased"):
+        table.add_column(name, justify="right", no_wrap=True)
+        if noisy:
+            table.add_column(f"noise ({name})", justify="right", no_wrap=True)
+            table.add_column(f"ratio ({name})", justify="right", no_wrap=True)
+    for where in dict.fromkeys(line.where for line in report.lines):
+        cells = [where]
+        for name in ("biased", "debiased"):
+            line = report.of(where, name)
+            cells.append(span(line.divergence, 100))
+            if noisy:
+                cells += [span(line.noise, 100), span(line.ratio, 1)]
+        table.add_row(*cells)
+    console = Console()
+    if not console.is_terminal:
+        console.width = max(console.width, 150)
+    console.print(table)
+    if report.series:
+        console.print("Along the series (debiased divergence in percent)", highlight=False)
+        later = Table(box=None)
+        later.add_column("pair", overflow="fold")
+        for name in ("low", "mid", "late", "all"):
+            later.add_column(name, justify="right", no_wrap=True)
+        for pair, lines in [*((p.pair, p.lines) for p in report.series), (report.pair, report.lines)]:
+            held = {line.where: line for line in lines if line.estimator == "debiased"}
+            later.add_row(
+                " : ".join(pair),
+                *(span(held[g].divergence if g in held else None, 100) for g in ("low", "mid", "late", "all")),
+            )
+        console.print(later)
+    drawn = next(line for line in report.lines if line.where == "all" and line.estimator == "debiased").seeds
+    each = ", ".join(f"{seed}: {100 * value:.2f}" for seed, value in drawn.items())
+    console.print(f"debiased divergence of all layers by drawing of {report.per_seed} texts: {each}", highlight=False)
+    console.print(
+        f"{report.texts} texts in all, {report.tokens} tokens; brackets: 95% jackknife intervals over texts",
+        highlight=False,
+    )
+    for note in report.notes:
+        console.print(note, highlight=False)
+
+
+def span(value: Value | Any | None, scale: float) -> str:
+    """A value with its interval; a dash where there is none."""
+    if value is None:
+        return "–"
+    return f"{scale * value.value:.2f} [{scale * value.low:.2f}, {scale * value.high:.2f}]"

@@ -1,0 +1,306 @@
+"""The parts of `biobench analyze` that read or make fine-tuning runs: transplant, freeze-report, stability."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from biobench.cli.common import DataDir, Json, Overrides, ResultsDir, percent, print_json
+from biobench.errors import TrainingError, UsageError
+
+if TYPE_CHECKING:
+    from biobench.report.mechanism import Stability, Standings
+    from biobench.stats import MeanTest
+
+Task = Annotated[list[str], typer.Option("--task", metavar="ID_OR_YAML", help="Task id or YAML path; repeatable.")]
+Seeds = Annotated[str | None, typer.Option("--seeds", help="42-50 or 42,43 (default: the spec's).")]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")]
+Figure = Annotated[list[str], typer.Option("--figure", help="Write a figure: .svg, .png, .html, .json.")]
+
+Scores = dict[str, dict[str, dict[int, float]]]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the group."""
+    app.command("transplant")(transplant)
+    app.command("freeze-report")(freeze_report)
+    app.command("stability")(stability)
+
+
+def own_trainer() -> None:
+    """Make sure that the import name `trainer` is ours. Raises UsageError."""
+    from biobench.cli.pretrain import trainer_api
+
+    trainer_api()
+
+
+def transplant(
+    recipient: Annotated[str, typer.Argument(metavar="A", help="Folder of the checkpoint that receives.")],
+    donor: Annotated[str, typer.Argument(metavar="B", help="Folder of the checkpoint that gives.")],
+    out: Annotated[str, typer.Option("--out", help="Folder of the hybrid; with several, each in a folder below.")],
+    layers: Annotated[
+        list[str], typer.Option("--layers", help="0-7, 0,2,8-14, all or none; repeatable, one hybrid each.")
+    ] = [],  # noqa: B006
+    modules: Annotated[
+        list[str], typer.Option("--modules", help="attention or mlp, of all layers; repeatable, one hybrid each.")
+    ] = [],  # noqa: B006
+    keep_rest: Annotated[
+        bool, typer.Option("--keep-rest", help="Leave A's embeddings, final norm and head even with all layers.")
+    ] = False,
+    task: Task = [],  # noqa: B006
+    seeds: Seeds = None,
+    overrides: Overrides = [],  # noqa: B006
+    limit: Annotated[int | None, typer.Option("--limit", help="Training documents; the rest in proportion.")] = None,
+    data_dir: DataDir = None,
+    results_dir: ResultsDir = "results",
+    device: Device = "auto",
+    figure: Figure = [],  # noqa: B006
+    as_json: Json = False,
+) -> None:
+    """Copy B's layers or modules into A; with --task, score A, B and the hybrids and say what is recovered."""
+    own_trainer()
+    from biobench.cli.run import quiet_libraries
+    from biobench.report.mechanism import standings
+    from trainer.figures import check_ending
+    from trainer.transplant import transplant as make
+
+    quiet_libraries()
+    for path in figure:
+        check_ending(path)
+    wanted = _hybrids(layers, modules)
+    made = []
+    for name, chosen, parts in wanted:
+        folder = Path(out) if len(wanted) == 1 else Path(out) / name
+        made.append(make(recipient, donor, folder, layers=chosen, parts=parts, keep_rest=keep_rest))
+    report = None
+    if task:
+        models = [recipient, donor, *(str(m.folder) for m in made)]
+        found = run_scores(models, task, seeds, overrides, results_dir, data_dir, device, limit)
+        names = list(found)
+        report = standings(found, reference=names[1], twin=names[0], roles=("donor", "recipient", "hybrid"))
+    if as_json:
+        print_json(
+            {
+                "hybrids": [
+                    {"folder": str(m.folder), "layers": list(m.layers), "modules": list(m.parts), "rest": m.rest,
+                     "copied": m.copied, "total": m.total} for m in made
+                ],
+                "scores": None if report is None else report.as_json(),
+            }
+        )
+    else:
+        for m in made:
+            rest = ", embeddings, final norm and head too" if m.rest else ""
+            typer.echo(f"{m.folder}: {m.copied:,} of {m.total:,} parameters are {donor}'s{rest}")
+        if report is not None:
+            print_standings(report, "recovered")
+    if report is not None:
+        _figures(report, figure)
+
+
+def _hybrids(layers: Sequence[str], modules: Sequence[str]) -> list[tuple[str, list[int] | None, tuple[Any, ...]]]:
+    """(folder name, layer numbers or None for all, parts) of each hybrid that was asked for."""
+    from trainer.recipe import parse_layers
+
+    found: list[tuple[str, list[int] | None, tuple[Any, ...]]] = []
+    for text in layers:
+        if text in ("all", "none"):
+            found.append((text, None if text == "all" else [], ("attention", "mlp")))
+            continue
+        try:
+            found.append((f"layers-{text.replace(',', '_')}", parse_layers(text), ("attention", "mlp")))
+        except ValueError:
+            raise UsageError(f"layers '{text}' are not understood", hint="write 0-7, 0,2,8-14, all or none") from None
+    for text in modules:
+        if text not in ("attention", "mlp"):
+            raise UsageError(f"unknown modules '{text}'", hint="attention or mlp")
+        found.append((text, None, (text,)))
+    if not found:
+        raise UsageError("nothing to copy", hint="give --layers 0-7 or --modules attention")
+    return found
+
+
+def run_scores(
+    models: Sequence[str], tasks: Sequence[str], seeds: str | None, overrides: Sequence[str], results_dir: str,
+    data_dir: str | None, device: str, limit: int | None = None,
+) -> Scores:
+    """Fine-tune what is not stored yet; primary scores per model, task and seed, models by the names given.
+
+    Raises TrainingError when a run failed, DataUnavailableError's words as UsageError when data is missing.
+    """
+    from biobench.cli.progress import Terminal
+    from biobench.run.api import run
+
+    found: Scores = {}
+    for model in models:
+        table: dict[str, dict[int, float]] = {}
+        with Terminal() as reporter:
+            results = run(
+                model, tasks, seeds=seeds, overrides=overrides, results_dir=results_dir, data_dir=data_dir,
+                device=device, limit=limit, reporter=reporter,
+            )
+        for r in results:
+            if r.status == "failed":
+                raise TrainingError(f"{r.model} on {r.task}: {r.reason}", hint="see `biobench run` with the same task")
+            if r.status == "unavailable" or r.seed is None:
+                raise UsageError(f"{r.task}: {r.reason}", hint="`biobench data status` says how to get the data")
+            table.setdefault(r.task, {})[r.seed] = r.scores[r.primary]
+        found[model] = table
+    return found
+
+
+def freeze_report(
+    runs: Annotated[
+        list[str],
+        typer.Argument(metavar="REFERENCE TWIN FROZEN...", help="Models with scores: folders, or names in the report."),
+    ],
+    task: Task = [],  # noqa: B006
+    results_dir: ResultsDir = "results",
+    figure: Figure = [],  # noqa: B006
+    as_json: Json = False,
+) -> None:
+    """The detour, its twin and runs with frozen layers, side by side with paired intervals."""
+    own_trainer()
+    from biobench.report.mechanism import standings, stored_scores
+    from trainer.figures import check_ending
+
+    if len(runs) < 3:
+        raise UsageError("a reference, its twin and one frozen run or more are needed", hint="give three models")
+    for path in figure:
+        check_ending(path)
+    found = stored_scores(runs, results_dir, task)
+    names = list(found)
+    frozen = {name: frozen_layers(given) for name, given in zip(names, runs, strict=True)}
+    report = standings(found, reference=names[0], twin=names[1], frozen=frozen)
+    if as_json:
+        print_json(report.as_json())
+    else:
+        print_standings(report, "kept")
+    _figures(report, figure)
+
+
+def frozen_layers(folder: str) -> str:
+    """What a run's ledger says stood still, as ``0-7 in detour``; empty without a ledger."""
+    from trainer.ledger import FILE, read_ledger
+
+    if not any((Path(folder) / part / FILE).is_file() for part in ("", "model")):
+        return ""
+    phases = read_ledger(folder).phases
+    return "; ".join(f"layers {p.frozen_layers} in {p.name}" for p in phases if p.frozen_layers)
+
+
+def stability(
+    models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Hub id or folder.")],
+    rates: Annotated[str, typer.Option("--learning-rates", help="Fine-tuning rates, e.g. 1e-5,2e-5,5e-5,1e-4.")],
+    task: Task,
+    seeds: Seeds = None,
+    overrides: Overrides = [],  # noqa: B006
+    limit: Annotated[int | None, typer.Option("--limit", help="Training documents; the rest in proportion.")] = None,
+    data_dir: DataDir = None,
+    results_dir: ResultsDir = "results",
+    device: Device = "auto",
+    as_json: Json = False,
+) -> None:
+    """Spread of scores over fine-tuning learning rates."""
+    from biobench.cli.run import quiet_libraries
+    from biobench.report.mechanism import stability as summarise
+
+    try:
+        asked = list(dict.fromkeys(float(part) for part in rates.split(",")))
+    except ValueError:
+        raise UsageError(f"learning rates '{rates}' are not understood", hint="write 1e-5,2e-5,5e-5") from None
+    if len(asked) < 2:
+        raise UsageError("one learning rate has no spread", hint="give --learning-rates two values or more")
+    quiet_libraries()
+    found = {
+        rate: run_scores(
+            models, task, seeds, [*overrides, f"training.learning_rate={rate!r}"], results_dir, data_dir, device, limit
+        )
+        for rate in asked
+    }
+    report = summarise(found)
+    if as_json:
+        print_json(report.as_json())
+    else:
+        _print_stability(report)
+
+
+def _figures(report: Standings, paths: Sequence[str]) -> None:
+    from biobench.report.mechanism import standings_chart
+    from trainer.figures import save
+
+    for path in paths:
+        save(standings_chart(report), path)
+
+
+def print_standings(report: Standings, share: str) -> None:
+    """The table of a freeze report or of transplants; scores and differences in percent and points."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None)
+    for name in ("model", "role"):
+        table.add_column(name, overflow="fold")
+    twin = next(row.role for row in report.rows if row.to_twin is None)
+    reference = next(row.role for row in report.rows if row.to_reference is None)
+    for name in ("mean", f"to {twin}", "p", f"to {reference}", "p", share):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in report.rows:
+        kept = "–"
+        if row.kept is not None and row.kept.value is not None:
+            ends = row.kept.interval
+            kept = percent(row.kept.value) + (f" [{percent(ends.low)}, {percent(ends.high)}]" if ends else " [?]")
+        table.add_row(
+            Text(row.model), Text(row.frozen or row.role), percent(row.mean),
+            *cells(row.to_twin), *cells(row.to_reference), kept,
+        )
+    console = Console()
+    if not console.is_terminal:
+        console.width = max(console.width, 150)
+    console.print(table)
+    console.print(
+        f"{', '.join(report.tasks)}; seeds {', '.join(map(str, report.seeds))}; 95% intervals over other seeds, "
+        "paired, these tasks and test sets; p values are not corrected for the number of rows",
+        highlight=False, soft_wrap=True,
+    )
+    for note in dict.fromkeys(row.note for row in report.rows if row.note):
+        console.print(f"{share} [?]: {note}", markup=False, highlight=False, soft_wrap=True)
+
+
+def cells(test: MeanTest | None) -> tuple[str, str]:
+    """A difference in points with its interval, and its p; dashes where there is none."""
+    if test is None:
+        return "–", "–"
+    ends = test.interval
+    text = f"{100 * test.estimate:+.2f}" + (f" [{100 * ends.low:+.2f}, {100 * ends.high:+.2f}]" if ends else "")
+    return text, "–" if test.p is None else f"{test.p:.3f}"
+
+
+def _print_stability(report: Stability) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None)
+    table.add_column("model", overflow="fold")
+    rates = [f"{rate:g}" for rate in report.spreads[0].by_rate]
+    for name in (*rates, "best rate", "range", "sd over rates", "to first"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for s in report.spreads:
+        table.add_row(
+            Text(s.model), *(percent(v) for v in s.by_rate.values()), f"{s.best_rate:g}", percent(s.range),
+            cells(s.test)[0].replace("+", ""), " p ".join(cells(report.against_first.get(s.model))),
+        )
+    console = Console()
+    if not console.is_terminal:
+        console.width = max(console.width, 150)
+    console.print(table)
+    console.print(
+        f"{', '.join(report.tasks)}; seeds {', '.join(map(str, report.seeds))}; points; sd over rates: within each "
+        "seed and task, then the mean; 95% intervals over other seeds",
+        highlight=False, soft_wrap=True,
+    )

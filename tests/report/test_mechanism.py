@@ -1,0 +1,175 @@
+"""Freeze reports, recovery and stability, from scores that are chosen."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ledger_make import ledger, write
+from report_make import save_runs
+
+from biobench.cli.analyze_runs import frozen_layers
+from biobench.cli.main import app
+from biobench.errors import TrainingError, UsageError
+from biobench.report.mechanism import stability, standings, standings_chart, stored_scores
+from biobench.run.result import RunResult
+from biobench.stats import Estimand, mean_test
+
+SEEDS = range(42, 47)
+RNG = np.random.default_rng(0)
+NOISE = {seed: float(RNG.normal(scale=0.01)) for seed in SEEDS}
+
+
+def scores(level: float, wobble: float = 0.002) -> dict[str, dict[int, float]]:
+    """Two tasks around a level; seeds that are good for one model are good for all."""
+    rng = np.random.default_rng(int(1000 * level))
+    return {
+        task: {seed: level + shift + NOISE[seed] + float(rng.normal(scale=wobble)) for seed in SEEDS}
+        for task, shift in (("demo_ner", 0.0), ("demo_topic", 0.1))
+    }
+
+
+TABLE = {"detour": scores(0.62), "twin": scores(0.58), "low": scores(0.59), "mid": scores(0.615)}
+
+
+def test_standings_are_paired_over_seeds_and_tasks() -> None:
+    report = standings(TABLE, reference="detour", twin="twin", frozen={"low": "layers 0-7 in detour"})
+    assert report.seeds == tuple(SEEDS)
+    rows = {row.model: row for row in report.rows}
+    assert [rows[m].role for m in TABLE] == ["reference", "twin", "frozen", "frozen"]
+    detour, twin = (np.array([list(TABLE[m][t].values()) for t in report.tasks]) for m in ("detour", "twin"))
+    wanted = float((detour - twin).mean())
+    test = rows["detour"].to_twin
+    assert test is not None
+    assert test.estimate == pytest.approx(wanted)
+    assert test.interval is not None
+    # pairing took the seeds' common ups and downs out
+    alone = mean_test(detour.mean(axis=0), estimand=Estimand.THESE_TEST_SETS).interval
+    assert alone is not None
+    assert test.interval.half_width < alone.half_width / 2
+    assert rows["twin"].to_twin is None
+    assert rows["detour"].to_reference is None
+    low = rows["low"]
+    assert low.frozen == "layers 0-7 in detour"
+    assert low.kept is not None
+    assert low.kept.interval is not None
+    frozen = np.array([list(TABLE["low"][t].values()) for t in report.tasks])
+    assert low.kept.value == pytest.approx((frozen - twin).mean() / wanted)
+    assert low.kept.value in low.kept.interval
+
+
+def test_only_shared_seeds_and_tasks_count() -> None:
+    fewer = {**TABLE, "low": {"demo_ner": {s: v for s, v in TABLE["low"]["demo_ner"].items() if s != 42}}}
+    report = standings(fewer, reference="detour", twin="twin")
+    assert (report.tasks, report.seeds) == (("demo_ner",), (43, 44, 45, 46))
+    with pytest.raises(UsageError, match="no task in common"):
+        standings({**TABLE, "low": {"other": {42: 0.5}}}, reference="detour", twin="twin")
+    with pytest.raises(UsageError, match="no seed in common"):
+        standings({**TABLE, "low": {"demo_ner": {1: 0.5}}}, reference="detour", twin="twin")
+
+
+def test_a_gain_that_may_be_nothing_leaves_recovery_without_interval() -> None:
+    flat = {"donor": scores(0.60, 0.03), "recipient": scores(0.601, 0.03), "hybrid": scores(0.61)}
+    kept = standings(flat, reference="donor", twin="recipient").rows[2].kept
+    assert kept is not None
+    assert kept.interval is None
+    assert kept.note
+
+
+def test_stability_measures_the_spread_within_seeds() -> None:
+    def at(level: float) -> dict[str, dict[int, float]]:
+        return {"demo_ner": {seed: level + NOISE[seed] for seed in SEEDS}}
+
+    rates = {1e-5: (0.60, 0.50), 5e-5: (0.61, 0.60), 1e-4: (0.62, 0.40)}
+    report = stability({r: {"steady": at(a), "shaky": at(b)} for r, (a, b) in rates.items()})
+    steady, shaky = report.spreads
+    # the seeds' own ups and downs, the same at every rate, are no spread over rates
+    assert steady.test.estimate == pytest.approx(0.01)
+    assert shaky.test.estimate == pytest.approx(0.1)
+    assert (steady.best_rate, shaky.best_rate) == (1e-4, 5e-5)
+    assert shaky.range == pytest.approx(0.2)
+    assert report.against_first["shaky"].estimate == pytest.approx(0.09)
+    with pytest.raises(UsageError, match="one learning rate"):
+        stability({1e-5: {"a": at(0.5)}})
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """A store with the table's runs."""
+    for model, table in TABLE.items():
+        for task, by_seed in table.items():
+            save_runs(tmp_path, model, task, by_seed)
+    return tmp_path
+
+
+def test_freeze_report_reads_the_store(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = stored_scores(["detour", "low"], results, ["demo_ner"])
+    assert found["low"]["demo_ner"] == pytest.approx(TABLE["low"]["demo_ner"])
+    command = ["analyze", "freeze-report", "detour", "twin", "low", "mid", "--results-dir", str(results)]
+    figure = results / "dots.json"
+    app([*command, "--json", "--figure", str(figure)], standalone_mode=False)
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert [r["model"] for r in rows] == ["detour", "twin", "low", "mid"]
+    assert rows[3]["kept"]["value"] > rows[2]["kept"]["value"]
+    drawn = json.loads(figure.read_text(encoding="utf-8"))
+    assert "layer" in drawn
+    app(command, standalone_mode=False)
+    assert "to twin" in capsys.readouterr().out
+    with pytest.raises(UsageError, match="one frozen run or more are needed"):
+        app([*command[:4], "--results-dir", str(results)], standalone_mode=False)
+    with pytest.raises(UsageError, match="no results of a model 'nobody'"):
+        app([*command, "nobody"], standalone_mode=False)
+
+
+def test_the_frozen_layers_are_those_of_the_ledger(tmp_path: Path) -> None:
+    assert frozen_layers("low") == ""
+    held = ledger("low")
+    phases = tuple(
+        p.model_copy(update={"frozen_layers": "0-7" if number == 0 else None}) for number, p in enumerate(held.phases)
+    )
+    write(tmp_path / "ledger.json", held.model_copy(update={"phases": phases}))
+    assert frozen_layers(str(tmp_path)) == f"layers 0-7 in {phases[0].name}"
+
+
+def test_stability_command_runs_every_rate(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def run(model: str, tasks: Any, *, overrides: Any, **_: Any) -> list[RunResult]:
+        asked.append((model, overrides[-1]))
+        rate = float(overrides[-1].partition("=")[2])
+        level = 0.6 if model == "steady" else 0.6 - 2000 * rate
+        return [
+            RunResult(model, tasks[0], 1, seed, "done", scores={"macro_f1": level + NOISE[seed]}) for seed in SEEDS
+        ]
+
+    monkeypatch.setattr("biobench.run.api.run", run)
+    command = ["analyze", "stability", "steady", "shaky", "--learning-rates", "1e-5,1e-4", "--task", "demo_ner"]
+    app([*command, "--json"], standalone_mode=False)
+    found = json.loads(capsys.readouterr().out)
+    assert asked[0] == ("steady", "training.learning_rate=1e-05")
+    assert len(asked) == 4
+    assert found["spreads"][0]["range"] == pytest.approx(0)
+    assert found["spreads"][1]["range"] == pytest.approx(0.18)
+    app(command, standalone_mode=False)
+    assert "sd over rates" in capsys.readouterr().out
+    with pytest.raises(UsageError, match="not understood"):
+        app([*command[:4], "--learning-rates", "high", "--task", "x"], standalone_mode=False)
+
+    def fails(model: str, tasks: Any, **_: Any) -> list[RunResult]:
+        return [RunResult(model, "demo_ner", 1, 42, "failed", reason="out of memory")]
+
+    monkeypatch.setattr("biobench.run.api.run", fails)
+    with pytest.raises(TrainingError, match="out of memory"):
+        app(command, standalone_mode=False)
+
+
+def test_the_dot_plot_leaves_the_twin_to_the_zero_line() -> None:
+    chart = json.dumps(standings_chart(standings(TABLE, reference="detour", twin="twin")).to_dict())
+    assert "low (frozen)" in chart
+    assert "detour (reference)" in chart
+    assert "twin (twin)" not in chart

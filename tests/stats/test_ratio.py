@@ -1,0 +1,49 @@
+"""Fieller's interval of a ratio of paired means."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from biobench.stats import Estimand, StatsInputError, mean_test
+from biobench.stats.ratio import NOTHING, ONE, UNKNOWN, paired_ratio
+
+SEEDS = Estimand.THESE_TEST_SETS
+
+
+def test_the_ends_are_the_ratios_that_a_paired_t_just_refuses() -> None:
+    rng = np.random.default_rng(0)
+    y = 5 + rng.normal(size=9)
+    x = 0.4 * y + rng.normal(size=9)
+    found = paired_ratio(x, y, estimand=SEEDS)
+    assert found.value == pytest.approx(x.mean() / y.mean())
+    assert found.interval is not None
+    for end in (found.interval.low, found.interval.high):
+        assert mean_test(x - end * y, estimand=SEEDS).p == pytest.approx(0.05, abs=1e-9)
+    inside = mean_test(x - found.value * y, estimand=SEEDS).p
+    assert inside == pytest.approx(1.0)
+
+
+def test_it_holds_the_truth_nineteen_times_in_twenty() -> None:
+    rng = np.random.default_rng(1)
+    held = 0
+    for _ in range(1000):
+        y = 3 + rng.normal(size=5)
+        x = 0.5 * 3 + 0.5 * (y - 3) + rng.normal(size=5)
+        interval = paired_ratio(x, y, estimand=SEEDS).interval
+        held += interval is None or 0.5 in interval  # no interval: the whole line or its outside
+    assert 930 <= held <= 975
+
+
+def test_a_denominator_that_may_be_zero_leaves_no_interval() -> None:
+    found = paired_ratio([1.0, 2.0, 3.0], [-1.0, 0.5, 1.5], estimand=SEEDS)
+    assert (found.value, found.interval, found.note) == (6.0, None, UNKNOWN)
+
+
+def test_degenerate_inputs() -> None:
+    assert paired_ratio([1.0], [2.0], estimand=SEEDS).note == ONE
+    assert paired_ratio([1.0, 2.0], [-1.0, 1.0], estimand=SEEDS).note == NOTHING
+    same = paired_ratio([1.0, 2.0], [1.0, 2.0], estimand=SEEDS)
+    assert same.value == 1.0
+    with pytest.raises(StatsInputError, match="2 and 1 values"):
+        paired_ratio([1.0, 2.0], [1.0], estimand=SEEDS)

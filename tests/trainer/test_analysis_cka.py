@@ -1,0 +1,183 @@
+"""The CKA report on tiny checkpoints: sampling, states, refusals, table, JSON and figure."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModel, AutoTokenizer, ModernBertConfig, ModernBertForMaskedLM
+
+from biobench.cli.main import app
+from biobench.errors import ModelError, UsageError
+from trainer.analysis_cka import compare, groups, memory_plan
+from trainer.embedded import documents
+from trainer.states import draw, layer_states, sample, token_ids
+from trainer.tokenization import train_tokenizer
+
+
+def write(folder: Path, *, seed: int, vocabulary: int = 400, moved: float = 0.0, **changes: int) -> Path:
+    """A tiny masked language model with random weights; `moved`: how far a second draw moves them."""
+    tokenizer = train_tokenizer(documents(100, seed=1), vocabulary, 128)
+    fields = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 4, "num_attention_heads": 2} | changes
+    ids = {f"{n}_token_id": getattr(tokenizer, f"{m}_token_id") for n, m in
+           (("pad", "pad"), ("bos", "cls"), ("cls", "cls"), ("eos", "sep"), ("sep", "sep"))}
+    config = ModernBertConfig(
+        vocab_size=len(tokenizer), max_position_embeddings=128, local_attention=32, **fields, **ids
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = ModernBertForMaskedLM(config)
+        torch.manual_seed(seed + 1)
+        with torch.no_grad():
+            for p in model.parameters():
+                p.add_(moved * p.std(correction=0) * torch.randn_like(p))
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A start, a twin near to it and one further away."""
+    root = tmp_path_factory.mktemp("models")
+    return {
+        name: write(root / name, seed=5, moved=moved) for name, moved in (("a", 0.0), ("near", 0.05), ("far", 0.5))
+    }
+
+
+TEXTS = list(documents(60, seed=3))
+
+
+def test_states_are_those_of_the_library(models: dict[str, Path]) -> None:
+    ids, _ = token_ids([models["a"]], TEXTS[:6], 64)
+    found = layer_states(models["a"], ids)
+    assert found.shape == (4, 6, 32)
+    assert found.dtype == np.float64
+    model = AutoModel.from_pretrained(models["a"]).eval()
+    tokenizer = AutoTokenizer.from_pretrained(models["a"])
+    encoded = tokenizer(TEXTS[2], truncation=True, max_length=64, return_tensors="pt")
+    with torch.no_grad():
+        wanted = model(**encoded, output_hidden_states=True).hidden_states
+    for layer in range(3):  # the library shows the last block after the final norm
+        np.testing.assert_allclose(found[layer, 2], wanted[layer + 1][0].mean(0).numpy(), atol=1e-5)
+    token = layer_states(models["a"], ids, kind="token")
+    assert np.abs(wanted[1][0].numpy() - token[0, 2]).max(axis=1).min() < 1e-5
+
+
+def test_a_checkpoint_with_itself_has_no_divergence(models: dict[str, Path]) -> None:
+    report = compare(models["a"], models["a"], draw(TEXTS, 40, [42]), max_length=64)
+    for line in report.lines:
+        assert abs(line.divergence.value) < 1e-12
+
+
+def test_report_with_noise_and_series(models: dict[str, Path]) -> None:
+    a, near, far = models["a"], models["near"], models["far"]
+    drawn = draw(TEXTS, 40, [42, 43])
+    assert len(drawn.texts) > 40
+    report = compare(a, far, drawn, noise=[(a, near)], series=[(a, near)], max_length=64)
+    assert [x.where for x in report.lines if x.estimator == "biased"] == [*"0123", "low", "mid", "late", "all"]
+    for line in report.lines:
+        assert line.noise is not None
+        assert line.ratio is not None
+        assert line.ratio.value > 1
+        assert line.divergence.low <= line.divergence.value <= line.divergence.high
+        assert set(line.seeds) == {42, 43}
+    every = report.of("all", "debiased")
+    layers = [report.of(str(n), "debiased").divergence.value for n in range(4)]
+    assert every.divergence.value == pytest.approx(np.mean(layers))
+    assert every.ratio is not None
+    assert every.noise is not None
+    assert every.ratio.value == pytest.approx(every.divergence.value / every.noise.value)
+    assert {x.where for x in report.series[0].lines} == {"low", "mid", "late", "all"}
+    first = next(x for x in report.series[0].lines if x.where == "all" and x.estimator == "debiased")
+    assert first.divergence.value == pytest.approx(every.noise.value)
+
+
+def test_groups_are_the_papers() -> None:
+    assert groups(22) == {"low": tuple(range(8)), "mid": tuple(range(8, 15)), "late": tuple(range(15, 22))}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [({"num_hidden_layers": 3}, "has 4 layers, .* has 3"), ({"hidden_size": 16}, "has 32 dimensions, .* has 16"),
+     ({"vocabulary": 420}, "the tokenizers of .* and .* differ: text 1")],
+)
+def test_checkpoints_that_do_not_fit_are_refused(
+    models: dict[str, Path], tmp_path: Path, changes: dict[str, int], said: str
+) -> None:
+    other = write(tmp_path / "other", seed=5, **changes)
+    with pytest.raises(ModelError, match=said):
+        compare(models["a"], other, draw(TEXTS, 20, [1]))
+
+
+def test_a_missing_or_headless_folder_is_one_line(models: dict[str, Path], tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="is not at hand"):
+        compare(models["a"], tmp_path / "nowhere", draw(TEXTS, 20, [1]))
+    broken = tmp_path / "broken"
+    shutil.copytree(models["a"], broken)
+    (broken / "model.safetensors").write_bytes(b"no weights")
+    with pytest.raises(ModelError, match="cannot be loaded"):
+        layer_states(broken, [[1, 2, 3]])
+
+
+def test_drawings_are_reproducible_and_without_replacement() -> None:
+    texts = [str(n) for n in range(1000)]
+    first, again = draw(texts, 100, [42, 43]), draw(texts, 100, [42, 43])
+    assert first.texts == again.texts
+    for seed, rows in first.drawn.items():
+        assert len(set(rows)) == 100
+        np.testing.assert_array_equal(rows, again.drawn[seed])
+    assert set(first.drawn[42]) != set(first.drawn[43])
+    numbers = np.array([int(first.texts[row]) for row in first.drawn[42]])
+    assert 400 < numbers.mean() < 600
+    few = draw(texts[:50], 100, [42, 43])
+    assert list(few.drawn) == [42]
+    assert len(few.texts) == 50
+    with pytest.raises(UsageError, match="3 texts are too few"):
+        draw(texts[:3], 100, [1])
+
+
+def test_texts_come_from_folders(tmp_path: Path) -> None:
+    for number in range(6):
+        (tmp_path / f"{number}.txt").write_text(f"text {number}", encoding="utf-8")
+    assert sample(str(tmp_path), 10, [1]).available == 6
+    lines = tmp_path / "more.jsonl"
+    lines.write_text("".join(f'{{"body": "line {n}"}}\n' for n in range(7)), encoding="utf-8")
+    assert sample(str(lines), 10, [1], "body").texts[6] == "line 6"
+
+
+def test_the_plan_of_a_deep_model_fits_one_gpu(tmp_path: Path) -> None:
+    ModernBertConfig(
+        num_hidden_layers=28, hidden_size=1024, intermediate_size=2624, num_attention_heads=16, vocab_size=50368
+    ).save_pretrained(tmp_path)
+    needs = memory_plan(tmp_path, 500, 8192)
+    assert 1.5e9 < needs["weights"] < 1.7e9  # 395.8M parameters of 4 bytes
+    assert needs["rows"] == 2 * 28 * 500 * 1024 * 8
+    assert sum(needs.values()) < 8e9
+
+
+def test_the_command_prints_json_and_writes_figures(
+    models: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, near, far = (str(models[name]) for name in ("a", "near", "far"))
+    arguments = ["analyze", "cka", a, far, "--noise", a, near, "--series", f"{a}={near}", "--texts", "embedded",
+                 "--n", "12", "--seeds", "42,43", "--max-length", "48"]
+    figures = [tmp_path / f"figure{ending}" for ending in (".svg", ".json")]
+    app([*arguments, "--json", *(x for f in figures for x in ("--figure", str(f)))], standalone_mode=False)
+    found = json.loads(capsys.readouterr().out)
+    assert found["per_seed"] == 12
+    assert len(found["lines"]) == 16
+    assert figures[0].read_text(encoding="utf-8").lstrip().startswith("<svg")
+    chart = json.loads(figures[1].read_text(encoding="utf-8"))
+    assert len(chart["vconcat"]) == 2
+    assert chart["resolve"]["scale"]["color"] == "independent"  # or the series is drawn without its colours
+    app(arguments, standalone_mode=False)
+    printed = capsys.readouterr().out
+    assert "noise (debiased)" in printed
+    assert "95% jackknife intervals over texts" in printed
+    with pytest.raises(UsageError, match=r"no figure can be written as 'a\.bmp'"):
+        app([*arguments, "--figure", "a.bmp"], standalone_mode=False)

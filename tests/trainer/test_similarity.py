@@ -1,0 +1,138 @@
+"""CKA: against a direct computation, against what must not change it, and on noise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from biobench.errors import ModelError
+from trainer.similarity import Estimate, cka, gram, linear_cka, mean_of
+
+Floats = NDArray[np.float64]
+
+
+def related(n: int = 30, width: int = 6, other: int = 4, seed: int = 0) -> tuple[Floats, Floats]:
+    """Two sets of states of which one is partly a linear image of the other."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, width)) + 3
+    return x, x @ rng.normal(size=(width, other)) + rng.normal(size=(n, other))
+
+
+def textbook_biased(x: Floats, y: Floats) -> float:
+    """Kornblith et al. 2019: Frobenius norms of cross products of centred features."""
+    x, y = x - x.mean(0), y - y.mean(0)
+    return float(np.linalg.norm(x.T @ y) ** 2 / (np.linalg.norm(x.T @ x) * np.linalg.norm(y.T @ y)))
+
+
+def u_centred(k: Floats) -> Floats:
+    """Székely and Rizzo 2014, definition 2."""
+    n = len(k)
+    k = k - np.diag(np.diag(k))
+    rows = k.sum(1)
+    u = k - rows[:, None] / (n - 2) - rows[None, :] / (n - 2) + k.sum() / ((n - 1) * (n - 2))
+    return np.asarray(u - np.diag(np.diag(u)))
+
+
+def textbook_debiased(x: Floats, y: Floats) -> float:
+    """Inner products of U-centred Gram matrices, of states that are not even centred."""
+    a, b = u_centred(x @ x.T), u_centred(y @ y.T)
+    return float((a * b).sum() / np.sqrt((a * a).sum() * (b * b).sum()))
+
+
+def test_equal_to_a_direct_computation() -> None:
+    x, y = related()
+    found = linear_cka(x, y)
+    assert found.biased.value == pytest.approx(textbook_biased(x, y), abs=1e-12)
+    assert found.debiased.value == pytest.approx(textbook_debiased(x, y), abs=1e-12)
+
+
+def test_a_set_of_states_with_itself_is_one() -> None:
+    x, _ = related(200, 32)
+    found = linear_cka(x, x)
+    assert abs(found.biased.value - 1) < 1e-12
+    assert abs(found.debiased.value - 1) < 1e-12
+    assert found.debiased.se < 1e-12
+
+
+def test_independent_noise_is_zero_debiased_and_far_from_it_biased() -> None:
+    rng = np.random.default_rng(1)
+    found = linear_cka(rng.normal(size=(500, 768)), rng.normal(size=(500, 768)))
+    low, high = found.debiased.interval()
+    assert low < 0 < high
+    assert high - low < 0.03
+    assert found.biased.value == pytest.approx(0.61, abs=0.01)
+
+
+def test_the_interval_of_independent_noise_holds_zero_about_nineteen_times_in_twenty() -> None:
+    rng = np.random.default_rng(2)
+    inside = 0
+    for _ in range(200):
+        low, high = linear_cka(rng.normal(size=(60, 10)), rng.normal(size=(60, 12))).debiased.interval()
+        inside += low < 0 < high
+    assert 178 <= inside <= 200
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**31), st.floats(1e-3, 1e3), st.floats(-50, 50))
+def test_orthogonal_maps_scalings_and_shifts_change_nothing(seed: int, scale: float, shift: float) -> None:
+    rng = np.random.default_rng(seed)
+    x, y = related(20, 5, 4, seed)
+    turn, _ = np.linalg.qr(rng.normal(size=(5, 5)))
+    plain, moved = linear_cka(x, y), linear_cka(scale * (x @ turn) + shift, y)
+    assert moved.biased.value == pytest.approx(plain.biased.value, abs=1e-8)
+    assert moved.debiased.value == pytest.approx(plain.debiased.value, abs=1e-8)
+    swapped = linear_cka(y, x)
+    assert swapped.debiased.value == pytest.approx(plain.debiased.value, abs=1e-10)
+
+
+def test_jackknife_equals_leaving_every_text_out_in_turn() -> None:
+    x, y = related(12)
+    found = linear_cka(x, y)
+    without = [linear_cka(np.delete(x, i, 0), np.delete(y, i, 0)) for i in range(12)]
+    for name in ("biased", "debiased"):
+        values = np.array([getattr(w, name).value for w in without])
+        estimate: Estimate = getattr(found, name)
+        np.testing.assert_allclose(estimate.deviations, values - values.mean(), atol=1e-12)
+        assert estimate.se == pytest.approx(np.sqrt(11 / 12 * ((values - values.mean()) ** 2).sum()))
+
+
+def test_float32_gives_another_number_where_states_share_a_large_offset() -> None:
+    # Deep layers hold a few dimensions with huge common values; float32 then has no digits left for the rest.
+    x, y = related(100, 24, 24, seed=3)
+    offset = np.zeros(24)
+    offset[0] = 4096.0
+    x, y = ((s + offset).astype(np.float32) for s in (x, y))  # the states themselves are the same in both
+    wanted = textbook_biased(x.astype(np.float64), y.astype(np.float64))
+    assert linear_cka(x, y).biased.value == pytest.approx(wanted, abs=1e-9)
+    centring = (np.eye(100) - 1 / 100).astype(np.float32)
+    k, l = (centring @ (s @ s.T) @ centring for s in (x, y))  # noqa: E741
+    assert k.dtype == np.float32
+    in_single = float((k * l).sum() / np.sqrt((k * k).sum() * (l * l).sum()))
+    assert abs(in_single - wanted) > 0.01
+
+
+def test_drawings_that_share_texts_share_their_errors() -> None:
+    x, y = related(40)
+    rows = np.arange(40)
+    once = cka(gram(x), gram(y), texts=rows, total=40).debiased
+    assert mean_of([once, once]).se == pytest.approx(once.se)
+    halves = [cka(gram(x[p]), gram(y[p]), texts=p, total=40).debiased for p in (rows[:20], rows[20:])]
+    both = mean_of(halves)
+    assert both.se == pytest.approx(np.sqrt(halves[0].se ** 2 + halves[1].se ** 2) / 2)
+
+
+def test_the_ratio_of_a_divergence_to_itself_is_one_without_error() -> None:
+    x, y = related()
+    divergence = linear_cka(x, y).debiased.complement()
+    assert divergence.over(divergence) == pytest.approx((1.0, 1.0, 1.0))
+    assert divergence.over(Estimate(0.0, divergence.deviations, 30)) is None
+
+
+def test_too_few_or_equal_texts_are_refused() -> None:
+    with pytest.raises(ModelError, match="CKA of 4 and 4 texts"):
+        linear_cka(np.eye(4), np.eye(4))
+    with pytest.raises(ModelError, match="the same for all texts"):
+        linear_cka(np.ones((9, 3)), np.ones((9, 3)))

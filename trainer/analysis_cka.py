@@ -1,0 +1,226 @@
+"""How far two checkpoints' states have come apart, layer by layer, beside what another seed does.
+
+Divergence is 1 - CKA. Every number stands with a jackknife interval over texts: what other texts of the same
+kind would change. The noise pairs (same data and order, other training seed) say what training itself changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from biobench.errors import UsageError
+from trainer.similarity import Estimate, cka, gram, mean_of
+from trainer.states import Kind, Sample, check_shapes, config_of, layer_states, token_ids
+
+GROUPS = ("low", "mid", "late")
+"""Thirds of the layers; with 22 layers these are the paper's 0-7, 8-14 and 15-21."""
+ESTIMATORS = ("biased", "debiased")
+
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Value:
+    """A fraction with its 95% interval over texts."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Line:
+    """One layer, group of layers, or all of them, by one estimator. Divergences and similarities are fractions.
+
+    seeds: the divergence for each drawing of texts. noise: mean of the noise pairs, None without one.
+    noise_pairs: each of them. ratio: divergence over noise, None where the noise is not above 0.
+    """
+
+    where: str
+    layers: tuple[int, ...]
+    estimator: str
+    similarity: float
+    divergence: Value
+    seeds: dict[int, float]
+    noise: Value | None = None
+    noise_pairs: tuple[float, ...] = ()
+    ratio: Value | None = None
+
+
+@dataclass(frozen=True)
+class Point:
+    """One pair of checkpoints of a series: the divergence of all layers and of each group."""
+
+    pair: Pair
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `compare` gives."""
+
+    pair: Pair
+    noise: tuple[Pair, ...]
+    lines: tuple[Line, ...]
+    series: tuple[Point, ...]
+    texts: int
+    per_seed: int
+    available: int
+    tokens: int
+    cut: int
+    max_length: int
+    states: Kind
+    dtype: str
+    notes: tuple[str, ...]
+
+    def of(self, where: str, estimator: str) -> Line:
+        """The line of a layer ('3'), a group ('low') or 'all'."""
+        return next(x for x in self.lines if x.where == where and x.estimator == estimator)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+
+def compare(
+    first: str | Path,
+    second: str | Path,
+    sample: Sample,
+    *,
+    noise: Sequence[tuple[str | Path, str | Path]] = (),
+    series: Sequence[tuple[str | Path, str | Path]] = (),
+    states: Kind = "mean",
+    max_length: int = 512,
+    device: str = "auto",
+    dtype: str = "float32",
+    said: Callable[[str], None] = lambda _: None,
+) -> Report:
+    """Divergence of `first` and `second` on the drawn texts, per layer, group and overall.
+
+    noise: pairs that differ by the training seed alone. series: earlier pairs, in order, as for the
+    checkpoints of a decay. said: told which checkpoint is read. Raises ModelError for checkpoints whose
+    depth, width or tokenizer differ, UsageError for an unknown dtype.
+    """
+    if dtype not in ("float32", "bfloat16"):
+        raise UsageError(f"unknown dtype '{dtype}'", hint="float32 or bfloat16 (the forward pass; sums are float64)")
+    main: Pair = (str(first), str(second))
+    noises = [(str(a), str(b)) for a, b in noise]
+    points = [(str(a), str(b)) for a, b in series]
+    checkpoints = list(dict.fromkeys(c for pair in (main, *noises, *points) for c in pair))
+    check_shapes(checkpoints)
+    ids, cut = token_ids(checkpoints, sample.texts, max_length)
+    held: dict[str, NDArray[np.float64]] = {}
+    uses = [c for pair in (main, *noises, *points) for c in pair]
+
+    def states_of(checkpoint: str) -> NDArray[np.float64]:
+        if checkpoint not in held:
+            said(f"states of {checkpoint}")
+            held[checkpoint] = layer_states(
+                checkpoint, ids, kind=states, device=device, dtype=getattr(torch, dtype)
+            )
+        return held[checkpoint]
+
+    def release(pair: Pair) -> None:
+        for checkpoint in pair:
+            uses.remove(checkpoint)
+            if checkpoint not in uses:
+                held.pop(checkpoint, None)
+
+    tables = []
+    for pair in (main, *noises, *points):
+        tables.append(_divergences(states_of(pair[0]), states_of(pair[1]), sample))
+        release(pair)
+    depth = int(config_of(first).num_hidden_layers)
+    own, beside, later = tables[0], tables[1 : 1 + len(noises)], tables[1 + len(noises) :]
+    notes = []
+    if len(sample.drawn) == 1 and sample.available <= len(sample.texts):
+        notes.append(f"there are {sample.available} texts: all are used once and no drawing differs")
+    if cut:
+        notes.append(f"{cut} of {len(ids)} texts are longer than {max_length} tokens and were cut")
+    return Report(
+        main, tuple(noises), _lines(own, beside, depth), tuple(
+            Point(pair, tuple(x for x in _lines(table, [], depth) if x.where in (*GROUPS, "all")))
+            for pair, table in zip(points, later, strict=True)
+        ),
+        len(sample.texts), len(next(iter(sample.drawn.values()))), sample.available,
+        sum(map(len, ids)), cut, max_length, states, dtype, tuple(notes),
+    )
+
+
+Table = dict[str, list[dict[int, Estimate]]]
+"""Estimator to layer to seed to divergence."""
+
+
+def _divergences(a: NDArray[np.float64], b: NDArray[np.float64], sample: Sample) -> Table:
+    found: Table = {name: [] for name in ESTIMATORS}
+    for layer in range(len(a)):
+        by_seed: dict[str, dict[int, Estimate]] = {name: {} for name in ESTIMATORS}
+        for seed, rows in sample.drawn.items():
+            both = cka(gram(a[layer, rows]), gram(b[layer, rows]), texts=rows, total=len(sample.texts))
+            by_seed["biased"][seed] = both.biased.complement()
+            by_seed["debiased"][seed] = both.debiased.complement()
+        for name in ESTIMATORS:
+            found[name].append(by_seed[name])
+    return found
+
+
+def groups(depth: int) -> dict[str, tuple[int, ...]]:
+    """Low, mid and late layers."""
+    return {
+        name: tuple(int(x) for x in part)
+        for name, part in zip(GROUPS, np.array_split(np.arange(depth), 3), strict=True)
+        if len(part)
+    }
+
+
+def _lines(own: Table, beside: Sequence[Table], depth: int) -> tuple[Line, ...]:
+    places = {str(layer): (layer,) for layer in range(depth)} | groups(depth) | {"all": tuple(range(depth))}
+    return tuple(
+        _line(where, layers, name, own, beside) for where, layers in places.items() for name in ESTIMATORS
+    )
+
+
+def _line(where: str, layers: tuple[int, ...], name: str, own: Table, beside: Sequence[Table]) -> Line:
+    seeds = own[name][0].keys()
+    per_seed = {seed: mean_of([own[name][layer][seed] for layer in layers]) for seed in seeds}
+    divergence = mean_of(list(per_seed.values()))
+    each = [mean_of([t[name][layer][seed] for layer in layers for seed in seeds]) for t in beside]
+    noise = mean_of(each) if each else None
+    ratio = divergence.over(noise) if noise else None
+    return Line(
+        where, layers, name, 1 - divergence.value, _value(divergence),
+        {seed: e.value for seed, e in per_seed.items()},
+        _value(noise) if noise else None, tuple(e.value for e in each),
+        Value(*ratio) if ratio else None,
+    )
+
+
+def _value(estimate: Estimate) -> Value:
+    return Value(estimate.value, *estimate.interval())
+
+
+def memory_plan(checkpoint: str | Path, texts: int, max_length: int, dtype: str = "float32") -> dict[str, int]:
+    """Bytes that the analysis of one pair needs, from the config alone.
+
+    weights: one model. forward: the states of one block for one text, its inner activations and the local
+    layers' mask. rows: pooled states of two models. grams: one layer's matrices and their products.
+    """
+    config = config_of(checkpoint)
+    width, depth = int(config.hidden_size), int(config.num_hidden_layers)
+    inner = int(config.intermediate_size)
+    size = 4 if dtype == "float32" else 2
+    parameters = int(config.vocab_size) * width + depth * (4 * width**2 + 3 * width * inner)
+    return {
+        "weights": parameters * size,
+        # block input and output, query, key and value, both halves of the gated unit; float64 copy for pooling
+        "forward": max_length * (size * (5 * width + 3 * inner) + 8 * width) + max_length**2,
+        "rows": 2 * depth * texts * width * 8,
+        "grams": 8 * texts**2 * 8,
+    }
