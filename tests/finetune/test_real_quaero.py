@@ -42,7 +42,7 @@ def test_words_express_all_but_the_mentions_that_end_inside_one(
 ) -> None:
     windows = _prepared(minilm, data_dir, task).windows
     assert (windows.truncated_documents, windows.lost_gold) == (0, lost)
-    assert windows.ceiling["partial_micro_f1"] == 1.0
+    assert windows.ceiling["partial_micro_f1"] > 0.999
 
 
 @pytest.mark.parametrize(("task", "recall"), [("quaero_emea", 0.880), ("quaero_medline", 0.843)])
