@@ -269,8 +269,8 @@ TEMPLATES: dict[str, dict[str, tuple[str, dict[str, list[str]]]]] = {
             {
                 "symptom": _phrases(
                     "dyspnoea,cough,vertigo,dysphagia,neck pain,back pain,tinnitus,double vision,knee pain,"
-                    "epigastric pain,hiccups,urinary frequency,insomnia,loss of appetite,muscle pain,painful swallowing,"
-                    "tremor,earache"
+                    "epigastric pain,hiccups,urinary frequency,insomnia,loss of appetite,muscle pain,painful "
+                    "swallowing,tremor,earache"
                 ),
                 "number": _phrases(
                     "two,three,four,five,six,seven,eight,nine,ten,eleven,twelve,thirteen,fourteen,fifteen,sixteen,"
