@@ -83,7 +83,10 @@ def world(device: str = "auto") -> Iterator[World]:
         torch.cuda.set_device(place)
     own = not dist.is_initialized() and int(os.environ.get("WORLD_SIZE", "1")) > 1
     if own:
-        dist.init_process_group("nccl" if place.type == "cuda" else "gloo")
+        if place.type == "cuda":
+            dist.init_process_group("nccl", device_id=place)
+        else:
+            dist.init_process_group("gloo")
     try:
         if dist.is_initialized():
             yield World(dist.get_rank(), dist.get_world_size(), place)

@@ -14,6 +14,7 @@ import torch
 import transformers
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils.logging import disable_progress_bar
 
 from biobench.errors import ModelError
 from trainer import attention
@@ -79,6 +80,7 @@ def load_model(source: str | Path, *, revision: str | None = None) -> PreTrained
     Raises ModelError when it cannot be found, is not a known family, or lacks the prediction head.
     """
     config = _config(source, revision)
+    disable_progress_bar()  # type: ignore[no-untyped-call]
     auto = getattr(transformers, family_of(config.model_type).auto)
     try:
         loaded = auto.from_pretrained(

@@ -162,6 +162,7 @@ class Run:
     def _start(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, data: Corpus, *, known: bool
     ) -> Start:
+        precision = precision_of(self.recipe, self.world.device)
         if known:
             start = read_start(self.out)
             if start is not None:
@@ -170,10 +171,16 @@ class Run:
                         "the corpus has changed since the run began",
                         hint="restore its sources and exclusions, or start a new run with --out DIR",
                     )
+                if start.precision != precision:
+                    raise UsageError(
+                        f"the run began in {start.precision} and would go on in {precision} on this device",
+                        hint=f"continue with --set engine.precision={start.precision}",
+                    )
                 return start
         start = Start(
             init_hash=weights_hash(model), manifest_hash=data.hash, tokenizer_hash=tokenizer_hash(tokenizer),
             parameters=sum(p.numel() for p in model.parameters()), architecture=type(model).__name__,
+            precision=precision,
         )
         self.world.same(start.init_hash, "the initial weights")
         if self.world.first:
@@ -285,7 +292,7 @@ class Run:
             ),
             sequence_length=recipe.corpus.sequence_length, batch_sequences=recipe.batch.sequences,
             step_tokens=recipe.step_tokens, optimizer=recipe.optimizer.model_dump(mode="json"),
-            precision=precision_of(recipe, self.world.device), dropout=recipe.engine.dropout,
+            precision=start.precision, dropout=recipe.engine.dropout,
             attention=attention.describe(), distributed=recipe.engine.distributed if self.world.size > 1 else "none",
             world_sizes=progress.world_sizes, seeds=recipe.seeds.model_dump(), phases=phases,
             tokens=sum(p.tokens for p in phases), steps=sum(p.steps for p in phases),

@@ -22,9 +22,10 @@ START = "start"
 _FREE: Any = {
     "name": True, "description": True, "logging": True, "checkpoints": True, "reuse": True,
     "corpus": {"root", "cache"}, "batch": {"micro"},
-    "engine": {"device", "distributed", "compile", "activation_checkpointing"},
+    "engine": {"device", "distributed", "compile", "activation_checkpointing", "precision"},
 }
-"""Fields that may change between a run and its resume: they do not change what is trained."""
+"""Fields that may change between a run and its resume: they do not change what is trained. (The precision that
+`auto` came to is kept in `Start` and checked there.)"""
 
 
 class Start(Strict):
@@ -35,6 +36,7 @@ class Start(Strict):
     tokenizer_hash: str
     parameters: int
     architecture: str
+    precision: str
 
 
 def training_fields(recipe: Recipe) -> dict[str, Any]:

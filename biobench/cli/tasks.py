@@ -45,10 +45,11 @@ def list_(data_dir: DataDir = None, as_json: Json = False) -> None:
 
     table = Table(box=None)
     for name in ("id", "version", "language", "type", "access", "data"):
-        table.add_column(name, no_wrap=True)
+        # The id is what people came for: only the name gives way on a narrow terminal.
+        table.add_column(name, no_wrap=True, min_width=max(len(name), *(len(str(row[name])) for row in rows)))
     table.add_column("name", no_wrap=True, overflow="ellipsis")
     for row in rows:
-        table.add_row(*(str(row[c.header]) for c in table.columns))  # type: ignore[index]
+        table.add_row(*(str(row[name]) for name in ("id", "version", "language", "type", "access", "data", "name")))
     Console().print(table)
 
 
@@ -87,7 +88,9 @@ def validate(
             problems = rows[-1]["problems"]
             rows[-1]["valid"] = not problems
         except BioBenchError as error:
-            rows.append({"valid": False, "path": str(file), "problems": [str(error)], "hint": error.hint})
+            # A data file's error names that file; one without a place gets the spec's.
+            problem = str(error) if error.file else f"{file}: {error}"
+            rows.append({"valid": False, "path": str(file), "problems": [problem], "hint": error.hint, "placed": True})
     if as_json:
         print_json(rows)
     for row in rows:
@@ -95,7 +98,7 @@ def validate(
             typer.echo(f"{row['path']}: valid, data {row['state']}")
         elif not row["valid"]:
             for problem in row["problems"]:
-                where = "" if problem.startswith(row["path"]) else f"{row['path']}: "
+                where = "" if row.get("placed") or problem.startswith(row["path"]) else f"{row['path']}: "
                 sys.stderr.write(f"{where}{problem}\n")
             sys.stderr.write(f"hint: {row.get('hint') or 'correct the spec, or the data that it describes'}\n")
     if not all(row["valid"] for row in rows):

@@ -138,20 +138,18 @@ def predict_spans(document: Document, found: Found, outputs: Sequence[str], *, f
         span = Span(document.tokens[int(first)][0], document.tokens[int(last)][1], outputs[int(kind)])
         scores[span] = max(scores.get(span, 0.0), score)
     spans = sorted(scores)
-    return Prediction(
-        document=document.id, spans=tuple(spans), span_scores=tuple(round(scores[s], 6) for s in spans)
-    )
+    return Prediction(document=document.id, spans=tuple(spans), span_scores=tuple(round(scores[s], 6) for s in spans))
 
 
-def gold_found(document: Document, encoded: Encoded, index: dict[str, int], longest: int | None) -> Found:
+def gold_found(document: Document, encoded: Encoded, index: dict[str, int], longest: int, *, tagger: bool) -> Found:
     """What a perfect head says of this window: visible gold spans, in units of the document.
 
-    longest: units of the longest span that the head can score; None where a tagger carries longer ones. An
-    inner span longer than `longest` is beyond a tagger too.
+    longest: units of the longest span that the scorer sees; a tagger carries longer ones if they are outermost.
     """
     rows = span_targets(document, encoded, index)
-    if longest is not None:
-        rows = rows[rows[:, 1] - rows[:, 0] < longest]
+    carried = set(map(tuple, outermost(rows).tolist())) if tagger else set()
+    kept = [row[1] - row[0] < longest or tuple(row) in carried for row in rows.tolist()]
+    rows = rows[np.asarray(kept, dtype=bool)]
     units = encoded.words
     found = np.ones((len(rows), 4), dtype=np.float64)
     found[:, 0], found[:, 1], found[:, 2] = units[rows[:, 0]], units[rows[:, 1]], rows[:, 2]

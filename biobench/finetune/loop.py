@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
 from biobench.encode.batches import cut_packed, cut_padded, epoch_order, steps_per_epoch
@@ -21,9 +21,10 @@ from biobench.errors import TrainingError
 from biobench.finetune.machine import Precision
 from biobench.finetune.network import Network
 from biobench.finetune.objective import batch_units, loss_sum, positive_weights
-from biobench.finetune.optim import EmbeddingGradient, all_finite, make_optimizer, rate
+from biobench.finetune.optim import all_finite, make_optimizer, rate
 from biobench.finetune.predict import decide, fixed_threshold, probabilities, tune_threshold
 from biobench.finetune.prepare import Prepared
+from biobench.finetune.vocabulary import UsedRows, trained_rows
 from biobench.schema.document import Prediction
 from biobench.schema.record import CurvePoint
 from biobench.schema.record import Training as TrainingRecord
@@ -82,8 +83,9 @@ class Run:
         self.backoffs = backoffs
         self.progress = progress
         self.device = network.encoder.device
+        self.rows: UsedRows | None = None
         self.state = _State(threshold=fixed_threshold(prepared.spec.head))
-        per_epoch = steps_per_epoch(len(prepared.train.documents), self.recipe.batch_size)
+        per_epoch = steps_per_epoch(len(prepared.train.encoded), self.recipe.batch_size)
         self.total = self.recipe.max_steps or per_epoch * (self.recipe.epochs or 1)
         every = self.recipe.evaluate_every
         self.every = per_epoch if every == "epoch" else int(every)
@@ -94,23 +96,26 @@ class Run:
 
     def train(self) -> Outcome:
         """Train, restore the best weights, predict the test split."""
+        with trained_rows(self.network.encoder, [e.ids for e in self.prepared.train.encoded]) as rows:
+            self.rows = rows
+            return self._train()
+
+    def _train(self) -> Outcome:
         began = time.perf_counter()
         optimizer = make_optimizer(self.network, self.recipe)
-        embedding = self.network.encoder.model.get_input_embeddings()
-        gradient = EmbeddingGradient(embedding) if type(embedding) is nn.Embedding else None
         parameters = [p for p in self.network.parameters() if p.requires_grad]
         losses: list[float] = []
         tokens, step, stopped = 0, 0, False
         for step, batch in enumerate(self._batches(), start=1):
             for group in optimizer.param_groups:
-                group["lr"] = rate(step - 1, self.total, self.recipe)
+                group["lr"] = rate(step - 1, self.total, self.recipe) * group.get("scale", 1.0)
             losses.append(self._backward(batch))
             if not all_finite(losses[-1:]):
                 raise NonFiniteLossError(f"step {step}")
-            if gradient is not None:
-                gradient.collect()
             clip_grad_norm_(parameters, self.recipe.max_grad_norm)
             optimizer.step()
+            if self.rows is not None:
+                self.rows.decayed(optimizer.param_groups[0]["lr"], self.recipe.weight_decay)
             optimizer.zero_grad(set_to_none=True)
             tokens += sum(self.prepared.train.lengths[i] for i in batch)
             self.progress(step, self.total, f"loss {losses[-1]:.3f}")
@@ -156,7 +161,7 @@ class Run:
 
     def _backward_once(self, batch: list[int]) -> float:
         split, spec = self.prepared.train, self.prepared.spec
-        units = batch_units(spec, [split.targets[i] for i in batch])
+        units = batch_units(spec, [split.targets[i] for i in batch], [len(split.encoded[i].words) for i in batch])
         cut = cut_padded if self.network.attention == "padded" else cut_packed
         total = 0.0
         self.network.train()
@@ -174,6 +179,8 @@ class Run:
         began = time.perf_counter()
         split, state = self.prepared.validation, self.state
         self.progress(step, self.total, "validation")
+        if self.rows is not None:
+            self.rows.write_back()
         chances = probabilities(self.network, self.prepared, split, self.precision, self.budget)
         threshold = fixed_threshold(self.prepared.spec.head)
         if self.prepared.spec.head.threshold == "tuned":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import resource
 from pathlib import Path
 from typing import Literal
@@ -20,6 +21,8 @@ def resolve_device(device: str) -> torch.device:
     """auto takes CUDA where there is one. Raises UsageError for a device that is not there."""
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if not re.fullmatch(r"cpu|cuda(:\d+)?", device):
+        raise UsageError(f"--device '{device}' is not known", hint="use auto, cpu or cuda")
     if device.startswith("cuda") and not torch.cuda.is_available():
         raise UsageError("--device cuda: this torch sees no CUDA device", hint="use --device cpu or auto")
     return torch.device(device)

@@ -13,6 +13,7 @@ from biobench.encode.tokens import Encoded
 from biobench.models.encoder import Encoder
 from biobench.models.heads import SequenceHead, TokenHead
 from biobench.models.loading import Checkpoint
+from biobench.models.span_head import SpanHead, SpanScores, Units
 from biobench.models.stock import StockHead
 from biobench.schema.task import Head
 
@@ -30,12 +31,17 @@ class Network(nn.Module):
         """How batches meet the encoder."""
         return self.encoder.attention
 
-    def forward(self, encoded: Sequence[Encoded]) -> Tensor:
-        """Logits (fp32): one row per visible word (token tasks) or per document."""
+    def forward(self, encoded: Sequence[Encoded]) -> Tensor | SpanScores:
+        """Logits (fp32): one row per visible word (token tasks) or per window; or the scores of spans."""
         lengths = [len(e) for e in encoded]
         hidden = self.encoder([e.ids for e in encoded])
         begins = np.cumsum([0, *lengths[:-1]])
         rows = np.concatenate([e.first + b for e, b in zip(encoded, begins, strict=True)])
+        if isinstance(self.head, SpanHead):
+            stops = np.concatenate([e.stop + b for e, b in zip(encoded, begins, strict=True)])
+            first, stop = (torch.from_numpy(x).to(hidden.device) for x in (rows, stops))
+            scores: SpanScores = self.head(hidden, Units(first, stop, [len(e.words) for e in encoded]))
+            return scores
         logits: Tensor = self.head(hidden, lengths, torch.from_numpy(rows).to(hidden.device))
         return logits
 
@@ -43,8 +49,10 @@ class Network(nn.Module):
 def build_head(head: Head, checkpoint: Checkpoint, width: int, outputs: int) -> nn.Module:
     """A fresh head; its weights come from torch's current random state."""
     std = float(getattr(checkpoint.config, "initializer_range", 0.02) or 0.02)
+    if head.span is not None:
+        return SpanHead(width, outputs, head.dropout, head.pooling, head.span)
     if head.kind == "token":
         return TokenHead(width, outputs, head.dropout, std)
     if head.pooling == "stock":
         return StockHead(checkpoint, outputs)
-    return SequenceHead(width, outputs, head.dropout, std, head.pooling)
+    return SequenceHead(width, outputs, head.dropout, std, "mean" if head.pooling == "mean" else "cls")

@@ -12,6 +12,8 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
 from biobench.finetune.prepare import Split
+from biobench.finetune.span_objective import sampled, span_loss
+from biobench.models.span_head import SpanScores
 from biobench.schema.task import TaskSpec
 
 
@@ -22,12 +24,21 @@ def positive_weights(spec: TaskSpec, train: Split) -> Tensor | None:
     """
     if spec.training.positive_weights == "none":
         return None
-    positives = np.sum(np.stack(train.targets), axis=0)
-    return torch.from_numpy((len(train.targets) - positives) / np.maximum(positives, 1)).float()
+    # A document in several windows counts once.
+    targets = [train.targets[w[0]] for w in train.windows]
+    positives = np.sum(np.stack(targets), axis=0)
+    return torch.from_numpy((len(targets) - positives) / np.maximum(positives, 1)).float()
 
 
-def batch_units(spec: TaskSpec, targets: Sequence[NDArray[Any]]) -> int:
-    """How many terms the batch's mean loss has: words, documents, or documents x labels."""
+def batch_units(spec: TaskSpec, targets: Sequence[NDArray[Any]], words: Sequence[int] = ()) -> int:
+    """How many terms the batch's mean loss has: words, documents, or documents x labels.
+
+    words: visible units of each sequence; span tasks only (their mean is over units, or over sampled spans).
+    """
+    if spec.head.span is not None:
+        if spec.head.span.variant == "paper_variant":
+            return sum(sampled(t, n, spec.head.span.max_span) for t, n in zip(targets, words, strict=True))
+        return sum(words)
     if spec.type == "token_ner":
         return sum(len(t) for t in targets)
     if spec.type == "multi_label":
@@ -35,8 +46,14 @@ def batch_units(spec: TaskSpec, targets: Sequence[NDArray[Any]]) -> int:
     return len(targets)
 
 
-def loss_sum(spec: TaskSpec, logits: Tensor, targets: Sequence[NDArray[Any]], weights: Tensor | None) -> Tensor:
+def loss_sum(
+    spec: TaskSpec, logits: Tensor | SpanScores, targets: Sequence[NDArray[Any]], weights: Tensor | None
+) -> Tensor:
     """Sum of the loss terms of one micro-batch; divided by `batch_units` of the batch it is the mean."""
+    if isinstance(logits, SpanScores):
+        return span_loss(
+            logits, targets, paper=spec.head.span is not None and spec.head.span.variant == "paper_variant"
+        )
     if spec.type == "multi_label":
         wanted = torch.from_numpy(np.stack(targets)).to(logits.device)
         return binary_cross_entropy_with_logits(logits, wanted, pos_weight=weights, reduction="sum")

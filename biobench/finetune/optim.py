@@ -1,16 +1,11 @@
-"""AdamW with a linear schedule, and the gradient of the token embedding kept in place.
-
-Only the rows of the tokens in the batch have a gradient. The embedding gives it sparse; it is written into
-one buffer that lives as long as the run, so that no step allocates and clears a table of vocabulary x width.
-The update itself is the dense AdamW update of every row.
-"""
+"""AdamW and the linear schedule."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from biobench.schema.task import Training
 
@@ -25,9 +20,15 @@ def parameter_groups(network: nn.Module, weight_decay: float) -> list[dict[str, 
 
 
 def make_optimizer(network: nn.Module, recipe: Training) -> torch.optim.AdamW:
-    """AdamW as the recipe says."""
+    """AdamW as the recipe says. A group's `scale` is its rate's ratio to the encoder's."""
+    groups = parameter_groups(network, recipe.weight_decay)
+    if recipe.head_learning_rate is not None:
+        scale = recipe.head_learning_rate / recipe.learning_rate
+        groups = parameter_groups(network.get_submodule("encoder"), recipe.weight_decay)
+        head = parameter_groups(network.get_submodule("head"), recipe.weight_decay)
+        groups += [{**group, "scale": scale} for group in head]
     return torch.optim.AdamW(
-        parameter_groups(network, recipe.weight_decay),
+        groups,
         lr=recipe.learning_rate,
         betas=(recipe.adam_beta1, recipe.adam_beta2),
         eps=recipe.adam_epsilon,
@@ -41,31 +42,6 @@ def rate(step: int, total: int, recipe: Training) -> float:
     if step < warmup:
         return recipe.learning_rate * step / max(1, warmup)
     return recipe.learning_rate * max(0.0, (total - step) / max(1, total - warmup))
-
-
-class EmbeddingGradient:
-    """Moves the sparse gradient of an embedding into a dense buffer that is reused.
-
-    Call `collect` after the last backward of a step: the embedding's grad is then dense.
-    """
-
-    def __init__(self, embedding: nn.Embedding) -> None:
-        self.embedding = embedding
-        embedding.sparse = True
-        self._buffer = torch.zeros_like(embedding.weight)
-        self._rows: Tensor | None = None
-
-    def collect(self) -> None:
-        """Write this step's rows; rows of the step before are cleared."""
-        sparse = self.embedding.weight.grad
-        if self._rows is not None:
-            self._buffer[self._rows] = 0.0
-            self._rows = None
-        if sparse is not None and sparse.is_sparse:
-            sparse = sparse.coalesce()
-            self._rows = sparse.indices()[0]
-            self._buffer[self._rows] = sparse.values()
-        self.embedding.weight.grad = self._buffer
 
 
 def all_finite(values: Iterable[float]) -> bool:

@@ -2,57 +2,71 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from biobench.encode.batches import inference_order
+from biobench.encode.merge import merge_labels, merge_spans, merge_words
+from biobench.encode.spans import predict_spans
 from biobench.encode.tags import predict_tags
 from biobench.finetune.machine import Precision
 from biobench.finetune.network import Network
 from biobench.finetune.prepare import Prepared, Split
+from biobench.finetune.span_predict import found_spans
+from biobench.models.span_head import SpanScores
 from biobench.schema.document import Prediction
 from biobench.schema.task import Head
 
-Probabilities = list[NDArray[np.float32]]
+Probabilities = list[NDArray[Any]]
+"""Per window: (visible words, tags) softmax, (labels,) softmax or sigmoid, or spans as `encode.spans.Found`."""
 
 
 @torch.inference_mode()
 def probabilities(
     network: Network, prepared: Prepared, split: Split, precision: Precision, budget: int
 ) -> Probabilities:
-    """Per document: (visible words, tags) softmax, (labels,) softmax, or (labels,) sigmoid."""
+    """What the network says of each window."""
     network.eval()
-    found: Probabilities = [np.zeros(0, dtype=np.float32)] * len(split.documents)
+    found: Probabilities = [np.zeros(0, dtype=np.float32)] * len(split.encoded)
     token_task = prepared.spec.type == "token_ner"
     for part in inference_order(split.lengths, budget, padded=network.attention == "padded"):
         encoded = [split.encoded[i] for i in part]
         with torch.autocast(network.encoder.device.type, torch.bfloat16, enabled=precision == "bf16"):
             logits = network(encoded)
-        chances = torch.sigmoid(logits) if prepared.spec.type == "multi_label" else torch.softmax(logits, -1)
-        rows = chances.float().cpu().numpy()
-        pieces = np.split(rows, np.cumsum([len(e.words) for e in encoded])[:-1]) if token_task else list(rows)
+        if isinstance(logits, SpanScores):
+            pieces = found_spans(logits, encoded, paper=len(prepared.outputs) < logits.logits.shape[2])
+        else:
+            chances = torch.sigmoid(logits) if prepared.spec.type == "multi_label" else torch.softmax(logits, -1)
+            rows = chances.float().cpu().numpy()
+            pieces = np.split(rows, np.cumsum([len(e.words) for e in encoded])[:-1]) if token_task else list(rows)
         for index, piece in zip(part, pieces, strict=True):
             found[index] = piece
     return found
 
 
 def decide(prepared: Prepared, split: Split, chances: Probabilities, threshold: float) -> list[Prediction]:
-    """Predictions from probabilities. `threshold` is used by multi-label tasks only."""
+    """Predictions from probabilities, windows merged. `threshold` is used by multi-label tasks only."""
     spec = prepared.spec
-    if spec.type == "token_ner":
-        return [
-            predict_tags(d, e, p, prepared.outputs, prepared.decode)
-            for d, e, p in zip(split.documents, split.encoded, chances, strict=True)
-        ]
-    return [
-        Prediction(
-            document=document.id,
-            labels=_labels(p, prepared.outputs, spec.head, threshold, multi=spec.type == "multi_label"),
-            label_scores=tuple(round(float(x), 6) for x in p),
-        )
-        for document, p in zip(split.documents, chances, strict=True)
-    ]
+    said = []
+    for document, units, places in zip(split.documents, split.units, split.windows, strict=True):
+        encoded, own = [split.encoded[w] for w in places], [chances[w] for w in places]
+        if spec.head.span is not None:
+            found = merge_spans(encoded, own)
+            said.append(predict_spans(units, found, prepared.outputs, filtered=spec.head.span.filters))
+        elif spec.type == "token_ner":
+            said.append(predict_tags(document, *merge_words(encoded, own), prepared.outputs, prepared.decode))
+        else:
+            p = merge_labels(own, spec.protocol.merge)
+            multi = spec.type == "multi_label"
+            if not multi and len(own) > 1:
+                p = p / p.sum()
+            labels = _labels(p, prepared.outputs, spec.head, threshold, multi=multi)
+            scores = tuple(round(float(x), 6) for x in p)
+            said.append(Prediction(document=document.id, labels=labels, label_scores=scores))
+    return said
 
 
 def _labels(

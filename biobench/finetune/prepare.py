@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from biobench.encode.merge import merge_spans, merge_words
+from biobench.encode.spans import gold_found, predict_spans, span_targets, with_subtokens, with_words
 from biobench.encode.tags import Decode, tag_set, tag_targets, window_oracle
-from biobench.encode.tokens import Encoded, encode_documents
+from biobench.encode.tokens import Encoded, encode_documents, encode_windows
 from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.record import Windows
 from biobench.schema.task import TaskSpec
@@ -23,16 +25,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """One split, ready to be batched.
+    """One split, ready to be batched. What is batched are windows: one a document, or several with stride.
 
-    targets: per document, the visible words' tag ids (token tasks), or a 0-dimensional class id, or a
-    (labels,) 0/1 vector (multi-label).
+    units: the documents, for span tasks with the head's units as their tokens. encoded, targets, lengths: per
+    window; a target is the visible words' tag ids (token tasks), spans as (first, last, type) in places of the
+    window's units (span tasks), a 0-dimensional class id, or a (labels,) 0/1 vector (multi-label). windows:
+    per document, the places of its windows.
     """
 
     documents: Sequence[Document]
+    units: Sequence[Document]
     encoded: Sequence[Encoded]
     targets: Sequence[NDArray[Any]]
     lengths: Sequence[int]
+    windows: Sequence[Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +78,19 @@ def prepare(spec: TaskSpec, data: TaskData, tokenizer: PreTrainedTokenizerBase, 
     index = {name: i for i, name in enumerate(outputs)}
 
     def split(documents: Sequence[Document]) -> Split:
-        encoded = encode_documents(documents, tokenizer, window, words=token_task)
-        targets = [_target(spec, d, e, index) for d, e in zip(documents, encoded, strict=True)]
-        return Split(documents, encoded, targets, [len(e) for e in encoded])
+        units = documents
+        if spec.type == "span_ner":
+            pieces = spec.head.pooling == "none"
+            units = with_subtokens(documents, tokenizer) if pieces else with_words(documents)
+        if spec.protocol.long_documents == "stride":
+            encoded, owner = encode_windows(units, tokenizer, window, spec.protocol.stride, words=spec.is_ner)
+        else:
+            encoded, owner = encode_documents(units, tokenizer, window, words=spec.is_ner), list(range(len(units)))
+        windows: list[list[int]] = [[] for _ in documents]
+        for place, document in enumerate(owner):
+            windows[document].append(place)
+        targets = [_target(spec, units[d], e, index) for d, e in zip(owner, encoded, strict=True)]
+        return Split(documents, units, encoded, targets, [len(e) for e in encoded], windows)
 
     train, validation, test = split(data.train), split(data.validation), split(data.test)
     prepared = Prepared(
@@ -86,6 +102,8 @@ def prepare(spec: TaskSpec, data: TaskData, tokenizer: PreTrainedTokenizerBase, 
 def _target(spec: TaskSpec, document: Document, encoded: Encoded, index: dict[str, int]) -> NDArray[Any]:
     if spec.type == "token_ner":
         return tag_targets(document, encoded, index)
+    if spec.type == "span_ner":
+        return span_targets(document, encoded, index)
     if spec.type == "multi_label":
         vector = np.zeros(len(index), dtype=np.float32)
         vector[[index[label] for label in document.labels]] = 1.0
@@ -94,12 +112,33 @@ def _target(spec: TaskSpec, document: Document, encoded: Encoded, index: dict[st
 
 
 def _windows(prepared: Prepared, window: int) -> Windows:
-    """Truncation of the test split: documents cut, gold spans lost, and the oracle's scores after the cut."""
+    """What the protocol keeps from the head in test: documents cut, gold spans lost, and the oracle's scores.
+
+    For span heads, gold that the head cannot express (ends inside a unit, too long, filtered) is lost too.
+    """
     test = prepared.test
-    cut = sum(e.truncated for e in test.encoded)
+    strided = prepared.spec.protocol.long_documents == "stride"
+    long = sum(test.encoded[places[0]].truncated for places in test.windows)
+    cut, several = (0, long) if strided else (long, 0)
     if not prepared.spec.is_ner:
-        return Windows(max_length=window, truncated_documents=cut, lost_gold=0)
-    oracle = [window_oracle(d, e, prepared.decode) for d, e in zip(test.documents, test.encoded, strict=True)]
+        return Windows(max_length=window, truncated_documents=cut, strided_documents=several, lost_gold=0)
+    oracle = [_oracle(prepared, place) for place in range(len(test.documents))]
     lost = sum(len(set(d.spans) - set(o.spans)) for d, o in zip(test.documents, oracle, strict=True))
     ceiling = prepared.score(test.documents, oracle).values
-    return Windows(max_length=window, truncated_documents=cut, lost_gold=lost, ceiling=ceiling)
+    return Windows(
+        max_length=window, truncated_documents=cut, strided_documents=several, lost_gold=lost, ceiling=ceiling
+    )
+
+
+def _oracle(prepared: Prepared, place: int) -> Prediction:
+    """The best that any model could say of one test document under this protocol."""
+    test, options = prepared.test, prepared.spec.head.span
+    encoded = [test.encoded[w] for w in test.windows[place]]
+    document = test.units[place]
+    if options is None:
+        merged, _ = merge_words(encoded, [np.zeros((len(e.words), 0), dtype=np.float32) for e in encoded])
+        return window_oracle(document, merged, prepared.decode)
+    index = {name: i for i, name in enumerate(prepared.outputs)}
+    tagger = options.variant == "crf_biaffine"
+    found = [gold_found(document, e, index, options.max_span, tagger=tagger) for e in encoded]
+    return predict_spans(document, merge_spans(encoded, found), prepared.outputs, filtered=options.filters)

@@ -41,6 +41,7 @@ from biobench.stats import (
     within_tasks_seeds,
 )
 from biobench.store import Finding
+from biobench.store.floors import scan_floors
 
 #: A difference in F1 that is worth finding unless told otherwise: one point.
 WANTED = 0.01
@@ -90,8 +91,10 @@ class PairResult:
 class Comparison:
     """What `compare` gives. pairs: first named against second and so on; standings: best first.
 
-    ranks: bootstrap intervals of the ranks, for three models or more. notes: what a reader must know;
-    findings: damaged records. `verdict` says it in words, `text()` with the tables, `as_json()` as plain data.
+    published, policies: which of the models are known from print alone, or are policies of the gate; perfect:
+    which of these returns the gold and so errs on no test set. ranks: bootstrap intervals of the ranks, for
+    three models or more. notes: what a reader must know; findings: damaged records. `verdict` says it in words,
+    `text()` with the tables, `as_json()` as plain data.
     """
 
     models: tuple[str, ...]
@@ -100,6 +103,8 @@ class Comparison:
     clusters: tuple[str, ...]
     metrics: Mapping[str, str]
     published: tuple[str, ...]
+    policies: tuple[str, ...]
+    perfect: tuple[str, ...]
     pairs: tuple[PairResult, ...]
     standings: tuple[Standing, ...]
     ranks: tuple[RankInterval, ...]
@@ -158,14 +163,15 @@ def compare(
     given = [str(m) for m in (*([models] if isinstance(models, str | Path) else models), *others)]
     _check(given, rope, alpha, wanted)
     results = load(results_dir)
-    entrants = find_entrants(given, results)
+    floors, damaged = scan_floors(results_dir)
+    entrants = find_entrants(given, results, floors)
     twins = compare_ledgers(find_ledgers(given, entrants, ledgers))
     named = [tasks] if isinstance(tasks, str) else list(tasks or ())
     chosen = [load_task(t).id if t.endswith((".yaml", ".yml")) else t for t in named]
     held = contest(entrants, results, average, suite=suite, tasks=chosen or None)
     labels = [e.label for e in entrants]
     pairs = [(labels[0], b) for b in labels[1:]] if against_first else list(combinations(labels, 2))
-    evidence, reasons = _evidence(held, Path(results_dir), data_dir, read=documents)
+    evidence, reasons = _evidence(held, data_dir, read=documents)
     many = compare_many(
         [held.scores(i) for i in range(len(entrants))],
         labels,
@@ -189,6 +195,8 @@ def compare(
         clusters=tuple(dict.fromkeys(held.clusters)),
         metrics=held.metrics,
         published=tuple(e.label for e in entrants if e.is_published),
+        policies=tuple(e.label for e in entrants if e.is_policy),
+        perfect=tuple(label for i, label in enumerate(labels) if _perfect(held, i)),
         pairs=tuple(_pair(p, held, evidence if detailed else {}, reasons, alpha, wanted) for p in many.pairs),
         standings=many.standings,
         ranks=_ranks(held, labels, evidence, alpha) if len(labels) > 2 else (),
@@ -196,8 +204,14 @@ def compare(
         alpha=alpha,
         estimand=many.estimand,
         notes=tuple(dict.fromkeys(notes)),
-        findings=results.findings,
+        findings=tuple(dict.fromkeys((*results.findings, *damaged))),
     )
+
+
+def _perfect(held: Contest, entrant: int) -> bool:
+    """The gate's oracle, where the score compared gives it 1."""
+    is_oracle = held.entrants[entrant].is_policy and held.entrants[entrant].source == "ceiling"
+    return is_oracle and all(cell.mean == 1.0 for cell in held.cells[entrant].values())
 
 
 def _check(given: Sequence[str], rope: float, alpha: float, wanted: float) -> None:
@@ -211,13 +225,11 @@ def _check(given: Sequence[str], rope: float, alpha: float, wanted: float) -> No
         raise UsageError(f"wanted difference {wanted} is not one of scores", hint="above zero, one point is 0.01")
 
 
-def _evidence(
-    held: Contest, results_dir: Path, data_dir: str | Path | None, *, read: bool
-) -> tuple[dict[str, TaskRuns], dict[str, str]]:
+def _evidence(held: Contest, data_dir: str | Path | None, *, read: bool) -> tuple[dict[str, TaskRuns], dict[str, str]]:
     """Counts by task, and for the tasks without them the reason."""
     if not read:
         return {}, {info.id: "not asked for" for info in held.tasks}
-    source = Evidence(results_dir, None if data_dir is None else Path(data_dir))
+    source = Evidence(None if data_dir is None else Path(data_dir))
     found: dict[str, TaskRuns] = {}
     reasons: dict[str, str] = {}
     for info in held.tasks:
@@ -271,7 +283,7 @@ def _line(
     alpha: float,
 ) -> TaskLine:
     first, second = held.cells[a][task], held.cells[b][task]
-    published = first.group is None or second.group is None
+    published = bool(first.step or second.step)
     step = max(first.step, second.step)
     seeds = compare_seeds(first.scores, second.scores, paired=held.paired[task], level=1 - alpha, resolution=step).test
     shown = None
@@ -292,8 +304,8 @@ def _line(
         first=first.mean,
         second=second.mean,
         difference=first.mean - second.mean,
-        n_first=len(first.seeds),
-        n_second=len(second.seeds),
+        n_first=0 if first.policy else len(first.seeds),
+        n_second=0 if second.policy else len(second.seeds),
         published=published,
         paired=held.paired[task],
         seeds=seeds,

@@ -76,6 +76,8 @@ def _suite_means(held: Comparison, result: PairResult) -> list[str]:
 def _seeds(line: TaskLine) -> str:
     if line.published:
         return "printed"
+    if not max(line.n_first, line.n_second):
+        return "policy"
     count = str(line.n_first) if line.n_first == line.n_second else f"{line.n_first}/{line.n_second}"
     return count if line.paired else f"{count} unpaired"
 
@@ -173,6 +175,7 @@ def to_json(held: Comparison) -> dict[str, Any]:
             for t in held.twins
         ],
         "published": list(held.published),
+        "policies": list(held.policies),
         "pairs": [_pair_json(result) for result in held.pairs],
         "standings": [_standing_json(s) for s in held.standings],
         "ranks": [

@@ -22,12 +22,14 @@ Condition = tuple[str, str, int | None, str, int]
 @dataclass(frozen=True, slots=True)
 class Cell:
     """One model on one task. scores: fractions, one a seed, or a published mean alone. step: to which a
-    printed score was rounded, a fraction; 0 for runs."""
+    printed score was rounded, a fraction; 0 for others. policy: the score is one of the gate's policies', which
+    has no seeds; it is repeated for every seed that it is compared with."""
 
     scores: tuple[float, ...]
     seeds: tuple[int, ...] = ()
     group: RunGroup | None = None
     step: float = 0.0
+    policy: bool = False
 
     @property
     def mean(self) -> float:
@@ -85,7 +87,7 @@ def contest(
         notes.append("each task is compared by the average its published scores are read as, not by macro F1")
     shared, lonely = [], []
     for info in wanted:
-        has = [bool(e.groups.get(info.id)) or _comparable(e, info, chosen) for e in entrants]
+        has = [bool(e.groups.get(info.id) or e.policies.get(info.id)) or _comparable(e, info, chosen) for e in entrants]
         if all(has):
             shared.append(info)
         elif any(has):
@@ -123,7 +125,8 @@ def _filled(
     unlike: list[tuple[str, list[str]]] = []
     for info in shared:
         metric = metric_of(info, average)
-        row = [_cell(e, g, info, metric) for e, g in zip(entrants, picked[info.id], strict=True)]
+        data = next((g.briefs[0].data for g in picked[info.id] if g is not None), None)
+        row = [_cell(e, g, info, metric, data) for e, g in zip(entrants, picked[info.id], strict=True)]
         whole = [cell for cell in row if cell is not None]
         if len(whole) < len(row):
             notes.append(f"{info.id}: some record has no {metric}; `biobench rescore` computes it; left out")
@@ -236,35 +239,45 @@ def _mismatch(entrants: Sequence[Entrant], options: Sequence[dict[Condition, lis
 
 
 def _worded(group: RunGroup) -> str:
-    first = group.records[0]
+    first = group.briefs[0]
     start = f"with {group.variant}" if group.variant else "in full"
-    return f"{start} (spec {first.task.hash[:8]}, data {first.task.data_hash[:8]})"
+    return f"{start} (spec {first.spec[:8]}, data {first.data[:8]})"
 
 
 def _differences(entrants: Sequence[Entrant], groups: Sequence[RunGroup | None]) -> list[str]:
     """What is not part of the protocol, yet may explain a difference: precision and the window."""
-    runs = [(e.label, g.records[0]) for e, g in zip(entrants, groups, strict=True) if g is not None]
+    runs = [(e.label, g.briefs[0]) for e, g in zip(entrants, groups, strict=True) if g is not None]
     found = []
-    if len({r.training.precision for _, r in runs}) > 1:
-        each = ", ".join(f"{label} in {r.training.precision}" for label, r in runs)
+    if len({b.precision for _, b in runs}) > 1:
+        each = ", ".join(f"{label} in {b.precision}" for label, b in runs)
         found.append(f"trained in different precision ({each})")
-    if len({(r.windows.max_length, r.windows.lost_gold) for _, r in runs}) > 1:
-        each = ", ".join(f"{label} {r.windows.max_length} tokens, {r.windows.lost_gold} lost" for label, r in runs)
+    if len({(b.max_length, b.lost_gold) for _, b in runs}) > 1:
+        each = ", ".join(f"{label} {b.max_length} tokens, {b.lost_gold} lost" for label, b in runs)
         found.append(f"windows cut the test documents differently, gold beyond them is missed ({each})")
     return found
 
 
 def _condition(group: RunGroup) -> Condition:
-    first = group.records[0]
-    return (first.task.hash, first.task.data_hash, first.limit, first.track, first.engine_version)
+    first = group.briefs[0]
+    return (first.spec, first.data, first.limit, first.track, first.engine)
 
 
 def _is_full(group: RunGroup) -> bool:
-    first = group.records[0]
+    first = group.briefs[0]
     return first.limit is None and not first.overrides
 
 
-def _cell(entrant: Entrant, group: RunGroup | None, info: TaskInfo, metric: str) -> Cell | None:
+def _cell(entrant: Entrant, group: RunGroup | None, info: TaskInfo, metric: str, data: str | None) -> Cell | None:
+    """data: the hash of the data of the runs compared, None where there are none."""
+    if entrant.is_policy:
+        records = [r for r in entrant.policies[info.id] if data in (None, r.data_hash)]
+        if not records:
+            raise UsageError(
+                f"{info.id}: the gate played '{entrant.label}' on other data than the runs",
+                hint=f"repeat `biobench tasks gate {info.id}` on the data of the runs",
+            )
+        score = next(p.scores.get(metric) for p in records[0].policies if p.name == entrant.model)
+        return None if score is None else Cell((score,), policy=True)
     if group is None:
         value = entrant.published[info.id]
         return Cell((value.value,), step=value.step)
@@ -278,8 +291,19 @@ def _common_seeds(task: str, row: Sequence[Cell]) -> tuple[bool, list[Cell], lis
     Seeds pair where all models were run with them: the same head and data order. With fewer than two in
     common and others besides, all are kept and treated as independent.
     """
-    if any(cell.group is None for cell in row):
+    runs = [cell for cell in row if cell.group is not None]
+    if any(cell.step for cell in row):
         return False, list(row), []
+    if len(runs) < len(row):
+        if not runs:
+            return True, list(row), []
+        paired, whole, said = _common_seeds(task, runs)
+        count = len(whole[0].scores) if paired else 1
+        rest = iter(whole)
+        mixed = [
+            Cell(cell.scores * count, whole[0].seeds, policy=True) if cell.group is None else next(rest) for cell in row
+        ]
+        return paired, mixed, said
     common = sorted(set.intersection(*(set(cell.seeds) for cell in row)))
     equal = all(list(cell.seeds) == common for cell in row)
     if equal:

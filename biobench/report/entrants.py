@@ -1,10 +1,10 @@
-"""Who is compared: names as the report prints them, resolved to runs or published scores."""
+"""Who is compared: names as the report prints them, resolved to runs, published scores or the gate's policies."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from biobench.errors import UsageError
@@ -12,6 +12,7 @@ from biobench.report.escape import plain
 from biobench.report.groups import RunGroup, Source
 from biobench.report.published import PublishedValue
 from biobench.report.table import Results
+from biobench.schema.floor import FloorRecord
 from biobench.schema.strict import suggest
 
 _PREFERRED: tuple[Source, ...] = ("run", "submitted", "floor", "ceiling")
@@ -23,20 +24,27 @@ class Entrant:
     """One model of a comparison.
 
     label: what it is called in the output, unique. groups: task -> its groups of runs (several where runs of
-    different conditions are stored). published: our task id -> printed values; used where there is no group at all.
+    different conditions are stored). Without any, published: our task id -> printed values; without these
+    either, policies: task -> the gate's records that hold the policy `model`, newest first.
     """
 
     label: str
     model: str
     source: Source
     groups: Mapping[str, tuple[RunGroup, ...]]
-    published: Mapping[str, PublishedValue]
+    published: Mapping[str, PublishedValue] = field(default_factory=dict)
+    policies: Mapping[str, tuple[FloorRecord, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     @property
     def is_published(self) -> bool:
         """Only printed means are known of it, no runs."""
-        return not self.groups
+        return bool(self.published)
+
+    @property
+    def is_policy(self) -> bool:
+        """One of the gate's policies: no model, no seeds."""
+        return bool(self.policies)
 
 
 def line_name(model: str, variant: str) -> str:
@@ -44,15 +52,15 @@ def line_name(model: str, variant: str) -> str:
     return f"{model} [{variant}]" if variant else model
 
 
-def find_entrants(given: Sequence[str], results: Results) -> list[Entrant]:
+def find_entrants(given: Sequence[str], results: Results, floors: Sequence[FloorRecord] = ()) -> list[Entrant]:
     """The models of these names, in order; one that is named twice gets a number.
 
     A name is a model as the report prints it (with or without the bracket of its variant, with or without
-    its revision), the folder that was run, or a published model. Raises UsageError.
+    its revision), the folder that was run, a published model, or a policy of the gate. Raises UsageError.
     """
     found: list[Entrant] = []
     for name in given:
-        entrant = _find(name, results)
+        entrant = _find(name, results, floors)
         label, times, used = entrant.label, 1, {other.label for other in found}
         while label in used:
             times += 1
@@ -61,7 +69,7 @@ def find_entrants(given: Sequence[str], results: Results) -> list[Entrant]:
     return found
 
 
-def _find(name: str, results: Results) -> Entrant:
+def _find(name: str, results: Results, floors: Sequence[FloorRecord]) -> Entrant:
     groups = _matching(name, results.groups)
     if groups:
         sources = [s for s in _PREFERRED if any(g.source == s for g in groups)]
@@ -69,20 +77,29 @@ def _find(name: str, results: Results) -> Entrant:
         by_task: dict[str, list[RunGroup]] = defaultdict(list)
         for group in kept:
             by_task[group.task].append(group)
-        variants = {g.variant for g in kept}
-        label = line_name(kept[0].model, variants.pop()) if len(variants) == 1 else kept[0].model
+        model = kept[0].model
+        # the bracket is shown where it was asked for; what else is limited or overridden is in the notes
+        label = name if any(g.variant and name == line_name(g.model, g.variant) for g in kept) else model
         notes = [f"{plain(label)}: its {source} scores are left aside" for source in sources[1:]]
         if any(v.model == name for v in results.published):
             notes.append(f"{plain(label)}: the published scores of the same name are left aside, its runs are used")
         tasks = {task: tuple(members) for task, members in by_task.items()}
-        return Entrant(plain(label), kept[0].model, sources[0], tasks, {}, tuple(notes))
+        return Entrant(plain(label), model, sources[0], tasks, notes=tuple(notes))
     values = [v for v in results.published if v.model == name]
     if values:
         published = {
             info.id: value for value in values for info in results.infos.values() if info.published_as == value.task
         }
         return Entrant(plain(name), name, "published", {}, published)
+    records: dict[str, list[FloorRecord]] = defaultdict(list)
+    for record in sorted(floors, key=lambda r: r.made, reverse=True):
+        if any(policy.name == name for policy in record.policies):
+            records[record.task].append(record)
+    if records:
+        kind = next(p.kind for p in next(iter(records.values()))[0].policies if p.name == name)
+        return Entrant(plain(name), name, kind, {}, policies={task: tuple(rows) for task, rows in records.items()})
     known = {line_name(g.model, g.variant) for g in results.groups} | {v.model for v in results.published}
+    known |= {policy.name for record in floors for policy in record.policies}
     hint = suggest(name, [plain(k) for k in sorted(known)])
     if not hint.startswith("did you mean"):
         hint = "`biobench report` shows the models that have results"

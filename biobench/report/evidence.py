@@ -13,7 +13,6 @@ from biobench.errors import DataFormatError, DataUnavailableError, StoreError
 from biobench.report.contest import Contest
 from biobench.report.groups import RunGroup
 from biobench.report.rescore import run_documents
-from biobench.report.table import SUBMITTED
 from biobench.report.tasks import TaskInfo
 from biobench.schema.document import Document
 from biobench.schema.record import RunRecord
@@ -44,7 +43,6 @@ _PARTIAL: dict[str, Average] = {
 class Evidence:
     """Reads counts of stored predictions. data_dir: the corpora, needed where gold is under an agreement."""
 
-    results_dir: Path
     data_dir: Path | None = None
     _test: dict[tuple[str, str, int | None], list[Document]] = field(default_factory=dict)
 
@@ -52,8 +50,10 @@ class Evidence:
         """The counts of all models on one task, or why there are none, in words."""
         cells = [mine[info.id] for mine in held.cells]
         metric = held.metrics[info.id]
-        if any(cell.group is None for cell in cells):
+        if any(cell.group is None and not cell.policy for cell in cells):
             return "published means come without predictions"
+        if any(cell.policy for cell in cells):
+            return "the gate's policies are stored without predictions"
         if metric not in _EXACT and metric not in _PARTIAL:
             return f"{metric} is no average of F1 counts"
         try:
@@ -80,7 +80,7 @@ class Evidence:
     ) -> tuple[Counts, Average, list[bool], tuple[str, ...]]:
         """Counts (seeds, groups, labels), the average to take, the labels with gold, the groups' ids."""
         records = [r for r in group.records if r.seed in seeds]
-        single = [self._run_counts(record, metric) for record in records]
+        single = [self._run_counts(group.store, record, metric) for record in records]
         first, task = single[0], records[0].task
         labels = list(first.labels)
         dropped = {task.negative_label} if metric == "micro_f1_positive" else set()
@@ -95,9 +95,9 @@ class Evidence:
         mask = [labels[i] in gold for i in columns]
         return made, {**_EXACT, **_PARTIAL}[metric], mask, first.groups
 
-    def _run_counts(self, record: RunRecord, metric: str) -> GroupCounts:
+    def _run_counts(self, store: Store, record: RunRecord, metric: str) -> GroupCounts:
         documents = self._documents(record) if record.redacted else None
-        gold, predictions = self._store_of(record).load_predictions(record, documents)
+        gold, predictions = store.load_predictions(record, documents)
         return counts(
             type=cast(TaskType, record.task.type),
             labels=record.task.labels,
@@ -111,17 +111,3 @@ class Evidence:
         if key not in self._test:
             self._test[key] = run_documents(record, self.data_dir)
         return self._test[key]
-
-    def _store_of(self, record: RunRecord) -> Store:
-        """The folder's own store, or the submission that holds this very run."""
-        own = Store(self.results_dir)
-        folder = self.results_dir / SUBMITTED
-        others = [Store(path) for path in sorted(folder.iterdir()) if path.is_dir()] if folder.is_dir() else []
-        for store in (own, *others):
-            try:
-                stored = store.get(record.task.id, record.key)
-            except StoreError:
-                continue  # damaged there; `scan` has said so already
-            if stored is not None and stored.predictions_sha256 == record.predictions_sha256:
-                return store
-        raise StoreError(f"the predictions of run {record.key} are gone", hint="delete the record and repeat the run")

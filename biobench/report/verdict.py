@@ -100,6 +100,11 @@ def _statements(held: Comparison, result: PairResult) -> list[str]:
     local = None if within is None or within.p is None else _evidence(held, within, signed)
     shown = within is not None and within.p is not None and within.p <= held.alpha
     certain = shown and _certain(within)
+    wins = result.pair.comparison.wins if signed > 0 else result.pair.comparison.losses
+    if better in held.perfect and wins == len(held.tasks):
+        size = f"{100 * abs(signed):.2f} points of {metric_name(held)}"
+        lines = [f"Certain: {claim} on {here}, by {size}: it returns the gold, so it errs on no test set."]
+        return [*lines, f"Tasks like these: {general}."] if general else lines
     if certain and local is not None:
         lines = [f"Certain: {claim} on {here}, by {local}."]
         if general is not None:
@@ -212,7 +217,13 @@ def _limits(held: Comparison) -> list[str]:
     if len(held.clusters) == 1 and any(any(r.pair.comparison.task_differences) for r in held.pairs):
         one = "one task" if len(held.tasks) == 1 else "tasks of one corpus"
         lines.append(f"Cannot be concluded: anything about other tasks. Why: there is {one} only.")
-    if not held.published and any(r.pair.comparison.variance is None for r in held.pairs):
+    if held.policies and len(held.policies) < len(held.models):
+        lines.append("Policies of the gate have no seeds: their score stands for every seed compared with it.")
+    if (
+        not held.published
+        and len(held.policies) < len(held.models)
+        and any(r.pair.comparison.variance is None for r in held.pairs)
+    ):
         lines.append("Cannot be concluded: anything about other seeds. Why: some task was run with a single one.")
     return lines
 

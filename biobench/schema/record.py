@@ -89,10 +89,12 @@ class Cost(Strict):
 
 
 class Windows(Strict):
-    """What the window cut off in the test split."""
+    """What the window cut off in the test split, and gold that a span head cannot express."""
 
     max_length: int
     truncated_documents: int
+    strided_documents: int = 0
+    """Documents read through several windows; none of their text is lost."""
     lost_gold: int
     ceiling: dict[str, float] = {}
     """Scores of the oracle that returns all gold inside the window."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,9 +13,11 @@ import torch
 from torch import nn
 
 from biobench.finetune.objective import batch_units, loss_sum, positive_weights
-from biobench.finetune.optim import EmbeddingGradient, parameter_groups, rate
+from biobench.finetune.optim import make_optimizer, parameter_groups, rate
 from biobench.finetune.predict import decide, tune_threshold
 from biobench.finetune.prepare import Prepared, Split
+from biobench.finetune.vocabulary import trained_rows
+from biobench.models.encoder import Encoder
 from biobench.schema.document import Document, TaskData
 from biobench.schema.record import Windows
 from biobench.schema.task import TaskSpec, Training
@@ -35,19 +39,38 @@ def test_no_decay_on_biases_and_norms() -> None:
     assert (decayed["weight_decay"], free["weight_decay"]) == (0.1, 0.0)
 
 
-def test_embedding_gradient_equals_the_dense_one() -> None:
-    torch.manual_seed(0)
-    ours, dense = nn.Embedding(20, 4), nn.Embedding(20, 4)
-    dense.load_state_dict(ours.state_dict())
-    gradient = EmbeddingGradient(ours)
-    for step in range(3):
-        ids = torch.tensor([[1, 2, 2], [5, step, 19]])
-        for embedding in (ours, dense):
-            embedding.weight.grad = None
-            for _ in range(2):  # two micro-batches
-                (embedding(ids) ** 2).sum().backward()
-        gradient.collect()
-        torch.testing.assert_close(ours.weight.grad, dense.weight.grad)
+def test_training_the_used_rows_is_training_the_whole_table(folders: Callable[[str], Path]) -> None:
+    """Against dense AdamW on the whole embedding: used, unused and padding rows; twice, as after a restart."""
+    from transformers import AutoModel
+
+    folder = folders("bert")
+    encoder = Encoder(AutoModel.from_pretrained(folder), pad_id=1)
+    table = encoder.model.get_input_embeddings()
+    dense = nn.Embedding(*table.weight.shape, padding_idx=table.padding_idx)
+    dense.load_state_dict(table.state_dict())
+    documents = [np.asarray([5, 9, 9, 30]), np.asarray([7, 5])]
+    recipe = Training(max_steps=4, learning_rate=0.1, weight_decay=0.3)
+    for _ in range(2):
+        reference = make_optimizer(dense, recipe)
+        with trained_rows(encoder, documents) as rows:
+            assert rows is not None
+            assert len(rows.rows) == 5  # 5, 7, 9, 30 and the padding row
+            rows.train()
+            optimizer = torch.optim.AdamW([rows.rows], lr=0.1, weight_decay=0.3)
+            for step in range(4):
+                ids = torch.from_numpy(documents[step % 2])
+                (encoder.model.get_input_embeddings()(ids) ** 2).sum().backward()
+                (dense(ids) ** 2).sum().backward()
+                for one in (optimizer, reference):
+                    one.step()
+                    one.zero_grad(set_to_none=step % 2 == 0)
+                rows.decayed(0.1, 0.3)
+                if step == 1:
+                    rows.write_back()
+            rows.write_back()
+        assert encoder.model.get_input_embeddings() is table
+        assert table.weight.requires_grad
+        torch.testing.assert_close(table.weight, dense.weight, rtol=1e-5, atol=1e-7)
 
 
 def _multi_label(**changes: Any) -> TaskSpec:
@@ -77,7 +100,8 @@ def _split(rows: list[list[int]]) -> Split:
         Document(str(i), str(i), "t", "train", labels=tuple(x for x, on in zip(labels, row, strict=True) if on))
         for i, row in enumerate(rows)
     ]
-    return Split(documents, [], [np.asarray(r, dtype=np.float32) for r in rows], [1] * len(rows))
+    targets = [np.asarray(r, dtype=np.float32) for r in rows]
+    return Split(documents, documents, [], targets, [1] * len(rows), [[i] for i in range(len(rows))])
 
 
 def test_positive_weights_by_the_formula() -> None:

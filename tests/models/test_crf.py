@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 
 import pytest
 import torch
@@ -24,11 +24,11 @@ def _paths(crf: LinearCRF, emissions: torch.Tensor, group: int, allowed: tuple[t
     moves, first, last = allowed
     scores = {}
     for path in product(range(emissions.shape[1]), repeat=len(emissions)):
-        if not (first[path[0]] and last[path[-1]] and all(moves[a, b] for a, b in zip(path, path[1:], strict=False))):
+        if not (first[path[0]] and last[path[-1]] and all(moves[a, b] for a, b in pairwise(path))):
             continue
         total = crf.first[group, path[0]] + crf.last[group, path[-1]]
         total = total + sum(emissions[at, tag] for at, tag in enumerate(path))
-        total = total + sum(crf.moves[group, a, b] for a, b in zip(path, path[1:], strict=False))
+        total = total + sum(crf.moves[group, a, b] for a, b in pairwise(path))
         scores[path] = float(total.detach())
     return scores
 

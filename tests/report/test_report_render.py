@@ -116,6 +116,31 @@ def test_latex_escapes_everything(report):
         assert line.endswith(r"\\")
 
 
+def test_latex_parses(report):
+    """Strictly: every brace and environment closes, every row has the columns that the table declares."""
+    from pylatexenc.latexwalker import LatexEnvironmentNode, LatexMacroNode, LatexSpecialsNode, LatexWalker
+
+    nodes, _, length = LatexWalker(render(report, "latex"), tolerant_parsing=False).get_latex_nodes()
+    assert length == len(render(report, "latex"))
+    found, tables = list(nodes), []
+    while found:
+        node = found.pop()
+        if isinstance(node, LatexEnvironmentNode):
+            found += node.nodelist
+            tables += [node] if node.environmentname.startswith("tabular") else []
+    assert tables
+    for table in tables:
+        cells, rows = 1, []
+        for node in table.nodelist:
+            if isinstance(node, LatexSpecialsNode) and node.specials_chars == "&":
+                cells += 1
+            elif isinstance(node, LatexMacroNode) and node.macroname == "\\":
+                rows.append(cells)
+                cells = 1
+        assert len(rows) > 1
+        assert len(set(rows)) == 1
+
+
 @pytest.mark.skipif(not (shutil.which("pdflatex") or shutil.which("tectonic")), reason="no LaTeX on this machine")
 def test_latex_compiles(report, tmp_path):
     document = (

@@ -14,7 +14,7 @@ from biobench.errors import ModelError
 from trainer import attention, guard
 from trainer.attention import Reach
 from trainer.families import layers_of
-from trainer.model import Trainee
+from trainer.model import Trainee, load_model
 
 FAMILIES = sorted(CONFIGS)
 
@@ -180,6 +180,17 @@ def test_nothing_of_the_switch_is_saved(kind: str, tmp_path: Path) -> None:
     with torch.no_grad():
         assert torch.equal(AutoModelForMaskedLM.from_pretrained(tmp_path)(input_ids=ids).logits, expected)
         assert torch.equal(AutoModel.from_pretrained(tmp_path)(input_ids=ids)[0], hidden)
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_a_saved_checkpoint_comes_back_with_the_switch(kind: str, tmp_path: Path) -> None:
+    stock = tiny(kind, "sdpa")
+    stock.save_pretrained(tmp_path)
+    module = Trainee(load_model(tmp_path).eval())
+    ids = long_ids(stock)
+    with torch.no_grad():
+        assert torch.equal(module.logits(ids, causal=False), Trainee(tiny(kind)).logits(ids, causal=False))
+    assert guard.check(module.model, directed(module, causal=True), causal=True).leak == 0.0
 
 
 @pytest.mark.parametrize("name", ["torch", "flash_attn"])

@@ -71,7 +71,7 @@ def test_fsdp2_continues_a_stopped_single_process_on_the_golden_curve(small: lis
     assert all(bool(p.isfinite().all()) for p in model.parameters())
 
 
-@pytest.mark.parametrize("strategy", ["ddp", "fsdp2"])
+@pytest.mark.parametrize("strategy", [pytest.param("ddp", marks=pytest.mark.slow), "fsdp2"])
 def test_freezing_thawing_and_isolation_are_the_same_on_two_processes(
     strategy: str, small: list[str], tmp_path: Path
 ) -> None:

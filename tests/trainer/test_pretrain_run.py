@@ -123,7 +123,7 @@ def test_a_stopped_process_has_its_own_exit_status(small: list[str], tmp_path: P
     assert (out / "checkpoints" / "latest").read_text().startswith("step-")
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)])
 def test_a_killed_run_resumes_to_the_same_weights(
     seed: int, reference: Path, small: list[str], tmp_path: Path
 ) -> None:
@@ -263,6 +263,8 @@ def test_a_folder_with_a_run_is_not_overwritten_and_a_changed_recipe_not_resumed
         train(reference, small)
     with pytest.raises(UsageError, match=r"optimizer\.learning_rate"):
         train(reference, [*small, "optimizer.learning_rate=1e-3"], resume=True)
+    with pytest.raises(UsageError, match="began in fp32 and would go on in bf16"):
+        train(reference, [*small, "engine.precision=bf16"], resume=True)
 
 
 def test_a_damaged_checkpoint_or_shard_is_one_clear_line(reference: Path, small: list[str], tmp_path: Path) -> None:

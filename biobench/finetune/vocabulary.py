@@ -1,0 +1,81 @@
+"""Only the embedding rows that the training documents use are trained; the others are decayed, exactly.
+
+A row whose token never occurs in training has no gradient, so AdamW changes it by nothing but weight decay,
+the same factor for all such rows. The used rows become a compact table with its own gradient and optimiser
+state (for a biomedical task often a tenth of the vocabulary); the factor is applied to the rest when the
+full table is needed. The result is that of dense AdamW on the whole table, at the cost of the used rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.functional import embedding as look_up
+
+from biobench.models.encoder import Encoder
+
+
+class UsedRows(nn.Module):
+    """Stands in for an embedding while it is trained."""
+
+    lookup: Tensor
+    used: Tensor
+
+    def __init__(self, whole: nn.Embedding, used: Tensor) -> None:
+        """used: (rows,) ids of the rows that can have a gradient."""
+        super().__init__()
+        self.whole = whole
+        self.rows = nn.Parameter(whole.weight.detach()[used].clone())
+        self.register_buffer("used", used, persistent=False)
+        lookup = torch.zeros(whole.num_embeddings, dtype=torch.long, device=used.device)
+        lookup[used] = torch.arange(len(used), device=used.device)
+        self.register_buffer("lookup", lookup, persistent=False)
+        pad = whole.padding_idx
+        self.padding: int | None = None if pad is None else int(lookup[pad])
+        self._factor = 1.0
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """(…, width): from the compact table in training, from the whole one otherwise."""
+        if self.training:
+            return look_up(self.lookup[ids], self.rows, padding_idx=self.padding)
+        states: Tensor = self.whole(ids)
+        return states
+
+    def decayed(self, rate: float, weight_decay: float) -> None:
+        """Note one optimiser step: what it did to every row that was not used."""
+        self._factor *= 1.0 - rate * weight_decay
+
+    @torch.no_grad()
+    def write_back(self) -> None:
+        """Bring the whole table up to date."""
+        self.whole.weight.mul_(self._factor)
+        self.whole.weight[self.used] = self.rows.detach()
+        self._factor = 1.0
+
+
+@contextmanager
+def trained_rows(encoder: Encoder, documents: Iterable[NDArray[np.int64]]) -> Iterator[UsedRows | None]:
+    """Train only the embedding rows that `documents` (arrays of ids) use; the embedding is put back at the end.
+
+    Gives None, and changes nothing, where the encoder's input embedding is not a plain table.
+    """
+    whole = encoder.model.get_input_embeddings()
+    if type(whole) is not nn.Embedding or whole.max_norm is not None or not whole.weight.requires_grad:
+        yield None
+        return
+    ids = np.unique(np.concatenate([*documents, [encoder.pad_id]]))
+    pad = [] if whole.padding_idx is None else [whole.padding_idx]
+    used = torch.from_numpy(np.unique(np.concatenate([ids, np.asarray(pad, dtype=np.int64)])))
+    stand_in = UsedRows(whole, used.to(whole.weight.device))
+    whole.weight.requires_grad_(False)
+    encoder.model.set_input_embeddings(stand_in)
+    try:
+        yield stand_in
+    finally:
+        encoder.model.set_input_embeddings(whole)
+        whole.weight.requires_grad_(True)

@@ -1,0 +1,206 @@
+"""The span head: states of words to scores of spans that may nest, several types on one span allowed.
+
+Words or sub-tokens -> gated BiLSTM -> a BIOUL tagger for each type and a biaffine scorer of every span up to
+a length. The tagger's log probability of a span is a constant (detached) term of that span's logit. Scores
+are stored in a band (units, max_span, types), never units x units. After the nested-NER recipe of nlstruct
+(BiTag with a biaffine scorer; facts in docs/heads.md), in a lighter form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from biobench.models.crf import BEGIN, INSIDE, LAST, TAGS, UNIT, LinearCRF, bioul, shared_bioul
+from biobench.schema.span import SpanOptions
+
+_RARE = -5.0
+"""Where the span logits begin: nearly no span is a mention, so the first steps need not learn that."""
+_BLOCK = 64
+"""Units whose spans are scored by one matrix product."""
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """Where the units of each sequence stand. first, stop: (units,) rows of `hidden`; counts: (sequences,) units."""
+
+    first: Tensor
+    stop: Tensor
+    counts: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class SpanScores:
+    """What the head says of the units of all sequences, end to end (units).
+
+    logits: (units, max_span, types), of the span that begins at a unit and is 1..max_span units long.
+    inside: (units, max_span), whether that span ends in its own sequence. crf, emissions (sequences, words,
+    groups, tags), mask (sequences, words) and sums: the tagger; None in the variant without one.
+    """
+
+    logits: Tensor
+    inside: Tensor
+    counts: Sequence[int]
+    crf: LinearCRF | None = None
+    emissions: Tensor | None = None
+    mask: Tensor | None = None
+    sums: Tensor | None = None
+
+
+class GatedBiLSTM(nn.Module):
+    """Layers of BiLSTM, each mixed into its input by one gate a word: norm((1 - g) x + g y)."""
+
+    def __init__(self, width: int, layers: int, dropout: float) -> None:
+        super().__init__()
+        self.rnns = nn.ModuleList(
+            nn.LSTM(width, width // 2, batch_first=True, bidirectional=True) for _ in range(layers)
+        )
+        self.gates = nn.ModuleList(nn.Linear(width, 1) for _ in range(layers))
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(layers))
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, states: Tensor, counts: Sequence[int]) -> Tensor:
+        """states: (sequences, words, width) -> the same; counts: words of each sequence."""
+        sizes = torch.tensor(counts)
+        for rnn, gate, norm in zip(self.rnns, self.gates, self.norms, strict=True):
+            packed = pack_padded_sequence(states, sizes, batch_first=True, enforce_sorted=False)
+            found, _ = pad_packed_sequence(rnn(packed)[0], batch_first=True, total_length=states.shape[1])
+            found = self.dropout(found)
+            g = torch.sigmoid(gate(found))
+            states = norm((1 - g) * states + g * found)
+        return states
+
+
+class SpanHead(nn.Module):
+    """See the module. Runs in fp32 whatever the encoder's precision: sums of log probabilities need it."""
+
+    def __init__(self, width: int, types: int, dropout: float, pooling: str, options: SpanOptions) -> None:
+        super().__init__()
+        self.options, self.pooling, self.types = options, pooling, types
+        self.dropout = nn.Dropout(dropout)
+        self.columns = types + 1 if options.variant == "paper_variant" else types
+        if options.variant != "biaffine":
+            own = width == options.width
+            self.project = nn.Identity() if own else nn.Sequential(nn.Linear(width, options.width), nn.GELU())
+            self.context = GatedBiLSTM(options.width, options.layers, dropout)
+            width = options.width
+            if options.variant == "paper_variant":
+                self.tagger = nn.Linear(width, 1 + 4 * self.columns)
+                self.crf = LinearCRF(1, shared_bioul(self.columns))
+            else:
+                self.tagger = nn.Linear(width, TAGS * types)
+                self.crf = LinearCRF(types, bioul())
+        self.begin = nn.Linear(width, self.columns * options.biaffine_width)
+        self.end = nn.Linear(width, self.columns * options.biaffine_width)
+        rare = 0.0 if options.variant == "paper_variant" else _RARE
+        self.bias = nn.Parameter(torch.full((1,), rare))
+
+    def forward(self, hidden: Tensor, units: Units) -> SpanScores:
+        """hidden: (tokens, width)."""
+        with torch.autocast(hidden.device.type, enabled=False):
+            states = pool_units(hidden.float(), units, self.pooling)
+            inside = _inside(units.counts, self.options.max_span, states.device)
+            if self.options.variant == "biaffine" or len(states) == 0:
+                return SpanScores(self._biaffine(self.dropout(states)), inside, units.counts)
+            return self._with_tagger(states, inside, units.counts)
+
+    def _with_tagger(self, states: Tensor, inside: Tensor, every: Sequence[int]) -> SpanScores:
+        counts = [n for n in every if n > 0]
+        sizes = torch.tensor(counts)
+        mask = (torch.arange(max(counts))[None] < sizes[:, None]).to(states.device)
+        padded = torch.zeros(len(counts), max(counts), self.options.width, device=states.device)
+        padded = padded.masked_scatter(mask[:, :, None], self.project(states))
+        padded = self.context(padded, counts)
+        flat = padded[mask]
+        tags = self.tagger(self.dropout(flat))
+        groups = 1 if self.options.variant == "paper_variant" else self.types
+        emissions = torch.zeros(*mask.shape, tags.shape[1], device=tags.device).masked_scatter(mask[:, :, None], tags)
+        emissions = emissions.view(*mask.shape, groups, -1)
+        sums = self.crf.forward_sums(emissions, mask)
+        paper = self.options.variant == "paper_variant"
+        with torch.set_grad_enabled(paper and torch.is_grad_enabled()):
+            marginals = self.crf.log_marginals(emissions, mask, sums)[mask]
+            chance = _span_chances(marginals, self.columns if paper else None, self.options.max_span, inside)
+        term = chance if paper else _logit(chance)
+        logits = self._biaffine(self.dropout(flat)) + term
+        return SpanScores(logits, inside, every, self.crf, emissions, mask, sums)
+
+    def _biaffine(self, states: Tensor) -> Tensor:
+        """(units, max_span, columns): begin vector of the first unit times end vector of the last."""
+        size = self.options.biaffine_width
+        begin = self.begin(states).view(-1, self.columns, size)
+        end = self.end(states).view(-1, self.columns, size)
+        scores = _band(begin, end, self.options.max_span)
+        return scores * float(size) ** -0.5 + self.bias
+
+
+def pool_units(hidden: Tensor, units: Units, pooling: str) -> Tensor:
+    """(units, width): the first token of each unit, or the mean of its tokens."""
+    if pooling != "mean":
+        return hidden[units.first]
+    sizes = units.stop - units.first
+    owner = torch.repeat_interleave(torch.arange(len(sizes), device=hidden.device), sizes)
+    within = torch.arange(len(owner), device=hidden.device) - (sizes.cumsum(0) - sizes)[owner]
+    total = torch.zeros(len(sizes), hidden.shape[1], device=hidden.device)
+    return total.index_add(0, owner, hidden[units.first[owner] + within]) / sizes[:, None]
+
+
+def _inside(counts: Sequence[int], longest: int, device: torch.device) -> Tensor:
+    """(units, longest): whether a span of 1..longest units from each unit ends in its sequence."""
+    left = [n - at for n in counts for at in range(n)]
+    return (torch.arange(longest)[None] < torch.tensor(left, dtype=torch.long)[:, None]).to(device)
+
+
+def _band(begin: Tensor, end: Tensor, longest: int) -> Tensor:
+    """begin, end: (units, columns, size) -> (units, longest, columns), [i, k] the product of begin i and end i + k.
+
+    A block of units meets the units it can reach in one matrix product; the rest of that product is at most
+    one block wide, so nothing grows with the square of the units. Beyond the last unit the product is 0.
+    """
+    count, columns, _ = begin.shape
+    if count == 0:
+        return begin.new_zeros(0, longest, columns)
+    blocks = -(-count // _BLOCK)
+    reach = _BLOCK + longest - 1
+    begin = nn.functional.pad(begin, (0, 0, 0, 0, 0, blocks * _BLOCK - count))
+    end = nn.functional.pad(end, (0, 0, 0, 0, 0, blocks * _BLOCK + longest - 1 - count))
+    left = begin.view(blocks, _BLOCK, columns, -1).transpose(1, 2)
+    right = end.unfold(0, reach, _BLOCK)  # (blocks, columns, size, reach)
+    product = left @ right  # (blocks, columns, _BLOCK, reach)
+    at = torch.arange(_BLOCK, device=begin.device)[:, None] + torch.arange(longest, device=begin.device)[None]
+    found = product.gather(3, at.expand(blocks, columns, _BLOCK, longest))
+    return found.permute(0, 2, 3, 1).reshape(blocks * _BLOCK, longest, columns)[:count]
+
+
+def _span_chances(marginals: Tensor, classes: int | None, longest: int, inside: Tensor) -> Tensor:
+    """(units, longest, types) log probability of a span: the least of its begin, its end, and no hole between.
+
+    marginals: (units, groups, tags). classes: of the tagger that all types share; None: a group a type.
+    """
+    if classes is None:
+        tags = marginals
+    else:
+        tags = marginals[:, 0, 1:].reshape(-1, classes, 4)
+        # No outside tag of its own here: a filler keeps the places of the others.
+        tags = torch.cat([tags[..., :1], tags], dim=-1)
+    begin = torch.logaddexp(tags[..., BEGIN], tags[..., UNIT])
+    end = torch.logaddexp(tags[..., LAST], tags[..., UNIT])
+    covered = torch.logsumexp(tags[..., [INSIDE, BEGIN, LAST, UNIT]], dim=-1).clamp(max=0.0)
+    # In double: the sum runs over all sequences, and a short span is a small difference of it.
+    sums = nn.functional.pad(covered.double().cumsum(0), (0, 0, 1, 0))
+    count = len(begin)
+    last = torch.arange(count, device=begin.device)[:, None] + torch.arange(longest, device=begin.device)[None]
+    last = torch.where(inside, last, 0)
+    whole = (sums[last + 1] - sums[:count, None]).float()
+    least = torch.minimum(torch.minimum(whole, begin[:, None]), end[last])
+    return torch.where(inside[..., None], least, 0.0).clamp(max=0.0)
+
+
+def _logit(chance: Tensor) -> Tensor:
+    """Log probabilities as logits, between -10 and 10."""
+    other = torch.log(-torch.expm1(chance.clamp(max=-1e-6)))
+    return (chance - other).clamp(-10.0, 10.0)

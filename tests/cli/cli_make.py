@@ -1,0 +1,68 @@
+"""How the tests call the command line: in this process (fast) or as the installed console script (the truth)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SCRIPT = Path(sys.executable).parent / "biobench"
+FAST = ("--limit", "24", "--set", "training.epochs=1", "--device", "cpu", "--parallel", "1")
+"""Options that make a run of a demo task a matter of tenths of a second."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command printed, and its exit status."""
+
+    status: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        """stdout as one JSON document."""
+        return json.loads(self.out)
+
+    def refusal(self) -> str:
+        """The one line of an input error; fails where the form is not `what` then `hint: ...`."""
+        assert self.status == 2, (self.status, self.err)
+        assert "Traceback" not in self.err
+        lines = self.err.splitlines()
+        assert len(lines) == 2, self.err
+        assert lines[1].startswith("hint: ")
+        assert len(lines[1]) > len("hint: ")
+        assert self.out == ""
+        return lines[0]
+
+
+def call(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], *arguments: str | Path) -> Said:
+    """`biobench ARGUMENTS` in this process."""
+    from biobench.cli.main import main
+
+    monkeypatch.setattr(sys, "argv", ["biobench", *map(str, arguments)])
+    capfd.readouterr()
+    with pytest.raises(SystemExit) as ended:
+        main()
+    out, err = capfd.readouterr()
+    return Said(int(ended.value.code or 0), out, err)
+
+
+def process(*arguments: str | Path, cwd: Path, **environment: str) -> Said:
+    """`biobench ARGUMENTS` as a process of its own, through the installed console script."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("BIOBENCH_")}
+    done = subprocess.run(
+        [SCRIPT, *map(str, arguments)],
+        cwd=cwd,
+        env={**env, "OMP_NUM_THREADS": "1", **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    return Said(done.returncode, done.stdout, done.stderr)

@@ -1,0 +1,246 @@
+"""Killed at any moment and started again, `run` repeats nothing, damages nothing and ends with the same scores.
+
+Twenty SIGKILLs by a seeded driver: three at random moments of a process started from the console script, the
+others in processes forked from one that has done the imports (which saves four seconds each), half of them at
+random moments and half within milliseconds of the results folder changing, where a kill would hurt most.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_make import SCRIPT
+
+from biobench.store import Store
+
+LAUNCHER = Path(__file__).resolve().parent / "launcher.py"
+TASKS = ("demo_ner", "demo_topic")
+SEEDS = "1-12"
+RUNS = 24
+SHARED = ("--set", "training.epochs=1", "--device", "cpu", "--parallel", "1", "--json")
+PATIENCE = 240.0
+"""Seconds that a command may take before the test gives up."""
+
+
+@dataclass
+class Child:
+    """A started command."""
+
+    pid: int
+    out: Path
+    err: Path
+    ended: queue.Queue[int]
+
+    def wait(self) -> int:
+        """Its exit status; minus the signal where one ended it."""
+        return self.ended.get(timeout=PATIENCE)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """What it printed with --json."""
+        rows: list[dict[str, Any]] = json.loads(self.out.read_text(encoding="utf-8"))
+        return rows
+
+
+class Launcher:
+    """Starts commands in processes forked from a warm one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.count = 0
+        env = {k: v for k, v in os.environ.items() if not k.startswith("BIOBENCH_")}
+        self.process = subprocess.Popen(
+            [sys.executable, str(LAUNCHER)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=folder,
+            env={**env, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"},
+        )
+        self.started: queue.Queue[int] = queue.Queue()
+        self.children: dict[int, queue.Queue[int]] = {}
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline() == "ready\n"
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            pid, _, status = line.strip().partition(" ")
+            ended = self.children.setdefault(int(pid), queue.Queue())
+            if status:
+                ended.put(int(status))
+            else:
+                self.started.put(int(pid))
+
+    def start(self, *arguments: str | Path) -> Child:
+        """`biobench ARGUMENTS` as a process."""
+        self.count += 1
+        out, err = self.folder / f"{self.count}.out", self.folder / f"{self.count}.err"
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps([str(out), str(err), *map(str, arguments)]) + "\n")
+        self.process.stdin.flush()
+        pid = self.started.get(timeout=PATIENCE)
+        return Child(pid, out, err, self.children[pid])
+
+    def close(self) -> None:
+        """End the warm process."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait(timeout=PATIENCE)
+
+
+@pytest.fixture(scope="module")
+def launcher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launcher]:
+    """One warm process for this file."""
+    launcher = Launcher(tmp_path_factory.mktemp("launcher"))
+    yield launcher
+    launcher.close()
+
+
+def command(tiny: Path, results: Path, seeds: str = SEEDS) -> list[str | Path]:
+    """The run of all demo tasks and seeds."""
+    tasks = [part for task in TASKS for part in ("--task", task)]
+    return ["run", tiny, *tasks, "--seeds", seeds, "--results-dir", results, *SHARED]
+
+
+def finished(results: Path) -> dict[Path, tuple[int, bytes]]:
+    """Each record that is there, with the time of its writing and its bytes."""
+    return {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in results.glob("runs/*/*.json")}
+
+
+def whole(results: Path) -> None:
+    """Every record and its predictions can be read and belong together."""
+    store = Store(results)
+    records, findings = store.scan()
+    assert findings == []
+    for record in records:
+        gold, predictions = store.load_predictions(record)
+        assert len(gold) == len(predictions) == record.task.test_documents
+
+
+def scores(rows: list[dict[str, Any]]) -> dict[tuple[str, int], dict[str, float]]:
+    """Scores by task and seed."""
+    return {(r["task"], r["seed"]): r["scores"] for r in rows}
+
+
+def kill(pid: int) -> None:
+    """SIGKILL; a process that has just ended is as good."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def wait_for_changes(results: Path, child: Child, count: int) -> None:
+    """Until files have appeared, vanished or grown below runs/ `count` times (a save is four), or the child ends."""
+
+    def seen() -> list[tuple[str, int]]:
+        found = []
+        for entry in (e for folder in results.glob("runs/*") for e in os.scandir(folder)):
+            try:
+                found.append((entry.path, entry.stat().st_size))
+            except FileNotFoundError:
+                continue
+        return found
+
+    until = time.monotonic() + PATIENCE
+    for _ in range(count):
+        before = seen()
+        while seen() == before and child.ended.empty() and time.monotonic() < until:
+            time.sleep(0.0005)
+
+
+def test_twenty_kills(launcher: Launcher, tiny: Path, tmp_path: Path) -> None:
+    undisturbed = launcher.start(*command(tiny, tmp_path / "undisturbed"))
+    began = time.monotonic()
+    assert undisturbed.wait() == 0, undisturbed.err.read_text()
+    length = time.monotonic() - began
+    expected = scores(undisturbed.rows())
+    assert len(expected) == RUNS
+
+    results = tmp_path / "results"
+    chance = random.Random(20261121)
+    kept: dict[Path, tuple[int, bytes]] = {}
+    killed, moments = 0, []
+    for number in range(20):
+        if number in (0, 7, 14):
+            # From the console script: mostly the imports, the plan, the loading.
+            process = subprocess.Popen(
+                [SCRIPT, *map(str, command(tiny, results))],
+                cwd=tmp_path,
+                env={**os.environ, "OMP_NUM_THREADS": "1"},
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            time.sleep(chance.uniform(0.1, 6.0))
+            process.kill()
+            status = process.wait(timeout=PATIENCE)
+        else:
+            child = launcher.start(*command(tiny, results))
+            if number % 2:
+                # The whole plan is `length` long; a part of it leaves work for all twenty.
+                time.sleep(chance.uniform(0.0, length / 15))
+            else:
+                wait_for_changes(results, child, chance.randint(1, 12))
+                time.sleep(chance.choice([0.0, 0.0, 0.001, 0.002, 0.005]))
+            kill(child.pid)
+            status = child.wait()
+        killed += status == -signal.SIGKILL
+        now = finished(results)
+        assert kept.items() <= now.items(), "a finished run was written again or vanished"
+        whole(results)
+        moments.append(len(now) - len(kept))
+        kept = now
+    assert killed >= 15, f"only {killed} processes were still at work when they were killed"
+    assert len(kept) < RUNS, "everything was done before the last kill"
+
+    last = launcher.start(*command(tiny, results))
+    assert last.wait() == 0, last.err.read_text()
+    rows = last.rows()
+    assert sorted(r["status"] for r in rows) == ["done"] * (RUNS - len(kept)) + ["skipped"] * len(kept)
+    assert kept.items() <= finished(results).items()
+    assert scores(rows) == expected
+    whole(results)
+    print(f"{killed} of 20 killed at work; runs finished between kills: {moments}; one pass takes {length:.1f} s")
+
+
+def test_two_processes_share_the_work(launcher: Launcher, tiny: Path, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    pair = [launcher.start(*command(tiny, results, "1-6")) for _ in range(2)]
+    assert [child.wait() for child in pair] == [0, 0], [child.err.read_text() for child in pair]
+    rows = [row for child in pair for row in child.rows()]
+    assert len(rows) == 24
+    done = [row["key"] for row in rows if row["status"] == "done"]
+    assert len(done) == len(set(done)) == 12, "each run is made exactly once"
+    assert {row["status"] for row in rows} == {"done", "skipped"}
+    assert scores(pair[0].rows()) == scores(pair[1].rows())
+    assert all(any(r["status"] == "done" for r in child.rows()) for child in pair), "one did all the work"
+    whole(results)
+
+
+def test_the_other_takes_over_from_a_killed_one(launcher: Launcher, tiny: Path, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    first = launcher.start(*command(tiny, results, "1-4"))
+    second = launcher.start(*command(tiny, results, "1-4"))
+    wait_for_changes(results, first, 4)
+    kill(first.pid)
+    first.wait()
+    kept = finished(results)
+    assert second.wait() == 0, second.err.read_text()
+    assert len(second.rows()) == len(finished(results)) == 8
+    assert kept.items() <= finished(results).items()
+    assert {row["status"] for row in second.rows()} <= {"done", "skipped"}
+    whole(results)

@@ -1,0 +1,58 @@
+"""What must answer at once loads no torch; the times are printed, the modules asserted."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MEASURE = """
+import json, resource, sys
+from biobench.cli.main import main
+sys.argv = ["biobench", *json.loads(sys.argv[1])]
+try:
+    main()
+except SystemExit as ended:
+    status = ended.code
+used = resource.getrusage(resource.RUSAGE_SELF)
+modules = sorted({m.split(".")[0] for m in sys.modules})
+sys.stderr.write("\\n" + json.dumps({"status": status, "cpu": used.ru_utime + used.ru_stime, "modules": modules}))
+"""
+
+NO_TORCH = {"torch", "transformers", "datasets"}
+NOTHING_HEAVY = {*NO_TORCH, "pandas", "numpy", "scipy", "sklearn", "pyarrow", "streamlit"}
+
+COMMANDS = [
+    (["--help"], NOTHING_HEAVY, 0.5),
+    (["--version"], NOTHING_HEAVY, 0.5),
+    (["run", "--help"], NOTHING_HEAVY, 0.5),
+    (["tasks", "list"], NO_TORCH, 1.0),
+    (["tasks", "list", "--json"], NO_TORCH, 1.0),
+    (["tasks", "show", "demo_ner"], NO_TORCH, 1.0),
+    (["tasks", "schema"], NO_TORCH, 1.0),
+    (["data", "status"], NO_TORCH, 1.0),
+    (["report", "--format", "json"], NO_TORCH, 2.0),
+    (["rescore"], NO_TORCH, 2.0),
+]
+
+
+@pytest.mark.parametrize(("arguments", "unwanted", "target"), COMMANDS, ids=[" ".join(a) for a, _, _ in COMMANDS])
+def test_no_heavy_import(arguments: list[str], unwanted: set[str], target: float, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE, json.dumps(arguments)],
+        cwd=tmp_path,
+        env={k: v for k, v in os.environ.items() if not k.startswith("BIOBENCH_")},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stderr.splitlines()[-1])
+    assert said["status"] == 0, done.stderr
+    assert not unwanted & set(said["modules"])
+    print(f"biobench {' '.join(arguments)}: {said['cpu']:.2f} s of CPU time (target {target} s)")

@@ -1,0 +1,124 @@
+"""The gate's policies take part: the oracle is certain by construction, a floor has no seeds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from compare_make import SEEDS, save_runs
+from scipy import stats
+
+from biobench.errors import UsageError
+from biobench.report.compare import compare
+from biobench.report.tasks import shipped
+from biobench.schema.floor import FloorRecord, PolicyScores
+from biobench.store import Store
+from biobench.store.floors import save_floor
+
+TASKS = ("gad", "diamed", "meddialog_fr")
+FLOORS = {"gad": 0.3, "diamed": 0.1, "meddialog_fr": 0.2}
+
+
+def play(results: Path, task: str, score: float, data: str = "d", made: str = "2026-01-01T00:00:00+00:00") -> None:
+    """A gate record with an oracle and one floor."""
+    rows = (("oracle", "ceiling", 1.0), ("majority", "floor", score))
+    policies = tuple(
+        PolicyScores(
+            name=name,
+            words="w",
+            kind=kind,
+            draws=1,
+            scores={"macro_f1": value, "micro_f1": value, "weighted_f1": value},
+        )
+        for name, kind, value in rows
+    )
+    save_floor(
+        results,
+        FloorRecord(
+            task=task,
+            task_version=1,
+            task_hash=next(iter(shipped()[task].hashes.values())),
+            data_hash=data,
+            source="s",
+            type="single_label",
+            labels=("A", "B"),
+            gold_labels=("A", "B"),
+            expect="text_informative",
+            passed=True,
+            policies=policies,
+            checks=(),
+            test_documents=60,
+            test_groups=60,
+            seed=0,
+            permutations=10,
+            seconds=1.0,
+            biobench="0.1.0",
+            packages={},
+            made=made,
+        ),
+    )
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    for task, score in FLOORS.items():
+        play(tmp_path, task, score)
+    return tmp_path
+
+
+@pytest.mark.parametrize("tasks", [TASKS, ("gad", "diamed"), ("gad",)])
+def test_the_oracle_beats_a_floor_for_certain(results, tasks):
+    for names, sign in ((("oracle", "majority"), 1), (("majority", "oracle"), -1)):
+        held = compare(*names, results_dir=results, tasks=tasks)
+        assert held.verdict[0].startswith("Certain: oracle is better than majority on")
+        suite = held.pairs[0].pair.comparison
+        assert suite.task_difference == pytest.approx(sign * (1 - np.mean([FLOORS[t] for t in tasks])))
+        assert "policy" in held.text()
+        assert not any("Cannot be concluded: anything about other seeds" in line for line in held.verdict)
+
+
+def test_a_floor_with_itself(results):
+    held = compare("majority", "majority", results_dir=results)
+    assert held.pairs[0].pair.comparison.test.p == 1
+    assert held.verdict[0].startswith("No difference")
+
+
+def test_a_model_against_a_floor_is_a_t_over_its_seeds(results):
+    save_runs(results, "m", TASKS, 0.7)
+    held = compare("m", "majority", results_dir=results)
+    scores = {(r.task.id, r.seed): r.scores["macro_f1"] for r in Store(results).records()}
+    for line in held.pairs[0].tasks:
+        own = [scores[line.task, seed] for seed in SEEDS]
+        assert line.difference == pytest.approx(np.mean(own) - FLOORS[line.task])
+        assert line.seeds.p == pytest.approx(stats.ttest_1samp(own, FLOORS[line.task]).pvalue)
+        assert line.documents is None
+        assert not line.published
+    assert any("policies are stored without predictions" in note for note in held.notes)
+    assert any("have no seeds" in line for line in held.verdict)
+    many = compare("m", "majority", "oracle", results_dir=results)
+    assert [s.model for s in many.standings] == ["oracle", "m", "majority"]
+
+
+def test_floors_of_other_data_are_refused(results):
+    save_runs(results, "m", ("gad",), 0.7, data="newer")
+    with pytest.raises(UsageError, match="other data") as caught:
+        compare("m", "majority", results_dir=results)
+    assert "biobench tasks gate gad" in caught.value.hint
+    play(results, "gad", 0.5, data="newer")
+    assert compare("m", "majority", results_dir=results).pairs[0].tasks[0].second == 0.5
+
+
+def test_the_newest_gate_counts_and_a_damaged_one_is_named(results):
+    play(results, "gad", 0.4, data="other", made="2027-01-01T00:00:00+00:00")
+    assert compare("oracle", "majority", results_dir=results, tasks="gad").pairs[0].tasks[0].second == 0.4
+    (results / "floors" / "diamed" / "0.json").write_text("{")
+    held = compare("oracle", "majority", results_dir=results)
+    assert "0.json" in held.findings[0].file
+    assert len(held.tasks) == 3
+
+
+def test_a_misspelt_policy_is_corrected(results):
+    with pytest.raises(UsageError) as caught:
+        compare("oracle", "majorty", results_dir=results)
+    assert caught.value.hint == "did you mean 'majority'?"
