@@ -11,7 +11,21 @@ from typing import Annotated
 
 import typer
 
-from biobench.cli import compare, data, demo, export, leaderboard, pretrain, report, rescore, run, speed, submit, tasks
+from biobench.cli import (
+    compare,
+    data,
+    demo,
+    export,
+    leaderboard,
+    needle,
+    pretrain,
+    report,
+    rescore,
+    run,
+    speed,
+    submit,
+    tasks,
+)
 from biobench.errors import BioBenchError
 
 _CommandLineError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -25,6 +39,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 run.register(app)
+needle.register(app)
 demo.register(app)
 tasks.register(app)
 data.register(app)
