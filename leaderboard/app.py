@@ -6,13 +6,18 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import streamlit as st
+from PIL import Image
 
 import leaderboard
 from biobench.errors import BioBenchError
 from biobench.report.render import plain_note
 from biobench.report.rows import AverageName
 
-st.set_page_config(page_title="BioBench", page_icon=":material/leaderboard:", layout="wide")
+# three bars, drawn here: a named icon would be fetched from elsewhere
+_ICON = Image.new("RGBA", (32, 32))
+for _left, _top in ((3, 14), (12, 4), (21, 19)):
+    _ICON.paste((0, 114, 178, 255), (_left, _top, _left + 8, 29))
+st.set_page_config(page_title="BioBench", page_icon=_ICON, layout="wide")
 if Path(leaderboard.__file__ or "").resolve().parent != Path(__file__).resolve().parent:
     st.error(
         "Another package named 'leaderboard' is installed here and hides BioBench's. Uninstall it, or install "
@@ -21,7 +26,7 @@ if Path(leaderboard.__file__ or "").resolve().parent != Path(__file__).resolve()
     st.stop()
 
 # only after the check above
-from leaderboard import board, compare_view, errors_view, model_view, task_view  # noqa: E402
+from leaderboard import board, compare_view, efficiency_view, errors_view, model_view, task_view  # noqa: E402
 from leaderboard.folder import results  # noqa: E402
 from leaderboard.state import from_link, start, write_link  # noqa: E402
 from leaderboard.table import literal  # noqa: E402
@@ -34,6 +39,7 @@ VIEWS: dict[str, View] = {
     "task_view": task_view.show,
     "compare_view": compare_view.show,
     "errors_view": errors_view.show,
+    "efficiency_view": efficiency_view.show,
 }
 AVERAGES: tuple[AverageName, ...] = ("macro", "micro", "weighted", "paper")
 

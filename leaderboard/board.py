@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import streamlit as st
 
 from biobench.report.render import plain_note, render
 from biobench.report.rows import AverageName, Report
 from biobench.report.table import Results, build
+from biobench.report.ties import tie_groups
 from biobench.report.wide import Block, blocks
 from leaderboard.folder import results, results_dir
 from leaderboard.state import list_from_link, start, write_link
 from leaderboard.table import AVERAGE, sort_lines, to_frame, to_html
 
 SUITES = ("fr", "en", "needle")
-SOURCES = ("run", "submitted", "published", "ceiling")
+SOURCES = ("run", "submitted", "published", "floor", "ceiling")
 
 
 def show(words: Mapping[str, str], average: AverageName) -> None:
@@ -31,7 +33,7 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     only_complete = bool(st.session_state["complete"])
     drawn = False
     for block in blocks(report):
-        drawn = _block(block, only_complete, words) or drawn
+        drawn = _block(report, block, only_complete, words) or drawn
     if not drawn:
         st.warning(words["nothing"])
     _downloads(report, words)
@@ -83,7 +85,7 @@ def _other_suites(held: Results) -> list[str]:
     return sorted({info.suite for info in held.infos.values()} - set(SUITES))
 
 
-def _block(block: Block, only_complete: bool, words: Mapping[str, str]) -> bool:
+def _block(report: Report, block: Block, only_complete: bool, words: Mapping[str, str]) -> bool:
     """One suite; False where no line is left."""
     choices = ([AVERAGE] if block.has_average else []) + [c.id for c in block.columns]
     st.subheader(words.get(block.suite, block.title), anchor=block.suite)
@@ -97,7 +99,10 @@ def _block(block: Block, only_complete: bool, words: Mapping[str, str]) -> bool:
     lines = [line for line in sort_lines(block, by) if line.average is not None or not only_complete]
     if not lines:
         return False
-    st.html(to_html(block, lines, words))
+    ties = tie_groups(report, block.suite)
+    st.html(to_html(block, lines, words, ties))
+    if ties:
+        st.caption(words["letters_help"])
     with st.expander(words["interactive"]):
         frame = to_frame(block, lines, words)
         numbers = {name: st.column_config.NumberColumn(format="%.1f") for name in frame.columns[2:]}
@@ -110,4 +115,6 @@ def _downloads(report: Report, words: Mapping[str, str]) -> None:
     formats = {"csv": "text/csv", "json": "application/json", "latex": "text/x-tex", "md": "text/markdown"}
     for column, (format, mime) in zip(st.columns(len(formats), width=420), formats.items(), strict=True):
         suffix = "tex" if format == "latex" else format
-        column.download_button(format, render(report, format), f"biobench.{suffix}", mime, key=f"download_{format}")
+        # rendered when somebody asks for it: large folders take a while
+        content = partial(render, report, format)
+        column.download_button(format, content, f"biobench.{suffix}", mime, key=f"download_{format}")

@@ -44,15 +44,22 @@ def sort_lines(block: Block, by: str) -> list[Line]:
     return sorted(block.lines, key=lambda line: (line.source in ("ceiling", "floor"), -value(line)))
 
 
-def to_html(block: Block, lines: Sequence[Line], words: Mapping[str, str]) -> str:
-    """The block as HTML without script; every name escaped, rows and columns headed for screen readers."""
+def to_html(
+    block: Block, lines: Sequence[Line], words: Mapping[str, str], ties: Mapping[tuple[str, str, str], str]
+) -> str:
+    """The block as HTML without script; every name escaped, rows and columns headed for screen readers.
+
+    ties: the letters of the lines that have some; none at all leaves their column out.
+    """
     columns = ([AVERAGE] if block.has_average else []) + [c.id for c in block.columns]
     ranges = {c: _range(c, lines) for c in columns}
     titles = {AVERAGE: words["suite_average"]} | {c.id: c.name for c in block.columns}
     head = "".join(
         f'<th scope="col" title="{for_html(titles[c])}">{for_html(_heading(c, words))}</th>' for c in columns
     )
-    body = "".join(_line(line, columns, ranges, words) for line in lines)
+    if ties:
+        head = f'<th scope="col" title="{for_html(words["letters_help"])}">{for_html(words["letters"])}</th>{head}'
+    body = "".join(_line(line, columns, ranges, words, ties) for line in lines)
     return (
         f'{_STYLE}<div class="bb-scroll" tabindex="0"><table class="bb" aria-label="{for_html(block.title)}">'
         f'<thead><tr><th scope="col" class="bb-text">{for_html(words["model"])}</th>'
@@ -92,9 +99,16 @@ def _range(column: str, lines: Sequence[Line]) -> tuple[float, float]:
 
 
 def _line(
-    line: Line, columns: Sequence[str], ranges: Mapping[str, tuple[float, float]], words: Mapping[str, str]
+    line: Line,
+    columns: Sequence[str],
+    ranges: Mapping[str, tuple[float, float]],
+    words: Mapping[str, str],
+    ties: Mapping[tuple[str, str, str], str],
 ) -> str:
-    cells = "".join(_cell(_row(line, c), ranges[c], words) for c in columns)
+    letters = ties.get((line.model, line.variant, line.source), "–")
+    cells = (f"<td>{for_html(letters)}</td>" if ties else "") + "".join(
+        _cell(_row(line, c), ranges[c], words) for c in columns
+    )
     return (
         f'<tr><th scope="row" title="{for_html(line.name)}">{for_html(line.name)}</th>'
         f'<td class="bb-text bb-source">{for_html(words[line.source])}</td>{cells}</tr>'

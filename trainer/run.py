@@ -131,14 +131,16 @@ class Run:
             progress = progress.model_copy(update={"world_sizes": (*progress.world_sizes, world.size)})
         metrics = self._metrics(progress)
         training: Training | None = None
-        while progress.phase < len(recipe.phases):
-            if training is not None or model is None:
-                training, model = None, model_from_config(self.out / START)
-            progress, state, training = self._phase(model, tokenizer, data, progress, state, metrics)
-            if training is None:
-                return Result("preempted", self.out, None, None)
-        if metrics is not None:
-            metrics.close()
+        try:
+            while progress.phase < len(recipe.phases):
+                if training is not None:
+                    training, model = None, model_from_config(self.out / START)
+                progress, state, training = self._phase(model, tokenizer, data, progress, state, metrics)
+                if training is None:
+                    return Result("preempted", self.out, None, None)
+        finally:
+            if metrics is not None:
+                metrics.close()
         ledger = self._ledger(progress, start, data)
         return self._finish(training, model, tokenizer, state, ledger)
 

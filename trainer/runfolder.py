@@ -18,6 +18,7 @@ from trainer.recipe import Recipe
 
 RECIPE = "recipe.json"
 START = "start"
+_BEGINNING = "start.json"
 
 _FREE: Any = {
     "name": True, "description": True, "logging": True, "checkpoints": True, "reuse": True,
@@ -73,9 +74,10 @@ def read_recipe(out: Path) -> Recipe:
 def open_run(recipe: Recipe, out: Path, *, resume: bool) -> bool:
     """Take a folder for a run; True when an earlier start of the same run is continued.
 
+    A start that failed before anything could be trained (a missing source, say) leaves the folder free.
     Raises UsageError when the folder holds a run and `resume` is off, or another run's.
     """
-    if not (out / RECIPE).is_file():
+    if not (out / RECIPE).is_file() or not (out / START / _BEGINNING).is_file():
         make_folder(out)
         write_json(out / RECIPE, recipe.model_dump(mode="json"))
         return False
@@ -100,12 +102,12 @@ def save_start(
     with writing(folder):
         model.config.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
-    write_json(folder / "start.json", start.model_dump(mode="json"))
+    write_json(folder / _BEGINNING, start.model_dump(mode="json"))
 
 
 def read_start(out: Path) -> Start | None:
     """What a run started from; None when it was stopped before that was known."""
-    file = out / START / "start.json"
+    file = out / START / _BEGINNING
     if not file.is_file():
         return None
     try:

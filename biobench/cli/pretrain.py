@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from biobench.cli.common import Json, Overrides, print_json
+from biobench.cli.common import DataDir, Json, Overrides, print_json
 from biobench.errors import UsageError
 
 Recipe = Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe's YAML path, or the name of a shipped one.")]
@@ -16,6 +16,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     app.command("pretrain")(pretrain)
     app.command("pretrain-plan")(plan)
+    app.command("pretrain-schema")(schema)
     app.command("ledger")(ledger)
 
 
@@ -24,14 +25,44 @@ def pretrain(
     overrides: Overrides = [],  # noqa: B006
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run that stands in --out.")] = False,
     out: Annotated[str | None, typer.Option("--out", help="Folder of the run (default: runs/NAME).")] = None,
+    data_dir: DataDir = None,
+    exclude_tasks: Annotated[
+        bool,
+        typer.Option(
+            "--exclude-tasks/--no-exclude-tasks",
+            help="Keep validation and test documents of every task whose data is at hand out of the corpus.",
+        ),
+    ] = True,
 ) -> None:
     """Run a pretraining recipe; under torchrun or accelerate launch it is distributed."""
     api = trainer_api()
-    result = api.pretrain(recipe, out=out, resume=resume, overrides=overrides)
+    sources = api.load_recipe(recipe, overrides).corpus.sources
+    generated = all(source.embedded is not None for source in sources)
+    held_out = benchmark_texts(data_dir) if exclude_tasks and not generated else []
+    result = api.pretrain(recipe, out=out, resume=resume, overrides=overrides, exclude=held_out)
     if result.status == "preempted":
         typer.echo(f"stopped and saved in {result.out}; --resume continues", err=True)
         raise typer.Exit(api.PREEMPTED_EXIT)
     typer.echo(f"{result.model}: an encoder that AutoModel loads; next: biobench run {result.model} --suite fr")
+
+
+def benchmark_texts(data_dir: str | None) -> list[str]:
+    """Validation and test texts of every shipped task whose data is at hand; said on stderr, task by task."""
+    from pathlib import Path
+
+    from biobench.data.catalog import list_tasks
+    from biobench.data.load import load_data
+    from biobench.data.validate import find
+
+    texts: dict[str, None] = {}
+    for task in list_tasks():
+        if task.spec.all_sources[0].generated or find(task, data_dir) is None:
+            continue
+        data = load_data(task, None if data_dir is None else Path(data_dir))
+        held_out = [d.text for d in (*data.validation, *data.test)]
+        typer.echo(f"kept out of the corpus: {len(held_out)} documents of {task.id}", err=True)
+        texts.update(dict.fromkeys(held_out))
+    return list(texts)
 
 
 def plan(
@@ -39,10 +70,20 @@ def plan(
     overrides: Overrides = [],  # noqa: B006
     gpu: Annotated[str, typer.Option("--gpu", help="GPU whose time is estimated.")] = "H200",
     gpus: Annotated[int, typer.Option("--gpus", min=1, help="How many of them.")] = 1,
+    as_json: Json = False,
 ) -> None:
     """Steps, tokens, FLOPs, memory and time of a recipe, without training."""
-    for line in trainer_api().plan(recipe, overrides=overrides, gpu=gpu, gpus=gpus).lines():
+    planned = trainer_api().plan(recipe, overrides=overrides, gpu=gpu, gpus=gpus)
+    if as_json:
+        print_json(planned.as_dict())
+        return
+    for line in planned.lines():
         typer.echo(line)
+
+
+def schema() -> None:
+    """JSON Schema of a pretraining recipe, for editor completion."""
+    print_json(trainer_api().recipe_schema())
 
 
 def ledger(

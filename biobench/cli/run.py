@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -36,10 +37,22 @@ def run(
     executor: Annotated[str, typer.Option("--executor", help="local, or ray (a cluster).")] = "local",
     overrides: Overrides = [],  # noqa: B006
     limit: Annotated[int | None, typer.Option("--limit", help="Training documents; the rest in proportion.")] = None,
+    track: Annotated[
+        str, typer.Option("--track", help="fixed (the papers' recipe), or tuned (the same few rates for every model).")
+    ] = "fixed",
+    train_fraction: Annotated[
+        str, typer.Option("--train-fraction", help="Shares of the training documents, such as 0.1,0.25,1.0.")
+    ] = "1.0",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Make runs anew that are stored already.")] = False,
     offline: Annotated[bool, typer.Option("--offline", help="Open no connection.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="A task without data is an error.")] = False,
+    energy: Annotated[
+        bool, typer.Option("--energy", help="Measure the energy of each run (extra: biobench[energy]).")
+    ] = False,
+    gate: Annotated[
+        bool, typer.Option("--gate/--no-gate", help="Ask before a task's first run whether it measures something.")
+    ] = True,
     trust_remote_code: Annotated[
         bool, typer.Option("--trust-remote-code", help="Let checkpoints run their own code.")
     ] = False,
@@ -50,6 +63,12 @@ def run(
 
     if executor not in ("local", "ray"):
         raise UsageError(f"--executor '{executor}' is not known", hint="local or ray")
+    if track not in ("fixed", "tuned"):
+        raise UsageError(f"--track '{track}' is not known", hint="fixed or tuned")
+    try:
+        shares = tuple(float(part) for part in train_fraction.split(","))
+    except ValueError:
+        raise UsageError(f"--train-fraction '{train_fraction}' is not understood", hint="for example 0.1,1.0") from None
     request = Request(
         models=tuple(models),
         tasks=tuple(task),
@@ -62,9 +81,13 @@ def run(
         executor=cast(Any, executor),
         overrides=tuple(overrides),
         limit=limit,
+        track="tuned" if track == "tuned" else "fixed",
+        train_fractions=shares,
         force=force,
         offline=offline,
         strict=strict,
+        energy=energy,
+        gate=gate,
         trust_remote_code=trust_remote_code,
     )
     raise typer.Exit(run_request(request, dry_run=dry_run, as_json=as_json))
@@ -83,11 +106,24 @@ def run_request(request: Request, *, dry_run: bool, as_json: bool) -> int:
     else:
         with Terminal() as reporter:
             results = run_plan(plan, reporter)
+        say_refused(plan)
     if as_json:
         print_json([r.as_json() for r in results])
     else:
         print_results(results)
     return 1 if any(r.status == "failed" for r in results) else 0
+
+
+def say_refused(plan: Plan) -> None:
+    """On stderr, which tasks fail their gate: their runs are kept but neither shown nor averaged."""
+    from biobench.store.floors import find_floor
+
+    for entry in plan.tasks:
+        if entry.data is None:
+            continue
+        verdict = find_floor(plan.request.results_dir, entry.id, entry.hash, entry.data.hash)
+        if verdict is not None and not verdict.passed:
+            sys.stderr.write(f"{entry.id} fails its gate, reports will not rank it: {'; '.join(verdict.reasons)}\n")
 
 
 def planned(plan: Plan) -> list[RunResult]:

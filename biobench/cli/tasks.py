@@ -1,4 +1,4 @@
-"""`biobench tasks`: list, show, validate, schema, new."""
+"""`biobench tasks`: list, show, validate, schema, new; gate stands in its own module."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from biobench.cli import gate
 from biobench.cli.common import DataDir, Json, print_json
 from biobench.errors import BioBenchError, UsageError
 
@@ -16,6 +17,7 @@ tasks = typer.Typer(help="List, describe, validate and scaffold task specs.", no
 
 def register(app: typer.Typer) -> None:
     """Add the command group to the application."""
+    gate.register(tasks)
     app.add_typer(tasks, name="tasks")
 
 

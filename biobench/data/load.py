@@ -117,6 +117,11 @@ def limited(documents: dict[str, list[Document]], limit: int) -> dict[str, list[
     return {name: _draw(documents[name], sizes[name]) for name in SPLITS}
 
 
+def subset(documents: Sequence[Document], share: float) -> list[Document]:
+    """That share of the documents (at least one), corpus order kept; smaller shares are part of larger ones."""
+    return _draw(documents, max(1, round(share * len(documents))))
+
+
 def _draw(documents: Sequence[Document], size: int) -> list[Document]:
     order = list(range(len(documents)))
     random.Random(_LIMIT_SEED).shuffle(order)

@@ -38,9 +38,7 @@ def deciding(windows: Sequence[Encoded], first: Ints, last: Ints) -> Ints:
     return np.where(margins.max(axis=0) >= 0, best, -1)
 
 
-def merge_words(
-    windows: Sequence[Encoded], rows: Sequence[NDArray[np.float32]]
-) -> tuple[Encoded, NDArray[np.float32]]:
+def merge_words(windows: Sequence[Encoded], rows: Sequence[NDArray[np.float32]]) -> tuple[Encoded, NDArray[np.float32]]:
     """One window over all visible words, and each word's row from the window that decides on it.
 
     rows: per window, (visible words, outputs).

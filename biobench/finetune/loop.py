@@ -41,13 +41,19 @@ class NonFiniteLossError(Exception):
 
 @dataclass(slots=True)
 class Outcome:
-    """What a run gave: test predictions, the record of the training, seconds and tokens."""
+    """What a run gave: test predictions, the record of the training, seconds and tokens.
+
+    best_score, threshold, network: the selection score on validation, and the weights that reached it.
+    """
 
     predictions: list[Prediction]
     record: TrainingRecord
     train_seconds: float
     evaluation_seconds: float
     train_tokens: int
+    best_score: float = 0.0
+    threshold: float = 0.5
+    network: Network | None = None
 
 
 @dataclass(slots=True)
@@ -228,7 +234,8 @@ class Run:
             stopped_early=stopped,
         )
         evaluation = state.evaluation_seconds + time.perf_counter() - testing
-        return Outcome(predictions, record, train_seconds, evaluation, tokens)
+        best = (state.best_score, state.threshold, self.network)
+        return Outcome(predictions, record, train_seconds, evaluation, tokens, *best)
 
 
 def _is_out_of_memory(error: BaseException) -> bool:

@@ -52,7 +52,8 @@ def decide(prepared: Prepared, split: Split, chances: Probabilities, threshold: 
     spec = prepared.spec
     said = []
     for document, units, places in zip(split.documents, split.units, split.windows, strict=True):
-        encoded, own = [split.encoded[w] for w in places], [chances[w] for w in places]
+        own = [chances[w] for w in places]
+        encoded = [split.encoded[w] for w in places] if spec.is_ner else []
         if spec.head.span is not None:
             found = merge_spans(encoded, own)
             said.append(predict_spans(units, found, prepared.outputs, filtered=spec.head.span.filters))

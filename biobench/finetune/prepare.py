@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from biobench.data.load import subset
 from biobench.encode.merge import merge_spans, merge_words
 from biobench.encode.needle import encode_needles
 from biobench.encode.spans import gold_found, predict_spans, span_targets, with_subtokens, with_words
@@ -96,7 +97,8 @@ def prepare(spec: TaskSpec, data: TaskData, tokenizer: PreTrainedTokenizerBase, 
         targets = [_target(spec, units[d], e, index) for d, e in zip(owner, encoded, strict=True)]
         return Split(documents, units, encoded, targets, [len(e) for e in encoded], windows)
 
-    train, validation, test = split(data.train), split(data.validation), split(data.test)
+    train = split(subset(data.train, spec.training.train_fraction))
+    validation, test = split(data.validation), split(data.test)
     prepared = Prepared(
         spec, data, outputs, train, validation, test, Windows(max_length=window, truncated_documents=0, lost_gold=0)
     )

@@ -90,7 +90,8 @@ def _sampled_loss(scores: SpanScores, targets: Sequence[NDArray[Any]]) -> Tensor
                 break
             reach = min(first + scores.logits.shape[1], count)
             others += [(first, last, 0) for last in range(first, reach) if (first, last) not in gold]
-        chosen = torch.tensor([(a, b, kind + 1) for a, b, kind in rows.tolist()] + others[:_NEGATIVES]).view(-1, 3)
+        drawn = [(a, b, kind + 1) for a, b, kind in rows.tolist()] + others[:_NEGATIVES]
+        chosen = torch.tensor(drawn, dtype=torch.long).view(-1, 3)
         chosen = chosen[torch.randperm(len(chosen))[:_SAMPLED]].to(scores.logits.device)
         logits = scores.logits[begin + chosen[:, 0], chosen[:, 1] - chosen[:, 0]]
         wanted = torch.zeros_like(logits)

@@ -134,8 +134,8 @@ class SpanHead(nn.Module):
         size = self.options.biaffine_width
         begin = self.begin(states).view(-1, self.columns, size)
         end = self.end(states).view(-1, self.columns, size)
-        scores = _band(begin, end, self.options.max_span)
-        return scores * float(size) ** -0.5 + self.bias
+        scores: Tensor = _band(begin, end, self.options.max_span) * float(size) ** -0.5 + self.bias
+        return scores
 
 
 def pool_units(hidden: Tensor, units: Units, pooling: str) -> Tensor:

@@ -37,6 +37,7 @@ CSV_COLUMNS = (
     "tasks",
     "seconds",
     "peak_memory_bytes",
+    "energy_kwh",
     "truncated_documents",
     "lost_gold",
     "parameters",

@@ -45,6 +45,8 @@ class Row:
     seconds: float | None = None
     """Mean wall seconds of a run."""
     peak_memory_bytes: int | None = None
+    energy_kwh: float | None = None
+    """Mean over runs; None where one of them was not measured."""
     truncated_documents: int | None = None
     lost_gold: int | None = None
     parameters: int | None = None
@@ -52,8 +54,8 @@ class Row:
 
     @property
     def margin(self) -> float | None:
-        """Half the width of the interval, a fraction; None where there is none."""
-        return None if self.low is None or self.high is None else (self.high - self.low) / 2
+        """Half the width of the interval before it was cut to 0-1, a fraction; None where there is none."""
+        return None if self.low is None or self.high is None else max(self.mean - self.low, self.high - self.mean)
 
     @property
     def line(self) -> tuple[str, str, Source]:

@@ -85,9 +85,11 @@ def full_runs(held: Results, model: str) -> list[RunGroup]:
         bare = [g for g in own if g.model.partition("@")[0] == reading]
         if len({g.model for g in bare}) == 1:
             return bare
-    raise UsageError(
-        f"'{plain(model)}' has no full runs here", hint=suggest(plain(model), sorted({plain(g.model) for g in own}))
-    )
+    if any(g.model in (model, Path(model).name) for g in held.groups):
+        what, hint = "has only limited or overridden runs", "run it in full; only such runs are submitted"
+    else:
+        what, hint = "has no full runs here", suggest(plain(model), sorted({plain(g.model) for g in own}))
+    raise UsageError(f"'{plain(model)}' {what}", hint=hint)
 
 
 def slug(name: str) -> str:

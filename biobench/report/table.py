@@ -8,12 +8,15 @@ from pathlib import Path
 
 from biobench.report.averages import suite_averages
 from biobench.report.beside import Remark, published_rows
+from biobench.report.floors import Text, floor_infos, floor_rows, judge
 from biobench.report.groups import RunGroup, Source, group_runs
 from biobench.report.published import PublishedValue, load_published
 from biobench.report.rows import METRICS, AverageName, Report, Row
 from biobench.report.tasks import TaskInfo, task_infos
+from biobench.schema.floor import FloorRecord
 from biobench.stats import seed_interval
 from biobench.store import Finding, Store
+from biobench.store.floors import floors_fingerprint, scan_floors
 
 SUBMITTED = "submitted"
 """Folder of a results folder that holds accepted submissions, each a results folder of its own."""
@@ -21,12 +24,18 @@ SUBMITTED = "submitted"
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """A results folder read once: from it, reports with any average and filter are quick."""
+    """A results folder read once: from it, reports with any average and filter are quick.
+
+    groups: the runs that the gate does not refuse. refused: tasks whose runs it does; judged: its remarks.
+    """
 
     groups: tuple[RunGroup, ...]
     infos: Mapping[str, TaskInfo]
     published: tuple[PublishedValue, ...]
     findings: tuple[Finding, ...]
+    floors: tuple[FloorRecord, ...] = ()
+    refused: frozenset[str] = frozenset()
+    judged: tuple[Text, ...] = ()
     _rows: dict[AverageName, _Rows] = field(default_factory=dict, repr=False, compare=False)
 
     def rows(self, average: AverageName) -> _Rows:
@@ -34,10 +43,12 @@ class Results:
         if average not in self._rows:
             rows, remarks = run_rows(self.groups, self.infos, average)
             rows += ceiling_rows(self.groups, self.infos, average)
+            metrics = {task: metric_of(info, average) for task, info in self.infos.items()}
+            rows += floor_rows(self.floors, self.groups, self.infos, metrics)
             beside, about_published = published_rows(self.published, self.infos, average)
             order = {task: i for i, task in enumerate(self.infos)}
             rows = sorted([*rows, *beside], key=lambda r: (order[r.task], r.source, r.model, r.variant))
-            self._rows[average] = _Rows(tuple(rows), tuple(remarks), tuple(about_published))
+            self._rows[average] = _Rows(tuple(rows), (*self.judged, *remarks), tuple(about_published))
         return self._rows[average]
 
 
@@ -51,20 +62,33 @@ class _Rows:
 
 
 def load(results_dir: str | Path, published_folder: Path | None = None) -> Results:
-    """Read the folder's runs, accepted submissions and the published scores.
+    """Read the folder's runs, accepted submissions, the gate's floors and verdicts, and the published scores.
 
-    Damaged records become findings. Raises SpecError where a shipped spec or published data file is wrong.
+    A verdict on a submission's data is this folder's own. Damaged records become findings. Raises SpecError
+    where a shipped spec or published data file is wrong.
     """
     published = load_published(published_folder).values
     scanned = [(source, store, *store.briefs()) for source, store in _stores(Path(results_dir))]
     infos = task_infos([b for _, _, briefs, _ in scanned for b in briefs], published)
     groups = tuple(g for source, store, briefs, _ in scanned for g in group_runs(briefs, infos, store, source))
-    return Results(groups, infos, published, tuple(f for *_, found in scanned for f in found))
+    floors, damaged = scan_floors(results_dir)
+    infos |= floor_infos(floors, infos)
+    judged = judge(groups, floors)
+    return Results(
+        groups=judged.groups,
+        infos=infos,
+        published=published,
+        findings=(*(f for *_, found in scanned for f in found), *damaged),
+        floors=tuple(floors),
+        refused=judged.refused,
+        judged=judged.remarks,
+    )
 
 
 def fingerprint(results_dir: str | Path) -> str:
     """Changes when `load` would read something else from the folder; quick, for caches."""
-    return " ".join(store.fingerprint() for _, store in _stores(Path(results_dir)))
+    stores = [store.fingerprint() for _, store in _stores(Path(results_dir))]
+    return " ".join([*stores, floors_fingerprint(results_dir)])
 
 
 def build(
@@ -94,7 +118,8 @@ def build(
         )
 
     rows = [r for r in everything.rows if wanted(r.task, r.source) and (models is None or r.model in models)]
-    means = suite_averages(rows, infos, incomplete=incomplete)
+    ranked = {task: info for task, info in infos.items() if task not in held.refused}
+    means = suite_averages([r for r in rows if r.task in ranked], ranked, incomplete=incomplete)
     present = {r.task for r in rows}
     notes = [note for row in rows for note in row.notes]
     notes += [text for source, task, text in everything.remarks if wanted(task, source)]
@@ -161,6 +186,7 @@ def run_rows(
                 values=tuple(scores),
                 seconds=sum(b.seconds for b in group.briefs) / count,
                 peak_memory_bytes=max(b.peak_memory_bytes for b in group.briefs),
+                energy_kwh=_mean([b.energy_kwh for b in group.briefs]),
                 truncated_documents=first.truncated_documents,
                 lost_gold=first.lost_gold,
                 parameters=first.parameters,
@@ -168,6 +194,12 @@ def run_rows(
             )
         )
     return rows, remarks
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """The mean where every value is known."""
+    known = [v for v in values if v is not None]
+    return sum(known) / len(known) if known and len(known) == len(values) else None
 
 
 def _cut(group: RunGroup) -> list[str]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from biobench.data.load import load_data
 from biobench.run.cluster import run_on_ray
 from biobench.run.execute import Reporter, Silent, execute
+from biobench.run.gate import ensure
 from biobench.run.parallel import run_workers, worker_count
-from biobench.run.plan import Item, Plan, Request, make_plan
+from biobench.run.plan import Item, Plan, Request, TaskEntry, Track, make_plan
 from biobench.run.result import RunResult
+from biobench.schema.document import TaskData
 from biobench.store import Store
 
 
@@ -24,15 +27,19 @@ def run(
     device: str = "auto",
     overrides: Iterable[str] = (),
     limit: int | None = None,
+    track: Track = "fixed",
+    train_fractions: Iterable[float] = (1.0,),
     force: bool = False,
     offline: bool = False,
     strict: bool = False,
+    gate: bool = True,
     reporter: Reporter | None = None,
 ) -> list[RunResult]:
     """Fine-tune and score, as `biobench run` does; one result a run.
 
     model: hub id, ``id@revision`` or folder, or several. tasks: ids or YAML paths. seeds: ``42-50``, a seed,
-    or several. Raises BioBenchError when the input is wrong; a failed run is a result, not an exception.
+    or several. gate: before a task's first run, store what policies without skill reach on it and whether it
+    measures something. Raises BioBenchError when the input is wrong; a failed run is a result, not an exception.
     """
     if isinstance(seeds, int):
         seeds = str(seeds)
@@ -48,9 +55,12 @@ def run(
         device=device,
         overrides=tuple(overrides),
         limit=limit,
+        track=track,
+        train_fractions=tuple(train_fractions),
         force=force,
         offline=offline,
         strict=strict,
+        gate=gate,
     )
     return run_plan(make_plan(request), reporter or Silent())
 
@@ -67,8 +77,25 @@ def _workers(plan: Plan) -> str:
     return plan.request.parallel
 
 
+def ask_gate(plan: Plan) -> None:
+    """Store a verdict for every task with a run to make, where there is none on its data. Seconds a task."""
+    for entry in {i.task.id: i.task for i in undone(plan)}.values():
+        assert entry.data is not None
+        ensure(entry.loaded, entry.data, plan.request.results_dir, full=_whole(entry, plan.request))
+
+
+def _whole(entry: TaskEntry, request: Request) -> Callable[[], TaskData] | None:
+    """Reads the task's data without the limit; None where there is no limit."""
+    if request.limit is None:
+        return None
+    return lambda: load_data(entry.loaded, request.data_dir, offline=request.offline)
+
+
 def run_plan(plan: Plan, reporter: Reporter) -> list[RunResult]:
-    """Make the runs of a plan, with worker processes where the request asks for several."""
+    """Ask the gate, then make the runs of a plan, with worker processes where the request asks for several."""
+    _workers(plan)  # a wrong number is refused before anything is written
+    if plan.request.gate:
+        ask_gate(plan)
     if plan.request.executor == "ray" and undone(plan):
         plan.workers = 1 + run_on_ray(plan.request, _workers(plan), plan.device)
         return list(execute(plan, reporter))

@@ -18,7 +18,9 @@ from biobench.finetune.engine import LoadedEncoder, finetune, load_encoder
 from biobench.finetune.loop import Outcome
 from biobench.finetune.machine import peak_memory_bytes, reset_peak_memory
 from biobench.finetune.prepare import Prepared, prepare
+from biobench.finetune.tuning import tuned
 from biobench.models.loading import Checkpoint, load_tokenizer, window
+from biobench.run.energy import metered
 from biobench.run.plan import Item, Plan, TaskEntry
 from biobench.run.provenance import provenance
 from biobench.run.result import RunResult, of_record
@@ -73,10 +75,10 @@ class _Workshop:
     def prepared(self, checkpoint: Checkpoint, task: TaskEntry) -> Prepared:
         """The task encoded for this checkpoint, once for all seeds."""
         assert task.data is not None
-        if self._prepared is None or self._prepared[:2] != (checkpoint.hash, task.id):
+        if self._prepared is None or self._prepared[:2] != (checkpoint.hash, task.hash):
             tokenizer = load_tokenizer(checkpoint)
             size = window(tokenizer, checkpoint.config, task.loaded.spec.protocol.max_length)
-            self._prepared = (checkpoint.hash, task.id, prepare(task.loaded.spec, task.data, tokenizer, size))
+            self._prepared = (checkpoint.hash, task.hash, prepare(task.loaded.spec, task.data, tokenizer, size))
         return self._prepared[2]
 
 
@@ -160,8 +162,10 @@ def _make(item: Item, plan: Plan, store: Store, workshop: _Workshop, reporter: R
         reset_peak_memory(plan.device)
         loaded = workshop.encoder(item.checkpoint)
         prepared = workshop.prepared(item.checkpoint, item.task)
-        outcome = finetune(loaded, prepared, item.seed, item.task.precision, reporter.step)
-        record = _record(item, plan, loaded, prepared, outcome, time.perf_counter() - began)
+        with metered(plan.request.energy) as meter:
+            train = tuned if plan.request.track == "tuned" else finetune
+            outcome = train(loaded, prepared, item.seed, item.task.precision, reporter.step)
+        record = _record(item, plan, loaded, prepared, outcome, time.perf_counter() - began, meter.kwh)
         record = scored(record, prepared.test.documents, outcome.predictions)
         stored = store.save(record, prepared.test.documents, outcome.predictions)
     except TrainingError as error:
@@ -171,7 +175,9 @@ def _make(item: Item, plan: Plan, store: Store, workshop: _Workshop, reporter: R
             raise
         # A checkpoint can break in ways nobody foresaw; the other runs of the plan must not die with it.
         where = traceback.extract_tb(error.__traceback__)[-1]
-        return _failed(item, f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})")
+        # The message may quote the data; of agreement-bound data no word leaves its folder.
+        said = "" if item.task.loaded.spec.access == "agreement" else f": {error}"
+        return _failed(item, f"{type(error).__name__}{said} ({where.filename}:{where.lineno})")
     return of_record(stored, "done", str(store.path_of(stored)))
 
 
@@ -190,7 +196,13 @@ def _failed(item: Item, reason: str) -> RunResult:
 
 
 def _record(
-    item: Item, plan: Plan, loaded: LoadedEncoder, prepared: Prepared, outcome: Outcome, seconds: float
+    item: Item,
+    plan: Plan,
+    loaded: LoadedEncoder,
+    prepared: Prepared,
+    outcome: Outcome,
+    seconds: float,
+    energy_kwh: float | None,
 ) -> RunRecord:
     spec, data = item.task.loaded.spec, prepared.data
     return RunRecord(
@@ -217,7 +229,7 @@ def _record(
         track=plan.request.track,
         limit=plan.request.limit,
         protocol=item.task.identity,
-        overrides=plan.request.overrides,
+        overrides=item.task.loaded.overrides,
         training=outcome.record,
         cost=Cost(
             seconds=round(seconds, 3),
@@ -225,6 +237,7 @@ def _record(
             evaluation_seconds=round(outcome.evaluation_seconds, 3),
             peak_memory_bytes=peak_memory_bytes(plan.device),
             train_tokens_per_second=round(outcome.train_tokens / max(outcome.train_seconds, 1e-9), 1),
+            energy_kwh=energy_kwh,
         ),
         windows=prepared.windows,
         provenance=provenance(plan.device),

@@ -21,7 +21,7 @@ from biobench.store import run_key
 
 Status = Literal["done", "skipped", "failed", "unavailable", "planned"]
 Executor = Literal["local", "ray"]
-Track = Literal["fixed"]
+Track = Literal["fixed", "tuned"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,15 @@ class Request:
     track: Track = "fixed"
     overrides: tuple[str, ...] = ()
     limit: int | None = None
+    train_fractions: tuple[float, ...] = (1.0,)
+    """Shares of the training documents; each is a run of its own."""
     force: bool = False
     offline: bool = False
     strict: bool = False
+    energy: bool = False
+    """Measure the energy of each run (needs the energy extra)."""
+    gate: bool = True
+    """Ask the gate before a task's first run, where no verdict is stored."""
     trust_remote_code: bool = False
     started: float = field(default_factory=time.time)
     """Seconds since the epoch; --force makes anew what is older, and worker processes inherit it."""
@@ -114,6 +120,12 @@ def make_plan(request: Request) -> Plan:
 def _tasks(request: Request) -> list[LoadedTask]:
     if not request.tasks and request.suite is None:
         raise UsageError("no task is named", hint="--task ID_OR_YAML (repeatable), or --suite fr|en|needle|all")
+    shares = request.train_fractions
+    if not shares or len(set(shares)) < len(shares) or not all(0 < s <= 1 for s in shares):
+        raise UsageError(
+            f"--train-fraction {','.join(f'{s:g}' for s in shares)}: shares are distinct, above 0 and at most 1",
+            hint="for example 0.1,0.25,1.0",
+        )
     loaded = [load_task(t, request.overrides) for t in dict.fromkeys(request.tasks)]
     if request.suite is not None:
         members = suite(request.suite)
@@ -124,7 +136,14 @@ def _tasks(request: Request) -> list[LoadedTask]:
     for task in loaded:
         if ids.count(task.id) > 1:
             raise UsageError(f"two of the tasks have the id '{task.id}'", hint="give each spec its own id")
-    return loaded
+    return [_with_share(task, share) for task in loaded for share in shares]
+
+
+def _with_share(task: LoadedTask, share: float) -> LoadedTask:
+    """The task on that share of its training documents: an override like any other, so never mixed with full runs."""
+    if share == 1.0:
+        return task
+    return load_task(task.path, [*task.overrides, f"training.train_fraction={share:g}"])
 
 
 def _entry(task: LoadedTask, request: Request, device: torch.device) -> TaskEntry:

@@ -24,6 +24,7 @@ class RunResult:
     primary: str = "macro_f1"
     seconds: float | None = None
     peak_memory_bytes: int | None = None
+    energy_kwh: float | None = None
     truncated_documents: int | None = None
     lost_gold: int | None = None
     predictions: str | None = None
@@ -47,6 +48,7 @@ def of_record(record: RunRecord, status: Status, predictions: str, reason: str |
         primary=record.task.primary,
         seconds=record.cost.seconds,
         peak_memory_bytes=record.cost.peak_memory_bytes,
+        energy_kwh=record.cost.energy_kwh,
         truncated_documents=record.windows.truncated_documents,
         lost_gold=record.windows.lost_gold,
         predictions=predictions,

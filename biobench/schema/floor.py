@@ -48,6 +48,10 @@ class FloorRecord(Strict):
     task_hash: str
     data_hash: str
     source: str
+    language: str = ""
+    corpus: str = ""
+    paper: str = "micro_f1"
+    """The average that published scores are compared with."""
     type: str
     labels: tuple[str, ...]
     gold_labels: tuple[str, ...]

@@ -61,6 +61,18 @@ class CurvePoint(Strict):
     learning_rate: float
 
 
+class Trial(Strict):
+    """One learning rate of the tuned track, and the best validation score that it reached."""
+
+    factor: float
+    """What the recipe's rates were multiplied by."""
+    learning_rate: float
+    head_learning_rate: float | None = None
+    validation: float
+    """Best score on validation of the average that selects weights."""
+    best_step: int
+
+
 class Training(Strict):
     """What happened while training."""
 
@@ -76,6 +88,8 @@ class Training(Strict):
     """Each change forced by a non-finite loss or by memory, in words."""
     threshold: float | None = None
     stopped_early: bool = False
+    trials: tuple[Trial, ...] = ()
+    """Tuned track: every trial, in the order of the grid; their number is the budget."""
 
 
 class Cost(Strict):
@@ -86,6 +100,8 @@ class Cost(Strict):
     evaluation_seconds: float
     peak_memory_bytes: int
     train_tokens_per_second: float
+    energy_kwh: float | None = None
+    """Kilowatt-hours as codecarbon measures or estimates them for this process; None where nobody asked."""
 
 
 class Windows(Strict):

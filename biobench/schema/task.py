@@ -135,11 +135,17 @@ class Training(Strict):
     positive_weights: Literal["none", "ratio"] = "none"
     """ratio (multi-label): per label, training documents without it / max(with it, 1)."""
     precision: Literal["auto", "bf16", "fp32"] = "auto"
+    grid: tuple[float, ...] = later((0.4, 1.0, 2.0))
+    """--track tuned: what the rates are multiplied by, one whole run each; the best on validation is kept."""
+    train_fraction: float = Field(1.0, gt=0, le=1, json_schema_extra={"later": True})
+    """Share of the training documents, by one fixed shuffle: a smaller share is part of every larger one."""
 
     @model_validator(mode="after")
     def _length(self) -> Training:
         if (self.epochs is None) == (self.max_steps is None):
             raise fail("give either epochs or max_steps, not both and not neither", "for example `epochs: 20`")
+        if not self.grid or min(self.grid) <= 0 or len(set(self.grid)) < len(self.grid):
+            raise fail("training.grid must be distinct positive factors", "for example `grid: [0.4, 1.0, 2.0]`")
         if isinstance(self.evaluate_every, int) and self.evaluate_every < 1:
             raise fail("evaluate_every must be 'epoch' or at least 1 step", "for example `evaluate_every: 500`")
         return self

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -47,7 +48,7 @@ def find_floor(results_dir: str | Path, task: str, task_hash: str, data_hash: st
     return latest(records, task, data_hash)
 
 
-def latest(records: list[FloorRecord], task: str, data_hash: str) -> FloorRecord | None:
+def latest(records: Sequence[FloorRecord], task: str, data_hash: str) -> FloorRecord | None:
     """The newest of the records that were made on this data of the task."""
     found = [r for r in records if r.task == task and r.data_hash == data_hash]
     return max(found, key=lambda r: r.made, default=None)

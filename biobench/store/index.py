@@ -54,6 +54,7 @@ class Brief(NamedTuple):
     started: str
     seconds: float
     peak_memory_bytes: int
+    energy_kwh: float | None
     max_length: int
     truncated_documents: int
     lost_gold: int
@@ -88,6 +89,7 @@ class Brief(NamedTuple):
             started=r.provenance.started,
             seconds=r.cost.seconds,
             peak_memory_bytes=r.cost.peak_memory_bytes,
+            energy_kwh=r.cost.energy_kwh,
             max_length=r.windows.max_length,
             truncated_documents=r.windows.truncated_documents,
             lost_gold=r.windows.lost_gold,

@@ -110,6 +110,9 @@ def test_packing_refuses_what_it_cannot_do(packed, tmp_path):
         submit("org/tiny", tmp_path / "results", packed)
     with pytest.raises(UsageError, match="has no full runs"):
         submit("nobody", tmp_path / "results", tmp_path / "other")
+    honest_run(tmp_path / "results", model="limited", limit=5)
+    with pytest.raises(UsageError, match="only limited or overridden"):
+        submit("limited", tmp_path / "results", tmp_path / "other")
     with pytest.raises(UsageError, match="characters"):
         submit("org/tiny", tmp_path / "results", tmp_path / "other", notes="n" * 10_000)
 

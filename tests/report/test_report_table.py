@@ -27,6 +27,13 @@ def test_a_row_holds_mean_sd_and_t_interval(tmp_path):
     assert row.values == (0.60, 0.64, 0.62)
 
 
+def test_the_margin_is_not_cut_where_the_interval_is(tmp_path):
+    save_runs(tmp_path, "tiny", "bc5cdr", {42: 0.86, 43: 1.0})
+    (row,) = own(build(tmp_path, "micro"))
+    assert row.high == 1.0
+    assert row.margin == pytest.approx(12.7062047 * 0.14 / 2, rel=1e-6)
+
+
 def test_one_seed_has_no_interval_and_a_published_mean_neither(tmp_path):
     save_run(tmp_path, "tiny", "bc5cdr", 42, 0.6)
     report = build(tmp_path, "micro")

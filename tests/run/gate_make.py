@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from biobench.data.tags import tags_to_spans
 from biobench.schema.document import Document, Span, TaskData
@@ -87,3 +88,73 @@ def _with_gold_of(document: Document, other: Document) -> Document:
         return replace(document, tags=tags, spans=tags_to_spans(tags, document.tokens, "lenient"))
     spans = tuple(s for s in other.spans if s.end <= len(document.text))
     return replace(document, labels=other.labels, spans=spans)
+
+
+SPEC = """\
+id: {id}
+version: 1
+name: Written by a test
+language: en
+type: {type}
+source: {{id: local, folder: {id}, files: {{train: {train}, validation: {validation}, test: {test}}}}}
+reader: {reader}
+labels: [{labels}]
+unit: sentence
+training: {{epochs: 1, learning_rate: 1e-3}}
+head: {{kind: {head}}}
+metric: {{primary: macro_f1, paper: micro_f1}}
+gate: {{expect: {expect}}}
+access: open
+licence: none
+homepage: https://example.org
+citation: none
+"""
+
+
+def write_tsv(root: Path, id: str, data: TaskData, expect: str = "text_informative") -> Path:
+    """A single-label task as files below `root` with its spec; gives the spec's path."""
+    for split, documents in data.documents.items():
+        rows = ["text\tlabel", *(f"{d.text}\t{d.labels[0]}" for d in documents)]
+        _write(root / id / f"{split}.tsv", "\n".join(rows) + "\n")
+    reader = "{format: tsv, columns: {text: text, label: label}}"
+    return _spec(root, id, data, "single_label", reader, "sequence", "{}.tsv", expect)
+
+
+def write_iob(root: Path, id: str, data: TaskData) -> Path:
+    """An entity task as two-column token files with its spec."""
+    for split, documents in data.documents.items():
+        blocks = [
+            "\n".join(f"{d.text[a:b]}\t{tag}" for (a, b), tag in zip(d.tokens, d.tags, strict=True)) for d in documents
+        ]
+        _write(root / id / f"{split}.tsv", "\n\n".join(blocks) + "\n")
+    reader = "{format: iob, columns: [token, tag], scheme: IOB2, decode: lenient}"
+    return _spec(root, id, data, "token_ner", reader, "token", "{}.tsv")
+
+
+def write_brat(root: Path, id: str, data: TaskData) -> Path:
+    """An entity task as standoff files whose surfaces are those at the offsets, right or wrong, with its spec."""
+    for split, documents in data.documents.items():
+        for d in documents:
+            _write(root / id / split / f"{d.id}.txt", d.text)
+            lines = [
+                f"T{i}\t{s.label} {s.start} {s.end}\t{d.text[s.start : s.end]}\n"
+                for i, s in enumerate(d.spans, start=1)
+            ]
+            _write(root / id / split / f"{d.id}.ann", "".join(lines))
+    return _spec(root, id, data, "span_ner", "{format: brat}", "span", "{}/*.txt")
+
+
+def _spec(
+    root: Path, id: str, data: TaskData, type: str, reader: str, head: str, files: str, expect: str = "text_informative"
+) -> Path:
+    names = {split: files.format(split) for split in ("train", "validation", "test")}
+    text = SPEC.format(
+        id=id, type=type, reader=reader, head=head, labels=", ".join(data.labels), expect=expect, **names
+    )
+    return _write(root / f"{id}.yaml", text)
+
+
+def _write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path

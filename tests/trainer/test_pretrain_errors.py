@@ -68,6 +68,12 @@ def test_a_full_device_leaves_the_old_text(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["state.json"]
 
 
+def test_a_start_that_failed_leaves_its_folder_free(small: list[str], tmp_path: Path) -> None:
+    with pytest.raises(ModelError):
+        train(tmp_path / "run", [*small, "base.config.hidden_size=33"])
+    assert train(tmp_path / "run", small).status == "done"
+
+
 def test_a_folder_that_cannot_be_is_said(small: list[str], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="cannot be written") as caught:

@@ -32,6 +32,7 @@ _WORD = r"(?u)\w+"
 def bag_of_words(data: TaskData, seed: int, *, single: bool) -> Played:
     """Single-label: the label with the highest margin; multi-label: all labels with a positive margin."""
     margins = _margins(data, seed)
+    said: list[tuple[str, ...]]
     if single:
         said = [(data.labels[i],) for i in margins.argmax(axis=1).tolist()]
     else:

@@ -72,6 +72,7 @@ def random_labels(data: TaskData, seed: int, *, single: bool) -> Played:
     shares = label_shares(data.train, data.labels)
     rng = np.random.default_rng(seed)
     draws = []
+    said: list[tuple[str, ...]]
     for _ in range(DRAWS):
         if single:
             picked = rng.choice(len(data.labels), size=len(data.test), p=shares / shares.sum())

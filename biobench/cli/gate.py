@@ -1,0 +1,75 @@
+"""`biobench tasks gate`: what policies without skill reach on a task, and whether it measures something."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from biobench.cli.common import DataDir, Json, Overrides, ResultsDir, percent, print_json
+
+if TYPE_CHECKING:
+    from biobench.schema.floor import FloorRecord
+
+_SCORES = ("macro_f1", "micro_f1", "weighted_f1", "macro_f1_all")
+
+
+def register(tasks: typer.Typer) -> None:
+    """Add the command to the `tasks` group."""
+    tasks.command("gate")(gate)
+
+
+def gate(
+    task: Annotated[str, typer.Argument(metavar="ID_OR_YAML")],
+    data_dir: DataDir = None,
+    results_dir: ResultsDir = "results",
+    overrides: Overrides = [],  # noqa: B006
+    as_json: Json = False,
+) -> None:
+    """Play majority, prior, random, dictionary or bag of words, and the oracle; exit 1 where the gate fails."""
+    from biobench.data.catalog import load_task
+    from biobench.data.load import load_data
+    from biobench.run.gate.verdict import gate as judge
+    from biobench.store.floors import save_floor
+
+    loaded = load_task(task, overrides)
+    verdict = judge(loaded, load_data(loaded, data_dir))
+    path = save_floor(results_dir, verdict)
+    if as_json:
+        print_json(verdict.model_dump(mode="json") | {"reasons": list(verdict.reasons), "file": str(path)})
+    else:
+        print_verdict(verdict)
+        typer.echo(f"stored: {path}")
+    if not verdict.passed:
+        raise typer.Exit(1)
+
+
+def print_verdict(verdict: FloorRecord) -> None:
+    """The policies' scores in percent, every question with its answer, and the verdict."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None)
+    table.add_column("policy", no_wrap=True)
+    table.add_column("kind")
+    for name in _SCORES:
+        table.add_column(name.removesuffix("_f1").replace("_f1_", " "), justify="right", no_wrap=True)
+    for policy in verdict.policies:
+        table.add_row(policy.name, policy.kind, *(percent(policy.scores[name]) for name in _SCORES))
+    console = Console()
+    console.print(table)
+    for check in verdict.checks:
+        console.print(Text(f"{'ok ' if check.passed else 'NO '} {check.words}"), soft_wrap=True)
+    expects = {
+        "text_informative": "the text must tell something of the labels",
+        "chance": "the text must tell nothing of the labels",
+    }[verdict.expect]
+    said = f"{verdict.task} passes its gate" if verdict.passed else f"{verdict.task} FAILS its gate"
+    console.print(
+        Text(
+            f"{said} ({expects}): {len(verdict.checks) - len(verdict.reasons)} of {len(verdict.checks)} questions "
+            f"answered as they must be, on {verdict.test_documents} test documents, {verdict.seconds:.1f} s"
+        ),
+        soft_wrap=True,
+    )

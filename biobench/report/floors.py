@@ -1,0 +1,122 @@
+"""Floors, ceilings and verdicts of the gate beside the results: rows, and which runs are not ranked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from biobench.report.groups import RunGroup, Source
+from biobench.report.rows import Row
+from biobench.report.tasks import NEEDLE, TaskInfo
+from biobench.schema.floor import FloorRecord
+from biobench.store.floors import latest
+
+Text = tuple[Source, str, str]
+"""(source of the runs, task, remark)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Runs by the gate's verdict on their task and data.
+
+    groups: those that may be shown. refused: tasks all of whose runs the gate refuses; they stay out of every
+    suite average. remarks: why runs are refused, and which have no verdict.
+    """
+
+    groups: tuple[RunGroup, ...]
+    refused: frozenset[str]
+    remarks: tuple[Text, ...]
+
+
+def judge(groups: Sequence[RunGroup], floors: Sequence[FloorRecord]) -> Judged:
+    """Keep the runs whose task passes its gate on their data, and those that no gate has looked at."""
+    kept: list[RunGroup] = []
+    failed: dict[tuple[Source, str], FloorRecord] = {}
+    unjudged: dict[tuple[Source, str], None] = {}
+    for group in groups:
+        verdict = verdict_on(group, floors)
+        if verdict is not None and not verdict.passed:
+            failed[group.source, group.task] = verdict
+            continue
+        kept.append(group)
+        if verdict is None:
+            unjudged[group.source, group.task] = None
+    remarks: list[Text] = [
+        (source, task, f"{task} fails its gate, so its runs are neither shown nor averaged: {'; '.join(v.reasons)}")
+        for (source, task), v in failed.items()
+    ]
+    remarks += [
+        (source, task, f"{task}: no gate verdict on the data of its runs; `biobench tasks gate {task}` gives one")
+        for source, task in unjudged
+    ]
+    return Judged(tuple(kept), frozenset(task for _, task in failed) - {g.task for g in kept}, tuple(remarks))
+
+
+def verdict_on(group: RunGroup, floors: Sequence[FloorRecord]) -> FloorRecord | None:
+    """The verdict on the group's spec and data, else the newest on its data (see `store.floors.find_floor`)."""
+    first = group.briefs[0]
+    own = [r for r in floors if (r.task, r.task_hash, r.data_hash) == (group.task, first.spec, first.data)]
+    return own[0] if own else latest(floors, group.task, first.data)
+
+
+def floor_infos(floors: Sequence[FloorRecord], infos: Mapping[str, TaskInfo]) -> dict[str, TaskInfo]:
+    """What the report must know of tasks that the gate has seen but no spec, run or publication names."""
+    return {
+        r.task: TaskInfo(
+            id=r.task,
+            name=r.task,
+            language=r.language,
+            type=r.type,
+            suite=NEEDLE if r.type == NEEDLE else r.language,
+            in_suite=False,
+            corpus=r.corpus or r.task,
+            paper=r.paper,
+            published_as=None,
+            hashes={},
+        )
+        for r in floors
+        if r.task not in infos
+    }
+
+
+def floor_rows(
+    floors: Sequence[FloorRecord],
+    groups: Sequence[RunGroup],
+    infos: Mapping[str, TaskInfo],
+    metrics: Mapping[str, str],
+) -> list[Row]:
+    """A row a policy of each task; metrics: task -> the score to show. Policies without that score have none."""
+    rows = []
+    for record in shown(floors, groups, infos):
+        info, metric = infos[record.task], metrics[record.task]
+        rows += [
+            Row(
+                model=policy.name,
+                task=record.task,
+                metric=metric,
+                mean=policy.scores[metric],
+                sd=None,
+                low=None,
+                high=None,
+                n_seeds=0,
+                source=policy.kind,
+                language=info.language,
+                suite=info.suite,
+            )
+            for policy in record.policies
+            if metric in policy.scores
+        ]
+    return rows
+
+
+def shown(
+    floors: Sequence[FloorRecord], groups: Sequence[RunGroup], infos: Mapping[str, TaskInfo]
+) -> list[FloorRecord]:
+    """One record a task: on the data of its runs where it has runs, else of the shipped spec, else the newest."""
+    data = {(g.task, b.data) for g in groups for b in g.briefs}
+    best: dict[str, tuple[tuple[bool, bool, str], FloorRecord]] = {}
+    for r in floors:
+        rank = ((r.task, r.data_hash) in data, r.task_hash in infos[r.task].hashes.values(), r.made)
+        if r.task not in best or rank > best[r.task][0]:
+            best[r.task] = (rank, r)
+    return [record for _, record in best.values()]

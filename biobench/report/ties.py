@@ -1,0 +1,55 @@
+"""Tie groups of a suite's complete lines: letters instead of bare ranks."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from biobench.report.rows import Report, Row
+from biobench.stats import compare_many
+
+MOST = 30
+"""Lines up to which all pairs are tested; with more, a family-wise correction tells hardly anything apart."""
+PRINTED = 0.001
+"""Step of published scores, a fraction."""
+
+Line = tuple[str, str, str]
+_Entry = tuple[Line, tuple[tuple[str, str, tuple[float, ...]], ...]]
+"""A line and its (task, corpus, scores over seeds) in one order of tasks for all lines."""
+
+
+def tie_groups(report: Report, suite: str) -> dict[Line, str]:
+    """Line -> letters; lines that share one were not told apart at 5% (t over corpora, Holm's correction).
+
+    Only lines with every task of the suite take part. Empty where there are fewer than two of them or more
+    than 30, or where the suite has a single corpus.
+    """
+    corpora = {c.id: c.corpus for c in report.columns if c.suite == suite and c.in_suite}
+    complete = [row.line for row in report.averages if row.suite == suite and row.complete]
+    if not 2 <= len(complete) <= MOST or len(set(corpora.values())) < 2:
+        return {}
+    cells: dict[Line, dict[str, Row]] = {line: {} for line in complete}
+    for row in report.rows:
+        if row.line in cells and row.task in corpora:
+            cells[row.line][row.task] = row
+    entries = tuple(
+        (line, tuple((task, corpus, own[task].values or (own[task].mean,)) for task, corpus in corpora.items()))
+        for line, own in sorted(cells.items())
+        if own.keys() == corpora.keys()
+    )
+    return dict(_letters(entries)) if len(entries) > 1 else {}
+
+
+@lru_cache(maxsize=32)
+def _letters(entries: tuple[_Entry, ...]) -> tuple[tuple[Line, str], ...]:
+    names = [str(i) for i in range(len(entries))]
+    scores = [[values for _, _, values in cells] for _, cells in entries]
+    printed = any(len(values) == 1 for model in scores for values in model)
+    found = compare_many(
+        scores,
+        names,
+        tasks=[task for task, _, _ in entries[0][1]],
+        clusters=[corpus for _, corpus, _ in entries[0][1]],
+        resolution=PRINTED if printed else 0.0,
+        paired_seeds=False,
+    )
+    return tuple((entries[int(s.model)][0], s.ties or "") for s in found.standings)

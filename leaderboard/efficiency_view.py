@@ -1,0 +1,57 @@
+"""Scores against what they cost: parameters, seconds of a run, memory, energy where it was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+import streamlit as st
+
+from biobench.report.escape import plain
+from biobench.report.rows import AverageName, Row
+from biobench.report.table import build
+from leaderboard import charts
+from leaderboard.folder import results
+from leaderboard.state import choose
+
+COSTS = ("parameters", "seconds", "peak_memory_bytes", "energy_kwh")
+"""Fields of a row, as the axis."""
+
+
+def show(words: Mapping[str, str], average: AverageName) -> None:
+    """Draw the view."""
+    report = build(results(), average, sources=["run", "submitted"])
+    suites = list(dict.fromkeys(f"avg_{row.suite}" for row in report.averages))
+    options = suites + [c.id for c in report.columns]
+    if not options:
+        st.info(words["no_runs_to_browse"])
+        return
+    left, right = st.columns(2)
+    with left:
+        names = {s: f"{words['suite_average']} · {words.get(s[4:], s[4:])}" for s in suites}
+        task = choose(words["choose_task"], options, "efficiency_task", names)
+    with right:
+        cost = choose(words["cost"], COSTS, "efficiency_cost", {c: words[f"cost_{c}"] for c in COSTS})
+    rows = [row for row in (*report.averages, *report.rows) if row.task == task]
+    known = [(row, value) for row in rows if (value := getattr(row, cost)) is not None]
+    if not known:
+        st.info(words["cost_unknown"])
+        return
+    chart = charts.scatter([_point(row, value) for row, value in known], words[f"cost_{cost}"], words)
+    st.altair_chart(chart, width="stretch")
+    table = [
+        {words["model"]: plain(row.line[0]), words[f"cost_{cost}"]: value, words["score"]: round(100 * row.mean, 1)}
+        for row, value in known
+    ]
+    st.dataframe(pd.DataFrame(table), hide_index=True)
+
+
+def _point(row: Row, value: float) -> dict[str, object]:
+    name = f"{row.model} [{row.variant}]" if row.variant else row.model
+    return {
+        "model": plain(name),
+        "cost": value,
+        "score": 100 * row.mean,
+        "low": None if row.low is None else 100 * row.low,
+        "high": None if row.high is None else 100 * row.high,
+    }

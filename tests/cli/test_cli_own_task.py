@@ -1,0 +1,72 @@
+"""A corpus of one's own: a YAML outside the project, with no change of code."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cli_make import Said, process
+
+SPEC = """\
+id: my_chemicals
+version: 1
+name: BC5CDR chemicals
+language: en
+type: token_ner
+corpus: bc5cdr
+source:
+  id: mtl
+  folder: mtl_bc5cdr_chem_iob
+  files: {train: train.tsv, validation: devel.tsv, test: test.tsv}
+reader: {format: iob, columns: [token, tag], scheme: IOB2, decode: strict}
+labels: [Chemical]
+unit: sentence
+training: {epochs: 2, learning_rate: 1e-3}
+head: {kind: token}
+metric: {primary: macro_f1, paper: micro_f1}
+access: open
+licence: CC BY 4.0 (token files)
+homepage: https://github.com/cambridgeltl/MTL-Bioinformatics-2016
+citation: Crichton, Pyysalo, Chiu, Korhonen. BMC Bioinformatics, 2017.
+counts:
+  train: {documents: 4560, mentions: 5203}
+  validation: {documents: 4581, mentions: 5347}
+  test: {documents: 4797, mentions: 5385}
+"""
+
+
+@pytest.mark.real
+def test_a_spec_outside_the_project_runs(data_dir: Path, tiny: Path, tmp_path: Path) -> None:
+    spec = tmp_path / "elsewhere" / "my_chemicals.yaml"
+    spec.parent.mkdir()
+    spec.write_text(SPEC, encoding="utf-8")
+    valid = process("tasks", "validate", spec, "--data-dir", data_dir, cwd=tmp_path)
+    assert valid.status == 0, valid.err
+    assert "valid, data ready" in valid.out
+    arguments = ("--task", spec, "--data-dir", data_dir, "--limit", "80", "--seeds", "1", "--json")
+    said = process("run", tiny, *arguments, cwd=tmp_path)
+    assert said.status == 0, said.err
+    (row,) = said.json()
+    assert (row["task"], row["status"], row["primary"]) == ("my_chemicals", "done", "macro_f1")
+    assert row["scores"]["macro_f1"] == row["scores"]["micro_f1"], "one label: the averages agree"
+    assert Path(tmp_path / row["predictions"]).is_file()
+
+
+def test_from_a_data_file_to_a_run(biobench: Callable[..., Said], tiny: Path, fixtures: Path, tmp_path: Path) -> None:
+    """The walk of docs/adding-a-task.md on a small corpus."""
+    shutil.copytree(fixtures / "iob", tmp_path / "corpora" / "iob")
+    made = biobench("tasks", "new", "corpora/iob/train.tsv", "--id", "my_task")
+    assert made.status == 0, made.err
+    assert (tmp_path / "my_task.yaml").is_file()
+    again = biobench("tasks", "new", "corpora/iob/train.tsv", "--id", "my_task")
+    assert "exists already" in again.refusal()
+    valid = biobench("tasks", "validate", "my_task.yaml", "--data-dir", "corpora")
+    assert valid.status == 0, valid.err
+    shown = biobench("tasks", "show", "my_task.yaml", "--data-dir", "corpora", "--json").json()
+    assert shown["samples"]
+    arguments = ("--data-dir", "corpora", "--seeds", "1", "--set", "training.epochs=1", "--json")
+    said = biobench("run", tiny, "--task", "my_task.yaml", *arguments)
+    assert said.status == 0, said.err
+    assert said.json()[0]["status"] == "done"

@@ -1,0 +1,196 @@
+"""Spans that may nest: from characters to units and back, through windows that overlap."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from checkpoints import TOKENIZERS, fast_tokenizer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from biobench.encode.merge import deciding, merge_labels, merge_spans, merge_words
+from biobench.encode.spans import (
+    gold_found,
+    outermost,
+    predict_spans,
+    same_type_filter,
+    span_targets,
+    touched,
+    with_subtokens,
+    with_words,
+    word_units,
+)
+from biobench.encode.tags import window_oracle
+from biobench.encode.tokens import encode_documents, encode_windows
+from biobench.errors import ModelError
+from biobench.schema.document import Document, Span
+
+KINDS = sorted(TOKENIZERS)
+LABELS = {"X": 0, "Y": 1}
+_tokenizer = cache(fast_tokenizer)
+
+
+def _words(count: int) -> str:
+    names = ["patient", "œdème", "IL-2", "l'hémoglobine", "5", "mg/kg", "(matin)", "d’insuline", "."]
+    return " ".join(names[i % len(names)] for i in range(count))
+
+
+def _document(text: str, spans: list[Span]) -> Document:
+    return Document("d", "d", text, "test", spans=tuple(sorted(set(spans))))
+
+
+@given(st.text(max_size=60))
+def test_words_cover_every_sign_that_is_not_white_space(text: str) -> None:
+    units = word_units(text)
+    assert all(a[1] <= b[0] for a, b in pairwise(units))
+    covered = {i for s, e in units for i in range(s, e)}
+    assert covered == {i for i, c in enumerate(text) if not c.isspace()}
+
+
+def test_words_are_runs_of_letters_runs_of_digits_and_single_signs() -> None:
+    text = "L'IL-2 à 0,5 µg/ml (n=3)"
+    assert [text[s:e] for s, e in word_units(text)] == [
+        *("L", "'", "IL", "-", "2", "à", "0", ",", "5", "µg", "/", "ml", "(", "n", "=", "3", ")")
+    ]
+
+
+def test_a_span_inside_a_word_is_widened_and_is_lost_to_the_oracle() -> None:
+    text = "un antibiotique oral"
+    document = _document(text, [Span(7, 15, "X"), Span(3, 20, "Y")])
+    (units,) = with_words([document])
+    (encoded,) = encode_documents([units], _tokenizer(KINDS[0]), 64, words=True)
+    assert {tuple(r) for r in span_targets(units, encoded, LABELS).tolist()} == {(1, 1, 0), (1, 2, 1)}
+    said = predict_spans(units, gold_found(units, encoded, LABELS, 40, tagger=True), ("X", "Y"), filtered=False)
+    assert said.spans == (Span(3, 15, "X"), Span(3, 20, "Y"))
+
+
+def test_a_span_of_white_space_touches_nothing() -> None:
+    (units,) = with_words([_document("a  b", [Span(1, 3, "X"), Span(0, 1, "X")])])
+    assert touched(units).tolist() == [[0, 0, 1 - units.spans.index(Span(1, 3, "X"))]]
+
+
+def test_two_types_on_one_span_stay_two() -> None:
+    (units,) = with_words([_document("toux sèche", [Span(0, 4, "X"), Span(0, 4, "Y"), Span(0, 10, "X")])])
+    (encoded,) = encode_documents([units], _tokenizer(KINDS[0]), 64, words=True)
+    found = gold_found(units, encoded, LABELS, 40, tagger=True)
+    assert set(predict_spans(units, found, ("X", "Y"), filtered=False).spans) == set(units.spans)
+    kept = predict_spans(units, found, ("X", "Y"), filtered=True).spans
+    assert set(kept) == {Span(0, 4, "Y"), Span(0, 10, "X")}
+
+
+def test_the_filter_keeps_the_most_confident_of_a_type() -> None:
+    found = np.array([[0, 3, 0, 0.7], [1, 2, 0, 0.9], [3, 4, 0, 0.6], [2, 3, 1, 0.51], [5, 5, 0, 0.8]])
+    assert same_type_filter(found)[:, 3].tolist() == [0.9, 0.6, 0.51, 0.8]
+
+
+def test_only_a_tagger_carries_spans_beyond_the_band_and_only_outermost_ones() -> None:
+    text = "a b c d e f"
+    (units,) = with_words([_document(text, [Span(0, 11, "X"), Span(0, 9, "X"), Span(0, 1, "X")])])
+    (encoded,) = encode_documents([units], _tokenizer(KINDS[0]), 64, words=True)
+    assert gold_found(units, encoded, LABELS, 3, tagger=True)[:, :2].tolist() == [[0, 0], [0, 5]]
+    assert gold_found(units, encoded, LABELS, 3, tagger=False)[:, :2].tolist() == [[0, 0]]
+
+
+_rows = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 5), st.integers(0, 1)), max_size=12)
+
+
+@given(_rows)
+def test_outermost_spans_fit_one_row_of_tags_each_type(rows: list[tuple[int, int, int]]) -> None:
+    spans = np.array(sorted({(a, a + n, k) for a, n, k in rows}), dtype=np.int64).reshape(-1, 3)
+    kept = [tuple(r) for r in outermost(spans).tolist()]
+    for a, b, k in kept:
+        assert all((c, d) == (a, b) or d < a or c > b for c, d, kind in kept if kind == k)
+    for a, b, k in (tuple(r) for r in spans.tolist()):
+        # What is left out overlaps something kept that is at least as long.
+        assert any(kind == k and c <= b and a <= d and d - c >= b - a for c, d, kind in kept)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_subtoken_units_are_pieces_without_white_space(kind: str) -> None:
+    text = "L'hémoglobine  de\tβ-bloquants ½ ."
+    (units,) = with_subtokens([_document(text, [])], _tokenizer(kind))
+    assert units.tokens
+    assert all(text[s:e] == text[s:e].strip() != "" for s, e in units.tokens)
+    assert all(a[1] <= b[0] for a, b in pairwise(units.tokens))
+    (encoded,) = encode_documents([units], _tokenizer(kind), 128, words=True)
+    assert list(encoded.words) == list(range(len(units.tokens)))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    kind=st.sampled_from(KINDS),
+    count=st.integers(1, 120),
+    length=st.integers(24, 60),
+    data=st.data(),
+)
+def test_windows_show_every_token_and_no_offset_moves(kind: str, count: int, length: int, data: st.DataObject) -> None:
+    """Spans of one to four words at every word, so that some straddle every boundary, all come back exactly."""
+    text = _words(count)
+    units = word_units(text)
+    size = data.draw(st.integers(1, 4))
+    spans = [
+        Span(units[i][0], units[min(i + n, len(units)) - 1][1], "XY"[(i + n) % 2])
+        for i in range(len(units))
+        for n in (size, 1)
+    ]
+    document = _document(text, spans)
+    (worded,) = with_words([document])
+    tokenizer = _tokenizer(kind)
+    (whole,) = encode_documents([worded], tokenizer, 100_000, words=True)
+    # The overlap must hold the longest span: then some window shows it whole.
+    longest = max(int(whole.stop[min(i + size, len(units)) - 1] - whole.first[i]) for i in range(len(units)))
+    room = length - 2
+    overlap = data.draw(st.integers(min(longest, room - 1), room - 1))
+    windows, owner = encode_windows([worded], tokenizer, length, overlap, words=True)
+    assert owner == [0] * len(windows)
+    assert all(len(w) <= length for w in windows)
+    assert windows[0].cut_left is windows[-1].cut_right is False
+    assert sorted({int(w) for e in windows for w in e.words}) == list(range(len(units)))
+    if len(windows) > 1:
+        assert all(w.truncated for w in windows)
+    if longest <= overlap:
+        found = [gold_found(worded, w, LABELS, 40, tagger=False) for w in windows]
+        merged = merge_spans(windows, found)
+        assert len(merged) == len(np.unique(merged, axis=0)), "a span is decided by one window"
+        said = predict_spans(worded, merged, ("X", "Y"), filtered=False)
+        assert set(said.spans) == set(document.spans)
+
+
+@settings(max_examples=30, deadline=None)
+@given(kind=st.sampled_from(KINDS), count=st.integers(1, 120), overlap=st.integers(1, 20))
+def test_tags_read_through_windows_are_those_of_the_whole(kind: str, count: int, overlap: int) -> None:
+    text = _words(count)
+    tokens = word_units(text)
+    tags = tuple(["B-X", "I-X", "I-X", "O", "B-X"][i % 5] for i in range(len(tokens)))
+    document = Document("d", "d", text, "test", tokens=tokens, tags=tags)
+    windows, _ = encode_windows([document], _tokenizer(kind), 30, overlap, words=True)
+    rows = [np.stack([w.words, np.full(len(w.words), i)], axis=1).astype(np.float32) for i, w in enumerate(windows)]
+    merged, values = merge_words(windows, rows)
+    assert values[:, 0].tolist() == list(range(len(tokens))), "each word's row is its own"
+    (whole,) = encode_documents([document], _tokenizer(kind), 100_000, words=True)
+    assert window_oracle(document, merged, "strict") == window_oracle(document, whole, "strict")
+
+
+def test_the_window_with_more_on_both_sides_decides() -> None:
+    documents = with_words([_document(" ".join("abcdefghij" * 3), [])])
+    windows, _ = encode_windows(documents, _tokenizer(KINDS[0]), 22, 10, words=True)
+    first, second = windows[0], windows[1]
+    joint = np.intersect1d(first.words, second.words)
+    chosen = deciding([first, second], joint, joint)
+    assert chosen.tolist() == sorted(chosen.tolist()), "left of the centre the left window decides"
+    assert abs(int((chosen == 0).sum()) - int((chosen == 1).sum())) <= 1
+    assert deciding([first, second], np.array([0]), np.array([len(first.words)])).tolist() == [-1]
+
+
+def test_label_scores_merge_by_maximum_or_mean() -> None:
+    rows = [np.array([0.1, 0.8], dtype=np.float32), np.array([0.5, 0.2], dtype=np.float32)]
+    assert merge_labels(rows, "max").tolist() == pytest.approx([0.5, 0.8])
+    assert merge_labels(rows, "mean").tolist() == pytest.approx([0.3, 0.5])
+
+
+def test_an_overlap_as_wide_as_the_window_is_refused() -> None:
+    with pytest.raises(ModelError, match=r"stride 20 leaves nothing of a window of 20 tokens"):
+        encode_windows([_document("a b", [])], _tokenizer(KINDS[0]), 22, 20, words=False)

@@ -1,0 +1,83 @@
+"""Long documents through overlapping windows, in token and classification tasks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from biobench.errors import ModelError
+from biobench.finetune.engine import finetune
+from biobench.finetune.objective import positive_weights
+from biobench.finetune.predict import decide, probabilities
+
+SHORT = ("protocol.max_length=16", "protocol.long_documents=stride", "protocol.stride=6", "training.epochs=1")
+
+
+def _silent(done: int, total: int, what: str) -> None:
+    """No progress."""
+
+
+def test_tags_of_a_long_document_come_from_its_windows(setup: Any) -> None:
+    _, cut = setup("bert", "demo_ner", "protocol.max_length=16")
+    loaded, prepared = setup("bert", "demo_ner", *SHORT)
+    assert cut.windows.lost_gold > 0
+    assert prepared.windows.lost_gold == prepared.windows.truncated_documents == 0
+    assert prepared.windows.strided_documents == cut.windows.truncated_documents > 0
+    assert prepared.windows.ceiling["macro_f1"] == 1.0
+    outcome = finetune(loaded, prepared, 1, "fp32", _silent)
+    for document, said in zip(prepared.test.documents, outcome.predictions, strict=True):
+        assert len(said.tags) == len(document.tokens)
+
+
+@pytest.mark.parametrize("merge", ["max", "mean"])
+def test_label_scores_of_windows_are_merged_as_declared(setup: Any, merge: str) -> None:
+    loaded, prepared = setup("bert", "demo_topic", *SHORT, f"protocol.merge={merge}")
+    assert prepared.windows.strided_documents > 0
+    from biobench.finetune.network import Network, build_head
+
+    head = build_head(prepared.spec.head, loaded.checkpoint, loaded.encoder.width, len(prepared.outputs))
+    network = Network(loaded.encoder, head)
+    chances = probabilities(network, prepared, prepared.test, "fp32", 10_000)
+    assert len(chances) == len(prepared.test.encoded) > len(prepared.test.documents)
+    for place, said in enumerate(decide(prepared, prepared.test, chances, 0.5)):
+        own = np.stack([chances[w] for w in prepared.test.windows[place]])
+        wanted = own.max(0) / own.max(0).sum() if merge == "max" else own.mean(0)
+        assert said.label_scores == pytest.approx(wanted.tolist(), abs=1e-5)
+        assert said.labels == (prepared.outputs[int(wanted.argmax())],)
+
+
+def test_an_epoch_sees_every_window_once(setup: Any) -> None:
+    loaded, prepared = setup("bert", "demo_topic", *SHORT, "training.batch_size=4")
+    outcome = finetune(loaded, prepared, 1, "fp32", _silent)
+    assert outcome.record.steps == -(-len(prepared.train.encoded) // 4)
+
+
+def test_positive_weights_count_documents_not_windows(setup: Any) -> None:
+    from dataclasses import replace
+
+    _, prepared = setup("bert", "demo_topic", *SHORT)
+    spec = prepared.spec.model_copy(
+        update={"training": prepared.spec.training.model_copy(update={"positive_weights": "ratio"})}
+    )
+    split = prepared.train
+    hot = [np.eye(len(prepared.outputs), dtype=np.float32)[int(t)] for t in split.targets]
+    weights = positive_weights(spec, replace(split, targets=hot))
+    support = np.sum([hot[w[0]] for w in split.windows], axis=0)
+    assert weights is not None
+    assert weights.tolist() == pytest.approx(((len(split.documents) - support) / np.maximum(support, 1)).tolist())
+
+
+def test_a_window_that_holds_everything_gives_the_same_run(setup: Any) -> None:
+    runs = [
+        finetune(*setup("bert", "demo_ner", "training.epochs=1", *more), 1, "fp32", _silent)
+        for more in ((), ("protocol.long_documents=stride", "protocol.stride=6"))
+    ]
+    assert runs[0].predictions == runs[1].predictions
+    assert runs[0].record.curve == runs[1].record.curve
+
+
+def test_an_overlap_wider_than_the_window_is_refused(setup: Any) -> None:
+    with pytest.raises(ModelError, match="stride 128 leaves nothing of a window"):
+        setup("bert", "demo_ner", "protocol.max_length=64", "protocol.long_documents=stride")

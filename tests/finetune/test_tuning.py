@@ -1,0 +1,91 @@
+"""The tuned track spends the same budget on every model and reads the test split once; shares of training nest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from biobench.data.load import subset
+from biobench.errors import SpecError
+from biobench.finetune import tuning
+from biobench.finetune.engine import finetune
+from biobench.finetune.tuning import tuned, with_rates
+
+QUICK = ("training.epochs=2", "training.grid=[0.001, 1.0, 20.0]")
+
+
+def _silent(done: int, total: int, what: str) -> None:
+    """No progress."""
+
+
+def test_the_best_trial_on_validation_predicts(setup: Any) -> None:
+    loaded, prepared = setup("bert", "demo_topic", *QUICK, limit=None)
+    outcome = tuned(loaded, prepared, 1, "fp32", _silent)
+    trials = outcome.record.trials
+    rate = prepared.spec.training.learning_rate
+    assert [t.learning_rate for t in trials] == pytest.approx([rate * f for f in (0.001, 1.0, 20.0)])
+    best = max(trials, key=lambda t: t.validation)
+    assert best.validation > trials[0].validation
+    alone = finetune(loaded, replace(prepared, spec=with_rates(prepared.spec, best.factor)), 1, "fp32", _silent)
+    assert outcome.predictions == alone.predictions
+    assert outcome.record.curve == alone.record.curve
+    assert outcome.train_tokens == 3 * alone.train_tokens
+
+
+def test_two_models_get_the_same_trials(setup: Any) -> None:
+    factors = []
+    for family in ("bert", "roberta"):
+        loaded, prepared = setup(family, "demo_topic", "training.epochs=1")
+        factors.append([t.factor for t in tuned(loaded, prepared, 1, "fp32", _silent).record.trials])
+    assert factors[0] == factors[1] == [0.4, 1.0, 2.0]
+
+
+def test_poisoned_test_labels_change_nothing_and_test_is_read_last(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded, prepared = setup("bert", "demo_topic", *QUICK)
+    clean = tuned(loaded, prepared, 1, "fp32", _silent)
+    wrong = {label: prepared.outputs[i - 1] for i, label in enumerate(prepared.outputs)}
+    documents = [replace(d, labels=tuple(wrong[x] for x in d.labels)) for d in prepared.test.documents]
+    targets = [(t + 1) % len(prepared.outputs) for t in prepared.test.targets]
+    poisoned = replace(prepared, test=replace(prepared.test, documents=documents, targets=targets))
+    read: list[int] = []
+    whole = tuning.finetune
+
+    def watched(loaded: Any, blind: Any, *rest: Any) -> Any:
+        read.append(len(blind.test.documents))
+        return whole(loaded, blind, *rest)
+
+    monkeypatch.setattr(tuning, "finetune", watched)
+    again = tuned(loaded, poisoned, 1, "fp32", _silent)
+    assert read == [0, 0, 0], "no trial has a test split"
+    assert again.predictions == clean.predictions
+    assert again.record == clean.record
+
+
+def test_ties_go_to_the_recipe(setup: Any) -> None:
+    # Rates this small change no prediction, so all trials are equal.
+    loaded, prepared = setup("bert", "demo_topic", "training.epochs=1", "training.grid=[0.5, 1.0, 2.0]")
+    prepared = replace(prepared, spec=with_rates(prepared.spec, 1e-9))
+    outcome = tuned(loaded, prepared, 1, "fp32", _silent)
+    assert len({t.validation for t in outcome.record.trials}) == 1
+    assert outcome.record.curve[0].learning_rate == pytest.approx(prepared.spec.training.learning_rate, rel=0.9)
+
+
+@pytest.mark.parametrize("grid", ["[]", "[1.0, 1.0]", "[0.0, 1.0]"])
+def test_a_grid_that_makes_no_sense_is_refused(setup: Any, grid: str) -> None:
+    with pytest.raises(SpecError, match=r"training\.grid"):
+        setup("bert", "demo_topic", f"training.grid={grid}")
+
+
+def test_shares_of_the_training_documents_nest(setup: Any) -> None:
+    _, full = setup("bert", "demo_topic", limit=None)
+    before: set[str] = set()
+    for share in (0.1, 0.25, 0.5, 1.0):
+        _, part = setup("bert", "demo_topic", f"training.train_fraction={share}", limit=None)
+        ids = {d.id for d in part.train.documents}
+        assert len(ids) == max(1, round(share * len(full.train.documents)))
+        assert before <= ids
+        assert [d.id for d in part.test.documents] == [d.id for d in full.test.documents]
+        before = ids
+    assert len(subset(full.train.documents, 1e-9)) == 1

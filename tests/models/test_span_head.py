@@ -1,0 +1,170 @@
+"""The span head: the band holds the right products, sequences do not see each other, memory stays small."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from biobench.finetune.span_objective import sampled, span_loss, tag_targets
+from biobench.finetune.span_predict import found_spans
+from biobench.models.crf import BEGIN, INSIDE, LAST, OUTSIDE, UNIT
+from biobench.models.span_head import SpanHead, SpanScores, Units, _band, pool_units
+from biobench.schema.span import SpanOptions
+
+VARIANTS = ("crf_biaffine", "biaffine", "paper_variant")
+
+
+def _head(variant: str, **options: int) -> SpanHead:
+    torch.manual_seed(0)
+    small = {"layers": 2, "width": 12, "biaffine_width": 5, "max_span": 4, **options}
+    return SpanHead(8, 3, 0.0, "first", SpanOptions.model_validate({"variant": variant, **small})).eval()
+
+
+def _units(counts: list[int]) -> Units:
+    at = torch.arange(sum(counts))
+    return Units(at, at + 1, counts)
+
+
+@pytest.mark.parametrize("count", [1, 3, 64, 65, 150])
+@pytest.mark.parametrize("longest", [1, 7, 40])
+def test_the_band_holds_begin_times_end(count: int, longest: int) -> None:
+    begin, end = torch.randn(2, count, 3, 4)
+    band = _band(begin, end, longest)
+    assert band.shape == (count, longest, 3)
+    square = torch.einsum("icd,jcd->ijc", begin, end)
+    for i in range(count):
+        for k in range(min(longest, count - i)):
+            torch.testing.assert_close(band[i, k], square[i, i + k])
+
+
+def test_pooling_takes_the_first_token_or_the_mean() -> None:
+    hidden = torch.randn(6, 4)
+    units = Units(torch.tensor([0, 2, 5]), torch.tensor([2, 5, 6]), [3])
+    torch.testing.assert_close(pool_units(hidden, units, "first"), hidden[[0, 2, 5]])
+    mean = torch.stack([hidden[0:2].mean(0), hidden[2:5].mean(0), hidden[5]])
+    torch.testing.assert_close(pool_units(hidden, units, "mean"), mean)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_sequence_is_scored_alike_alone_and_in_company(variant: str) -> None:
+    head = _head(variant)
+    hidden = torch.randn(9, 8)
+    both = head(hidden, _units([5, 0, 4]))
+    for rows, counts in ((slice(0, 5), [5]), (slice(5, 9), [4])):
+        alone = head(hidden[rows], _units(counts))
+        torch.testing.assert_close(both.inside[rows], alone.inside)
+        inside = alone.inside
+        torch.testing.assert_close(both.logits[rows][inside], alone.logits[inside], rtol=1e-4, atol=1e-5)
+        assert not both.inside[4, 1:].any()
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_weight_learns(variant: str) -> None:
+    head = _head(variant).train()
+    scores = head(torch.randn(9, 8), _units([5, 0, 4]))
+    targets = [np.array([[0, 1, 2], [1, 1, 0], [0, 1, 1]]), np.zeros((0, 3), np.int64), np.array([[0, 3, 1]])]
+    span_loss(scores, targets, paper=variant == "paper_variant").backward()
+    still = [n for n, p in head.named_parameters() if p.grad is None or not p.grad.isfinite().all()]
+    assert not still
+    assert sum(float(p.grad.abs().sum()) > 0 for p in head.parameters()) == len(list(head.parameters()))
+
+
+def test_loss_is_the_sum_over_sequences() -> None:
+    head = _head("crf_biaffine")
+    hidden = torch.randn(9, 8)
+    targets = [np.array([[0, 1, 2], [1, 1, 0]]), np.array([[0, 3, 1]])]
+    both = span_loss(head(hidden, _units([5, 4])), targets, paper=False)
+    first = span_loss(head(hidden[:5], _units([5])), targets[:1], paper=False)
+    second = span_loss(head(hidden[5:], _units([4])), targets[1:], paper=False)
+    torch.testing.assert_close(both, first + second, rtol=1e-5, atol=1e-4)
+
+
+def test_the_tagger_learns_the_outermost_spans_only() -> None:
+    rows = np.array([[0, 3, 1], [1, 2, 1], [2, 5, 1], [1, 2, 0], [4, 4, 0], [5, 5, 1]])
+    tags = tag_targets([rows], [6], 2)[0]
+    assert tags[:, 0].tolist() == [OUTSIDE, BEGIN, LAST, OUTSIDE, UNIT, OUTSIDE]
+    # Of the crossing spans 0-3 and 2-5 the first stays; the unit inside the dropped one is then outermost.
+    assert tags[:, 1].tolist() == [BEGIN, INSIDE, INSIDE, LAST, OUTSIDE, UNIT]
+
+
+def _scores(cells: list[tuple[int, int, int]], counts: list[int], types: int = 3) -> SpanScores:
+    logits = torch.full((sum(counts), 4, types), -9.0)
+    for unit, length, kind in cells:
+        logits[unit, length - 1, kind] = 9.0
+    left = torch.tensor([n - i for n in counts for i in range(n)])
+    return SpanScores(logits, torch.arange(4)[None] < left[:, None], counts)
+
+
+def _window(words: list[int]) -> object:
+    from biobench.encode.tokens import Encoded
+
+    at = np.asarray(words)
+    return Encoded(ids=at, first=at, words=at, truncated=False)
+
+
+def test_one_span_may_have_two_types_and_hold_another() -> None:
+    scores = _scores([(0, 3, 0), (0, 3, 2), (1, 1, 0), (4, 2, 1)], [3, 3])
+    first, second = found_spans(scores, [_window([0, 1, 2]), _window([10, 11, 12])], paper=False)  # type: ignore[list-item]
+    assert {tuple(row[:3]) for row in first.tolist()} == {(0, 2, 0), (0, 2, 2), (1, 1, 0)}
+    assert {tuple(row[:3]) for row in second.tolist()} == {(11, 12, 1)}
+
+
+def test_the_paper_variant_says_one_type_a_span() -> None:
+    scores = _scores([(0, 3, 1), (0, 3, 3)], [3], types=4)
+    scores.logits[0, 2, 3] = 8.0
+    (found,) = found_spans(scores, [_window([0, 1, 2])], paper=True)  # type: ignore[list-item]
+    assert [tuple(row[:3]) for row in found.tolist()] == [(0, 2, 0)]
+
+
+def test_a_span_beyond_the_band_comes_from_the_tagger() -> None:
+    head = _head("crf_biaffine")
+    with torch.no_grad():
+        scores = head(torch.randn(7, 8), _units([7]))
+        assert scores.emissions is not None
+        scores.emissions.fill_(0.0)
+        for at in range(7):
+            scores.emissions[0, at, :, OUTSIDE] = 9.0
+        tags = [BEGIN, INSIDE, INSIDE, INSIDE, INSIDE, LAST]
+        for at, tag in enumerate(tags):
+            scores.emissions[0, at, 1, tag] = 30.0
+        scores.sums.copy_(head.crf.forward_sums(scores.emissions, scores.mask))  # type: ignore[union-attr,arg-type]
+        scores.logits.fill_(-9.0)
+        (found,) = found_spans(scores, [_window(list(range(7)))], paper=False)  # type: ignore[list-item]
+    assert [tuple(row[:3]) for row in found.tolist()] == [(0, 5, 1)]
+    assert found[0, 3] > 0.9
+
+
+def test_the_sample_of_the_paper_variant_is_counted_right() -> None:
+    rows = np.array([[0, 1, 0], [0, 1, 2], [3, 3, 1]])
+    cells = 4 * 3 + 3 + 2 + 1
+    assert sampled(rows, 6, 4) == 3 + cells - 2
+    assert sampled(rows, 600, 40) == 503
+    assert sampled(np.stack([np.arange(300)] * 3, axis=1), 600, 40) == 512
+
+
+_MEASURE = """
+import resource, sys, torch, numpy as np
+from biobench.models.span_head import SpanHead, Units
+from biobench.finetune.span_objective import span_loss
+from biobench.schema.span import SpanOptions
+torch.set_num_threads(1)
+head = SpanHead(768, 10, 0.4, "none", SpanOptions(variant=sys.argv[1]))
+def peak(n):
+    at = torch.arange(n)
+    scores = head(torch.randn(n, 768, requires_grad=True), Units(at, at + 1, [n]))
+    span_loss(scores, [np.array([[0, 1, 2]])], paper=sys.argv[1] == "paper_variant").backward()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak(8)
+print((peak(1024) - before) / 1024)
+"""
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_sample_of_1024_units_stays_under_300_mib(variant: str) -> None:
+    """Peak resident memory of forward, loss and backward beyond that of eight units, in a process of its own."""
+    done = subprocess.run([sys.executable, "-c", _MEASURE, variant], capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 300

@@ -1,0 +1,44 @@
+"""Letters by hand on a small suite, and where none are given."""
+
+from __future__ import annotations
+
+from report_make import save_runs
+
+from biobench.report.compare import compare
+from biobench.report.table import build
+from biobench.report.tasks import shipped
+from biobench.report.ties import MOST, tie_groups
+
+FRENCH = [i.id for i in shipped().values() if i.suite == "fr" and i.in_suite]
+
+
+def fill(folder, model, base):
+    for i, task in enumerate(FRENCH):
+        # tasks differ from each other a lot, models within a task by their base and a little noise
+        noise = 0.004 * ((i * 7 + len(model)) % 5 - 2)
+        save_runs(folder, model, task, {42: base + 0.03 * i + noise, 43: base + 0.03 * i + noise + 0.002})
+
+
+def test_close_models_share_a_letter_and_distant_ones_do_not(tmp_path):
+    for model, base in (("first", 0.62), ("second!", 0.62), ("third", 0.40)):
+        fill(tmp_path, model, base)
+    save_runs(tmp_path, "partly", FRENCH[0], {42: 0.9})
+    letters = {line[0]: text for line, text in tie_groups(build(tmp_path, "macro"), "fr").items()}
+    assert letters == {"first": "a", "second!": "a", "third": "b"}
+
+
+def test_published_models_get_letters_too(tmp_path):
+    letters = tie_groups(build(tmp_path, "paper"), "fr")
+    assert len(letters) == 8
+    found = compare(sorted(line[0] for line in letters), results_dir=tmp_path, suite="fr")
+    assert {line[0]: text for line, text in letters.items()} == {s.model: s.ties for s in found.standings}
+
+
+def test_no_letters_for_one_line_or_for_crowds(tmp_path):
+    fill(tmp_path, "alone", 0.5)
+    assert tie_groups(build(tmp_path, "macro"), "fr") == {}
+    assert tie_groups(build(tmp_path, "macro"), "nowhere") == {}
+    for i in range(MOST):
+        for task in FRENCH:
+            save_runs(tmp_path, f"m{i}", task, {42: 0.5})
+    assert tie_groups(build(tmp_path, "macro"), "fr") == {}

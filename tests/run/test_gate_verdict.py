@@ -1,0 +1,140 @@
+"""The gate passes what it should and refuses labels shuffled against the text and moved mentions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from gate_make import broken, characters_moved, labels_shuffled, tokens_moved, types_shuffled
+
+from biobench.data.catalog import LoadedTask, load_task
+from biobench.data.load import load_data
+from biobench.run.gate import gate
+from biobench.run.gate.permutation import beats, beats_dealt
+from biobench.run.gate.surface import surface
+from biobench.schema.document import Document, Prediction, Span, TaskData
+from biobench.schema.floor import FloorRecord
+from biobench.score import counts
+
+Change = Callable[[Sequence[Document]], list[Document]]
+
+
+@pytest.fixture(scope="module")
+def demo() -> dict[str, tuple[LoadedTask, TaskData]]:
+    """The two generated corpora."""
+    tasks = [load_task(name) for name in ("demo_ner", "demo_topic")]
+    return {t.id: (t, load_data(t, None)) for t in tasks}
+
+
+def failed(verdict: FloorRecord) -> set[str]:
+    return {c.name for c in verdict.checks if not c.passed}
+
+
+@pytest.mark.parametrize("name", ["demo_ner", "demo_topic"])
+def test_generated_corpora_pass(demo: dict[str, tuple[LoadedTask, TaskData]], name: str) -> None:
+    verdict = gate(*demo[name])
+    assert verdict.passed, verdict.reasons
+    assert verdict.reasons == ()
+    scores = {p.name: p.scores for p in verdict.policies}
+    for average in ("macro_f1", "micro_f1", "weighted_f1"):
+        assert scores["oracle"][average] == 1
+    reader = scores["training dictionary" if name == "demo_ner" else "bag of words"]
+    assert reader["macro_f1"] > 0.9
+    again = gate(*demo[name])
+    ours = {"seconds", "made"}
+    assert again.model_dump(exclude=ours) == verdict.model_dump(exclude=ours), "seeded: the same verdict again"
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("name", ["demo_ner", "demo_topic"])
+def test_labels_shuffled_against_the_text_fail(
+    demo: dict[str, tuple[LoadedTask, TaskData]], name: str, seed: int
+) -> None:
+    task, data = demo[name]
+    verdict = gate(task, broken(data, labels_shuffled(seed)))
+    assert "beats dealt" in failed(verdict)
+    assert all("expected" not in name for name in failed(verdict)), "the scorer is not what failed"
+
+
+def test_types_shuffled_among_mentions_fail(demo: dict[str, tuple[LoadedTask, TaskData]]) -> None:
+    task, data = demo["demo_ner"]
+    assert failed(gate(task, broken(data, types_shuffled(1)))) == {"beats dealt types"}
+
+
+@pytest.mark.parametrize(
+    ("change", "way"),
+    [
+        (characters_moved(1), "1 character to the left"),
+        (characters_moved(-1), "1 character to the right"),
+        (characters_moved(2), "2 characters to the left"),
+        (tokens_moved(1), "1 token to the left"),
+        (tokens_moved(-1), "1 token to the right"),
+    ],
+)
+def test_moved_mentions_fail_the_surface_check(
+    demo: dict[str, tuple[LoadedTask, TaskData]], change: Change, way: str
+) -> None:
+    task, data = demo["demo_ner"]
+    verdict = gate(task, broken(data, change))
+    assert "surface" in failed(verdict)
+    (said,) = [c.words for c in verdict.checks if c.name == "surface"]
+    assert f"if all were moved {way}: offsets are shifted" in said
+
+
+def test_a_task_that_expects_chance(demo: dict[str, tuple[LoadedTask, TaskData]]) -> None:
+    task, data = demo["demo_topic"]
+    spec = task.spec.model_copy(update={"gate": task.spec.gate.model_copy(update={"expect": "chance"})})
+    chance = replace(task, spec=spec)
+    leaks = gate(chance, data)
+    assert failed(leaks) == {"chance"}
+    assert "must not be below" in leaks.reasons[0]
+    assert gate(chance, broken(data, labels_shuffled(4))).passed
+
+
+def test_beating_the_majority_alone_proves_nothing() -> None:
+    """Guessing has a better macro F1 than the majority class; only dealing its guesses tells it from reading."""
+    rng = np.random.default_rng(0)
+    gold = [Document(f"{i}", f"{i}", "t", "test", labels=(str(x),)) for i, x in enumerate(rng.choice(["A", "B"], 300))]
+    guesses = [
+        Prediction(document=d.id, labels=(str(x),)) for d, x in zip(gold, rng.choice(["A", "B"], 300), strict=True)
+    ]
+    constant = [Prediction(document=d.id, labels=("A",)) for d in gold]
+    both = np.array([True, True])
+    own, other = (counts(type="single_label", labels="AB", gold=gold, predictions=p) for p in (guesses, constant))
+    assert beats(own, other, both, 0).significant
+    assert not beats(other, own, both, 0).significant
+    dealt = beats_dealt(gold, guesses, "AB", both, 0, places=False)
+    assert not dealt.significant
+    assert dealt.other == pytest.approx(0.5, abs=0.03)
+
+
+def test_dealing_keeps_groups_together() -> None:
+    """Ten groups of thirty equal documents: a policy right on whole groups by luck must not look certain."""
+    significant = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        truth, said = rng.choice(["A", "B"], 10), rng.choice(["A", "B"], 10)
+        gold = [
+            Document(f"{g}-{i}", f"{g}", "t", "test", labels=(str(truth[g]),)) for g in range(10) for i in range(30)
+        ]
+        guesses = [Prediction(document=d.id, labels=(str(said[int(d.group)]),)) for d in gold]
+        significant += beats_dealt(gold, guesses, "AB", np.array([True, True]), seed, places=False).significant
+    assert significant <= 2
+
+
+def test_the_surface_check_needs_no_blanks_between_words() -> None:
+    text = "患者有发热和咳嗽的症状并且头痛"
+    docs = [Document(f"{i}", f"{i}", text, "test", spans=(Span(3, 5, "D"), Span(6, 8, "D"))) for i in range(20)]
+    found = surface(docs)
+    assert found.share == 1
+    assert not found.shifted
+
+
+def test_the_surface_check_counts_edges() -> None:
+    text = "an old man, ill"
+    found = surface([Document("d", "d", text, "test", spans=(Span(3, 6, "A"), Span(8, 11, "A")))])
+    # `old` is clean; `an,` begins inside a word and ends on punctuation
+    assert found.share == pytest.approx(2 / 4)
+    assert surface([Document("d", "d", text, "test")]).best is None

@@ -1,0 +1,77 @@
+"""What the project says of itself in several places agrees, and its documents point at things that exist."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import biobench
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def project() -> dict[str, Any]:
+    """The [project] table."""
+    table: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return table
+
+
+def test_one_version_and_one_licence() -> None:
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert project()["version"] == biobench.__version__ == cited["version"]
+    assert project()["license"] == cited["license"] == "Apache-2.0"
+    assert f"## {biobench.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: p.name)
+def test_links_within_the_project_lead_somewhere(document: Path) -> None:
+    text = document.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", text):
+        assert (document.parent / target).exists(), f"{document.name}: {target}"
+
+
+@pytest.mark.parametrize("name", ["demo", "tests", "checks"])
+def test_the_readme_holds_the_blocks_that_ci_runs(name: str) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    found = re.search(rf"^<!-- ci: {name} -->\n```bash\n(.+?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert found, name
+    for line in found[1].splitlines():
+        if "pip install" in line:
+            assert "-c constraints.txt" in line
+        if "torch" in line:
+            pins = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+            assert re.search(r"torch==\S+", line)[0] in pins  # type: ignore[index]
+
+
+def test_commands_named_in_the_documents_exist() -> None:
+    from typer.main import get_command
+
+    from biobench.cli.main import app
+
+    top: Any = get_command(app)
+    for document in DOCUMENTS:
+        for line in re.findall(r"`?biobench ([a-z-]+(?: [a-z-]+)?)", document.read_text(encoding="utf-8")):
+            words = line.split()
+            if words[0] not in top.commands:
+                continue  # prose, such as "biobench is ..."
+            group = getattr(top.commands[words[0]], "commands", None)
+            if group is not None and len(words) > 1:
+                assert words[1] in group, f"{document.name}: biobench {line}"
+
+
+def test_the_readme_names_only_commands_that_exist() -> None:
+    from typer.main import get_command
+
+    from biobench.cli.main import app
+
+    top: Any = get_command(app)
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for block in re.findall(r"^```bash\n(.+?)^```$", text, re.MULTILINE | re.DOTALL):
+        for command in re.findall(r"^biobench (\S+)", block, re.MULTILINE):
+            assert command in top.commands, command
