@@ -28,7 +28,8 @@ language: en
 type: needle
 source: {{id: made, generated: true}}
 reader:
-  {{format: needle, lengths: [128], notes: 200, seed: {seed}, examples: {{train: 384, validation: 48, test: 384}}{more}}}
+  {{format: needle, lengths: [128], notes: 200, seed: {seed},
+   examples: {{train: 384, validation: 48, test: 384}}{more}}}
 labels: [absent, present]
 unit: document
 training: {{epochs: 1, learning_rate: 5e-5}}
@@ -55,10 +56,11 @@ def test_controls_sit_at_chance_over_twenty_seeds(tmp_path: Path) -> None:
         for name, shares in alone.items():
             shares.append(found[name].share.mean)
     for name, shares in alone.items():
-        # 97.5% point of the normal over 20 x 384 answers, half of them right.
-        limit = 1.96 * 0.5 / (SEEDS * 384) ** 0.5
+        # The coin is tossed once a pair, so what is independent are the 20 x 192 pairs, both answers of one
+        # right or wrong together where they differ.
+        limit = 1.96 * 0.5 / (SEEDS * 192) ** 0.5
         assert abs(sum(shares) / SEEDS - 0.5) <= limit, (name, shares)
-        each = 1.96 * 0.5 / 384**0.5
+        each = 1.96 * 0.5 / 192**0.5
         assert sum(abs(s - 0.5) > each for s in shares) <= 3, (name, shares)
 
 

@@ -33,7 +33,7 @@ from biobench.schema.task import SPLITS
 Fact = tuple[str, ...]
 """Slot values of a template, in its order."""
 
-_TRIES = 2_000
+_TRIES = 20_000
 
 
 class NeedleOptions(ReaderOptions):
