@@ -18,6 +18,7 @@ from biobench.cli import (
     demo,
     export,
     leaderboard,
+    needle,
     pretrain,
     report,
     rescore,
@@ -39,6 +40,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 run.register(app)
+needle.register(app)
 demo.register(app)
 tasks.register(app)
 data.register(app)

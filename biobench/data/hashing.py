@@ -69,7 +69,9 @@ def documents_hash(documents: Iterable[Document], source_id: str) -> str:
     """SHA-256 (hex) of the documents' content and of the source's id; file positions do not enter."""
     digest = hashlib.sha256(source_id.encode())
     for d in documents:
-        row = [d.id, d.group, d.text, d.split, d.spans, d.labels, d.tokens, d.tags]
+        row: list[Any] = [d.id, d.group, d.text, d.split, d.spans, d.labels, d.tokens, d.tags]
+        if d.query or d.plan is not None:
+            row += [d.query, d.plan]
         digest.update(
             b"\n" + json.dumps(row, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
         )

@@ -13,10 +13,12 @@ import torch
 from torch import Tensor
 
 from biobench.errors import TrainingError
+from biobench.finetune.features import Features, extract
 from biobench.finetune.loop import NonFiniteLossError, Outcome, Progress, Run
 from biobench.finetune.machine import Precision, micro_batch_tokens
 from biobench.finetune.network import Network, build_head
 from biobench.finetune.prepare import Prepared
+from biobench.finetune.probe import train_probe
 from biobench.models.encoder import Encoder
 from biobench.models.loading import Checkpoint, load_base, load_tokenizer
 
@@ -29,6 +31,8 @@ class LoadedEncoder:
     encoder: Encoder
     initial: dict[str, Tensor]
     parameters: int
+    features: Features | None = None
+    """States of the frozen encoder on the task in hand, shared by the seeds."""
 
 
 def load_encoder(checkpoint: Checkpoint, device: torch.device) -> LoadedEncoder:
@@ -56,6 +60,13 @@ def seed_everything(seed: int, device: torch.device) -> None:
 
 def finetune(loaded: LoadedEncoder, prepared: Prepared, seed: int, precision: Precision, progress: Progress) -> Outcome:
     """Fine-tune from the initial weights with this seed. Raises TrainingError."""
+    if prepared.spec.training.encoder == "frozen":
+        loaded.encoder.load_state_dict(loaded.initial)
+        if loaded.features is None or not loaded.features.of(prepared, precision):
+            loaded.features = None
+            loaded.features = extract(loaded.encoder, prepared, precision, progress)
+        seed_everything(seed, loaded.encoder.device)
+        return train_probe(loaded.features, prepared, seed, loaded.encoder, progress)
     backoffs: list[str] = []
     while True:
         loaded.encoder.load_state_dict(loaded.initial)

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from biobench.data.load import subset
 from biobench.encode.merge import merge_spans, merge_words
+from biobench.encode.needle import encode_needles
 from biobench.encode.spans import gold_found, predict_spans, span_targets, with_subtokens, with_words
 from biobench.encode.tags import Decode, tag_set, tag_targets, window_oracle
 from biobench.encode.tokens import Encoded, encode_documents, encode_windows
+from biobench.errors import TrainingError
 from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.record import Windows
 from biobench.schema.task import TaskSpec
@@ -79,6 +81,8 @@ def prepare(spec: TaskSpec, data: TaskData, tokenizer: PreTrainedTokenizerBase, 
     index = {name: i for i, name in enumerate(outputs)}
 
     def split(documents: Sequence[Document]) -> Split:
+        if spec.type == "needle":
+            return _needles(documents, tokenizer, window, index)
         units = documents
         if spec.type == "span_ner":
             pieces = spec.head.pooling == "none"
@@ -99,6 +103,20 @@ def prepare(spec: TaskSpec, data: TaskData, tokenizer: PreTrainedTokenizerBase, 
         spec, data, outputs, train, validation, test, Windows(max_length=window, truncated_documents=0, lost_gold=0)
     )
     return Prepared(spec, data, outputs, train, validation, test, _windows(prepared, window))
+
+
+def _needles(
+    documents: Sequence[Document], tokenizer: PreTrainedTokenizerBase, window: int, index: dict[str, int]
+) -> Split:
+    """The documents whose length the window allows, whole; what does not fit has no prediction and no score."""
+    kept, encoded = encode_needles(documents, tokenizer, window)
+    if not kept:
+        raise TrainingError(
+            f"no document of {documents[0].split} fits a window of {window} tokens",
+            hint="the model reads none of the task's lengths; add shorter ones to reader.lengths",
+        )
+    targets = [np.asarray(index[d.labels[0]], dtype=np.int64) for d in kept]
+    return Split(kept, kept, encoded, targets, [len(e) for e in encoded], [[i] for i in range(len(kept))])
 
 
 def _target(spec: TaskSpec, document: Document, encoded: Encoded, index: dict[str, int]) -> NDArray[Any]:

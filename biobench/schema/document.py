@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from biobench.schema.needle import NeedlePlan
+
 
 class Span(NamedTuple):
     """A mention: characters [start, end) of the document's text, with its label."""
@@ -33,6 +35,10 @@ class Document:
     tags: tuple[str, ...] = ()
     origin: str = ""
     """``file:line`` where the document begins; for messages."""
+    query: str = ""
+    """Text that goes in before the document, as the first of a pair."""
+    plan: NeedlePlan | None = None
+    """How the document is fitted to a model's tokens, where it is made for a length; `text` is a reading copy."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from biobench.schema.probe import Probe
 from biobench.schema.source import (
     CollectedLabels,
     HubSource,
@@ -42,6 +43,7 @@ __all__ = [
     "MetricName",
     "Obtain",
     "Original",
+    "Probe",
     "Protocol",
     "ReaderSpec",
     "Source",
@@ -125,7 +127,8 @@ class Training(Strict):
     """Validation after each epoch, or every k optimiser steps."""
     patience: int | None = Field(None, gt=0)
     """Stop after this many validations without a better score."""
-    encoder: Literal["trained"] = "trained"
+    encoder: Literal["trained", "frozen"] = "trained"
+    """frozen: its states are computed once and a `probe` is trained on them; the recipe here is then not used."""
     batching: Literal["random", "bucketed"] = "random"
     """random: a batch is a uniform draw; its cost follows real tokens all the same. bucketed: batches of
     similar length, drawn from windows of 50 batches."""
@@ -236,6 +239,8 @@ class TaskSpec(Strict):
     protocol: Protocol = Protocol()
     training: Training
     head: Head
+    probe: Probe | None = later(None)
+    """What is trained where the encoder is frozen."""
     metric: Metric
     gate: Gate = descriptive(Gate())
     access: Access = descriptive()
@@ -308,6 +313,11 @@ class TaskSpec(Strict):
             name = getattr(self.metric, field)
             if name in _ONLY_FOR and self.type not in _ONLY_FOR[name]:
                 raise fail(f"metric.{field} '{name}' is not defined for type '{self.type}'", "use macro_f1")
+        if self.training.encoder == "frozen":
+            if self.probe is None:
+                raise fail("a frozen encoder needs a probe", "add `probe: {}`")
+            if self.type not in ("single_label", "relation", "needle") or self.protocol.long_documents != "truncate":
+                raise fail(f"training.encoder 'frozen' does not fit type '{self.type}' here", "use `encoder: trained`")
         negative = self.metric.negative_label
         if not isinstance(self.labels, list) and self.type not in ("single_label", "multi_label"):
             raise fail(f"labels by rule do not fit type '{self.type}'", "list the labels")

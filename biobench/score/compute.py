@@ -10,6 +10,7 @@ from biobench.schema.record import RunRecord
 from biobench.schema.task import NER_TYPES, TaskType
 from biobench.score.averages import Scores, Sums, f1_averages, micro_without, per_label, ratio
 from biobench.score.counting import ScoreError, counts
+from biobench.score.needle import accuracies
 
 
 def compute(
@@ -25,7 +26,8 @@ def compute(
 
     All types: macro_f1 (over `gold_labels`, the labels with gold in the full test split), macro_f1_all (over
     all labels), micro_f1, weighted_f1, micro_precision, micro_recall. Single-label types add accuracy and,
-    with a negative label, micro_f1_positive; multi_label adds example_f1 (a document without gold and
+    with a negative label, micro_f1_positive; needle adds accuracy.<length>, .<position>, .<template> and
+    .<length>.<position>; multi_label adds example_f1 (a document without gold and
     without prediction counts 1, scikit-learn's zero_division=1); NER adds partial_micro_f1,
     partial_macro_f1 and partial_weighted_f1.
     Raises ScoreError where gold and predictions do not fit together, or nothing is to be scored.
@@ -42,6 +44,8 @@ def compute(
         values["example_f1"] = _example_f1(gold, predictions)
     else:
         values["accuracy"] = ratio(int(sums.tp.sum()), len(gold))
+        if type == "needle":
+            values |= accuracies(gold, predictions)
         if negative_label is not None:
             values["micro_f1_positive"] = micro_without(sums, negative_label)
     return Scores(values, per_label(sums))

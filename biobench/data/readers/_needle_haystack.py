@@ -1,0 +1,130 @@
+"""The clinical text that needles are hidden in: documents cut into sentences, kept apart by split."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from biobench.data.readers._needle_notes import synthetic_note
+from biobench.data.readers.base import Request, read_text
+from biobench.schema.task import SPLITS
+
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^\W\d_a-zà-ÿ]|\d)")
+_LONGEST_UNIT = 60
+"""Words; lists and tables without a full stop are cut, so that a needle can stand at any place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Haystack:
+    """One document. units: sentences in order; words: how many words each has."""
+
+    id: str
+    units: tuple[str, ...]
+    words: tuple[int, ...]
+
+
+def units_of(text: str) -> list[str]:
+    """Sentences of a text with single blanks, none longer than 60 words."""
+    units = []
+    for line in unicodedata.normalize("NFC", text).splitlines():
+        for sentence in _SENTENCE.split(line.strip()):
+            words = sentence.split()
+            units += [" ".join(words[i : i + _LONGEST_UNIT]) for i in range(0, len(words), _LONGEST_UNIT)]
+    return units
+
+
+def haystack_of(name: str, text: str) -> Haystack:
+    """A document's units."""
+    units = tuple(units_of(text))
+    return Haystack(name, units, tuple(len(u.split()) for u in units))
+
+
+def read_haystacks(request: Request) -> list[Haystack]:
+    """The distinct documents of the source's `texts`, sorted by name: plain text, or JSON with a `text`.
+
+    Raises DataFormatError for a file that is neither, or two of one name.
+    """
+    found: dict[str, Haystack] = {}
+    seen: set[tuple[str, ...]] = set()
+    for _, path in sorted(request.only_splits("texts"), key=lambda item: item[1].name):
+        if path.stem in found:
+            raise request.bad("two files have the name {}", "names of haystack files are unique", path, value=path.stem)
+        haystack = haystack_of(path.stem, _text(request, path))
+        # The same text under two names would put one document into two splits.
+        if haystack.units and haystack.units not in seen:
+            seen.add(haystack.units)
+            found[path.stem] = haystack
+    return list(found.values())
+
+
+def _text(request: Request, path: Path) -> str:
+    content = read_text(request, path)
+    if path.suffix != ".json":
+        return content
+    hint = 'a JSON object with the document under "text"'
+    try:
+        value = json.loads(content)
+    except json.JSONDecodeError as error:
+        raise request.bad("is not valid JSON", hint, path, error.lineno) from None
+    if not isinstance(value, dict) or not isinstance(value.get("text"), str):
+        raise request.bad("holds no text", hint, path, 1)
+    return str(value["text"])
+
+
+def synthetic_haystacks(language: str, notes: int, seed: int) -> list[Haystack]:
+    """Our own notes."""
+    rng = random.Random(f"{seed}|notes|{language}")
+    return [haystack_of(f"note-{i + 1:05d}", synthetic_note(language, rng)) for i in range(notes)]
+
+
+def by_split(haystacks: Sequence[Haystack], shares: dict[str, float], seed: int) -> dict[str, list[Haystack]]:
+    """The documents dealt to the splits in these shares; every document is in one of them."""
+    order = list(haystacks)
+    random.Random(f"{seed}|haystack").shuffle(order)
+    result: dict[str, list[Haystack]] = {}
+    begin, total = 0, 0.0
+    for name in SPLITS:
+        total += shares[name]
+        end = round(total * len(order))
+        result[name] = order[begin:end]
+        begin = end
+    return result
+
+
+def surround(
+    pool: Sequence[Haystack], length: int, place: float, rng: random.Random
+) -> tuple[list[str], list[str], list[str]] | None:
+    """(units before, units after, document ids) around an insertion point at a sentence boundary.
+
+    The sides have at least place x length and (1 - place) x length words; whole documents follow each other
+    and none is used twice. None where the pool has too few words.
+    """
+    first, second = -(-length * place // 1), -(-length * (1 - place) // 1)
+    units: list[str] = []
+    sizes: list[int] = []
+    ids: list[str] = []
+    total = 0
+    chosen: set[int] = set()
+    while total < first + second + _LONGEST_UNIT:
+        # The side before may run over by the rest of a sentence, hence the margin.
+        if len(chosen) == len(pool):
+            return None
+        index = rng.randrange(len(pool))
+        if index in chosen:
+            continue
+        chosen.add(index)
+        document = pool[index]
+        units += document.units
+        sizes += document.words
+        ids.append(document.id)
+        total += sum(document.words)
+    at, words = 0, 0
+    while words < first:
+        words += sizes[at]
+        at += 1
+    return units[:at], units[at:], ids

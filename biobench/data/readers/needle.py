@@ -1,0 +1,243 @@
+"""Needle in a haystack, generated: is the queried medical fact in the document?
+
+Same options, same haystack: same examples, on any machine. Examples come in pairs that share query, haystack,
+length, position and template: one document holds the queried fact, the other one of the same template with
+other values. The two facts of a pair are drawn alike and a coin says which is queried, so neither the query
+nor the document alone tells the answer. Facts and haystack documents belong to one split each.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Iterator
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from biobench.data.readers._needle_facts import TEMPLATES, fingerprint
+from biobench.data.readers._needle_haystack import (
+    Haystack,
+    by_split,
+    read_haystacks,
+    surround,
+    synthetic_haystacks,
+)
+from biobench.data.readers.base import ReaderOptions, Request, reader
+from biobench.errors import DataFormatError
+from biobench.schema.document import Document
+from biobench.schema.needle import ABSENT, BINS, PRESENT, Cell, NeedlePlan, example_id, rendered
+from biobench.schema.source import fail
+from biobench.schema.task import SPLITS
+
+Fact = tuple[str, ...]
+"""Slot values of a template, in its order."""
+
+_TRIES = 20_000
+
+
+class NeedleOptions(ReaderOptions):
+    """Options of format `needle`."""
+
+    format: Literal["needle"]
+    haystack: Literal["synthetic", "files"] = "synthetic"
+    """Our own notes, or the source's `texts` (plain text, or JSON with a `text`)."""
+    notes: int = Field(2000, ge=60)
+    """How many synthetic notes there are to draw from."""
+    lengths: list[int] = [512, 1024, 2048, 4096, 8192]
+    fit: Literal["tokens", "words"] = "tokens"
+    """tokens: lengths count each model's own tokens, query and special tokens included. words: the words of the
+    document, the same text for every model."""
+    positions: Literal["bins", "grid"] = "bins"
+    """bins: start (0-10% of the haystack before the needle), middle (45-55%), end (90-100%). grid: fixed places."""
+    grid_steps: int = Field(11, ge=2, le=101)
+    """Places of the grid, evenly spaced from 0 to 1."""
+    hardness: Literal["all", "one"] = "all"
+    """How many slots a negative's fact differs in from the query."""
+    distractors: int = Field(0, ge=0, le=5)
+    """Further facts of the same template near the needle, in positives and negatives alike."""
+    examples: dict[str, int] = {"train": 2400, "validation": 480, "test": 1920}
+    seed: int = 42
+
+    @field_validator("examples")
+    @classmethod
+    def _examples(cls, value: dict[str, int]) -> dict[str, int]:
+        if set(value) != set(SPLITS) or min(value.values()) < 2:
+            raise fail("examples must name train, validation and test, at least 2 each", "{train: 2400, ...}")
+        return value
+
+    @field_validator("lengths")
+    @classmethod
+    def _lengths(cls, value: list[int]) -> list[int]:
+        if not value or sorted(set(value)) != value or value[0] < 128:
+            raise fail("lengths must rise and begin at 128 or more", "for example [512, 1024, 2048]")
+        return value
+
+    @property
+    def places(self) -> dict[str, tuple[float, float]]:
+        """Position name to the range that its places are drawn from."""
+        if self.positions == "bins":
+            return BINS
+        steps = [i / (self.grid_steps - 1) for i in range(self.grid_steps)]
+        return {f"p{round(100 * s):03d}": (s, s) for s in steps}
+
+
+@reader(NeedleOptions)
+def read_needle(request: Request) -> Iterator[Document]:
+    """Generated needle-in-a-haystack examples over synthetic notes or a folder of clinical text."""
+    options = request.options
+    assert isinstance(options, NeedleOptions)
+    language = request.spec.language
+    if language not in TEMPLATES:
+        raise DataFormatError(f"there are no fact templates for language '{language}'", hint="use fr or en")
+    if options.haystack == "files":
+        haystacks = read_haystacks(request)
+    else:
+        haystacks = synthetic_haystacks(language, options.notes, options.seed)
+    total = sum(options.examples.values())
+    shares = {name: options.examples[name] / total for name in SPLITS}
+    pools = by_split(haystacks, shares, options.seed)
+    number = 0
+    for split in SPLITS:
+        maker = _Maker(options, language, split, pools[split], shares)
+        size = options.examples[split]
+        for index, cell in enumerate(cells(options, language, -(-size // 2), split)):
+            pair = maker.pair(number, cell)
+            # An odd number of examples ends with one side of a pair, by the toss of its coin.
+            yield from pair if 2 * index + 2 <= size else pair[:1]
+            number += 1
+
+
+def cells(options: NeedleOptions, language: str, pairs: int, split: str) -> list[Cell]:
+    """The cell of each pair: all cells equally often, and a remainder that keeps each margin even."""
+    every = [Cell(n, p, t) for n in options.lengths for p in options.places for t in TEMPLATES[language]]
+    random.Random(f"{options.seed}|cells|{split}").shuffle(every)
+    rounds, rest = divmod(pairs, len(every))
+    used: dict[int | str, int] = {}
+    left, extra = list(every), []
+    for _ in range(rest):
+        best = min(left, key=lambda cell: sum(used.get(part, 0) ** 2 for part in cell))
+        left.remove(best)
+        extra.append(best)
+        for part in best:
+            used[part] = used.get(part, 0) + 1
+    return every * rounds + extra
+
+
+class _Maker:
+    """Makes the pairs of one split."""
+
+    def __init__(
+        self, options: NeedleOptions, language: str, split: str, pool: list[Haystack], shares: dict[str, float]
+    ) -> None:
+        self.options = options
+        self.language = language
+        self.split = split
+        self.pool = pool
+        self.shares = shares
+        self.generator = fingerprint(language)
+        self.used: set[tuple[str, Fact]] = set()
+
+    def pair(self, number: int, cell: Cell) -> list[Document]:
+        """The two examples of a pair, in the order that a coin gives."""
+        options = self.options
+        rng = random.Random(f"{options.seed}|{self.language}|{self.split}|{number}")
+        low, high = options.places[cell.position]
+        place = round(rng.uniform(low, high), 4)
+        facts = self._facts(cell.template, rng)
+        query, other, *distractors = (self._sentence(cell.template, fact) for fact in facts)
+        before, after, ids = self._haystack(cell, place, rng, (query, other, *distractors))
+        for i, sentence in enumerate(distractors):
+            # On the longer side, some sentences away from the needle, so that no length cuts them off.
+            gap = 2 + 3 * i
+            if place >= 0.5:
+                before.insert(max(0, len(before) - gap), sentence)
+            else:
+                after.insert(gap, sentence)
+        group = f"needle-{self.language}-{self.split}-{number:05d}"
+        made = []
+        for label, needle in ((PRESENT, query), (ABSENT, other)):
+            plan = NeedlePlan(
+                cell.length,
+                place,
+                needle,
+                tuple(before),
+                tuple(after),
+                tuple(ids),
+                tuple(distractors),
+                self.generator,
+                options.fit,
+            )
+            words = cell.length - len(needle.split()) if options.fit == "words" else cell.length * 3 // 5
+            made.append(
+                Document(
+                    id=example_id(self.language, cell, number, label),
+                    group=group,
+                    text=rendered(plan, words),
+                    split=self.split,
+                    labels=(label,),
+                    query=query,
+                    plan=plan,
+                )
+            )
+        return made if rng.random() < 0.5 else made[::-1]
+
+    def _sentence(self, template: str, fact: Fact) -> str:
+        text, slots = TEMPLATES[self.language][template]
+        return text.format(**dict(zip(slots, fact, strict=True)))
+
+    def _facts(self, template: str, rng: random.Random) -> list[Fact]:
+        """Query, other, then the distractors: distinct facts of this split, the first two used nowhere else."""
+        slots = list(TEMPLATES[self.language][template][1].values())
+        for _ in range(_TRIES):
+            one = tuple(rng.choice(values) for values in slots)
+            changed = [rng.randrange(len(slots))] if self.options.hardness == "one" else range(len(slots))
+            two = tuple(
+                rng.choice([v for v in slots[i] if v != value]) if i in changed else value
+                for i, value in enumerate(one)
+            )
+            if not self._free(template, one) or not self._free(template, two):
+                continue
+            self.used |= {(template, one), (template, two)}
+            pair = [one, two] if rng.random() < 0.5 else [two, one]
+            return pair + self._others(slots, template, set(pair), rng)
+        raise DataFormatError(
+            f"template '{template}' has no unused facts left for {self.split}", hint="lower reader.examples"
+        )
+
+    def _others(self, slots: list[list[str]], template: str, taken: set[Fact], rng: random.Random) -> list[Fact]:
+        found: list[Fact] = []
+        while len(found) < self.options.distractors:
+            fact = tuple(rng.choice(values) for values in slots)
+            if fact not in taken and self._home(template, fact) == self.split:
+                taken.add(fact)
+                found.append(fact)
+        return found
+
+    def _free(self, template: str, fact: Fact) -> bool:
+        return (template, fact) not in self.used and self._home(template, fact) == self.split
+
+    def _home(self, template: str, fact: Fact) -> str:
+        """The split that a fact belongs to, by its hash."""
+        text = "|".join([str(self.options.seed), self.language, template, *fact])
+        point = int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big") / 2**48
+        for name in SPLITS[:-1]:
+            if point < self.shares[name]:
+                return name
+            point -= self.shares[name]
+        return SPLITS[-1]
+
+    def _haystack(
+        self, cell: Cell, place: float, rng: random.Random, facts: tuple[str, ...]
+    ) -> tuple[list[str], list[str], list[str]]:
+        for _ in range(_TRIES):
+            found = surround(self.pool, cell.length, place, rng)
+            if found is None:
+                raise DataFormatError(
+                    f"the {len(self.pool)} haystack documents of {self.split} are shorter than {cell.length} words",
+                    hint="give more text, raise reader.notes, or lower reader.lengths",
+                )
+            text = "\n".join((*found[0], *found[1]))
+            if not any(fact in text for fact in facts):
+                return found
+        raise DataFormatError("the haystack states the facts that are to be hidden", hint="choose other text")

@@ -1,0 +1,121 @@
+"""Needle examples fitted to a model's own tokens: query first, then the document, exactly as long as planned.
+
+Only the haystack is fitted. The needle stays whole, with the planned share of the haystack before it; an
+example that is longer than the model's window is left out, because a score on cut text would say nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from biobench.encode.tokens import Encoded
+from biobench.errors import ModelError
+from biobench.schema.document import Document
+from biobench.schema.needle import NeedlePlan
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+Ids = list[int]
+
+_CHUNK = 32
+"""Documents tokenised at once; the longest hold some 60,000 characters."""
+
+
+def pair_specials(tokenizer: PreTrainedTokenizerBase) -> tuple[Ids, Ids, Ids]:
+    """Ids that the tokenizer puts before, between and after a pair of texts. Raises ModelError."""
+    first, second = (_ids(tokenizer, text) for text in ("a", "b"))
+    whole = list(tokenizer("a", "b")["input_ids"])
+    for begin in range(len(whole) - len(first) + 1):
+        if whole[begin : begin + len(first)] == first:
+            end = begin + len(first)
+            for at in range(end, len(whole) - len(second) + 1):
+                if whole[at : at + len(second)] == second:
+                    return whole[:begin], whole[end:at], whole[at + len(second) :]
+    raise ModelError("the tokenizer makes no pair of two texts", hint="needle tasks put the query before the document")
+
+
+def encode_needles(
+    documents: Sequence[Document], tokenizer: PreTrainedTokenizerBase, window: int
+) -> tuple[list[Document], list[Encoded]]:
+    """The documents that fit `window` tokens, and their ids; the others are left out.
+
+    fit tokens: each is exactly plan.length long, special tokens included. fit words: as long as its words make
+    it. Raises ModelError where the tokenizer cannot make a pair or makes fewer tokens than there are words.
+    """
+    specials = pair_specials(tokenizer)
+    added = sum(map(len, specials))
+    kept: list[Document] = []
+    encoded: list[Encoded] = []
+    wanted = [d for d in documents if d.plan is None or d.plan.fit == "words" or d.plan.length <= window]
+    for begin in range(0, len(wanted), _CHUNK):
+        chunk = wanted[begin : begin + _CHUNK]
+        for document, pieces in zip(chunk, _pieces(chunk, tokenizer), strict=True):
+            query = _ids(tokenizer, document.query)
+            body = _fitted(document, *pieces, added + len(query))
+            if added + len(query) + len(body) > window:
+                continue
+            ids = np.asarray(specials[0] + query + specials[1] + body + specials[2], dtype=np.int64)
+            empty = np.zeros(0, dtype=np.int64)
+            kept.append(document)
+            encoded.append(Encoded(ids, empty, empty, truncated=False))
+    return kept, encoded
+
+
+def _fitted(document: Document, before: Ids, needle: Ids, after: Ids, taken: int) -> Ids:
+    """The document's ids: the last of those before the needle, the needle, the first of those after it."""
+    plan = document.plan
+    if plan is None or plan.fit == "words":
+        return before + needle + after
+    room = plan.length - taken - len(needle)
+    first = round(plan.place * room)
+    if room < 0 or first > len(before) or room - first > len(after):
+        raise ModelError(
+            f"document '{document.id}' cannot be fitted to {plan.length} tokens ({len(before)} + {len(needle)} + "
+            f"{len(after)} are there)",
+            hint="the tokenizer makes fewer tokens than the text has words; use reader.fit: words",
+        )
+    return before[len(before) - first :] + needle + after[: room - first]
+
+
+def _pieces(documents: Sequence[Document], tokenizer: Any) -> list[tuple[Ids, Ids, Ids]]:
+    """Ids before, of and after the needle; the text is tokenised whole where the tokenizer gives offsets."""
+    texts = [_parts(d) for d in documents]
+    if not tokenizer.is_fast:
+        return [tuple(_ids(tokenizer, part) if part.strip() else [] for part in parts) for parts in texts]  # type: ignore[misc]
+    encoding = tokenizer(
+        ["".join(parts) for parts in texts],
+        add_special_tokens=False,
+        return_offsets_mapping=True,
+        return_attention_mask=False,
+        return_token_type_ids=False,
+        verbose=False,
+    )
+    found = []
+    for (before, needle, _), ids, offsets in zip(texts, encoding["input_ids"], encoding["offset_mapping"], strict=True):
+        ends = np.asarray([end for _, end in offsets])
+        starts = np.asarray([start for start, _ in offsets])
+        # A token that reaches into the needle belongs to it; text keeps its order, so both are sorted.
+        low = int(np.searchsorted(ends, len(before), side="right"))
+        high = int(np.searchsorted(starts, len(before) + len(needle), side="left"))
+        found.append((list(ids[:low]), list(ids[low:high]), list(ids[high:])))
+    return found
+
+
+def _parts(document: Document) -> tuple[str, str, str]:
+    plan: NeedlePlan | None = document.plan
+    if plan is None:
+        return "", document.text, ""
+    if plan.fit == "words":
+        before, needle, after = document.text.partition(plan.needle)
+        return before, needle, after
+    before = " ".join(plan.before)
+    after = " ".join(plan.after)
+    return before + " " if before else "", plan.needle, " " + after if after else ""
+
+
+def _ids(tokenizer: Any, text: str) -> Ids:
+    return list(tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])

@@ -1,0 +1,128 @@
+"""States of a frozen encoder, computed once for a task and shared by all probe seeds.
+
+Kept are pooled states only: one vector a document, or the first token and `segments` means, in half
+precision, so that memory does not grow with the length of the documents.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from biobench.encode.batches import inference_order
+from biobench.errors import TrainingError
+from biobench.finetune.loop import Progress, _is_out_of_memory
+from biobench.finetune.machine import Precision, micro_batch_tokens
+from biobench.finetune.prepare import Prepared, Split
+from biobench.models.encoder import Encoder
+from biobench.schema.probe import Probe
+
+_LARGEST = 60_000.0
+"""States beyond this do not fit half precision."""
+
+
+@dataclass(slots=True)
+class Features:
+    """Of each split (documents, vectors, width) on the CPU, and (documents, vectors) which are real.
+
+    precision: what the states were computed in. backoffs: changes forced by memory or by values that are not
+    finite. seconds, tokens: what it cost.
+    """
+
+    prepared: Prepared
+    wanted: Precision
+    precision: Precision
+    states: dict[str, Tensor]
+    real: dict[str, Tensor]
+    backoffs: tuple[str, ...]
+    budget: int
+    seconds: float
+    tokens: int
+
+    def of(self, prepared: Prepared, precision: Precision) -> bool:
+        """Whether these are the states of this task in this precision."""
+        return self.prepared is prepared and self.wanted == precision
+
+
+@torch.inference_mode()
+def extract(encoder: Encoder, prepared: Prepared, precision: Precision, progress: Progress) -> Features:
+    """Run the encoder once over all splits. Raises TrainingError where its states are not finite in fp32."""
+    began = time.perf_counter()
+    assert prepared.spec.probe is not None
+    splits = {"train": prepared.train, "validation": prepared.validation, "test": prepared.test}
+    tokens = sum(sum(s.lengths) for s in splits.values())
+    encoder.train(False)
+    wanted, backoffs = precision, []
+    budget = micro_batch_tokens(encoder.device)
+    while True:
+        try:
+            work = _Extraction(encoder, prepared.spec.probe, precision, budget, tokens, progress)
+            states = {name: work.split(split) for name, split in splits.items()}
+        except (torch.OutOfMemoryError, RuntimeError) as error:
+            if not _is_out_of_memory(error) or budget <= 1:
+                raise
+            budget //= 2
+            backoffs.append(f"out of memory: micro-batch cut to {budget} tokens")
+            continue
+        if all(bool(torch.isfinite(s).all()) for s, _ in states.values()):
+            break
+        if precision == "fp32":
+            raise TrainingError("the encoder's states are not finite in fp32", hint="check the checkpoint's weights")
+        precision = "fp32"
+        backoffs.append("states that are not finite: computed again in fp32")
+    return Features(
+        prepared,
+        wanted,
+        precision,
+        {name: s for name, (s, _) in states.items()},
+        {name: r for name, (_, r) in states.items()},
+        tuple(backoffs),
+        budget,
+        time.perf_counter() - began,
+        tokens,
+    )
+
+
+class _Extraction:
+    """One pass over the splits with one micro-batch size."""
+
+    def __init__(
+        self, encoder: Encoder, probe: Probe, precision: Precision, budget: int, tokens: int, progress: Progress
+    ) -> None:
+        self.encoder = encoder
+        self.probe = probe
+        self.precision = precision
+        self.budget = budget
+        self.tokens = tokens
+        self.done = 0
+        self.progress = progress
+
+    def split(self, split: Split) -> tuple[Tensor, Tensor]:
+        vectors = 1 + self.probe.segments if self.probe.pooling == "attention" else 1
+        states = torch.zeros(len(split.encoded), vectors, self.encoder.width, dtype=torch.float16)
+        real = torch.zeros(len(split.encoded), vectors, dtype=torch.bool)
+        for part in inference_order(split.lengths, self.budget, padded=self.encoder.attention == "padded"):
+            sequences = [split.encoded[i].ids for i in part]
+            with torch.autocast(self.encoder.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
+                hidden = self.encoder(sequences)
+            for i, rows in zip(part, torch.split(hidden.float(), [len(s) for s in sequences]), strict=True):
+                pooled = self._pooled(rows)
+                states[i, : len(pooled)] = pooled.clamp(-_LARGEST, _LARGEST).to("cpu", torch.float16)
+                real[i, : len(pooled)] = True
+                self.done += len(rows)
+            self.progress(self.done, self.tokens, "tokens encoded")
+        return states, real
+
+    def _pooled(self, rows: Tensor) -> Tensor:
+        """(vectors, width) of one document's (tokens, width)."""
+        if self.probe.pooling == "cls":
+            return rows[:1]
+        if self.probe.pooling == "mean":
+            return rows.mean(0, keepdim=True)
+        edges = np.linspace(0, len(rows), min(self.probe.segments, len(rows)) + 1).round().astype(int)
+        sizes = np.diff(edges).tolist()
+        return torch.cat([rows[:1], torch.stack([piece.mean(0) for piece in torch.split(rows, sizes)])])

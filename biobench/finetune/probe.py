@@ -1,0 +1,152 @@
+"""A probe trained on cached states: for each learning rate once, the one with the best validation score kept."""
+
+from __future__ import annotations
+
+import copy
+import time
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from biobench.encode.batches import epoch_order, steps_per_epoch
+from biobench.errors import TrainingError
+from biobench.finetune.features import Features
+from biobench.finetune.loop import Outcome, Progress
+from biobench.finetune.predict import Probabilities, decide
+from biobench.finetune.prepare import Prepared, Split
+from biobench.models.encoder import Encoder
+from biobench.models.probe import ProbeHead
+from biobench.schema.record import CurvePoint
+from biobench.schema.record import Training as TrainingRecord
+
+
+class _Attempt:
+    """One learning rate: the best weights on validation, their score and the curve."""
+
+    def __init__(self, head: ProbeHead, score: float, step: int, curve: list[CurvePoint]) -> None:
+        self.head = head
+        self.score = score
+        self.step = step
+        self.curve = curve
+
+
+def train_probe(features: Features, prepared: Prepared, seed: int, encoder: Encoder, progress: Progress) -> Outcome:
+    """Train the spec's probe with this seed; the encoder only names width, device and attention.
+
+    The same seed draws the same initial weights and batches for every learning rate. Raises TrainingError
+    where no learning rate gives a finite loss.
+    """
+    began = time.perf_counter()
+    probe = prepared.spec.probe
+    assert probe is not None
+    device = encoder.device
+    states = {name: value.to(device) for name, value in features.states.items()}
+    real = {name: value.to(device) for name, value in features.real.items()}
+    steps = steps_per_epoch(len(prepared.train.documents), probe.batch_size) * probe.epochs
+    best: _Attempt | None = None
+    backoffs = list(features.backoffs)
+    for number, learning_rate in enumerate(probe.learning_rates):
+        torch.manual_seed(seed)
+        head = ProbeHead(encoder.width, len(prepared.outputs), probe).to(device)
+        if probe.standardise:
+            head.standardise(states["train"], real["train"])
+        done = (number * steps, len(probe.learning_rates) * steps)
+        attempt = _train(head, prepared, states, real, seed, learning_rate, done, progress)
+        if attempt is None:
+            backoffs.append(f"the loss is not finite at learning rate {learning_rate:g}: left out")
+        elif best is None or attempt.score > best.score:
+            best = attempt
+    if best is None:
+        raise TrainingError("no learning rate gives a finite loss", hint="lower --set probe.learning_rates")
+    train_seconds = time.perf_counter() - began
+    testing = time.perf_counter()
+    chances = _probabilities(best.head, states["test"], real["test"])
+    predictions = decide(prepared, prepared.test, chances, 0.5)
+    record = TrainingRecord(
+        steps=len(probe.learning_rates) * steps,
+        best_step=best.step,
+        curve=tuple(best.curve),
+        precision=features.precision,
+        attention=encoder.attention,
+        batch_size=probe.batch_size,
+        micro_batch_tokens=features.budget,
+        backoffs=tuple(backoffs),
+    )
+    # The states are computed once for all seeds; each run's cost names them whole, as if it stood alone.
+    return Outcome(
+        predictions,
+        record,
+        features.seconds + train_seconds,
+        time.perf_counter() - testing,
+        features.tokens,
+    )
+
+
+def _train(
+    head: ProbeHead,
+    prepared: Prepared,
+    states: dict[str, Tensor],
+    real: dict[str, Tensor],
+    seed: int,
+    learning_rate: float,
+    place: tuple[int, int],
+    progress: Progress,
+) -> _Attempt | None:
+    """The best epoch on validation (the earliest of equal ones); None where the loss is not finite."""
+    probe = prepared.spec.probe
+    assert probe is not None
+    split = prepared.train
+    targets = _targets(split).to(states["train"].device)
+    optimizer = torch.optim.AdamW(head.parameters(), lr=learning_rate, weight_decay=probe.weight_decay)
+    per_epoch = steps_per_epoch(len(split.documents), probe.batch_size)
+    total, step = per_epoch * probe.epochs, 0
+    attempt = _Attempt(head, -1.0, 0, [])
+    for epoch in range(probe.epochs):
+        head.train(True)
+        losses: list[float] = []
+        for batch in epoch_order(split.lengths, probe.batch_size, seed, epoch, "random"):
+            rate = learning_rate * (1 - step / total)
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            chosen = torch.as_tensor(batch, device=targets.device)
+            loss = cross_entropy(head(states["train"][chosen], real["train"][chosen]), targets[chosen])
+            losses.append(float(loss.detach()))
+            if not np.isfinite(losses[-1]):
+                return None
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()  # type: ignore[no-untyped-call]
+            nn.utils.clip_grad_norm_(head.parameters(), 1.0)
+            optimizer.step()
+            step += 1
+        progress(place[0] + step, place[1], f"probe, learning rate {learning_rate:g}")
+        chances = _probabilities(head, states["validation"], real["validation"])
+        said = decide(prepared, prepared.validation, chances, 0.5)
+        scores = prepared.score(prepared.validation.documents, said).values
+        attempt.curve.append(
+            CurvePoint(
+                step=step,
+                epoch=float(epoch + 1),
+                train_loss=sum(losses) / len(losses),
+                validation={k: scores[k] for k in ("macro_f1", "micro_f1", "weighted_f1")},
+                learning_rate=rate,
+            )
+        )
+        if scores[prepared.spec.selection] > attempt.score:
+            attempt.score, attempt.step = scores[prepared.spec.selection], step
+            attempt.head = copy.deepcopy(head)
+    return attempt
+
+
+def _targets(split: Split) -> Tensor:
+    return torch.from_numpy(np.stack(split.targets))
+
+
+@torch.inference_mode()
+def _probabilities(head: ProbeHead, states: Tensor, real: Tensor) -> Probabilities:
+    head.train(False)
+    rows = [
+        torch.softmax(head(s, r), -1) for s, r in zip(torch.split(states, 256), torch.split(real, 256), strict=True)
+    ]
+    return list(torch.cat(rows).cpu().numpy())

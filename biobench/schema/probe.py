@@ -1,0 +1,38 @@
+"""A probe: a small classifier on the states of a frozen encoder."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from biobench.schema.source import fail
+from biobench.schema.strict import Strict
+
+
+class Probe(Strict):
+    """How a frozen encoder's states become an answer. Used with `training.encoder: frozen`."""
+
+    kind: Literal["mlp", "linear"] = "mlp"
+    """mlp: dropout, linear, GELU, dropout, linear. linear: dropout, linear."""
+    pooling: Literal["cls", "mean", "attention"] = "attention"
+    """cls: the first token's state. mean: of all tokens. attention: learned weights over the first token and the
+    means of at most `segments` equal pieces of the sequence, which is what is kept in memory."""
+    segments: int = Field(32, ge=1, le=512)
+    hidden: int | None = Field(None, gt=0)
+    """Width of the hidden layer; null: the encoder's."""
+    dropout: float = Field(0.1, ge=0, lt=1)
+    standardise: bool = True
+    """Each dimension of the states to mean 0 and variance 1 over the training documents."""
+    learning_rates: list[float] = [1e-3]
+    """The one with the best validation score is used."""
+    epochs: int = Field(10, gt=0)
+    batch_size: int = Field(32, gt=0)
+    weight_decay: float = Field(0.01, ge=0, allow_inf_nan=False)
+
+    @field_validator("learning_rates")
+    @classmethod
+    def _rates(cls, value: list[float]) -> list[float]:
+        if not value or len(set(value)) < len(value) or not all(0 < rate < float("inf") for rate in value):
+            raise fail("learning_rates must be distinct positive numbers", "for example [1e-4, 1e-3]")
+        return value

@@ -1,0 +1,289 @@
+"""The needle generator: same seed same bytes, balance, nothing shared by two splits, no answer in the form."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from biobench.data.catalog import LoadedTask, load_task
+from biobench.data.hashing import documents_hash
+from biobench.data.load import load_data
+from biobench.data.readers import _needle_facts
+from biobench.data.readers._needle_haystack import units_of
+from biobench.data.readers._needle_notes import _WORDS, SECTIONS
+from biobench.errors import DataFormatError, SpecError
+from biobench.schema.document import Document, Span
+from biobench.schema.needle import ABSENT, BINS, PRESENT, Cell, cell_of, example_id
+
+SMALL = "lengths: [128, 256], notes: 300, examples: {train: 192, validation: 48, test: 96}"
+Make = Callable[..., LoadedTask]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    """Write a needle spec and load it."""
+
+    def write(options: str = SMALL, language: str = "fr", source: str = "{id: made, generated: true}") -> LoadedTask:
+        path = tmp_path / "needle_made.yaml"
+        path.write_text(
+            f"""
+id: needle_made
+version: 1
+name: Made by a test
+language: {language}
+type: needle
+source: {source}
+reader: {{format: needle, {options}}}
+labels: [absent, present]
+unit: document
+training: {{epochs: 1, learning_rate: 5e-5}}
+head: {{kind: sequence}}
+metric: {{primary: accuracy, paper: accuracy}}
+access: open
+licence: none
+homepage: https://example.org
+citation: none
+""",
+            encoding="utf-8",
+        )
+        return load_task(path)
+
+    return write
+
+
+def documents(task: LoadedTask, data: Path | None = None) -> list[Document]:
+    read = load_data(task, data)
+    return [*read.train, *read.validation, *read.test]
+
+
+def cell(document: Document) -> Cell:
+    found = cell_of(document.id)
+    assert found is not None
+    return found
+
+
+def test_the_same_seed_gives_the_same_bytes_everywhere(make: Make) -> None:
+    one, two = load_data(make(), None), load_data(make(), None)
+    assert one.documents == two.documents
+    # Written down once: another machine, system or Python must come to the same examples.
+    assert one.hash == "ace501b979dde96420af7be90b9367aea086c81fa60635dedee610e89207cba0"
+    assert (
+        load_data(make(language="en"), None).hash == "dd2251722e2e63fc85049fbeedb069233152883e450818ede33fd28780c3e4ce"
+    )
+    assert load_data(make(SMALL + ", seed: 43"), None).hash != one.hash
+
+
+@pytest.mark.parametrize("language", ["fr", "en"])
+def test_a_changed_lexicon_is_another_version_and_another_data_hash(
+    make: Make, language: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, version = load_data(make(language=language), None).hash, _needle_facts.fingerprint(language)
+    text, slots = _needle_facts.TEMPLATES[language]["symptom"]
+    changed = {**slots, "unit": [*slots["unit"], "fortnights"]}
+    monkeypatch.setitem(_needle_facts.TEMPLATES[language], "symptom", (text, changed))
+    assert _needle_facts.fingerprint(language) != version
+    assert load_data(make(language=language), None).hash != before
+
+
+def test_the_version_alone_reaches_the_data_hash(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = load_data(make(), None).hash
+    monkeypatch.setattr(_needle_facts, "GENERATOR_VERSION", 2)
+    assert load_data(make(), None).hash != before
+
+
+def test_hashes_of_other_tasks_are_what_they_were() -> None:
+    document = Document(
+        id="a",
+        group="g",
+        text="Une phrase à dire.",
+        split="test",
+        spans=(Span(4, 10, "X"),),
+        labels=("l",),
+        tokens=((0, 3), (4, 10)),
+        tags=("O", "B-X"),
+        origin="f:1",
+    )
+    assert documents_hash([document], "src") == "64016952d641876ed602bcda8894a5cab001b79039cdf3fd1fdb828e40f74326"
+
+
+def test_every_cell_is_filled_alike_and_labels_are_balanced(make: Make) -> None:
+    data = load_data(make(), None)
+    for name, filled, per_cell in (("train", 48, 4), ("validation", 24, 2), ("test", 48, 2)):
+        split = data.documents[name]
+        assert Counter(d.labels[0] for d in split) == {PRESENT: len(split) // 2, ABSENT: len(split) // 2}
+        cells = Counter(cell(d) for d in split)
+        assert (len(cells), set(cells.values())) == (filled, {per_cell})
+        for part in range(3):
+            counts = Counter(cell(d)[part] for d in split)
+            assert max(counts.values()) - min(counts.values()) <= 2
+
+
+def test_the_paper_s_counts_and_split(make: Make) -> None:
+    options = "lengths: [128, 160, 192, 224, 256], notes: 400, examples: {train: 1050, validation: 225, test: 225}"
+    data = load_data(make(options), None)
+    assert [len(data.documents[s]) for s in ("train", "validation", "test")] == [1050, 225, 225]
+    for split in data.documents.values():
+        labels = Counter(d.labels[0] for d in split)
+        assert abs(labels[PRESENT] - labels[ABSENT]) <= 1
+        assert max(Counter(cell(d).length for d in split).values()) <= len(split) / 5 + 2
+
+
+@pytest.mark.parametrize("language", ["fr", "en"])
+def test_splits_share_neither_facts_nor_haystacks_nor_examples(make: Make, language: str) -> None:
+    facts: dict[str, set[str]] = {}
+    hay: dict[str, set[str]] = {}
+    seen = set()
+    for d in documents(make(language=language)):
+        assert d.plan is not None
+        facts.setdefault(d.split, set()).update((d.query, d.plan.needle))
+        hay.setdefault(d.split, set()).update(d.plan.haystack)
+        seen.add((d.query, d.plan.needle))
+    for kind in (facts, hay):
+        assert not kind["train"] & kind["test"]
+        assert not kind["train"] & kind["validation"]
+        assert not kind["validation"] & kind["test"]
+    assert len(seen) == 192 + 48 + 96
+
+
+def test_a_pair_differs_in_the_needle_alone(make: Make) -> None:
+    groups: dict[str, list[Document]] = {}
+    for d in documents(make()):
+        groups.setdefault(d.group, []).append(d)
+    for pair in groups.values():
+        yes, no = sorted(pair, key=lambda d: d.labels, reverse=True)
+        assert yes.plan is not None
+        assert no.plan is not None
+        assert yes.labels == (PRESENT,)
+        assert yes.plan.needle == yes.query == no.query != no.plan.needle
+        assert yes.plan._replace(needle="") == no.plan._replace(needle="")
+        assert cell(yes) == cell(no)
+
+
+def slots_changed(document: Document, language: str) -> int:
+    assert document.plan is not None
+    slots = _needle_facts.TEMPLATES[language][cell(document).template][1]
+    text = _needle_facts.TEMPLATES[language][cell(document).template][0]
+
+    def values(sentence: str) -> list[str]:
+        pattern = re.escape(text)
+        for name, lexicon in slots.items():
+            pattern = pattern.replace(re.escape("{" + name + "}"), "(" + "|".join(map(re.escape, lexicon)) + ")")
+        match = re.fullmatch(pattern, sentence)
+        assert match is not None, sentence
+        return list(match.groups())
+
+    return sum(a != b for a, b in zip(values(document.query), values(document.plan.needle), strict=True))
+
+
+@pytest.mark.parametrize("language", ["fr", "en"])
+def test_negatives_change_all_slots_or_exactly_one(make: Make, language: str) -> None:
+    for hardness in ("all", "one"):
+        task = make(f"{SMALL}, hardness: {hardness}", language)
+        for d in documents(task):
+            slots = len(_needle_facts.TEMPLATES[language][cell(d).template][1])
+            wanted = 0 if d.labels == (PRESENT,) else slots if hardness == "all" else 1
+            assert slots_changed(d, language) == wanted
+
+
+def test_templates_have_two_to_four_slots_in_both_languages() -> None:
+    assert set(_needle_facts.TEMPLATES) == {"fr", "en"}
+    for templates in _needle_facts.TEMPLATES.values():
+        assert len(templates) == 8
+        for text, slots in templates.values():
+            assert 2 <= len(slots) <= 4
+            for lexicon in slots.values():
+                assert len(set(lexicon)) == len(lexicon)
+            assert set(slots) == {part.split("}")[0] for part in text.split("{")[1:]}
+
+
+def test_places_lie_in_their_bin_and_leave_room_on_both_sides(make: Make) -> None:
+    for d in documents(make()):
+        assert d.plan is not None
+        low, high = BINS[cell(d).position]
+        assert low <= d.plan.place <= high
+        assert sum(len(u.split()) for u in d.plan.before) >= d.plan.place * d.plan.length
+        assert sum(len(u.split()) for u in d.plan.after) >= (1 - d.plan.place) * d.plan.length
+        assert d.plan.needle in d.text
+        assert d.labels == (ABSENT,) or d.query in d.text
+        assert d.labels == (PRESENT,) or d.query not in d.text
+
+
+def test_a_fine_grid_of_places(make: Make) -> None:
+    found = documents(make(SMALL.replace("notes: 300", "notes: 300, positions: grid, grid_steps: 5")))
+    assert {(cell(d).position, d.plan.place) for d in found if d.plan} == {
+        ("p000", 0.0),
+        ("p025", 0.25),
+        ("p050", 0.5),
+        ("p075", 0.75),
+        ("p100", 1.0),
+    }
+
+
+def test_word_lengths_are_exact(make: Make) -> None:
+    for d in documents(make(SMALL + ", fit: words")):
+        assert len(d.text.split()) == cell(d).length
+
+
+def test_distractors_stand_in_both_answers_alike(make: Make) -> None:
+    for d in documents(make(SMALL + ", distractors: 2")):
+        assert d.plan is not None
+        assert len(set(d.plan.distractors)) == 2
+        assert not set(d.plan.distractors) & {d.query, d.plan.needle}
+        assert all(s in d.plan.before or s in d.plan.after for s in d.plan.distractors)
+
+
+def test_haystacks_from_a_folder_of_text_and_json(make: Make, tmp_path: Path) -> None:
+    folder = tmp_path / "data" / "texts"
+    folder.mkdir(parents=True)
+    for i in range(40):
+        text = f"Compte rendu {i}. " + " ".join(f"Phrase {i} {j} de la note du jour." for j in range(40))
+        name, content = (f"n{i}.txt", text) if i % 2 else (f"n{i}.json", json.dumps({"text": text, "id": i}))
+        (folder / name).write_text(content, encoding="utf-8")
+    (folder / "copy.txt").write_bytes((folder / "n1.txt").read_bytes())
+    options = "haystack: files, lengths: [128], examples: {train: 48, validation: 16, test: 32}"
+    task = make(options, source="{id: hay, folder: texts, files: {texts: '*'}}")
+    found = documents(task, tmp_path / "data")
+    used = {name for d in found if d.plan for name in d.plan.haystack}
+    assert used <= {f"n{i}" for i in range(40)} | {"copy"}
+    assert not {"copy", "n1"} <= used, "one text under two names is one document"
+    (folder / "n0.json").write_text("[1]")
+    with pytest.raises(DataFormatError, match="holds no text"):
+        load_data(task, tmp_path / "data")
+
+
+def test_too_little_text_and_too_many_examples_are_said(make: Make) -> None:
+    with pytest.raises(DataFormatError, match="shorter than 8192 words"):
+        load_data(make("lengths: [8192], notes: 60, examples: {train: 4, validation: 4, test: 4}"), None)
+    with pytest.raises(DataFormatError, match="no unused facts"):
+        load_data(make("lengths: [128], notes: 60, examples: {train: 20000, validation: 4, test: 4}"), None)
+    with pytest.raises(DataFormatError, match="no fact templates for language 'de'"):
+        load_data(make(language="de"), None)
+    with pytest.raises(SpecError, match="lengths must rise"):
+        make("lengths: [512, 256]")
+
+
+def test_ids_name_their_cell_and_others_do_not() -> None:
+    here = Cell(8192, "p050", "vital")
+    assert cell_of(example_id("fr", here, 7, PRESENT)) == here
+    assert example_id("fr", here, 7, ABSENT) == "needle-fr-8192-p050-vital-00007-n"
+    assert cell_of("cos-17") is None
+
+
+def test_units_have_single_blanks_and_at_most_sixty_words() -> None:
+    assert units_of("Un  deux. Trois\nquatre (cf. le bras) cinq.") == [
+        "Un deux.",
+        "Trois",
+        "quatre (cf. le bras) cinq.",
+    ]
+    assert [len(u.split()) for u in units_of("mot " * 130)] == [60, 60, 10]
+
+
+def test_every_slot_of_a_note_has_words() -> None:
+    for language, sections in SECTIONS.items():
+        named = {s.lower() for _, frames in sections for f in frames for s in re.findall(r"{(\w+)}", f)} - {"age"}
+        assert named == set(_WORDS[language])

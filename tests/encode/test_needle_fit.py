@@ -1,0 +1,91 @@
+"""Needle examples in a model's own tokens: exact length, the needle whole and in its place, nothing cut."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tiny import make_tiny_encoder
+
+from biobench.encode.needle import encode_needles, pair_specials
+from biobench.errors import ModelError
+from biobench.schema.document import Document
+from biobench.schema.needle import NeedlePlan
+
+NEEDLE = "Blood pressure was taken at 120/75 mmHg."
+WORDS = [f"The patient number {i} was seen again." for i in range(120)]
+
+
+def example(name: str, length: int, place: float, fit: str = "tokens") -> Document:
+    plan = NeedlePlan(length, place, NEEDLE, tuple(WORDS[:60]), tuple(WORDS[60:]), ("h",), (), "1-x", fit)
+    text = f"{WORDS[0]} {NEEDLE} {WORDS[1]}"
+    return Document(id=name, group=name, text=text, split="test", labels=("present",), query=NEEDLE, plan=plan)
+
+
+def tokenizer(kind: str, folder: Path):  # type: ignore[no-untyped-def]
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+    from transformers import AutoTokenizer, PreTrainedTokenizerFast
+
+    if kind == "wordpiece":
+        return AutoTokenizer.from_pretrained(make_tiny_encoder(folder))
+    own = Tokenizer(models.BPE())
+    own.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    own.decoder = decoders.ByteLevel()
+    special = ["<s>", "</s>", "<pad>"]
+    own.train_from_iterator(
+        [*WORDS, NEEDLE],
+        trainers.BpeTrainer(
+            vocab_size=400, special_tokens=special, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
+        ),
+    )
+    own.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 1)]
+    )
+    return PreTrainedTokenizerFast(tokenizer_object=own, pad_token="<pad>", bos_token="<s>", eos_token="</s>")
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "bytes"])
+def test_examples_are_exactly_as_long_as_planned_with_the_needle_whole_and_in_place(kind: str, tmp_path: Path) -> None:
+    own = tokenizer(kind, tmp_path)
+    first, between, last = pair_specials(own)
+    assert len(between) == (1 if kind == "wordpiece" else 2)
+    query = own(NEEDLE, add_special_tokens=False)["input_ids"]
+    inside = query if kind == "wordpiece" else own(" " + NEEDLE, add_special_tokens=False)["input_ids"]
+    documents = [example(str(p), 200, p) for p in (0.0, 0.05, 0.5, 0.93, 1.0)]
+    kept, encoded = encode_needles(documents, own, 200)
+    assert kept == documents
+    for document, one in zip(kept, encoded, strict=True):
+        ids = one.ids.tolist()
+        assert len(ids) == 200
+        assert not one.truncated
+        head = first + query + between
+        assert ids[: len(head)] == head
+        assert ids[len(ids) - len(last) :] == last
+        body = ids[len(head) : len(ids) - len(last)]
+        assert document.plan is not None
+        # A tokenizer that keeps the blank before a word apart leaves it to the haystack.
+        places = {
+            (at, len(fact)) for fact in (query, inside) for at in range(len(body)) if body[at : at + len(fact)] == fact
+        }
+        assert any(at == round(document.plan.place * (len(body) - size)) for at, size in places)
+
+
+def test_what_the_window_does_not_hold_is_left_out_and_never_cut(tmp_path: Path) -> None:
+    own = tokenizer("wordpiece", tmp_path)
+    documents = [example("a", 128, 0.5), example("b", 256, 0.5), example("c", 128, 0.1)]
+    kept, encoded = encode_needles(documents, own, 128)
+    assert [d.id for d in kept] == ["a", "c"]
+    assert [len(e) for e in encoded] == [128, 128]
+    words = [example("w", 20, 0.5, fit="words")]
+    whole = own(NEEDLE, words[0].text)["input_ids"]
+    assert encode_needles(words, own, len(whole))[1][0].ids.tolist() == whole
+    assert encode_needles(words, own, len(whole) - 1) == ([], [])
+
+
+def test_too_little_text_is_said_and_not_filled_up(tmp_path: Path) -> None:
+    own = tokenizer("wordpiece", tmp_path)
+    short = example("s", 120, 0.5)
+    assert short.plan is not None
+    bare = Document(id="s", group="s", text="", split="test", query=NEEDLE, plan=short.plan._replace(before=("One.",)))
+    with pytest.raises(ModelError, match="cannot be fitted to 120 tokens"):
+        encode_needles([bare], own, 128)
