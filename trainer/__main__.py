@@ -22,7 +22,10 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     try:
         result = api.pretrain(
-            given.recipe, out=given.out, resume=given.resume, overrides=given.overrides,
+            given.recipe,
+            out=given.out,
+            resume=given.resume,
+            overrides=given.overrides,
             progress="none" if given.quiet else "auto",
         )
     except BioBenchError as error:

@@ -122,9 +122,7 @@ def compare(
     def states_of(checkpoint: str) -> NDArray[np.float64]:
         if checkpoint not in held:
             said(f"states of {checkpoint}")
-            held[checkpoint] = layer_states(
-                checkpoint, ids, kind=states, device=device, dtype=getattr(torch, dtype)
-            )
+            held[checkpoint] = layer_states(checkpoint, ids, kind=states, device=device, dtype=getattr(torch, dtype))
         return held[checkpoint]
 
     def release(pair: Pair) -> None:
@@ -145,12 +143,22 @@ def compare(
     if cut:
         notes.append(f"{cut} of {len(ids)} texts are longer than {max_length} tokens and were cut")
     return Report(
-        main, tuple(noises), _lines(own, beside, depth), tuple(
+        main,
+        tuple(noises),
+        _lines(own, beside, depth),
+        tuple(
             Point(pair, tuple(x for x in _lines(table, [], depth) if x.where in (*GROUPS, "all")))
             for pair, table in zip(points, later, strict=True)
         ),
-        len(sample.texts), len(next(iter(sample.drawn.values()))), sample.available,
-        sum(map(len, ids)), cut, max_length, states, dtype, tuple(notes),
+        len(sample.texts),
+        len(next(iter(sample.drawn.values()))),
+        sample.available,
+        sum(map(len, ids)),
+        cut,
+        max_length,
+        states,
+        dtype,
+        tuple(notes),
     )
 
 
@@ -182,9 +190,7 @@ def groups(depth: int) -> dict[str, tuple[int, ...]]:
 
 def _lines(own: Table, beside: Sequence[Table], depth: int) -> tuple[Line, ...]:
     places = {str(layer): (layer,) for layer in range(depth)} | groups(depth) | {"all": tuple(range(depth))}
-    return tuple(
-        _line(where, layers, name, own, beside) for where, layers in places.items() for name in ESTIMATORS
-    )
+    return tuple(_line(where, layers, name, own, beside) for where, layers in places.items() for name in ESTIMATORS)
 
 
 def _line(where: str, layers: tuple[int, ...], name: str, own: Table, beside: Sequence[Table]) -> Line:
@@ -195,9 +201,14 @@ def _line(where: str, layers: tuple[int, ...], name: str, own: Table, beside: Se
     noise = mean_of(each) if each else None
     ratio = divergence.over(noise) if noise else None
     return Line(
-        where, layers, name, 1 - divergence.value, _value(divergence),
+        where,
+        layers,
+        name,
+        1 - divergence.value,
+        _value(divergence),
         {seed: e.value for seed, e in per_seed.items()},
-        _value(noise) if noise else None, tuple(e.value for e in each),
+        _value(noise) if noise else None,
+        tuple(e.value for e in each),
         Value(*ratio) if ratio else None,
     )
 

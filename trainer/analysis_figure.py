@@ -24,7 +24,9 @@ def cka_chart(report: Report, *, estimator: str = "debiased") -> Any:
             rows.append(_row(line.where, "seed noise", line.noise))
     depth = alt.X("layer:O", title="layer", sort=None, axis=alt.Axis(labelAngle=0))
     colour = alt.Color(
-        "what:N", title=None, scale=alt.Scale(domain=["the pair", "seed noise"], range=[_OWN, _NOISE]),
+        "what:N",
+        title=None,
+        scale=alt.Scale(domain=["the pair", "seed noise"], range=[_OWN, _NOISE]),
         legend=alt.Legend(orient="top") if report.noise else None,
     )
     tips = [alt.Tooltip("layer:O"), alt.Tooltip("what:N"), *(alt.Tooltip(f"{x}:Q", format=".3f") for x in _VALUES)]
@@ -50,8 +52,8 @@ def cka_chart(report: Report, *, estimator: str = "debiased") -> Any:
     spans = below.mark_rule(strokeWidth=1.5, color=_OWN, opacity=0.7).encode(
         y=alt.Y("low:Q", scale=scale), y2=alt.Y2("high:Q")
     )
-    one = alt.Chart(_data([{"one": 1}])).mark_rule(strokeDash=[4, 4], color="#777").encode(
-        y=alt.Y("one:Q", scale=scale)
+    one = (
+        alt.Chart(_data([{"one": 1}])).mark_rule(strokeDash=[4, 4], color="#777").encode(y=alt.Y("one:Q", scale=scale))
     )
     return above & (one + spans + dots).properties(width=560, height=150)
 

@@ -18,13 +18,24 @@ PREEMPTED_EXIT = 75
 """Exit status of a run that was told to stop and saved its state (sysexits' "try again later")."""
 
 __all__ = [
-    "PREEMPTED_EXIT", "ledger_diff", "load_recipe", "plan", "pretrain", "recipe_schema", "shipped",
+    "PREEMPTED_EXIT",
+    "ledger_diff",
+    "load_recipe",
+    "plan",
+    "pretrain",
+    "recipe_schema",
+    "shipped",
 ]
 
 
 def pretrain(
-    recipe: str | Path, *, out: str | Path | None = None, resume: bool = False, overrides: Sequence[str] = (),
-    progress: Literal["auto", "none"] | Callable[[Tick], None] = "auto", exclude: Sequence[str] = (),
+    recipe: str | Path,
+    *,
+    out: str | Path | None = None,
+    resume: bool = False,
+    overrides: Sequence[str] = (),
+    progress: Literal["auto", "none"] | Callable[[Tick], None] = "auto",
+    exclude: Sequence[str] = (),
 ) -> Result:
     """Train a recipe (path or shipped name) into `out` (default ``runs/NAME``).
 

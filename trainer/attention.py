@@ -125,7 +125,12 @@ def attention(
 
 
 def _sdpa(
-    query: Tensor, key: Tensor, value: Tensor, window: Reach, scaling: float | None, dropout: float,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    window: Reach,
+    scaling: float | None,
+    dropout: float,
     documents: Tensor | None,
 ) -> Tensor:
     length = query.shape[2]
@@ -155,12 +160,27 @@ def _varlen(
     out: Tensor
     if KERNEL.name == "flash_attn":
         out = KERNEL.call(
-            q, k, v, boundaries, boundaries, length, length, softmax_scale=scaling, causal=window.right == 0,
+            q,
+            k,
+            v,
+            boundaries,
+            boundaries,
+            length,
+            length,
+            softmax_scale=scaling,
+            causal=window.right == 0,
             window_size=(window.left, window.right),
         )
     else:
         out = KERNEL.call(
-            q, k, v, boundaries, boundaries, length, length, scale=scaling,
+            q,
+            k,
+            v,
+            boundaries,
+            boundaries,
+            length,
+            length,
+            scale=scaling,
             window_size=(window.left, window.right),
         )
     return out.view(batch, length, heads, width)

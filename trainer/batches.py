@@ -86,8 +86,10 @@ class Batches:
         targets = 0
         for start in range(mine.start, mine.stop, size):
             rows = slice(start, min(start + size, mine.stop))
-            keys = [(self.recipe.seeds.training, self.number, int(e), int(i))
-                    for e, i in zip(epochs[rows], indices[rows], strict=True)]
+            keys = [
+                (self.recipe.seeds.training, self.number, int(e), int(i))
+                for e, i in zip(epochs[rows], indices[rows], strict=True)
+            ]
             windows = self.corpus.train.read(indices[rows])
             made = self._targets(windows, keys)
             targets += made.positions.size
@@ -108,9 +110,7 @@ class Batches:
 
     def _micro(self, made: Targets, windows: NDArray[np.int64]) -> Micro:
         if self.fixed:
-            made = objectives.pad(
-                made, objectives.capacity(made.inputs.size, made.inputs.shape[1], self.phase.masking)
-            )
+            made = objectives.pad(made, objectives.capacity(made.inputs.size, made.inputs.shape[1], self.phase.masking))
         documents = boundaries = None
         if self.phase.isolate_documents:
             # Documents are told apart by their end tokens, which masks may hide in the inputs.

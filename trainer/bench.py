@@ -33,8 +33,14 @@ from trainer.recipe import Masking, Optimizer
 from trainer.shapes import SHAPES
 
 TOY: dict[str, Any] = {
-    "model_type": "modernbert", "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 4,
-    "num_attention_heads": 4, "local_attention": 64, "max_position_embeddings": 1024, "vocab_size": 32768,
+    "model_type": "modernbert",
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "local_attention": 64,
+    "max_position_embeddings": 1024,
+    "vocab_size": 32768,
 }
 """A toy width under the real French vocabulary, so that the loss path meets what it meets in practice."""
 _OPTIMIZER = Optimizer(learning_rate=1e-4)
@@ -137,8 +143,10 @@ def theirs(
     for batch in batches:
         labels = np.full(batch.inputs.size, IGNORE, dtype=np.int64)
         labels[batch.positions] = batch.targets
-        rows += [{"input_ids": torch.from_numpy(i), "labels": torch.from_numpy(x)}
-                 for i, x in zip(batch.inputs, labels.reshape(batch.inputs.shape), strict=True)]
+        rows += [
+            {"input_ids": torch.from_numpy(i), "labels": torch.from_numpy(x)}
+            for i, x in zip(batch.inputs, labels.reshape(batch.inputs.shape), strict=True)
+        ]
     times: list[float] = []
 
     class Clock(TrainerCallback):
@@ -148,12 +156,23 @@ def theirs(
     with tempfile.TemporaryDirectory() as folder:
         stock = _Stock(model, causal=causal)
         arguments = TrainingArguments(
-            output_dir=folder, per_device_train_batch_size=len(batches[0].inputs), max_steps=len(batches),
-            learning_rate=_OPTIMIZER.learning_rate, lr_scheduler_type="constant", adam_beta2=_OPTIMIZER.beta2,
-            adam_epsilon=_OPTIMIZER.epsilon, max_grad_norm=0.0, logging_steps=1, report_to=[],
-            save_strategy="no", disable_tqdm=True, log_level="error", use_cpu=device.type == "cpu",
+            output_dir=folder,
+            per_device_train_batch_size=len(batches[0].inputs),
+            max_steps=len(batches),
+            learning_rate=_OPTIMIZER.learning_rate,
+            lr_scheduler_type="constant",
+            adam_beta2=_OPTIMIZER.beta2,
+            adam_epsilon=_OPTIMIZER.epsilon,
+            max_grad_norm=0.0,
+            logging_steps=1,
+            report_to=[],
+            save_strategy="no",
+            disable_tqdm=True,
+            log_level="error",
+            use_cpu=device.type == "cpu",
             bf16=precision == "bf16",
-            remove_unused_columns=False, dataloader_pin_memory=device.type == "cuda",
+            remove_unused_columns=False,
+            dataloader_pin_memory=device.type == "cuda",
         )
         trainer = Trainer(model=stock, args=arguments, train_dataset=_Rows(rows), callbacks=[Clock()])
         trainer.remove_callback(PrinterCallback)
@@ -193,17 +212,17 @@ def against_hf(
     return Speed(objective, max(mine)[0], max(hf)[0], (mine[0][1], hf[0][1]))
 
 
-def on_gpu(
-    name: str, objective: str, *, windows: int, steps: int = 12, warm: int = 4
-) -> tuple[float, float | None]:
+def on_gpu(name: str, objective: str, *, windows: int, steps: int = 12, warm: int = 4) -> tuple[float, float | None]:
     """(tokens per second, MFU or None for an unknown GPU) of a known shape at 8,192 tokens, random weights."""
     device = torch.device("cuda")
     model = _model(SHAPES[name], device)
     for layer in layers_of(model):
         layer.compile()
     batches = _batches(objective, steps + warm, windows, 8192, SHAPES[name]["vocab_size"])
-    fixed = [objectives.pad(b, objectives.capacity(b.inputs.size, 8192, None if objective == "clm" else
-                                                   Masking(rate=0.3))) for b in batches]
+    fixed = [
+        objectives.pad(b, objectives.capacity(b.inputs.size, 8192, None if objective == "clm" else Masking(rate=0.3)))
+        for b in batches
+    ]
     speed, _ = ours(model, fixed, causal=objective == "clm", precision="bf16", warm=warm)
     cost = token_cost(model, length=8192, causal=objective == "clm", predicted=1.0 if objective == "clm" else 0.3)
     peak = peak_of(torch.cuda.get_device_name(device))
@@ -228,8 +247,11 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     for objective in ("clm", "mlm"):
         s = against_hf(objective, steps=given.steps, rounds=given.rounds)
-        print(f"{objective}: {s.ours:,.0f} tokens/s, HF Trainer {s.theirs:,.0f}, ratio {s.ratio:.2f} "
-              f"(first losses {s.losses[0]:.4f}, {s.losses[1]:.4f})", flush=True)
+        print(
+            f"{objective}: {s.ours:,.0f} tokens/s, HF Trainer {s.theirs:,.0f}, ratio {s.ratio:.2f} "
+            f"(first losses {s.losses[0]:.4f}, {s.losses[1]:.4f})",
+            flush=True,
+        )
     if torch.cuda.is_available():
         for name in ("answerdotai/ModernBERT-base", "answerdotai/ModernBERT-large"):
             for objective in ("clm", "mlm"):

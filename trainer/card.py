@@ -22,7 +22,8 @@ def model_card(recipe: Recipe, ledger: Ledger, results: Sequence[dict[str, Any]]
     what = "A bidirectional encoder" if masked else "A causal model"
     auto = "AutoModelForMaskedLM" if masked else "AutoModelForCausalLM"
     front: dict[str, Any] = {
-        "library_name": "transformers", "pipeline_tag": "fill-mask" if masked else "text-generation",
+        "library_name": "transformers",
+        "pipeline_tag": "fill-mask" if masked else "text-generation",
         "tags": ["biomedical", "encoder" if masked else "decoder", "biobench"],
     }
     if recipe.base.model is not None:
@@ -34,24 +35,50 @@ def model_card(recipe: Recipe, ledger: Ledger, results: Sequence[dict[str, Any]]
         f"{what} ({ledger.base.architecture}, {human(ledger.base.parameters)} parameters), trained by "
         f"`biobench pretrain` for {human(ledger.tokens)} tokens in {ledger.steps} steps. It loads with `AutoModel` "
         f"and `{auto}`; nothing of the training's attention is saved.",
-        "## Phases\n\n" + _table(
-            ["phase", "objective", "masking", "tokens", "steps", "peak rate", "final rate", "frozen",
-             "validation loss"],
-            [[p.name, p.objective, "-" if p.masking is None else f"{p.masking['rate']:.0%} {p.masking['rule']}",
-              human(p.tokens), p.steps, f"{p.peak_rate:.3g}", f"{p.final_rate:.3g}", p.frozen_layers or "-",
-              "-" if p.validation_loss is None else f"{p.validation_loss:.3f}"] for p in ledger.phases],
+        "## Phases\n\n"
+        + _table(
+            [
+                "phase",
+                "objective",
+                "masking",
+                "tokens",
+                "steps",
+                "peak rate",
+                "final rate",
+                "frozen",
+                "validation loss",
+            ],
+            [
+                [
+                    p.name,
+                    p.objective,
+                    "-" if p.masking is None else f"{p.masking['rate']:.0%} {p.masking['rule']}",
+                    human(p.tokens),
+                    p.steps,
+                    f"{p.peak_rate:.3g}",
+                    f"{p.final_rate:.3g}",
+                    p.frozen_layers or "-",
+                    "-" if p.validation_loss is None else f"{p.validation_loss:.3f}",
+                ]
+                for p in ledger.phases
+            ],
         ),
-        "## Data\n\n" + _table(
-            ["source", "share of tokens"], [[k, f"{v:.1%}"] for k, v in ledger.corpus.sources.items()]
-        ) + f"\n\nCorpus `{ledger.corpus.manifest_hash[:16]}`, {human(ledger.corpus.tokens)} tokens. "
+        "## Data\n\n"
+        + _table(["source", "share of tokens"], [[k, f"{v:.1%}"] for k, v in ledger.corpus.sources.items()])
+        + f"\n\nCorpus `{ledger.corpus.manifest_hash[:16]}`, {human(ledger.corpus.tokens)} tokens. "
         f"Benchmark documents kept out of it: {ledger.corpus.excluded_documents}.",
     ]
     if results:
-        parts.append("## Benchmark results\n\n" + _table(
-            ["task", "metric", "mean", "sd", "seeds"],
-            [[r["task"], r["metric"], _percent(r["mean"]), _percent(r.get("sd")), r.get("n_seeds", "-")]
-             for r in results],
-        ))
+        parts.append(
+            "## Benchmark results\n\n"
+            + _table(
+                ["task", "metric", "mean", "sd", "seeds"],
+                [
+                    [r["task"], r["metric"], _percent(r["mean"]), _percent(r.get("sd")), r.get("n_seeds", "-")]
+                    for r in results
+                ],
+            )
+        )
     dumped = recipe.model_dump(mode="json", exclude_defaults=True)
     parts += [
         "## Recipe\n\n```yaml\n" + yaml.safe_dump(dumped, sort_keys=False, allow_unicode=True).strip() + "\n```",

@@ -75,9 +75,7 @@ class Checkpoints:
             raise StoreError("the latest checkpoint is not there", hint=_REMEDY, file=folder)
         return folder
 
-    def save(
-        self, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress, *, name: str
-    ) -> Path:
+    def save(self, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress, *, name: str) -> Path:
         """Write a checkpoint; `latest` names it once it is whole. Raises StoreError, leaving older ones."""
         final = self.folder / name
         temporary = self.folder / f"{name}.tmp"
@@ -205,7 +203,8 @@ def _save_error(error: BaseException, folder: Path) -> StoreError | TrainingErro
             return store_error(cause, folder)
     return StoreError(
         f"the checkpoint cannot be written: {str(error).strip().splitlines()[0][:160]}",
-        hint="check free space and permissions, then continue with --resume", file=folder,
+        hint="check free space and permissions, then continue with --resume",
+        file=folder,
     )
 
 

@@ -64,8 +64,13 @@ def excluded_documents(spec: CorpusSpec, more: list[str]) -> Excluded:
 
 
 def build(
-    spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, cache: Path, *, exclude: list[str] | None = None,
-    verify: bool = True, report: Report | None = None,
+    spec: CorpusSpec,
+    tokenizer: PreTrainedTokenizerBase,
+    cache: Path,
+    *,
+    exclude: list[str] | None = None,
+    verify: bool = True,
+    report: Report | None = None,
 ) -> Corpus:
     """The corpus of `spec` below `cache`: built, or opened and verified when it is there already.
 
@@ -92,15 +97,17 @@ def _key(spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, excluded: Exclude
     root = Path(spec.root)
     described = spec.model_dump(mode="json", exclude={"root", "cache", "exclude"})
     parts = [
-        FORMAT, described, [identity(s, root) for s in spec.sources], tokenizer_hash(tokenizer), excluded.hash,
+        FORMAT,
+        described,
+        [identity(s, root) for s in spec.sources],
+        tokenizer_hash(tokenizer),
+        excluded.hash,
         excluded.n,
     ]
     return hashlib.sha256(canonical(parts).encode()).hexdigest()
 
 
-def _build(
-    spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, folder: Path, excluded: Excluded, say: Report
-) -> None:
+def _build(spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, folder: Path, excluded: Excluded, say: Report) -> None:
     work = make_folder(folder.with_name(f"{folder.name}.parts"))
     largest = max(tokenizer.get_vocab().values())
     dtype = "uint16" if largest < 1 << 16 else "uint32"
@@ -116,8 +123,13 @@ def _build(
 
 
 def _tokenise(
-    source: CorpusSource, spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, work: Path, dtype: str,
-    excluded: Excluded, say: Report,
+    source: CorpusSource,
+    spec: CorpusSpec,
+    tokenizer: PreTrainedTokenizerBase,
+    work: Path,
+    dtype: str,
+    excluded: Excluded,
+    say: Report,
 ) -> _Source:
     """Tokenise a source in parts of `PART_DOCUMENTS`; parts of an earlier, interrupted build are taken over."""
     end = end_token(tokenizer)
@@ -143,15 +155,18 @@ def _tokenise(
             _write_part(tokens_file, lengths_file, kept, tokenizer, start, end, dtype)
         result.lengths.append(np.load(lengths_file))
         count = int(result.lengths[-1].sum())
-        result.parts.append(
-            np.memmap(tokens_file, dtype=dtype, mode="r") if count else np.zeros(0, dtype=dtype)
-        )
+        result.parts.append(np.memmap(tokens_file, dtype=dtype, mode="r") if count else np.zeros(0, dtype=dtype))
     return result
 
 
 def _write_part(
-    tokens_file: Path, lengths_file: Path, batch: list[str], tokenizer: PreTrainedTokenizerBase,
-    start: list[int], end: int, dtype: str,
+    tokens_file: Path,
+    lengths_file: Path,
+    batch: list[str],
+    tokenizer: PreTrainedTokenizerBase,
+    start: list[int],
+    end: int,
+    dtype: str,
 ) -> None:
     encoded = tokenizer(batch, add_special_tokens=False, verbose=False)["input_ids"] if batch else []
     rows = [np.array([*start, *ids, end], dtype=dtype) for ids in encoded]
@@ -164,8 +179,13 @@ def _write_part(
 
 
 def _assemble(
-    spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, sources: list[_Source], folder: Path, dtype: str,
-    excluded: Excluded, say: Report,
+    spec: CorpusSpec,
+    tokenizer: PreTrainedTokenizerBase,
+    sources: list[_Source],
+    folder: Path,
+    dtype: str,
+    excluded: Excluded,
+    say: Report,
 ) -> dict[str, Any]:
     """Hold out, repeat, shuffle and join the documents; returns the manifest."""
     train: list[Pairs] = []
@@ -200,13 +220,23 @@ def _assemble(
     chosen = [drawn[drawn[:, 0] == n, 1] for n in range(len(sources))]
     used = [int(np.concatenate(s.lengths)[c].sum()) for s, c in zip(sources, chosen, strict=True)]
     return {
-        "format": FORMAT, "sequence_length": spec.sequence_length, "dtype": dtype, "seed": spec.seed,
-        "tokenizer": tokenizer_hash(tokenizer), "vocabulary": len(tokenizer), "end_token": end_token(tokenizer),
+        "format": FORMAT,
+        "sequence_length": spec.sequence_length,
+        "dtype": dtype,
+        "seed": spec.seed,
+        "tokenizer": tokenizer_hash(tokenizer),
+        "vocabulary": len(tokenizer),
+        "end_token": end_token(tokenizer),
         "start_token": spec.start_token,
         "sources": [
             {
-                "id": s.spec.id, "documents": s.documents, "tokens": s.tokens, "drawn_documents": len(chosen[n]),
-                "drawn_tokens": used[n], "share": round(used[n] / sum(used), 6), "excluded": s.excluded,
+                "id": s.spec.id,
+                "documents": s.documents,
+                "tokens": s.tokens,
+                "drawn_documents": len(chosen[n]),
+                "drawn_tokens": used[n],
+                "share": round(used[n] / sum(used), 6),
+                "excluded": s.excluded,
             }
             for n, s in enumerate(sources)
         ],
@@ -231,8 +261,13 @@ def _repeats(sources: list[_Source]) -> list[float]:
 
 
 def _join(
-    documents: Pairs, sources: list[_Source], folder: Path, name: str, spec: CorpusSpec,
-    dtype: str, say: Report,
+    documents: Pairs,
+    sources: list[_Source],
+    folder: Path,
+    name: str,
+    spec: CorpusSpec,
+    dtype: str,
+    say: Report,
 ) -> dict[str, Any]:
     """Write documents end to end into shards of whole windows; the tokens after the last window are dropped."""
     locate = [_locator(s) for s in sources]
@@ -262,8 +297,11 @@ def _join(
         flush(rest)
     tokens = sum(int(s["tokens"]) for s in shards)
     return {
-        "documents": len(documents), "windows": tokens // spec.sequence_length, "tokens": tokens,
-        "dropped_tokens": count, "shards": shards,
+        "documents": len(documents),
+        "windows": tokens // spec.sequence_length,
+        "tokens": tokens,
+        "dropped_tokens": count,
+        "shards": shards,
     }
 
 

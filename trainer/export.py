@@ -26,7 +26,12 @@ def full_weights(model: nn.Module) -> dict[str, Tensor]:
 
 
 def export(
-    model: PreTrainedModel, start: Path, tokenizer: PreTrainedTokenizerBase, folder: Path, world: World, *,
+    model: PreTrainedModel,
+    start: Path,
+    tokenizer: PreTrainedTokenizerBase,
+    folder: Path,
+    world: World,
+    *,
     texts: dict[str, str] | None = None,
 ) -> None:
     """Write `folder` whole or not at all; the first process writes, all must call.

@@ -45,15 +45,25 @@ def _identity(_: PreTrainedModel, hidden: Tensor) -> Tensor:
 
 
 _ROBERTA = Family(
-    "roberta", "roberta.encoder.layer", ("lm_head.dense", "lm_head.layer_norm"), _roberta, "lm_head.decoder",
+    "roberta",
+    "roberta.encoder.layer",
+    ("lm_head.dense", "lm_head.layer_norm"),
+    _roberta,
+    "lm_head.decoder",
     position_offset=2,
 )
 FAMILIES: dict[str, Family] = {
     "modernbert": Family(
-        "model", "model.layers", ("head",), lambda m, h: m.head(h), "decoder",  # type: ignore[operator]
+        "model",
+        "model.layers",
+        ("head",),
+        lambda m, h: m.head(h),
+        "decoder",  # type: ignore[operator]
     ),
     "bert": Family(
-        "bert", "bert.encoder.layer", ("cls.predictions.transform",),
+        "bert",
+        "bert.encoder.layer",
+        ("cls.predictions.transform",),
         lambda m, h: m.cls.predictions.transform(h),  # type: ignore[operator,union-attr]
         "cls.predictions.decoder",
     ),

@@ -56,7 +56,8 @@ def token_cost(model: PreTrainedModel, *, length: int, causal: bool, predicted: 
     head = sum(_linear(model.get_submodule(p)) for p in family_of(config.model_type).head)
     projection = decoder_of(model).weight.numel()
     return Cost(
-        linear=3 * 2.0 * _linear(layers), attention=3 * 4.0 * width * keys,
+        linear=3 * 2.0 * _linear(layers),
+        attention=3 * 4.0 * width * keys,
         head=3 * 2.0 * predicted * (head + projection),
     )
 

@@ -105,9 +105,7 @@ def probe_tokens(model: PreTrainedModel, device: torch.device) -> Tensor:
     return ids.to(device)
 
 
-def check(
-    model: PreTrainedModel, forward: Forward, *, causal: bool, device: torch.device | None = None
-) -> GuardReport:
+def check(model: PreTrainedModel, forward: Forward, *, causal: bool, device: torch.device | None = None) -> GuardReport:
     """Measure leak and reach of `model` through `forward`; both must be what `causal` says.
 
     Raises ModelError naming what leaked or which layer's window is wrong.
@@ -133,9 +131,7 @@ def check(
     return GuardReport(causal, tokens.shape[1], amount, reaches)
 
 
-def _check_reaches(
-    model: PreTrainedModel, forward: Forward, tokens: Tensor, *, causal: bool
-) -> dict[str, Reach]:
+def _check_reaches(model: PreTrainedModel, forward: Forward, tokens: Tensor, *, causal: bool) -> dict[str, Reach]:
     types = getattr(model.config, "layer_types", None) or ["full_attention"] * len(layers_of(model))
     found: dict[str, Reach] = {}
     for kind in sorted(set(types)):

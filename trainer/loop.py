@@ -68,20 +68,26 @@ class Loop:
         self._since = (began, progress.step)
         while progress.step < steps:
             step = progress.step
-            rate = recipe.optimizer.learning_rate * self.phase.schedule.peak * factor(
-                self.phase, step, steps=steps, step_tokens=step_tokens
+            rate = (
+                recipe.optimizer.learning_rate
+                * self.phase.schedule.peak
+                * factor(self.phase, step, steps=steps, step_tokens=step_tokens)
             )
             batch = self.batches.at(progress.drawn, more=step + 1 < steps)
             last = step + 1 == steps
             log = (step + 1) % recipe.logging.every == 0 or last
             targets, loss, norm = self._step(batch.micros, batch.targets, rate, progress.total_steps)
-            progress = progress.model_copy(update={
-                "step": step + 1, "drawn": progress.drawn + recipe.batch.sequences,
-                "order_hash": roll(progress.order_hash, batch.indices),
-                "targets": progress.targets + targets, "total_steps": progress.total_steps + 1,
-                "total_tokens": progress.total_tokens + step_tokens,
-                "seconds": before + time.perf_counter() - began,
-            })
+            progress = progress.model_copy(
+                update={
+                    "step": step + 1,
+                    "drawn": progress.drawn + recipe.batch.sequences,
+                    "order_hash": roll(progress.order_hash, batch.indices),
+                    "targets": progress.targets + targets,
+                    "total_steps": progress.total_steps + 1,
+                    "total_tokens": progress.total_tokens + step_tokens,
+                    "seconds": before + time.perf_counter() - began,
+                }
+            )
             due = save_every is not None and progress.step % save_every == 0 and not last
             stopping = self.world.any(self.stop())
             if log or due or stopping:
@@ -110,8 +116,12 @@ class Loop:
         for number, micro in enumerate(micros):
             with _accumulating(training.wrapped, number < len(micros) - 1), autocast(training.precision, device):
                 loss = training.wrapped(
-                    micro.input_ids, micro.positions, micro.targets, causal=self.phase.objective == "clm",
-                    documents=micro.documents, boundaries=micro.boundaries,
+                    micro.input_ids,
+                    micro.positions,
+                    micro.targets,
+                    causal=self.phase.objective == "clm",
+                    documents=micro.documents,
+                    boundaries=micro.boundaries,
                 )
                 (loss * scale).backward()
             total += loss.detach()
@@ -134,18 +144,35 @@ class Loop:
         speed = (progress.step - step) * self.recipe.step_tokens / max(now - then, 1e-9)
         self._since = (now, progress.step)
         left = (self.total_steps - progress.total_steps) * self.recipe.step_tokens / speed if speed else None
-        self.listener(Tick(
-            f"phase {self.index + 1}/{len(self.recipe.phases)} {self.phase.name}", progress.total_steps,
-            self.total_steps, loss, speed, left,
-        ))
+        self.listener(
+            Tick(
+                f"phase {self.index + 1}/{len(self.recipe.phases)} {self.phase.name}",
+                progress.total_steps,
+                self.total_steps,
+                loss,
+                speed,
+                left,
+            )
+        )
         if self.metrics is not None:
-            self.metrics.write({
-                "event": "train", "total_step": progress.total_steps, "phase": self.phase.name,
-                "objective": self.phase.objective, "step": progress.step, "tokens": progress.total_tokens,
-                "loss": loss, "learning_rate": rate, "gradient_norm": float(norm), "targets": targets,
-                "tokens_per_second": round(speed, 1), "mfu": self._mfu(speed), "memory_bytes": _memory(self.world),
-                "seconds": round(progress.seconds, 3),
-            })
+            self.metrics.write(
+                {
+                    "event": "train",
+                    "total_step": progress.total_steps,
+                    "phase": self.phase.name,
+                    "objective": self.phase.objective,
+                    "step": progress.step,
+                    "tokens": progress.total_tokens,
+                    "loss": loss,
+                    "learning_rate": rate,
+                    "gradient_norm": float(norm),
+                    "targets": targets,
+                    "tokens_per_second": round(speed, 1),
+                    "mfu": self._mfu(speed),
+                    "memory_bytes": _memory(self.world),
+                    "seconds": round(progress.seconds, 3),
+                }
+            )
 
     def _mfu(self, speed: float) -> float | None:
         if self.world.device.type != "cuda":
@@ -171,8 +198,12 @@ class Loop:
             micro, targets = self.batches.held_out(shards, chunks[number % len(chunks)])
             with torch.no_grad(), autocast(self.training.precision, self.world.device):
                 loss = module(
-                    micro.input_ids, micro.positions, micro.targets, causal=self.phase.objective == "clm",
-                    documents=micro.documents, boundaries=micro.boundaries,
+                    micro.input_ids,
+                    micro.positions,
+                    micro.targets,
+                    causal=self.phase.objective == "clm",
+                    documents=micro.documents,
+                    boundaries=micro.boundaries,
                 )
             if number < len(chunks):
                 sums += torch.tensor([float(loss), targets], device=sums.device, dtype=sums.dtype)
@@ -182,11 +213,18 @@ class Loop:
         self.world.total(sums)
         value = float(sums[0] / sums[1].clamp_min(1))
         if self.metrics is not None:
-            self.metrics.write({
-                "event": "evaluation", "total_step": progress.total_steps, "phase": self.phase.name,
-                "objective": self.phase.objective, "step": progress.step, "tokens": progress.total_tokens,
-                "loss": value, "targets": int(sums[1]),
-            })
+            self.metrics.write(
+                {
+                    "event": "evaluation",
+                    "total_step": progress.total_steps,
+                    "phase": self.phase.name,
+                    "objective": self.phase.objective,
+                    "step": progress.step,
+                    "tokens": progress.total_tokens,
+                    "loss": value,
+                    "targets": int(sums[1]),
+                }
+            )
         return value
 
 

@@ -23,7 +23,12 @@ CHUNK_LOGITS = {"cpu": 1 << 21, "cuda": 1 << 27}
 class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, softcap: float | None,
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        targets: Tensor,
+        softcap: float | None,
         chunk: int,
     ) -> Tensor:
         total = torch.zeros((), dtype=torch.float32, device=hidden.device)
@@ -81,7 +86,12 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
 
 def linear_cross_entropy_sum(
-    hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, *, softcap: float | None = None,
+    hidden: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    targets: Tensor,
+    *,
+    softcap: float | None = None,
     chunk: int | None = None,
 ) -> Tensor:
     """Summed cross-entropy of ``hidden @ weight.T + bias`` against `targets`, in float32.

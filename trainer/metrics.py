@@ -38,7 +38,8 @@ class Metrics:
             file.write(json.dumps(line) + "\n")
         if self.tracker is not None:
             numbers = {
-                f"{line['event']}/{k}": float(v) for k, v in line.items()
+                f"{line['event']}/{k}": float(v)
+                for k, v in line.items()
                 if isinstance(v, (int, float)) and not isinstance(v, bool) and k != "total_step"
             }
             self.tracker.log(numbers, int(line["total_step"]))

@@ -55,8 +55,14 @@ class Trainee(nn.Module):
         return scores
 
     def forward(
-        self, input_ids: Tensor, positions: Tensor, targets: Tensor, *, causal: bool,
-        documents: Tensor | None = None, boundaries: Tensor | None = None,
+        self,
+        input_ids: Tensor,
+        positions: Tensor,
+        targets: Tensor,
+        *,
+        causal: bool,
+        documents: Tensor | None = None,
+        boundaries: Tensor | None = None,
     ) -> Tensor:
         """Summed loss (float32 scalar) at `positions` of the flattened batch.
 
@@ -69,9 +75,7 @@ class Trainee(nn.Module):
         if torch.is_autocast_enabled(device):
             transformed = transformed.to(torch.get_autocast_dtype(device))
         decoder = decoder_of(self.model)
-        return linear_cross_entropy_sum(
-            transformed, decoder.weight, decoder.bias, targets, softcap=self.softcap
-        )
+        return linear_cross_entropy_sum(transformed, decoder.weight, decoder.bias, targets, softcap=self.softcap)
 
 
 def load_model(source: str | Path, *, revision: str | None = None) -> PreTrainedModel:
@@ -84,7 +88,10 @@ def load_model(source: str | Path, *, revision: str | None = None) -> PreTrained
     auto = getattr(transformers, family_of(config.model_type).auto)
     try:
         loaded = auto.from_pretrained(
-            str(source), revision=revision, attn_implementation=attention.NAME, dtype=torch.float32,
+            str(source),
+            revision=revision,
+            attn_implementation=attention.NAME,
+            dtype=torch.float32,
             output_loading_info=True,
         )
     except (OSError, ValueError, RuntimeError) as error:

@@ -94,7 +94,8 @@ def pad(targets: Targets, size: int) -> Targets:
     if missing <= 0:
         return targets
     return Targets(
-        targets.inputs, np.pad(targets.positions, (0, missing)),
+        targets.inputs,
+        np.pad(targets.positions, (0, missing)),
         np.pad(targets.targets, (0, missing), constant_values=IGNORE),
     )
 

@@ -23,8 +23,11 @@ def make_optimizer(model: nn.Module, spec: Optimizer) -> torch.optim.AdamW:
         {"params": plain, "weight_decay": 0.0},
     ]
     return torch.optim.AdamW(
-        [g for g in groups if g["params"]], lr=spec.learning_rate, betas=(spec.beta1, spec.beta2),
-        eps=spec.epsilon, fused=True,
+        [g for g in groups if g["params"]],
+        lr=spec.learning_rate,
+        betas=(spec.beta1, spec.beta2),
+        eps=spec.epsilon,
+        fused=True,
     )
 
 
@@ -37,10 +40,7 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 def named_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     """The optimiser's moments under ``parameter/moment`` names, for the parameters that have any."""
     names = {id(p): name for name, p in model.named_parameters()}
-    return {
-        f"{names[id(p)]}/{key}": value
-        for p, state in optimizer.state.items() for key, value in state.items()
-    }
+    return {f"{names[id(p)]}/{key}": value for p, state in optimizer.state.items() for key, value in state.items()}
 
 
 def blank_state(model: nn.Module, keys: list[str]) -> dict[str, Tensor]:

@@ -67,15 +67,32 @@ class Plan:
     def as_dict(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
         return {
-            "recipe": self.recipe, "architecture": self.architecture, "parameters": self.parameters,
-            "step_tokens": self.step_tokens, "micro_windows": self.micro_windows, "gpu": self.gpu, "gpus": self.gpus,
-            "memory_bytes": self.memory_bytes, "state_bytes": self.state_bytes,
-            "activation_bytes": self.activation_bytes, "loss_bytes": self.loss_bytes,
-            "steps": sum(p.steps for p in self.phases), "tokens": sum(p.tokens for p in self.phases),
-            "flops": sum(p.flops for p in self.phases), "seconds": sum(p.seconds for p in self.phases),
+            "recipe": self.recipe,
+            "architecture": self.architecture,
+            "parameters": self.parameters,
+            "step_tokens": self.step_tokens,
+            "micro_windows": self.micro_windows,
+            "gpu": self.gpu,
+            "gpus": self.gpus,
+            "memory_bytes": self.memory_bytes,
+            "state_bytes": self.state_bytes,
+            "activation_bytes": self.activation_bytes,
+            "loss_bytes": self.loss_bytes,
+            "steps": sum(p.steps for p in self.phases),
+            "tokens": sum(p.tokens for p in self.phases),
+            "flops": sum(p.flops for p in self.phases),
+            "seconds": sum(p.seconds for p in self.phases),
             "phases": [
-                {"name": p.name, "objective": p.objective, "tokens": p.tokens, "steps": p.steps,
-                 "flops_per_token": p.cost.total, "flops": p.flops, "seconds": p.seconds} for p in self.phases
+                {
+                    "name": p.name,
+                    "objective": p.objective,
+                    "tokens": p.tokens,
+                    "steps": p.steps,
+                    "flops_per_token": p.cost.total,
+                    "flops": p.flops,
+                    "seconds": p.seconds,
+                }
+                for p in self.phases
             ],
         }
 
@@ -123,8 +140,15 @@ def skeleton(recipe: Recipe) -> PreTrainedModel:
         return _empty(config)
     kind = fields.pop("model_type")
     # Ids of special tokens do not matter here, but must lie inside the vocabulary.
-    return _empty(AutoConfig.for_model(kind, **fields, **dict.fromkeys(
-        ("pad_token_id", "bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id", "mask_token_id"), 0)))
+    return _empty(
+        AutoConfig.for_model(
+            kind,
+            **fields,
+            **dict.fromkeys(
+                ("pad_token_id", "bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id", "mask_token_id"), 0
+            ),
+        )
+    )
 
 
 def _empty(config: Any) -> PreTrainedModel:
@@ -146,7 +170,9 @@ def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> Plan:
     for phase in recipe.phases:
         steps = recipe.steps(phase)
         cost = token_cost(
-            model, length=length, causal=phase.objective == "clm",
+            model,
+            length=length,
+            causal=phase.objective == "clm",
             predicted=phase.masking.rate if phase.masking is not None else 1.0,
         )
         tokens = steps * recipe.step_tokens
@@ -158,13 +184,19 @@ def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> Plan:
     vocabulary, width = model.config.vocab_size, model.config.hidden_size
     predicted = max(p.masking.rate if p.masking is not None else 1.0 for p in recipe.phases)
     return Plan(
-        recipe=recipe.name, architecture=model.config.model_type, parameters=parameters,
-        step_tokens=recipe.step_tokens, micro_windows=micro, phases=tuple(phases),
+        recipe=recipe.name,
+        architecture=model.config.model_type,
+        parameters=parameters,
+        step_tokens=recipe.step_tokens,
+        micro_windows=micro,
+        phases=tuple(phases),
         state_bytes=16 * parameters // sharded,
         activation_bytes=int(micro * length * _activation_bytes(recipe, model)),
-        loss_bytes=8 * max(CHUNK_LOGITS["cuda"], 64 * vocabulary) + 4 * vocabulary * width
+        loss_bytes=8 * max(CHUNK_LOGITS["cuda"], 64 * vocabulary)
+        + 4 * vocabulary * width
         + int(2 * predicted * micro * length * width * 2),
-        gpu=gpu, gpus=gpus,
+        gpu=gpu,
+        gpus=gpus,
     )
 
 

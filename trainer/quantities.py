@@ -29,8 +29,14 @@ def _positive(value: int) -> int:
     return value
 
 
-Tokens = Annotated[int, BeforeValidator(parse_amount), AfterValidator(_positive), Field(json_schema_extra={
-    "type": ["integer", "string"], "description": "tokens: 10B, 100M, 512k or a whole number"})]
+Tokens = Annotated[
+    int,
+    BeforeValidator(parse_amount),
+    AfterValidator(_positive),
+    Field(
+        json_schema_extra={"type": ["integer", "string"], "description": "tokens: 10B, 100M, 512k or a whole number"}
+    ),
+]
 """An amount of tokens."""
 
 TokensOrNone = Annotated[int, BeforeValidator(parse_amount), Field(ge=0)]

@@ -311,8 +311,8 @@ class Recipe(Strict):
             raise fail(f"two phases are called '{max(names, key=names.count)}'", "give each its own name")
         if self.reuse is not None and self.reuse.through not in names[:-1]:
             raise fail(
-                f"reuse.through '{self.reuse.through}' is not a phase before the last", "name one of: "
-                + ", ".join(names[:-1]),
+                f"reuse.through '{self.reuse.through}' is not a phase before the last",
+                "name one of: " + ", ".join(names[:-1]),
             )
         return self
 

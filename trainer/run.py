@@ -161,9 +161,7 @@ class Run:
         self.world.same(built.hash, "the corpus")
         return built
 
-    def _start(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, data: Corpus, *, known: bool
-    ) -> Start:
+    def _start(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, data: Corpus, *, known: bool) -> Start:
         precision = precision_of(self.recipe, self.world.device)
         if known:
             start = read_start(self.out)
@@ -180,8 +178,11 @@ class Run:
                     )
                 return start
         start = Start(
-            init_hash=weights_hash(model), manifest_hash=data.hash, tokenizer_hash=tokenizer_hash(tokenizer),
-            parameters=sum(p.numel() for p in model.parameters()), architecture=type(model).__name__,
+            init_hash=weights_hash(model),
+            manifest_hash=data.hash,
+            tokenizer_hash=tokenizer_hash(tokenizer),
+            parameters=sum(p.numel() for p in model.parameters()),
+            architecture=type(model).__name__,
             precision=precision,
         )
         self.world.same(start.init_hash, "the initial weights")
@@ -199,8 +200,13 @@ class Run:
         return Metrics(self.out, from_step=progress.total_steps, tracker=tracker)
 
     def _phase(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, data: Corpus, progress: Progress,
-        state: Path | None, metrics: Metrics | None,
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        data: Corpus,
+        progress: Progress,
+        state: Path | None,
+        metrics: Metrics | None,
     ) -> tuple[Progress, Path | None, Training | None]:
         """Train the phase under way to its end: (progress, its checkpoint, training); no training when stopped."""
         recipe, index = self.recipe, progress.phase
@@ -230,7 +236,17 @@ class Run:
                 self._export(training, tokenizer, self.out / "exports" / name)
 
         loop = Loop(
-            recipe, index, training, batches, data, self.world, metrics, self.listener, save, self.stop, cost,
+            recipe,
+            index,
+            training,
+            batches,
+            data,
+            self.world,
+            metrics,
+            self.listener,
+            save,
+            self.stop,
+            cost,
             self.total_steps,
         )
         try:
@@ -253,59 +269,97 @@ class Run:
         return progress, end, training
 
     def _record(
-        self, index: int, progress: Progress, data: Corpus, training: Training, cost: float, loss: float,
+        self,
+        index: int,
+        progress: Progress,
+        data: Corpus,
+        training: Training,
+        cost: float,
+        loss: float,
         validation: float | None,
     ) -> PhaseRecord:
         recipe, phase = self.recipe, self.recipe.phases[index]
         steps = recipe.steps(phase)
         peak = recipe.optimizer.learning_rate * phase.schedule.peak
-        rates = [peak * factor(phase, s, steps=steps, step_tokens=recipe.step_tokens)
-                 for s in {0, steps - 1, *(range(steps) if steps <= 10_000 else range(0, steps, 100))}]
+        rates = [
+            peak * factor(phase, s, steps=steps, step_tokens=recipe.step_tokens)
+            for s in {0, steps - 1, *(range(steps) if steps <= 10_000 else range(0, steps, 100))}
+        ]
         windows = steps * recipe.batch.sequences
         return PhaseRecord(
-            name=phase.name, objective=phase.objective,
+            name=phase.name,
+            objective=phase.objective,
             masking=None if phase.masking is None else phase.masking.model_dump(mode="json"),
-            tokens=steps * recipe.step_tokens, steps=steps, targets=progress.targets,
-            first_sample=progress.first_sample, last_sample=progress.first_sample + windows - 1,
-            order_hash=progress.order_hash, epochs=round(windows / len(data.train), 4), peak_rate=max(rates),
+            tokens=steps * recipe.step_tokens,
+            steps=steps,
+            targets=progress.targets,
+            first_sample=progress.first_sample,
+            last_sample=progress.first_sample + windows - 1,
+            order_hash=progress.order_hash,
+            epochs=round(windows / len(data.train), 4),
+            peak_rate=max(rates),
             final_rate=peak * factor(phase, steps - 1, steps=steps, step_tokens=recipe.step_tokens),
             schedule=phase.schedule.model_dump(mode="json"),
-            frozen_layers=None if phase.freeze is None else phase.freeze.layers, head=phase.head, data=phase.data,
-            isolate_documents=phase.isolate_documents, flops=cost * steps * recipe.step_tokens,
-            leak=training.report.leak, reach={k: (v.left, v.right) for k, v in training.report.reaches.items()},
-            train_loss=loss if math.isfinite(loss) else 0.0, validation_loss=validation,
+            frozen_layers=None if phase.freeze is None else phase.freeze.layers,
+            head=phase.head,
+            data=phase.data,
+            isolate_documents=phase.isolate_documents,
+            flops=cost * steps * recipe.step_tokens,
+            leak=training.report.leak,
+            reach={k: (v.left, v.right) for k, v in training.report.reaches.items()},
+            train_loss=loss if math.isfinite(loss) else 0.0,
+            validation_loss=validation,
         )
 
     def _ledger(self, progress: Progress, start: Start, data: Corpus) -> Ledger:
         recipe = self.recipe
         phases = progress.done
         return Ledger(
-            name=recipe.name, recipe_hash=recipe_hash(recipe),
+            name=recipe.name,
+            recipe_hash=recipe_hash(recipe),
             base=LedgerBase(
-                source=recipe.base.model or "fresh weights", revision=recipe.base.revision,
-                architecture=start.architecture, parameters=start.parameters, init_hash=start.init_hash,
+                source=recipe.base.model or "fresh weights",
+                revision=recipe.base.revision,
+                architecture=start.architecture,
+                parameters=start.parameters,
+                init_hash=start.init_hash,
                 tokenizer_hash=start.tokenizer_hash,
             ),
             corpus=LedgerCorpus(
-                manifest_hash=data.hash, windows=len(data.train), tokens=int(data.manifest["train"]["tokens"]),
+                manifest_hash=data.hash,
+                windows=len(data.train),
+                tokens=int(data.manifest["train"]["tokens"]),
                 sources={s["id"]: float(s["share"]) for s in data.manifest["sources"]},
                 excluded_documents=int(data.manifest["exclusion"]["documents"]),
                 exclusion_hash=str(data.manifest["exclusion"]["hash"]),
             ),
-            sequence_length=recipe.corpus.sequence_length, batch_sequences=recipe.batch.sequences,
-            step_tokens=recipe.step_tokens, optimizer=recipe.optimizer.model_dump(mode="json"),
-            precision=start.precision, dropout=recipe.engine.dropout,
-            attention=attention.describe(), distributed=recipe.engine.distributed if self.world.size > 1 else "none",
-            world_sizes=progress.world_sizes, seeds=recipe.seeds.model_dump(), phases=phases,
-            tokens=sum(p.tokens for p in phases), steps=sum(p.steps for p in phases),
-            flops=sum(p.flops for p in phases), seconds=round(progress.seconds, 3),
-            finished=datetime.now(UTC).isoformat(timespec="seconds"), code_version=code_version(),
+            sequence_length=recipe.corpus.sequence_length,
+            batch_sequences=recipe.batch.sequences,
+            step_tokens=recipe.step_tokens,
+            optimizer=recipe.optimizer.model_dump(mode="json"),
+            precision=start.precision,
+            dropout=recipe.engine.dropout,
+            attention=attention.describe(),
+            distributed=recipe.engine.distributed if self.world.size > 1 else "none",
+            world_sizes=progress.world_sizes,
+            seeds=recipe.seeds.model_dump(),
+            phases=phases,
+            tokens=sum(p.tokens for p in phases),
+            steps=sum(p.steps for p in phases),
+            flops=sum(p.flops for p in phases),
+            seconds=round(progress.seconds, 3),
+            finished=datetime.now(UTC).isoformat(timespec="seconds"),
+            code_version=code_version(),
             packages={name: metadata.version(name) for name in ("torch", "transformers", "tokenizers", "numpy")},
         )
 
     def _finish(
-        self, training: Training | None, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase,
-        state: Path | None, ledger: Ledger,
+        self,
+        training: Training | None,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        state: Path | None,
+        ledger: Ledger,
     ) -> Result:
         """Export the trained model with its card and ledger, unless an earlier start did."""
         folder = self.out / "model"
@@ -313,9 +367,7 @@ class Run:
             return Result("done", self.out, folder, Ledger.model_validate_json((folder / FILE).read_text("utf-8")))
         if training is None:
             assert state is not None
-            training = prepare(
-                self.recipe, len(self.recipe.phases) - 1, model, state, self.world, fresh=False
-            )
+            training = prepare(self.recipe, len(self.recipe.phases) - 1, model, state, self.world, fresh=False)
         text = {"README.md": model_card(self.recipe, ledger), FILE: ledger.model_dump_json(indent=2)}
         self._export(training, tokenizer, folder, text)
         if self.world.first:
@@ -324,7 +376,10 @@ class Run:
         return Result("done", self.out, folder, ledger)
 
     def _export(
-        self, training: Training, tokenizer: PreTrainedTokenizerBase, folder: Path,
+        self,
+        training: Training,
+        tokenizer: PreTrainedTokenizerBase,
+        folder: Path,
         text: dict[str, str] | None = None,
     ) -> None:
         export(training.module.model, self.out / START, tokenizer, folder, self.world, texts=text)

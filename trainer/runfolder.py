@@ -21,8 +21,13 @@ START = "start"
 _BEGINNING = "start.json"
 
 _FREE: Any = {
-    "name": True, "description": True, "logging": True, "checkpoints": True, "reuse": True,
-    "corpus": {"root", "cache"}, "batch": {"micro"},
+    "name": True,
+    "description": True,
+    "logging": True,
+    "checkpoints": True,
+    "reuse": True,
+    "corpus": {"root", "cache"},
+    "batch": {"micro"},
     "engine": {"device", "distributed", "compile", "activation_checkpointing", "precision"},
 }
 """Fields that may change between a run and its resume: they do not change what is trained. (The precision that
@@ -67,8 +72,9 @@ def read_recipe(out: Path) -> Recipe:
     try:
         return Recipe.model_validate_json(file.read_text(encoding="utf-8"))
     except (OSError, ValidationError) as error:
-        raise StoreError("this is not the folder of a run", hint="give the --out folder of a pretraining run",
-                         file=file) from error
+        raise StoreError(
+            "this is not the folder of a run", hint="give the --out folder of a pretraining run", file=file
+        ) from error
 
 
 def open_run(recipe: Recipe, out: Path, *, resume: bool) -> bool:
@@ -94,9 +100,7 @@ def open_run(recipe: Recipe, out: Path, *, resume: bool) -> bool:
     return True
 
 
-def save_start(
-    out: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, start: Start
-) -> None:
+def save_start(out: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, start: Start) -> None:
     """Write the architecture, the tokenizer and the hashes of the run's beginning."""
     folder = make_folder(out / START)
     with writing(folder):
@@ -113,8 +117,9 @@ def read_start(out: Path) -> Start | None:
     try:
         return Start.model_validate_json(file.read_text(encoding="utf-8"))
     except ValidationError as error:
-        raise StoreError("the run's beginning is damaged", hint="start the run again in another folder",
-                         file=file) from error
+        raise StoreError(
+            "the run's beginning is damaged", hint="start the run again in another folder", file=file
+        ) from error
 
 
 def adopt(recipe: Recipe, start: Start, world: World) -> tuple[Progress, Path]:

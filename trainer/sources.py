@@ -106,7 +106,8 @@ def _parquet(file: Path, field: str) -> Iterator[str]:
         if field not in table.schema_arrow.names:
             raise DataFormatError(
                 f"no column '{field}' (columns: {', '.join(table.schema_arrow.names)})",
-                hint="set the source's `field`", file=file,
+                hint="set the source's `field`",
+                file=file,
             )
         for batch in table.iter_batches(columns=[field]):
             yield from (str(text) for text in batch.column(0).to_pylist() if text is not None)

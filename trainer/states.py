@@ -123,9 +123,7 @@ def check_shapes(checkpoints: Sequence[str | Path]) -> None:
                 )
 
 
-def token_ids(
-    checkpoints: Sequence[str | Path], texts: Sequence[str], max_length: int
-) -> tuple[list[list[int]], int]:
+def token_ids(checkpoints: Sequence[str | Path], texts: Sequence[str], max_length: int) -> tuple[list[list[int]], int]:
     """The ids of every text, cut to `max_length`, and how many texts were cut.
 
     Raises ModelError unless every checkpoint's tokenizer gives the same ids for all of them.

@@ -107,14 +107,29 @@ def transplant(
             shutil.copy2(file, temporary / file.name)
     save_file(weights, temporary / "model.safetensors", metadata={"format": "pt"})
     done = Transplant(
-        target, str(a), str(b), chosen, tuple(parts), rest,
-        sum(weights[name].numel() for name in taken), sum(w.numel() for w in weights.values()),
+        target,
+        str(a),
+        str(b),
+        chosen,
+        tuple(parts),
+        rest,
+        sum(weights[name].numel() for name in taken),
+        sum(w.numel() for w in weights.values()),
     )
     (temporary / "transplant.json").write_text(
-        json.dumps({
-            "recipient": done.recipient, "donor": done.donor, "layers": list(chosen), "modules": list(parts),
-            "embeddings_norm_and_head": "donor" if rest else "recipient", "copied": done.copied, "total": done.total,
-        }, indent=2) + "\n",
+        json.dumps(
+            {
+                "recipient": done.recipient,
+                "donor": done.donor,
+                "layers": list(chosen),
+                "modules": list(parts),
+                "embeddings_norm_and_head": "donor" if rest else "recipient",
+                "copied": done.copied,
+                "total": done.total,
+            },
+            indent=2,
+        )
+        + "\n",
         encoding="utf-8",
     )
     temporary.rename(target)

@@ -57,11 +57,14 @@ class LedgerDiff:
     def lines(self) -> list[str]:
         """The table as text lines, the verdict last. A leading ``!`` marks a binding difference, ``~`` a free one."""
         header = ("", "quantity", self.first, self.second)
-        body = [("!" if r.binding and not r.equal else "" if r.equal else "~", r.name, r.first, r.second)
-                for r in self.rows]
+        body = [
+            ("!" if r.binding and not r.equal else "" if r.equal else "~", r.name, r.first, r.second) for r in self.rows
+        ]
         widths = [max(len(row[i]) for row in [header, *body]) for i in range(3)]
-        table = ["  ".join((*(cell.ljust(w) for cell, w in zip(row[:3], widths, strict=True)), row[3])).rstrip()
-                 for row in [header, *body]]
+        table = [
+            "  ".join((*(cell.ljust(w) for cell, w in zip(row[:3], widths, strict=True)), row[3])).rstrip()
+            for row in [header, *body]
+        ]
         return [*table, self.verdict]
 
 

@@ -79,9 +79,16 @@ def cka(
         return
     pairs = [*([noise] if noise else []), *(_pair(text, "--noise-pair") for text in noise_pair)]
     report = analysis_cka.compare(
-        first, second, sample(texts, n, _seeds(seeds), field), noise=pairs,
-        series=[_pair(text, "--series") for text in series], states="token" if states == "token" else "mean",
-        max_length=max_length, device=device, dtype=dtype, said=lambda line: typer.echo(line, err=True),
+        first,
+        second,
+        sample(texts, n, _seeds(seeds), field),
+        noise=pairs,
+        series=[_pair(text, "--series") for text in series],
+        states="token" if states == "token" else "mean",
+        max_length=max_length,
+        device=device,
+        dtype=dtype,
+        said=lambda line: typer.echo(line, err=True),
     )
     for path in figure:
         figures.save(analysis_figure.whole_chart(report, estimator=estimator), path)

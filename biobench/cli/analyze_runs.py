@@ -85,8 +85,15 @@ def transplant(
         print_json(
             {
                 "hybrids": [
-                    {"folder": str(m.folder), "layers": list(m.layers), "modules": list(m.parts), "rest": m.rest,
-                     "copied": m.copied, "total": m.total} for m in made
+                    {
+                        "folder": str(m.folder),
+                        "layers": list(m.layers),
+                        "modules": list(m.parts),
+                        "rest": m.rest,
+                        "copied": m.copied,
+                        "total": m.total,
+                    }
+                    for m in made
                 ],
                 "scores": None if report is None else report.as_json(),
             }
@@ -124,8 +131,14 @@ def _hybrids(layers: Sequence[str], modules: Sequence[str]) -> list[tuple[str, l
 
 
 def run_scores(
-    models: Sequence[str], tasks: Sequence[str], seeds: str | None, overrides: Sequence[str], results_dir: str,
-    data_dir: str | None, device: str, limit: int | None = None,
+    models: Sequence[str],
+    tasks: Sequence[str],
+    seeds: str | None,
+    overrides: Sequence[str],
+    results_dir: str,
+    data_dir: str | None,
+    device: str,
+    limit: int | None = None,
 ) -> Scores:
     """Fine-tune what is not stored yet; primary scores per model, task and seed, models by the names given.
 
@@ -139,8 +152,15 @@ def run_scores(
         table: dict[str, dict[int, float]] = {}
         with Terminal() as reporter:
             results = run(
-                model, tasks, seeds=seeds, overrides=overrides, results_dir=results_dir, data_dir=data_dir,
-                device=device, limit=limit, reporter=reporter,
+                model,
+                tasks,
+                seeds=seeds,
+                overrides=overrides,
+                results_dir=results_dir,
+                data_dir=data_dir,
+                device=device,
+                limit=limit,
+                reporter=reporter,
             )
         for r in results:
             if r.status == "failed":
@@ -255,8 +275,12 @@ def print_standings(report: Standings, share: str) -> None:
             ends = row.kept.interval
             kept = percent(row.kept.value) + (f" [{percent(ends.low)}, {percent(ends.high)}]" if ends else " [?]")
         table.add_row(
-            Text(row.model), Text(row.frozen or row.role), percent(row.mean),
-            *cells(row.to_twin), *cells(row.to_reference), kept,
+            Text(row.model),
+            Text(row.frozen or row.role),
+            percent(row.mean),
+            *cells(row.to_twin),
+            *cells(row.to_reference),
+            kept,
         )
     console = Console()
     if not console.is_terminal:
@@ -265,7 +289,8 @@ def print_standings(report: Standings, share: str) -> None:
     console.print(
         f"{', '.join(report.tasks)}; seeds {', '.join(map(str, report.seeds))}; 95% intervals over other seeds, "
         "paired, these tasks and test sets; p values are not corrected for the number of rows",
-        highlight=False, soft_wrap=True,
+        highlight=False,
+        soft_wrap=True,
     )
     for note in dict.fromkeys(row.note for row in report.rows if row.note):
         console.print(f"{share} [?]: {note}", markup=False, highlight=False, soft_wrap=True)
@@ -292,8 +317,12 @@ def _print_stability(report: Stability) -> None:
         table.add_column(name, justify="right", no_wrap=True)
     for s in report.spreads:
         table.add_row(
-            Text(s.model), *(percent(v) for v in s.by_rate.values()), f"{s.best_rate:g}", percent(s.range),
-            cells(s.test)[0].replace("+", ""), " p ".join(cells(report.against_first.get(s.model))),
+            Text(s.model),
+            *(percent(v) for v in s.by_rate.values()),
+            f"{s.best_rate:g}",
+            percent(s.range),
+            cells(s.test)[0].replace("+", ""),
+            " p ".join(cells(report.against_first.get(s.model))),
         )
     console = Console()
     if not console.is_terminal:
@@ -302,5 +331,6 @@ def _print_stability(report: Stability) -> None:
     console.print(
         f"{', '.join(report.tasks)}; seeds {', '.join(map(str, report.seeds))}; points; sd over rates: within each "
         "seed and task, then the mean; 95% intervals over other seeds",
-        highlight=False, soft_wrap=True,
+        highlight=False,
+        soft_wrap=True,
     )

@@ -51,7 +51,12 @@ def toy(
     typer.echo("2. Divergence of detour and twin beside two twins of other seeds.")
     figures = [str(root / f"cka{ending}") for ending in (".svg", ".png", ".html")]
     cka(
-        models["detour"], models["twin"], "embedded", (models["twin"], models["noise-twin"]), n=n, figure=figures,
+        models["detour"],
+        models["twin"],
+        "embedded",
+        (models["twin"], models["noise-twin"]),
+        n=n,
+        figure=figures,
         series=[f"{phase_end(models['detour'], 'detour')}={phase_end(models['twin'], 'masked')}"],
     )
     overrides = [f"training.epochs={epochs}"]
@@ -62,7 +67,9 @@ def toy(
 
     typer.echo("3. Freezing.")
     frozen = standings(
-        score(["detour", "twin", *FROZEN]), reference=models["detour"], twin=models["twin"],
+        score(["detour", "twin", *FROZEN]),
+        reference=models["detour"],
+        twin=models["twin"],
         frozen={models[x]: analyze_runs.frozen_layers(models[x]) for x in FROZEN},
     )
     analyze_runs.print_standings(frozen, "kept")
@@ -74,7 +81,9 @@ def toy(
     hybrids = transplant_all(models["twin"], models["detour"], root / "hybrids")
     models |= hybrids
     transplants = standings(
-        score(["twin", "detour", *hybrids]), reference=models["detour"], twin=models["twin"],
+        score(["twin", "detour", *hybrids]),
+        reference=models["detour"],
+        twin=models["twin"],
         roles=("donor", "recipient", "hybrid"),
     )
     analyze_runs.print_standings(transplants, "recovered")

@@ -122,7 +122,11 @@ def shared(scores: Scores) -> tuple[tuple[str, ...], tuple[int, ...]]:
 
 
 def standings(
-    scores: Scores, *, reference: str, twin: str, frozen: Mapping[str, str] | None = None,
+    scores: Scores,
+    *,
+    reference: str,
+    twin: str,
+    frozen: Mapping[str, str] | None = None,
     roles: tuple[str, str, str] = ("reference", "twin", "frozen"),
 ) -> Standings:
     """Every model beside `twin` and `reference`, which must be among them.
@@ -140,12 +144,15 @@ def standings(
             kept = paired_ratio((values - by_seed[twin]).mean(axis=0), gain, estimand=Estimand.THESE_TEST_SETS)
         rows.append(
             Standing(
-                model, roles[0] if model == reference else roles[1] if model == twin else roles[2],
-                (frozen or {}).get(model, ""), float(values.mean()),
+                model,
+                roles[0] if model == reference else roles[1] if model == twin else roles[2],
+                (frozen or {}).get(model, ""),
+                float(values.mean()),
                 {task: float(row.mean()) for task, row in zip(tasks, values, strict=True)},
                 None if model == twin else _difference(values, by_seed[twin]),
                 None if model == reference else _difference(values, by_seed[reference]),
-                kept, (kept.note or "") if kept else "",
+                kept,
+                (kept.note or "") if kept else "",
             )
         )
     return Standings(tasks, seeds, tuple(rows))
@@ -174,8 +181,11 @@ def stability(scores: Mapping[float, Scores]) -> Stability:
         per_seed[model] = values.std(axis=0, ddof=1).mean(axis=0)
         spreads.append(
             Spread(
-                model, {r: float(m) for r, m in zip(rates, means, strict=True)}, rates[int(means.argmax())],
-                float(means.max() - means.min()), mean_test(per_seed[model], estimand=Estimand.THESE_TEST_SETS),
+                model,
+                {r: float(m) for r, m in zip(rates, means, strict=True)},
+                rates[int(means.argmax())],
+                float(means.max() - means.min()),
+                mean_test(per_seed[model], estimand=Estimand.THESE_TEST_SETS),
             )
         )
     first = next(iter(joined))
@@ -195,9 +205,12 @@ def standings_chart(report: Standings) -> Any:
         ends = test.interval
         values.append(
             {
-                "model": f"{row.model} ({row.frozen or row.role})", "difference": 100 * test.estimate,
+                "model": f"{row.model} ({row.frozen or row.role})",
+                "difference": 100 * test.estimate,
                 "low": 100 * (ends.low if ends else test.estimate),
-                "high": 100 * (ends.high if ends else test.estimate), "mean": 100 * row.mean, "role": row.role,
+                "high": 100 * (ends.high if ends else test.estimate),
+                "mean": 100 * row.mean,
+                "role": row.role,
             }
         )
     base = alt.Chart({"values": values}).encode(
@@ -206,8 +219,11 @@ def standings_chart(report: Standings) -> Any:
     )
     dots = base.mark_point(filled=True, size=80).encode(
         x=alt.X("difference:Q", title=f"points above the twin, {len(report.tasks)} task(s), {len(report.seeds)} seeds"),
-        tooltip=[alt.Tooltip("model:N"), alt.Tooltip("mean:Q", format=".2f"),
-                 *(alt.Tooltip(f"{n}:Q", format="+.2f") for n in ("difference", "low", "high"))],
+        tooltip=[
+            alt.Tooltip("model:N"),
+            alt.Tooltip("mean:Q", format=".2f"),
+            *(alt.Tooltip(f"{n}:Q", format="+.2f") for n in ("difference", "low", "high")),
+        ],
     )
     zero = alt.Chart({"values": [{"zero": 0}]}).mark_rule(strokeDash=[4, 4], color="#777").encode(x="zero:Q")
     return (zero + base.mark_rule(strokeWidth=2).encode(x="low:Q", x2="high:Q") + dots).properties(width=460)

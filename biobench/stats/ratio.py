@@ -25,9 +25,7 @@ class Ratio:
     note: str | None = None
 
 
-def paired_ratio(
-    numerators: ArrayLike, denominators: ArrayLike, *, estimand: Estimand, level: float = 0.95
-) -> Ratio:
+def paired_ratio(numerators: ArrayLike, denominators: ArrayLike, *, estimand: Estimand, level: float = 0.95) -> Ratio:
     """Fieller's interval (1954) of the ratio of two means over pairs of values.
 
     The set of ratios that a paired t does not refuse at 1 - `level`. It is bounded only where the denominator

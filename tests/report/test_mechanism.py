@@ -134,18 +134,14 @@ def test_the_frozen_layers_are_those_of_the_ledger(tmp_path: Path) -> None:
     assert frozen_layers(str(tmp_path)) == f"layers 0-7 in {phases[0].name}"
 
 
-def test_stability_command_runs_every_rate(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_stability_command_runs_every_rate(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     asked: list[tuple[str, str]] = []
 
     def run(model: str, tasks: Any, *, overrides: Any, **_: Any) -> list[RunResult]:
         asked.append((model, overrides[-1]))
         rate = float(overrides[-1].partition("=")[2])
         level = 0.6 if model == "steady" else 0.6 - 2000 * rate
-        return [
-            RunResult(model, tasks[0], 1, seed, "done", scores={"macro_f1": level + NOISE[seed]}) for seed in SEEDS
-        ]
+        return [RunResult(model, tasks[0], 1, seed, "done", scores={"macro_f1": level + NOISE[seed]}) for seed in SEEDS]
 
     monkeypatch.setattr("biobench.run.api.run", run)
     command = ["analyze", "stability", "steady", "shaky", "--learning-rates", "1e-5,1e-4", "--task", "demo_ner"]

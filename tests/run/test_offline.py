@@ -32,8 +32,15 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def test_a_local_run_opens_nothing(tmp_path: Path, tried: list[Any]) -> None:
     model = make_tiny_encoder(tmp_path / "tiny")
     results = run(
-        str(model), ["demo_topic", "jnlpba"], seeds=1, results_dir=tmp_path / "r", device="cpu", limit=16,
-        overrides=["training.epochs=1"], offline=True, data_dir=tmp_path / "empty",
+        str(model),
+        ["demo_topic", "jnlpba"],
+        seeds=1,
+        results_dir=tmp_path / "r",
+        device="cpu",
+        limit=16,
+        overrides=["training.epochs=1"],
+        offline=True,
+        data_dir=tmp_path / "empty",
     )
     assert [(r.task, r.status) for r in results] == [("jnlpba", "unavailable"), ("demo_topic", "done")]
     assert tried == []

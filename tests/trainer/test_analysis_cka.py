@@ -23,8 +23,10 @@ def write(folder: Path, *, seed: int, vocabulary: int = 400, moved: float = 0.0,
     """A tiny masked language model with random weights; `moved`: how far a second draw moves them."""
     tokenizer = train_tokenizer(documents(100, seed=1), vocabulary, 128)
     fields = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 4, "num_attention_heads": 2} | changes
-    ids = {f"{n}_token_id": getattr(tokenizer, f"{m}_token_id") for n, m in
-           (("pad", "pad"), ("bos", "cls"), ("cls", "cls"), ("eos", "sep"), ("sep", "sep"))}
+    ids = {
+        f"{n}_token_id": getattr(tokenizer, f"{m}_token_id")
+        for n, m in (("pad", "pad"), ("bos", "cls"), ("cls", "cls"), ("eos", "sep"), ("sep", "sep"))
+    }
     config = ModernBertConfig(
         vocab_size=len(tokenizer), max_position_embeddings=128, local_attention=32, **fields, **ids
     )
@@ -44,9 +46,7 @@ def write(folder: Path, *, seed: int, vocabulary: int = 400, moved: float = 0.0,
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A start, a twin near to it and one further away."""
     root = tmp_path_factory.mktemp("models")
-    return {
-        name: write(root / name, seed=5, moved=moved) for name, moved in (("a", 0.0), ("near", 0.05), ("far", 0.5))
-    }
+    return {name: write(root / name, seed=5, moved=moved) for name, moved in (("a", 0.0), ("near", 0.05), ("far", 0.5))}
 
 
 TEXTS = list(documents(60, seed=3))
@@ -103,8 +103,11 @@ def test_groups_are_the_papers() -> None:
 
 @pytest.mark.parametrize(
     ("changes", "said"),
-    [({"num_hidden_layers": 3}, "has 4 layers, .* has 3"), ({"hidden_size": 16}, "has 32 dimensions, .* has 16"),
-     ({"vocabulary": 420}, "the tokenizers of .* and .* differ: text 1")],
+    [
+        ({"num_hidden_layers": 3}, "has 4 layers, .* has 3"),
+        ({"hidden_size": 16}, "has 32 dimensions, .* has 16"),
+        ({"vocabulary": 420}, "the tokenizers of .* and .* differ: text 1"),
+    ],
 )
 def test_checkpoints_that_do_not_fit_are_refused(
     models: dict[str, Path], tmp_path: Path, changes: dict[str, int], said: str
@@ -164,8 +167,25 @@ def test_the_command_prints_json_and_writes_figures(
     models: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     a, near, far = (str(models[name]) for name in ("a", "near", "far"))
-    arguments = ["analyze", "cka", a, far, "--noise", a, near, "--series", f"{a}={near}", "--texts", "embedded",
-                 "--n", "12", "--seeds", "42,43", "--max-length", "48"]
+    arguments = [
+        "analyze",
+        "cka",
+        a,
+        far,
+        "--noise",
+        a,
+        near,
+        "--series",
+        f"{a}={near}",
+        "--texts",
+        "embedded",
+        "--n",
+        "12",
+        "--seeds",
+        "42,43",
+        "--max-length",
+        "48",
+    ]
     figures = [tmp_path / f"figure{ending}" for ending in (".svg", ".json")]
     app([*arguments, "--json", *(x for f in figures for x in ("--figure", str(f)))], standalone_mode=False)
     found = json.loads(capsys.readouterr().out)

@@ -159,7 +159,8 @@ def test_a_mask_or_a_missing_direction_is_refused() -> None:
     everywhere = torch.ones(1, 1, ids.shape[1], ids.shape[1], dtype=torch.bool)
     with pytest.raises(ModelError, match="mask reached"):
         model.model(
-            input_ids=ids, attention_mask={"full_attention": everywhere, "sliding_attention": everywhere},
+            input_ids=ids,
+            attention_mask={"full_attention": everywhere, "sliding_attention": everywhere},
             detour_causal=True,
         )
 
@@ -201,8 +202,18 @@ def test_the_variable_length_path_calls_its_kernel_rightly(
 ) -> None:
     """A reference kernel with the documented rules of both (window inclusive on each side; no GPU here)."""
 
-    def kernel(q: Tensor, k: Tensor, v: Tensor, cu: Tensor, _: Tensor, *lengths: int, window_size: tuple[int, int],
-               scale: float | None = None, softmax_scale: float | None = None, causal: bool = False) -> Tensor:
+    def kernel(
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        cu: Tensor,
+        _: Tensor,
+        *lengths: int,
+        window_size: tuple[int, int],
+        scale: float | None = None,
+        softmax_scale: float | None = None,
+        causal: bool = False,
+    ) -> Tensor:
         place = torch.arange(len(q))
         back = place[:, None] - place[None, :]
         number = torch.bucketize(place, cu[1:].long(), right=True)

@@ -121,8 +121,11 @@ def test_all_formats_give_the_same_documents(tmp_path: Path) -> None:
     (tmp_path / "all.jsonl").write_text("".join(json.dumps({"body": t}) + "\n\n" for t in TEXTS))
     pq.write_table(pa.table({"body": TEXTS, "other": [1] * len(TEXTS)}), tmp_path / "all.parquet")
     for path, kind, field in (
-        ("txt", "auto", "text"), ("txt/*.txt", "auto", "text"), ("all.lines", "lines", "text"),
-        ("all.jsonl", "auto", "body"), ("all.parquet", "auto", "body"),
+        ("txt", "auto", "text"),
+        ("txt/*.txt", "auto", "text"),
+        ("all.lines", "lines", "text"),
+        ("all.jsonl", "auto", "body"),
+        ("all.parquet", "auto", "body"),
     ):
         source = CorpusSource.model_validate({"id": "x", "path": path, "format": kind, "field": field})
         assert list(texts(source, tmp_path)) == TEXTS, path
@@ -224,7 +227,11 @@ def test_a_damaged_shard_is_named(tmp_path: Path) -> None:
     ],
 )
 def test_bad_input_is_one_line(
-    name: str, content: str | bytes | None, more: dict[str, str], kind: type[BioBenchError], message: str,
+    name: str,
+    content: str | bytes | None,
+    more: dict[str, str],
+    kind: type[BioBenchError],
+    message: str,
     tmp_path: Path,
 ) -> None:
     if content is not None:
@@ -247,5 +254,8 @@ def test_the_embedded_text_and_its_tokenizer_are_functions_of_their_seed() -> No
     assert TOKENIZER.decode(encoded.input_ids, skip_special_tokens=True) == text
     assert TOKENIZER.unk_token_id not in encoded.input_ids
     spaced = TOKENIZER("Joint [MASK] showed", add_special_tokens=False).input_ids
-    assert spaced == [*TOKENIZER("Joint", add_special_tokens=False).input_ids, TOKENIZER.mask_token_id,
-                      *TOKENIZER(" showed", add_special_tokens=False).input_ids]
+    assert spaced == [
+        *TOKENIZER("Joint", add_special_tokens=False).input_ids,
+        TOKENIZER.mask_token_id,
+        *TOKENIZER(" showed", add_special_tokens=False).input_ids,
+    ]

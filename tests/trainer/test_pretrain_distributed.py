@@ -28,8 +28,20 @@ def curve(out: Path) -> list[float]:
 
 def two_processes(out: Path, overrides: list[str], *more: str) -> None:
     command = [
-        sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "trainer",
-        "pretrain", "toy_detour", "--out", str(out), "--quiet", *more,
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        "2",
+        "-m",
+        "trainer",
+        "pretrain",
+        "toy_detour",
+        "--out",
+        str(out),
+        "--quiet",
+        *more,
     ]
     for text in overrides:
         command += ["--set", text]
@@ -75,8 +87,13 @@ def test_fsdp2_continues_a_stopped_single_process_on_the_golden_curve(small: lis
 def test_freezing_thawing_and_isolation_are_the_same_on_two_processes(
     strategy: str, small: list[str], tmp_path: Path
 ) -> None:
-    overrides = [*small, "phases.0.freeze={layers: '0-1'}", "phases.1.head=reinit", "phases.1.isolate_documents=true",
-                 f"engine.distributed={strategy}"]
+    overrides = [
+        *small,
+        "phases.0.freeze={layers: '0-1'}",
+        "phases.1.head=reinit",
+        "phases.1.isolate_documents=true",
+        f"engine.distributed={strategy}",
+    ]
     one = api.pretrain("toy_detour", out=tmp_path / "one", overrides=overrides, progress="none")
     two_processes(tmp_path / "two", overrides)
     assert curve(tmp_path / "two") == pytest.approx(curve(tmp_path / "one"), abs=1e-5)

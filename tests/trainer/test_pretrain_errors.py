@@ -128,8 +128,10 @@ def test_a_checkpoint_without_a_head_is_refused(small: list[str], tmp_path: Path
     model.model.save_pretrained(folder)
     donor = train(tmp_path / "donor", small)
     with pytest.raises(ModelError, match="lacks weights"):
-        train(tmp_path / "run", [f"base={{model: {folder}, tokenizer: {donor.model}}}",
-                                 *[o for o in small if "base." not in o]])
+        train(
+            tmp_path / "run",
+            [f"base={{model: {folder}, tokenizer: {donor.model}}}", *[o for o in small if "base." not in o]],
+        )
 
 
 def test_a_loss_that_is_not_finite_stops_before_it_is_saved(small: list[str], tmp_path: Path) -> None:
@@ -144,7 +146,9 @@ def test_a_loss_that_is_not_finite_stops_before_it_is_saved(small: list[str], tm
 def test_the_module_s_command_line_prints_error_and_hint(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "trainer", "pretrain", "toy_detour", "--out", str(tmp_path), "--set", "batch.seqs=3"],
-        capture_output=True, text=True, check=False,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 2
     assert "unknown key 'seqs'" in done.stderr

@@ -37,7 +37,12 @@ def test_detour_and_twin_match_and_say_what_is_free(detour: Path, small: list[st
     assert diff.verdict == "matched"
     assert not diff.noise_pair
     assert {r.name for r in diff.rows if not r.equal} == {
-        "phase 1 name", "phase 1 objective", "phase 1 masking", "phase 1 targets", "phase 1 FLOPs", "total FLOPs",
+        "phase 1 name",
+        "phase 1 objective",
+        "phase 1 masking",
+        "phase 1 targets",
+        "phase 1 FLOPs",
+        "total FLOPs",
     }
     assert diff.lines()[-1] == "matched"
 
@@ -45,11 +50,16 @@ def test_detour_and_twin_match_and_say_what_is_free(detour: Path, small: list[st
 @pytest.mark.parametrize(
     ("changed", "named"),
     [
-        ("seeds.data=7", "data seed"), ("batch.sequences=4", "batch windows"),
-        ("phases.1.tokens=3456", "phase 2 tokens"), ("optimizer.learning_rate=2e-3", "phase 1 peak rate"),
-        ("phases.0.schedule.warmup=2000", "phase 1 schedule"), ("optimizer.beta2=0.95", "optimiser"),
-        ("seeds.init=3", "initial weights"), ("corpus.seed=1", "corpus manifest"),
-        ("phases.1.freeze={layers: '0'}", "phase 2 frozen layers"), ("phases.1.data=restart", "phase 2 samples"),
+        ("seeds.data=7", "data seed"),
+        ("batch.sequences=4", "batch windows"),
+        ("phases.1.tokens=3456", "phase 2 tokens"),
+        ("optimizer.learning_rate=2e-3", "phase 1 peak rate"),
+        ("phases.0.schedule.warmup=2000", "phase 1 schedule"),
+        ("optimizer.beta2=0.95", "optimiser"),
+        ("seeds.init=3", "initial weights"),
+        ("corpus.seed=1", "corpus manifest"),
+        ("phases.1.freeze={layers: '0'}", "phase 2 frozen layers"),
+        ("phases.1.data=restart", "phase 2 samples"),
     ],
 )
 def test_a_changed_line_is_named(changed: str, named: str, detour: Path, small: list[str], tmp_path: Path) -> None:
@@ -112,8 +122,14 @@ def phase(shape: str, **more: object) -> Phase:
 
 @pytest.mark.parametrize(
     ("shape", "at", "expected"),
-    [("1-sqrt", 0, 1.0), ("1-sqrt", 25, 0.1 + 0.9 * 0.5), ("1-sqrt", 99, 0.1 + 0.9 * (1 - math.sqrt(0.99))),
-     ("linear", 50, 0.55), ("cosine", 50, 0.55), ("constant", 77, 1.0)],
+    [
+        ("1-sqrt", 0, 1.0),
+        ("1-sqrt", 25, 0.1 + 0.9 * 0.5),
+        ("1-sqrt", 99, 0.1 + 0.9 * (1 - math.sqrt(0.99))),
+        ("linear", 50, 0.55),
+        ("cosine", 50, 0.55),
+        ("constant", 77, 1.0),
+    ],
 )
 def test_schedules_follow_their_formula(shape: str, at: int, expected: float) -> None:
     assert factor(phase(shape), at, steps=100, step_tokens=10) == pytest.approx(expected)

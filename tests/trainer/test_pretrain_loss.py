@@ -44,9 +44,7 @@ def test_loss_and_gradients_equal_the_plain_path(chunk: int, softcap: float | No
 @pytest.mark.skipif(not hasattr(F, "linear_cross_entropy"), reason="torch before 2.13 has no fused path")
 def test_torch_fused_path_agrees() -> None:
     hidden, weight, bias, targets = problem()
-    fused = F.linear_cross_entropy(
-        hidden, weight, targets, linear_bias=bias, reduction="sum", ignore_index=IGNORE
-    )
+    fused = F.linear_cross_entropy(hidden, weight, targets, linear_bias=bias, reduction="sum", ignore_index=IGNORE)
     ours = linear_cross_entropy_sum(hidden, weight, bias, targets, chunk=7)
     torch.testing.assert_close(ours, fused, rtol=1e-6, atol=1e-5)
 

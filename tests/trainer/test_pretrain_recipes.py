@@ -16,8 +16,12 @@ from trainer.runfolder import training_fields
 
 TOYS = sorted(name for name in shipped() if name.startswith("toy_"))
 SHRINK = [
-    "base.config.hidden_size=32", "base.config.intermediate_size=32", "base.config.num_attention_heads=4",
-    "base.tokenizer.vocabulary=500", "corpus.sources.0.embedded.documents=150", "corpus.sequence_length=48",
+    "base.config.hidden_size=32",
+    "base.config.intermediate_size=32",
+    "base.config.num_attention_heads=4",
+    "base.tokenizer.vocabulary=500",
+    "corpus.sources.0.embedded.documents=150",
+    "corpus.sequence_length=48",
     "batch.sequences=8",
 ]
 
@@ -41,7 +45,9 @@ def test_every_toy_recipe_trains(name: str, corpora: Path, tmp_path: Path) -> No
     overrides = [*SHRINK, f"corpus.cache={corpora}"]
     if recipe.base.model is not None:
         donor = api.pretrain(
-            "toy_biphasic", out=tmp_path / "donor", progress="none",
+            "toy_biphasic",
+            out=tmp_path / "donor",
+            progress="none",
             overrides=[*overrides, "phases.0.tokens=800", "phases.0.schedule.warmup=0", "phases.1.tokens=800"],
         )
         overrides = [f"base.model={donor.model}", *overrides[4:]]
@@ -58,8 +64,12 @@ def test_every_toy_recipe_trains(name: str, corpora: Path, tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("size", "tokens", "flops"),
-    [("en_base_detour", 50e9, (1208, 1318)), ("en_base_twin", 50e9, (1353, 1318)),
-     ("fr_base_detour", 10e9, (1127, 1306)), ("en_large_detour", 50e9, (2892, 3141))],
+    [
+        ("en_base_detour", 50e9, (1208, 1318)),
+        ("en_base_twin", 50e9, (1353, 1318)),
+        ("fr_base_detour", 10e9, (1127, 1306)),
+        ("en_large_detour", 50e9, (2892, 3141)),
+    ],
 )
 def test_plans_give_the_fact_sheets_figures(size: str, tokens: float, flops: tuple[int, int]) -> None:
     plan = api.plan(size)
@@ -78,8 +88,14 @@ def test_the_random_order_is_the_stated_one(parts: str, kinds: int) -> None:
 
 @pytest.mark.parametrize(
     ("detour", "twin"),
-    [("fr_base_detour", "fr_base_twin"), ("fr_large_detour", "fr_large_twin"), ("en_base_detour", "en_base_twin"),
-     ("en_large_detour", "en_large_twin"), ("fr_base_halves", "fr_base_reversed"), ("toy_detour", "toy_mlm_twin")],
+    [
+        ("fr_base_detour", "fr_base_twin"),
+        ("fr_large_detour", "fr_large_twin"),
+        ("en_base_detour", "en_base_twin"),
+        ("en_large_detour", "en_large_twin"),
+        ("fr_base_halves", "fr_base_reversed"),
+        ("toy_detour", "toy_mlm_twin"),
+    ],
 )
 def test_twins_differ_in_objective_and_masking_only(detour: str, twin: str) -> None:
     def bare(name: str) -> dict[str, object]:

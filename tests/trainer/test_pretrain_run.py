@@ -124,9 +124,7 @@ def test_a_stopped_process_has_its_own_exit_status(small: list[str], tmp_path: P
 
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)])
-def test_a_killed_run_resumes_to_the_same_weights(
-    seed: int, reference: Path, small: list[str], tmp_path: Path
-) -> None:
+def test_a_killed_run_resumes_to_the_same_weights(seed: int, reference: Path, small: list[str], tmp_path: Path) -> None:
     """SIGKILL at a random step, also while a checkpoint may be under way."""
     out = tmp_path / "killed"
     overrides = [*small, "checkpoints.every=1000"]

@@ -83,12 +83,16 @@ def test_the_rest_can_stay_with_the_recipient(two: tuple[Path, Path], tmp_path: 
 
 @pytest.mark.parametrize(
     ("name", "place"),
-    [("model.layers.3.attn_norm.weight", (3, "attention")), ("model.layers.11.mlp_norm.weight", (11, "mlp")),
-     ("bert.encoder.layer.2.attention.output.dense.weight", (2, "attention")),
-     ("bert.encoder.layer.2.output.dense.weight", (2, "mlp")),
-     ("model.layers.0.post_attention_layernorm.weight", (0, "mlp")),
-     ("model.layers.0.input_layernorm.weight", (0, "attention")),
-     ("model.embeddings.tok_embeddings.weight", None), ("head.dense.weight", None)],
+    [
+        ("model.layers.3.attn_norm.weight", (3, "attention")),
+        ("model.layers.11.mlp_norm.weight", (11, "mlp")),
+        ("bert.encoder.layer.2.attention.output.dense.weight", (2, "attention")),
+        ("bert.encoder.layer.2.output.dense.weight", (2, "mlp")),
+        ("model.layers.0.post_attention_layernorm.weight", (0, "mlp")),
+        ("model.layers.0.input_layernorm.weight", (0, "attention")),
+        ("model.embeddings.tok_embeddings.weight", None),
+        ("head.dense.weight", None),
+    ],
 )
 def test_parts_of_every_family(name: str, place: tuple[int, Part] | None) -> None:
     assert block_of(name) == place
@@ -99,7 +103,8 @@ def test_what_does_not_fit_is_one_clear_line(two: tuple[Path, Path], tmp_path: P
     narrow = write(tmp_path / "narrow", seed=1, hidden_size=16)
     spoken = write(tmp_path / "spoken", seed=1, vocabulary=410)
     for other, said in (
-        (shallow, "num_hidden_layers is 4 in .* and 3 in"), (narrow, "hidden_size is 32 in .* and 16 in"),
+        (shallow, "num_hidden_layers is 4 in .* and 3 in"),
+        (narrow, "hidden_size is 32 in .* and 16 in"),
         (spoken, "do not fit"),
     ):
         with pytest.raises(ModelError, match=said):
