@@ -161,7 +161,8 @@ def test_overlap_counts_exact_texts_and_ngrams(tmp_path: Path) -> None:
 
 @pytest.mark.real
 def test_real_corpora_hold_only_known_findings(data_dir: Path) -> None:
-    ready = [t for t in list_tasks() if data_state(t, data_dir) == "ready"]
+    # Generated texts share their templates over all splits; what must be disjoint there has tests of its own.
+    ready = [t for t in list_tasks() if data_state(t, data_dir) == "ready" and not t.spec.all_sources[0].generated]
     assert len(ready) >= 14
     for task in ready:
         report = verify(task, data_dir)
