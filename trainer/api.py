@@ -48,7 +48,8 @@ def pretrain(
     read = load_recipe(recipe, overrides)
     from trainer import progress as listeners
     from trainer.distributed import world
-    from trainer.run import Run, StopFlag
+    from trainer.run import Run
+    from trainer.stop import StopFlag
 
     folder = Path(out) if out is not None else Path("runs") / read.name
     with world(read.engine.device) as here, StopFlag().watching() as stop:

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import math
-import signal
 import subprocess
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
@@ -21,6 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from biobench.errors import UsageError
 from trainer import attention, corpus
 from trainer.batches import Batches, vocabulary_of
+from trainer.beginning import base_model, tokenizer_for
 from trainer.card import model_card
 from trainer.checkpoint import Checkpoints, Progress, read_progress
 from trainer.disk import write_json
@@ -32,16 +28,13 @@ from trainer.ledger import FILE, Ledger, LedgerBase, LedgerCorpus, PhaseRecord
 from trainer.loop import Loop
 from trainer.metrics import Metrics, make_tracker
 from trainer.model import (
-    check_fit,
-    load_model,
     load_tokenizer,
     model_from_config,
-    new_model,
     weights_hash,
 )
 from trainer.phase import Training, precision_of, prepare
 from trainer.progress import Listener, Tick
-from trainer.recipe import Recipe, TokenizerTraining
+from trainer.recipe import Recipe
 from trainer.runfolder import (
     START,
     Start,
@@ -54,8 +47,8 @@ from trainer.runfolder import (
 )
 from trainer.schedule import factor
 from trainer.shards import Corpus
-from trainer.sources import texts
-from trainer.tokenization import tokenizer_hash, train_tokenizer
+from trainer.stop import StopFlag
+from trainer.tokenization import tokenizer_hash
 
 Status = Literal["done", "preempted"]
 
@@ -68,30 +61,6 @@ class Result:
     out: Path
     model: Path | None
     ledger: Ledger | None
-
-
-def tokenizer_for(recipe: Recipe) -> PreTrainedTokenizerBase:
-    """The run's tokenizer: the checkpoint's, a named one, or one trained on the corpus."""
-    wanted = recipe.base.tokenizer
-    if isinstance(wanted, TokenizerTraining):
-        root = Path(recipe.corpus.root)
-        everything = (text for source in recipe.corpus.sources for text in texts(source, root))
-        return train_tokenizer(everything, wanted.vocabulary, recipe.corpus.sequence_length)
-    if wanted is not None:
-        return load_tokenizer(wanted)
-    assert recipe.base.model is not None
-    return load_tokenizer(recipe.base.model, recipe.base.revision)
-
-
-def base_model(recipe: Recipe, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:
-    """The model with the weights that training starts from, checked against the tokenizer."""
-    if recipe.base.config is not None:
-        model = new_model(recipe.base.config, tokenizer, recipe.seeds.init)
-    else:
-        assert recipe.base.model is not None
-        model = load_model(recipe.base.model, revision=recipe.base.revision)
-    check_fit(model, tokenizer, masked=any(p.objective == "mlm" for p in recipe.phases))
-    return model
 
 
 class Run:
@@ -383,35 +352,6 @@ class Run:
         text: dict[str, str] | None = None,
     ) -> None:
         export(training.module.model, self.out / START, tokenizer, folder, self.world, texts=text)
-
-
-class StopFlag:
-    """Set by SIGTERM or SIGUSR1 (what clusters send before they take a machine away)."""
-
-    def __init__(self) -> None:
-        self.set = False
-
-    def __call__(self) -> bool:
-        return self.set
-
-    @contextmanager
-    def watching(self) -> Iterator[StopFlag]:
-        """Watch the signals; only a main thread can."""
-        if threading.current_thread() is not threading.main_thread():
-            yield self
-            return
-
-        def ask(*_: object) -> None:
-            self.set = True
-            logging.getLogger("trainer").warning("asked to stop: finishing the step, then saving")
-
-        signals = (signal.SIGTERM, signal.SIGUSR1)
-        before = [signal.signal(s, ask) for s in signals]
-        try:
-            yield self
-        finally:
-            for s, handler in zip(signals, before, strict=True):
-                signal.signal(s, handler)
 
 
 def code_version() -> str:

@@ -173,7 +173,8 @@ def test_processes_that_cannot_share_a_step_are_refused(small: list[str], tmp_pa
 
     from trainer.distributed import World
     from trainer.progress import silent
-    from trainer.run import Run, StopFlag
+    from trainer.run import Run
+    from trainer.stop import StopFlag
 
     class Three(World):
         def same(self, text: str, what: str) -> None:

@@ -185,12 +185,12 @@ def test_freeze_then_thaw_equals_a_plain_loop(interrupted: bool, small: list[str
     import numpy as np
 
     from trainer.batches import Batches, vocabulary_of
+    from trainer.beginning import base_model, tokenizer_for
     from trainer.corpus import build
     from trainer.distributed import World
     from trainer.library import load_recipe
     from trainer.model import Trainee
     from trainer.optim import make_optimizer, set_rate
-    from trainer.run import base_model, tokenizer_for
     from trainer.schedule import factor
 
     overrides = [*small, "phases.0.freeze={layers: '0'}", "phases.1.data=restart"]
