@@ -57,8 +57,8 @@ FAMILIES: dict[str, Family] = {
         "model",
         "model.layers",
         ("head",),
-        lambda m, h: m.head(h),
-        "decoder",  # type: ignore[operator]
+        lambda m, h: m.head(h),  # type: ignore[operator]
+        "decoder",
     ),
     "bert": Family(
         "bert",
