@@ -7,7 +7,9 @@ share) keep any run from being made twice. Ray only finds the places. It is an o
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
 from importlib.util import find_spec
+from typing import Any
 
 import torch
 
@@ -24,13 +26,13 @@ def run_on_ray(request: Request, wanted: str, device: torch.device) -> int:
     """
     if find_spec("ray") is None:
         raise UsageError("--executor ray: ray is not installed", hint="pip install 'biobench[ray]'")
-    import ray
+    ray: Any = import_module("ray")
 
     began_here = not ray.is_initialized()
     if began_here:
         ray.init(log_to_driver=False, include_dashboard=False)
     try:
-        resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+        resources: dict[str, float] = ray.cluster_resources()
         gpus, cpus = int(resources.get("GPU", 0)), int(resources.get("CPU", 1))
         workers = int(wanted) if wanted != "auto" else gpus if device.type == "cuda" else max(1, cpus // 4)
         if workers < 1:
