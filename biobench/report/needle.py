@@ -37,6 +37,16 @@ class NeedleGrid:
     majority: float
     shares: dict[Key, Share]
 
+    @property
+    def positions(self) -> tuple[str, ...]:
+        """Position names in reading order."""
+        return tuple(dict.fromkeys(k[1] for k in sorted(self.shares, key=_place) if k[1] is not None))
+
+    @property
+    def title(self) -> str:
+        """Model, task and what was changed."""
+        return f"{self.model} · {self.task}" + (f" ({self.variant})" if self.variant else "")
+
     def as_json(self) -> dict[str, Any]:
         """Plain data: fractions; a length beyond the window is null."""
         cells = {name_of(key): vars_of(share) for key, share in self.shares.items()}
@@ -80,6 +90,68 @@ def needle_grids(
     return [_grid(store, sorted(own, key=lambda r: r.seed), key[5]) for key, own in sorted(groups.items())]
 
 
+@dataclass(frozen=True, slots=True)
+class NeedleRow:
+    """One cell of a grid as a line of a tidy table.
+
+    length, position: None for all of them. score, low, high: accuracy over the seeds and its 95% interval, 0-1;
+    all three None where the length is beyond the model's window (n/a, nothing was scored). documents: test
+    examples scored; groups: pairs that share a haystack. majority: accuracy of the most frequent answer on the
+    documents read.
+    """
+
+    task: str
+    model: str
+    variant: str
+    seeds: int
+    window: int
+    length: int | None
+    position: str | None
+    score: float | None
+    low: float | None
+    high: float | None
+    documents: int
+    groups: int
+    majority: float
+
+
+def needle_grid(
+    results_dir: str | Path, tasks: Collection[str] | None = None, models: Collection[str] | None = None
+) -> list[NeedleRow]:
+    """Length x position of all stored needle runs, tidy: a row for each cell and margin of each grid.
+
+    Rows of one grid stand together, lengths rising (None, all lengths, last), positions in reading order (None,
+    all positions, last). Raises StoreError where stored predictions are damaged.
+    """
+    return [row for held in needle_grids(results_dir, tasks, models) for row in grid_rows(held)]
+
+
+def grid_rows(held: NeedleGrid) -> list[NeedleRow]:
+    """The rows of one grid; every length has all positions, those beyond the window without a score."""
+    rows = []
+    for length in (*held.lengths, None):
+        for position in (*held.positions, None):
+            share = held.shares.get((length, position, None))
+            rows.append(
+                NeedleRow(
+                    held.task,
+                    held.model,
+                    held.variant,
+                    len(held.seeds),
+                    held.window,
+                    length,
+                    position,
+                    None if share is None else share.mean,
+                    None if share is None else share.low,
+                    None if share is None else share.high,
+                    0 if share is None else share.documents,
+                    0 if share is None else share.groups,
+                    held.majority,
+                )
+            )
+    return rows
+
+
 def _grid(store: Store, records: list[RunRecord], variant: str) -> NeedleGrid:
     loaded = [store.load_predictions(r, run_documents(r, None) if r.redacted else None) for r in records]
     gold = loaded[0][0]
@@ -104,11 +176,10 @@ def _grid(store: Store, records: list[RunRecord], variant: str) -> NeedleGrid:
 
 def render_grid(held: NeedleGrid) -> str:
     """The heat map (length x position), then the margins with 95% intervals, in percent."""
-    positions = list(dict.fromkeys(k[1] for k in sorted(held.shares, key=_place) if k[1] is not None))
+    positions = held.positions
     templates = sorted({k[2] for k in held.shares if k[2] is not None})
     seeds = f"{len(held.seeds)} seed{'s' if len(held.seeds) > 1 else ''}"
-    title = f"{held.model} · {held.task}" + (f" ({held.variant})" if held.variant else "")
-    lines = [f"{title}: accuracy in %, {seeds}, window {held.window}", ""]
+    lines = [f"{held.title}: accuracy in %, {seeds}, window {held.window}", ""]
     lines.append("length   " + "".join(f"{p:>16}" for p in positions) + f"{'all positions':>24}")
     for length in held.lengths:
         cells = "".join(f"{_cell(held.shares.get((length, p, None))):>16}" for p in positions)
