@@ -85,8 +85,9 @@ class Report:
         return next(x for x in self.lines if x.where == where and x.estimator == estimator)
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return asdict(self)
+        """Plain data; an interval's end that is not bounded is None."""
+        plain: dict[str, Any] = _finite(asdict(self))
+        return plain
 
 
 def compare(
@@ -235,3 +236,12 @@ def memory_plan(checkpoint: str | Path, texts: int, max_length: int, dtype: str 
         "rows": 2 * depth * texts * width * 8,
         "grams": 8 * texts**2 * 8,
     }
+
+
+def _finite(value: Any) -> Any:
+    """The same data with None for what JSON has no number for."""
+    if isinstance(value, dict):
+        return {name: _finite(inside) for name, inside in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(inside) for inside in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value

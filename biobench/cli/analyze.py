@@ -60,7 +60,8 @@ def cka(
 
     analyze_runs.own_trainer()
     quiet_libraries()
-    from trainer import analysis_cka, analysis_figure, figures
+    from biobench.report.mechanism import cka_chart
+    from trainer import analysis_cka, figures
     from trainer.states import sample
 
     if states not in ("mean", "token"):
@@ -91,7 +92,7 @@ def cka(
         said=lambda line: typer.echo(line, err=True),
     )
     for path in figure:
-        figures.save(analysis_figure.whole_chart(report, estimator=estimator), path)
+        figures.save(cka_chart(report.as_json(), estimator=estimator), path)
     if as_json:
         print_json(report.as_json())
     else:

@@ -227,3 +227,105 @@ def standings_chart(report: Standings) -> Any:
     )
     zero = alt.Chart({"values": [{"zero": 0}]}).mark_rule(strokeDash=[4, 4], color="#777").encode(x="zero:Q")
     return (zero + base.mark_rule(strokeWidth=2).encode(x="low:Q", x2="high:Q") + dots).properties(width=460)
+
+
+_VALUES = ("value", "low", "high")
+_LAYER_GROUPS = ("low", "mid", "late")
+_OWN, _NOISE = "#1f5fa8", "#b5651d"
+
+
+def cka_chart(analysis: Mapping[str, Any], *, estimator: str = "debiased") -> Any:
+    """The chart of what `analyze cka --json` prints: divergence of the pair and of seed noise per layer.
+
+    Below it their ratio where there is noise, and the series where there is one. Bars: 95% jackknife intervals
+    over texts. estimator: ``debiased`` or ``biased``. Raises UsageError for data without such lines.
+    """
+    try:
+        lines = [x for x in analysis["lines"] if x["estimator"] == estimator and x["where"].isdigit()]
+        title = f"1 − CKA ({estimator}), {analysis['texts']} texts, {analysis['states']} states"
+        series = analysis["series"]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UsageError(f"this is no CKA analysis: {error} is missing", hint="use `analyze cka --json`") from error
+    if not lines:
+        raise UsageError(f"the analysis has no lines of the estimator '{estimator}'", hint="debiased or biased")
+    chart = _by_layer(lines, title)
+    ratios = [_point(x["where"], "ratio", x["ratio"], 1.0) for x in lines if x["ratio"] is not None]
+    if ratios:
+        chart = chart & _by_ratio(ratios)
+    if not series:
+        return chart
+    # each has colours of its own, or the second would have none for its groups
+    return (chart & _series_chart(analysis, estimator)).resolve_scale(color="independent")
+
+
+def _by_layer(lines: Sequence[Mapping[str, Any]], title: str) -> Any:
+    import altair as alt
+
+    rows = [_point(x["where"], "the pair", x["divergence"]) for x in lines]
+    noise = [_point(x["where"], "seed noise", x["noise"]) for x in lines if x["noise"] is not None]
+    colour = alt.Color(
+        "what:N",
+        title=None,
+        scale=alt.Scale(domain=["the pair", "seed noise"], range=[_OWN, _NOISE]),
+        legend=alt.Legend(orient="top") if noise else None,
+    )
+    tips = [alt.Tooltip("layer:O"), alt.Tooltip("what:N"), *(alt.Tooltip(f"{x}:Q", format=".3f") for x in _VALUES)]
+    base = alt.Chart({"values": rows + noise}).encode(x=_across("layer"), color=colour)
+    points = base.mark_line(point=alt.OverlayMarkDef(size=45)).encode(
+        y=alt.Y("value:Q", title="divergence (%)"), tooltip=tips
+    )
+    bars = base.mark_rule(strokeWidth=1.5, opacity=0.7).encode(y="low:Q", y2="high:Q", tooltip=tips)
+    return (bars + points).properties(width=560, height=230, title=title)
+
+
+def _by_ratio(ratios: Sequence[Mapping[str, Any]]) -> Any:
+    import altair as alt
+
+    # an interval without an upper end, or below the axis, is drawn to the axis's own end
+    top = max(3.0, 1.6 * max(r["value"] for r in ratios))
+    floor = min(0.5, 0.6 * min(r["value"] for r in ratios))
+    scale = alt.Scale(type="log", domain=[floor, top], clamp=True)
+    base = alt.Chart({"values": list(ratios)}).encode(x=_across("layer"))
+    dots = base.mark_point(filled=True, size=60, color=_OWN).encode(
+        y=alt.Y("value:Q", title="pair / noise", scale=scale),
+        tooltip=[alt.Tooltip("layer:O"), *(alt.Tooltip(f"{x}:Q", format=".2f") for x in _VALUES)],
+    )
+    spans = base.mark_rule(strokeWidth=1.5, color=_OWN, opacity=0.7).encode(
+        y=alt.Y("low:Q", scale=scale), y2=alt.Y2("high:Q")
+    )
+    one = alt.Chart({"values": [{"one": 1}]}).mark_rule(strokeDash=[4, 4], color="#777")
+    return (one.encode(y=alt.Y("one:Q", scale=scale)) + spans + dots).properties(width=560, height=150)
+
+
+def _series_chart(analysis: Mapping[str, Any], estimator: str) -> Any:
+    """Divergence over the pairs of a series, one line for all layers and one a group; the pair itself is last."""
+    import altair as alt
+
+    points = [*((p["pair"], p["lines"]) for p in analysis["series"]), (analysis["pair"], analysis["lines"])]
+    rows = [
+        _point(str(number), line["where"], line["divergence"]) | {"pair": " : ".join(pair)}
+        for number, (pair, lines) in enumerate(points, 1)
+        for line in lines
+        if line["estimator"] == estimator and line["where"] in (*_LAYER_GROUPS, "all")
+    ]
+    base = alt.Chart({"values": rows}).encode(
+        x=_across("pair of the series"),
+        color=alt.Color("what:N", title="layers", sort=["all", *_LAYER_GROUPS]),
+        tooltip=[alt.Tooltip("pair:N"), alt.Tooltip("what:N"), *(alt.Tooltip(f"{x}:Q", format=".2f") for x in _VALUES)],
+    )
+    lines = base.mark_line(point=True).encode(y=alt.Y("value:Q", title="divergence (%)"))
+    return (base.mark_rule(opacity=0.6).encode(y="low:Q", y2="high:Q") + lines).properties(
+        width=560, height=260, title=f"Divergence along the series ({estimator})"
+    )
+
+
+def _across(title: str) -> Any:
+    import altair as alt
+
+    return alt.X("layer:O", title=title, sort=None, axis=alt.Axis(labelAngle=0))
+
+
+def _point(layer: str, what: str, value: Mapping[str, float | None], scale: float = 100.0) -> dict[str, Any]:
+    """A point in percent; an upper end that is not bounded is left at the largest float."""
+    ends = {name: min(scale * end, 1e300) if (end := value[name]) is not None else 1e300 for name in _VALUES}
+    return {"layer": layer, "what": what, **ends}
