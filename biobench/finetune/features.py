@@ -1,7 +1,8 @@
 """States of a frozen encoder, computed once for a task and shared by all probe seeds.
 
-Kept are pooled states only: one vector a document, or the first token and `segments` means, in half
-precision, so that memory does not grow with the length of the documents.
+Kept are few states only, in half precision. Sequence tasks: one vector a window, or the first token and
+`segments` means, so that memory does not grow with the length of the documents. Token tasks: one vector a word,
+that of its first sub-token, which is what the fine-tuned head reads too.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from biobench.encode.batches import inference_order
@@ -19,7 +21,6 @@ from biobench.finetune.loop import Progress, _is_out_of_memory
 from biobench.finetune.machine import Precision, micro_batch_tokens
 from biobench.finetune.prepare import Prepared, Split
 from biobench.models.encoder import Encoder
-from biobench.schema.probe import Probe
 
 _LARGEST = 60_000.0
 """States beyond this do not fit half precision."""
@@ -27,8 +28,9 @@ _LARGEST = 60_000.0
 
 @dataclass(slots=True)
 class Features:
-    """Of each split (documents, vectors, width) on the CPU, and (documents, vectors) which are real.
+    """Of each split (units, vectors, width) on the CPU, and (units, vectors) which are real.
 
+    A unit is what gets one answer: a window, or a visible word (token tasks).
     precision: what the states were computed in. backoffs: changes forced by memory or by values that are not
     finite. seconds, tokens: what it cost.
     """
@@ -48,11 +50,16 @@ class Features:
         return self.prepared is prepared and self.wanted == precision
 
 
+def unit_bounds(split: Split, *, words: bool) -> NDArray[np.int64]:
+    """(windows + 1,) place of each window's first unit, and at the end how many units there are."""
+    sizes = [len(e.words) if words else 1 for e in split.encoded]
+    return np.cumsum([0, *sizes], dtype=np.int64)
+
+
 @torch.inference_mode()
 def extract(encoder: Encoder, prepared: Prepared, precision: Precision, progress: Progress) -> Features:
     """Run the encoder once over all splits. Raises TrainingError where its states are not finite in fp32."""
     began = time.perf_counter()
-    assert prepared.spec.probe is not None
     splits = {"train": prepared.train, "validation": prepared.validation, "test": prepared.test}
     tokens = sum(sum(s.lengths) for s in splits.values())
     encoder.train(False)
@@ -60,7 +67,7 @@ def extract(encoder: Encoder, prepared: Prepared, precision: Precision, progress
     budget = micro_batch_tokens(encoder.device)
     while True:
         try:
-            work = _Extraction(encoder, prepared.spec.probe, precision, budget, tokens, progress)
+            work = _Extraction(encoder, prepared, precision, budget, tokens, progress)
             states = {name: work.split(split) for name, split in splits.items()}
         except (torch.OutOfMemoryError, RuntimeError) as error:
             if not _is_out_of_memory(error) or budget <= 1:
@@ -91,10 +98,12 @@ class _Extraction:
     """One pass over the splits with one micro-batch size."""
 
     def __init__(
-        self, encoder: Encoder, probe: Probe, precision: Precision, budget: int, tokens: int, progress: Progress
+        self, encoder: Encoder, prepared: Prepared, precision: Precision, budget: int, tokens: int, progress: Progress
     ) -> None:
+        assert prepared.spec.probe is not None
         self.encoder = encoder
-        self.probe = probe
+        self.probe = prepared.spec.probe
+        self.words = prepared.spec.type == "token_ner"
         self.precision = precision
         self.budget = budget
         self.tokens = tokens
@@ -102,17 +111,20 @@ class _Extraction:
         self.progress = progress
 
     def split(self, split: Split) -> tuple[Tensor, Tensor]:
-        vectors = 1 + self.probe.segments if self.probe.pooling == "attention" else 1
-        states = torch.zeros(len(split.encoded), vectors, self.encoder.width, dtype=torch.float16)
-        real = torch.zeros(len(split.encoded), vectors, dtype=torch.bool)
+        vectors = 1 + self.probe.segments if self.probe.pooling == "attention" and not self.words else 1
+        begins = unit_bounds(split, words=self.words)
+        states = torch.zeros(int(begins[-1]), vectors, self.encoder.width, dtype=torch.float16)
+        real = torch.zeros(len(states), vectors, dtype=torch.bool)
         for part in inference_order(split.lengths, self.budget, padded=self.encoder.attention == "padded"):
             sequences = [split.encoded[i].ids for i in part]
             with torch.autocast(self.encoder.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
                 hidden = self.encoder(sequences)
             for i, rows in zip(part, torch.split(hidden.float(), [len(s) for s in sequences]), strict=True):
-                pooled = self._pooled(rows)
-                states[i, : len(pooled)] = pooled.clamp(-_LARGEST, _LARGEST).to("cpu", torch.float16)
-                real[i, : len(pooled)] = True
+                units = slice(int(begins[i]), int(begins[i + 1]))
+                first = torch.from_numpy(split.encoded[i].first).to(rows.device)
+                kept = rows[first][:, None] if self.words else self._pooled(rows)[None]
+                states[units, : kept.shape[1]] = kept.clamp(-_LARGEST, _LARGEST).to("cpu", torch.float16)
+                real[units, : kept.shape[1]] = True
                 self.done += len(rows)
             self.progress(self.done, self.tokens, "tokens encoded")
         return states, real

@@ -8,13 +8,13 @@ import time
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
 from biobench.encode.batches import epoch_order, steps_per_epoch
 from biobench.errors import TrainingError
-from biobench.finetune.features import Features
+from biobench.finetune.features import Features, unit_bounds
 from biobench.finetune.loop import Outcome, Progress
-from biobench.finetune.predict import Probabilities, decide
+from biobench.finetune.objective import batch_units, loss_sum, positive_weights
+from biobench.finetune.predict import Probabilities, decide, fixed_threshold, tune_threshold
 from biobench.finetune.prepare import Prepared, Split
 from biobench.models.encoder import Encoder
 from biobench.models.probe import ProbeHead
@@ -23,13 +23,14 @@ from biobench.schema.record import Training as TrainingRecord
 
 
 class _Attempt:
-    """One learning rate: the best weights on validation, their score and the curve."""
+    """One learning rate: the best weights on validation, their score and threshold, and the curve."""
 
-    def __init__(self, head: ProbeHead, score: float, step: int, curve: list[CurvePoint]) -> None:
+    def __init__(self, head: ProbeHead, threshold: float) -> None:
         self.head = head
-        self.score = score
-        self.step = step
-        self.curve = curve
+        self.threshold = threshold
+        self.score = -1.0
+        self.step = 0
+        self.curve: list[CurvePoint] = []
 
 
 def train_probe(features: Features, prepared: Prepared, seed: int, encoder: Encoder, progress: Progress) -> Outcome:
@@ -44,7 +45,7 @@ def train_probe(features: Features, prepared: Prepared, seed: int, encoder: Enco
     device = encoder.device
     states = {name: value.to(device) for name, value in features.states.items()}
     real = {name: value.to(device) for name, value in features.real.items()}
-    steps = steps_per_epoch(len(prepared.train.documents), probe.batch_size) * probe.epochs
+    steps = steps_per_epoch(len(prepared.train.encoded), probe.batch_size) * probe.epochs
     best: _Attempt | None = None
     backoffs = list(features.backoffs)
     for number, learning_rate in enumerate(probe.learning_rates):
@@ -62,8 +63,8 @@ def train_probe(features: Features, prepared: Prepared, seed: int, encoder: Enco
         raise TrainingError("no learning rate gives a finite loss", hint="lower --set probe.learning_rates")
     train_seconds = time.perf_counter() - began
     testing = time.perf_counter()
-    chances = _probabilities(best.head, states["test"], real["test"])
-    predictions = decide(prepared, prepared.test, chances, 0.5)
+    chances = _probabilities(best.head, prepared, prepared.test, states["test"], real["test"])
+    predictions = decide(prepared, prepared.test, chances, best.threshold)
     record = TrainingRecord(
         steps=len(probe.learning_rates) * steps,
         best_step=best.step,
@@ -73,6 +74,7 @@ def train_probe(features: Features, prepared: Prepared, seed: int, encoder: Enco
         batch_size=probe.batch_size,
         micro_batch_tokens=features.budget,
         backoffs=tuple(backoffs),
+        threshold=best.threshold if prepared.spec.type == "multi_label" else None,
     )
     # The states are computed once for all seeds; each run's cost names them whole, as if it stood alone.
     return Outcome(
@@ -81,6 +83,8 @@ def train_probe(features: Features, prepared: Prepared, seed: int, encoder: Enco
         features.seconds + train_seconds,
         time.perf_counter() - testing,
         features.tokens,
+        best.score,
+        best.threshold,
     )
 
 
@@ -98,11 +102,13 @@ def _train(
     probe = prepared.spec.probe
     assert probe is not None
     split = prepared.train
-    targets = _targets(split).to(states["train"].device)
+    weights = positive_weights(prepared.spec, split)
+    weights = None if weights is None else weights.to(states["train"].device)
+    bounds = unit_bounds(split, words=prepared.spec.type == "token_ner")
     optimizer = torch.optim.AdamW(head.parameters(), lr=learning_rate, weight_decay=probe.weight_decay)
-    per_epoch = steps_per_epoch(len(split.documents), probe.batch_size)
+    per_epoch = steps_per_epoch(len(split.encoded), probe.batch_size)
     total, step = per_epoch * probe.epochs, 0
-    attempt = _Attempt(head, -1.0, 0, [])
+    attempt = _Attempt(head, fixed_threshold(prepared.spec.head))
     for epoch in range(probe.epochs):
         head.train(True)
         losses: list[float] = []
@@ -110,8 +116,11 @@ def _train(
             rate = learning_rate * (1 - step / total)
             for group in optimizer.param_groups:
                 group["lr"] = rate
-            chosen = torch.as_tensor(batch, device=targets.device)
-            loss = cross_entropy(head(states["train"][chosen], real["train"][chosen]), targets[chosen])
+            units = np.concatenate([np.arange(bounds[i], bounds[i + 1]) for i in batch])
+            chosen = torch.from_numpy(units).to(states["train"].device)
+            logits = head(states["train"][chosen], real["train"][chosen])
+            targets = [split.targets[i] for i in batch]
+            loss = loss_sum(prepared.spec, logits, targets, weights) / max(batch_units(prepared.spec, targets), 1)
             losses.append(float(loss.detach()))
             if not np.isfinite(losses[-1]):
                 return None
@@ -121,8 +130,10 @@ def _train(
             optimizer.step()
             step += 1
         progress(place[0] + step, place[1], f"probe, learning rate {learning_rate:g}")
-        chances = _probabilities(head, states["validation"], real["validation"])
-        said = decide(prepared, prepared.validation, chances, 0.5)
+        chances = _probabilities(head, prepared, prepared.validation, states["validation"], real["validation"])
+        tuned = prepared.spec.head.threshold == "tuned"
+        threshold = tune_threshold(prepared, chances) if tuned else fixed_threshold(prepared.spec.head)
+        said = decide(prepared, prepared.validation, chances, threshold)
         scores = prepared.score(prepared.validation.documents, said).values
         attempt.curve.append(
             CurvePoint(
@@ -134,19 +145,19 @@ def _train(
             )
         )
         if scores[prepared.spec.selection] > attempt.score:
-            attempt.score, attempt.step = scores[prepared.spec.selection], step
+            attempt.score, attempt.step, attempt.threshold = scores[prepared.spec.selection], step, threshold
             attempt.head = copy.deepcopy(head)
     return attempt
 
 
-def _targets(split: Split) -> Tensor:
-    return torch.from_numpy(np.stack(split.targets))
-
-
 @torch.inference_mode()
-def _probabilities(head: ProbeHead, states: Tensor, real: Tensor) -> Probabilities:
+def _probabilities(head: ProbeHead, prepared: Prepared, split: Split, states: Tensor, real: Tensor) -> Probabilities:
+    """What the probe says of each window, in the form that `decide` takes."""
     head.train(False)
-    rows = [
-        torch.softmax(head(s, r), -1) for s, r in zip(torch.split(states, 256), torch.split(real, 256), strict=True)
-    ]
-    return list(torch.cat(rows).cpu().numpy())
+    multi, words = prepared.spec.type == "multi_label", prepared.spec.type == "token_ner"
+    parts = []
+    for some, own in zip(torch.split(states, 256), torch.split(real, 256), strict=True):
+        logits = head(some, own)
+        parts.append(torch.sigmoid(logits) if multi else torch.softmax(logits, -1))
+    rows = torch.cat(parts).cpu().numpy() if len(states) else np.zeros((0, len(prepared.outputs)), dtype=np.float32)
+    return np.split(rows, unit_bounds(split, words=words)[1:-1]) if words else list(rows)

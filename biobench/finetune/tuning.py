@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from torch import Tensor
 
+from biobench.errors import TrainingError
 from biobench.finetune.engine import LoadedEncoder, finetune
 from biobench.finetune.loop import Outcome, Progress
 from biobench.finetune.machine import Precision
@@ -27,6 +28,8 @@ def tuned(loaded: LoadedEncoder, prepared: Prepared, seed: int, precision: Preci
     go to the factor nearest to 1, then to the first. The record is the chosen trial's, with all trials in it;
     seconds and tokens are those of all trials together. Raises TrainingError.
     """
+    if prepared.spec.training.encoder == "frozen":
+        raise TrainingError("a probe chooses its rate itself", hint="leave out --track tuned")
     trials: list[Trial] = []
     best: tuple[tuple[float, float], Outcome, dict[str, Tensor], Prepared] | None = None
     train_seconds = evaluation_seconds = 0.0

@@ -17,7 +17,8 @@ class Probe(Strict):
     """mlp: dropout, linear, GELU, dropout, linear. linear: dropout, linear."""
     pooling: Literal["cls", "mean", "attention"] = "attention"
     """cls: the first token's state. mean: of all tokens. attention: learned weights over the first token and the
-    means of at most `segments` equal pieces of the sequence, which is what is kept in memory."""
+    means of at most `segments` equal pieces of the sequence, which is what is kept in memory. Token tasks have
+    nothing to pool: each word's answer comes from the state of its first sub-token."""
     segments: int = Field(32, ge=1, le=512)
     hidden: int | None = Field(None, gt=0)
     """Width of the hidden layer; null: the encoder's."""

@@ -316,7 +316,7 @@ class TaskSpec(Strict):
         if self.training.encoder == "frozen":
             if self.probe is None:
                 raise fail("a frozen encoder needs a probe", "add `probe: {}`")
-            if self.type not in ("single_label", "relation", "needle") or self.protocol.long_documents != "truncate":
+            if self.type == "span_ner":
                 raise fail(f"training.encoder 'frozen' does not fit type '{self.type}' here", "use `encoder: trained`")
         negative = self.metric.negative_label
         if not isinstance(self.labels, list) and self.type not in ("single_label", "multi_label"):
