@@ -26,7 +26,17 @@ if Path(leaderboard.__file__ or "").resolve().parent != Path(__file__).resolve()
     st.stop()
 
 # only after the check above
-from leaderboard import board, compare_view, efficiency_view, errors_view, model_view, task_view  # noqa: E402
+from leaderboard import (  # noqa: E402
+    board,
+    compare_view,
+    efficiency_view,
+    errors_view,
+    model_view,
+    needle_view,
+    pretraining_view,
+    submit_view,
+    task_view,
+)
 from leaderboard.folder import results  # noqa: E402
 from leaderboard.state import from_link, start, write_link  # noqa: E402
 from leaderboard.table import literal  # noqa: E402
@@ -39,7 +49,10 @@ VIEWS: dict[str, View] = {
     "task_view": task_view.show,
     "compare_view": compare_view.show,
     "errors_view": errors_view.show,
+    "needle_view": needle_view.show,
+    "pretraining_view": pretraining_view.show,
     "efficiency_view": efficiency_view.show,
+    "submit_view": submit_view.show,
 }
 AVERAGES: tuple[AverageName, ...] = ("macro", "micro", "weighted", "paper")
 

@@ -12,6 +12,7 @@ from biobench.report.rows import AverageName, Report
 from biobench.report.table import Results, build
 from biobench.report.ties import tie_groups
 from biobench.report.wide import Block, blocks
+from leaderboard.filters import narrowed
 from leaderboard.folder import results, results_dir
 from leaderboard.state import list_from_link, start, write_link
 from leaderboard.table import AVERAGE, sort_lines, to_frame, to_html
@@ -71,12 +72,14 @@ def _filtered(held: Results, words: Mapping[str, str], average: AverageName) -> 
     wanted = state["search"].casefold().split()
     names = {g.model for g in held.groups} | {v.model for v in held.published}
     found = {n for n in names if all(w in n.casefold() for w in wanted)} if wanted else None
+    models, tasks = narrowed(held, words, found)
     return build(
         held,
         average,
+        tasks=tasks,
         suites=[*state["suites"], *_other_suites(held)],
         sources=state["sources"],
-        models=found,
+        models=models,
     )
 
 

@@ -7,13 +7,19 @@ from pathlib import Path
 
 import streamlit as st
 
+from biobench.report.pretraining import FOLDER
 from biobench.report.table import Results, fingerprint, load
-from leaderboard.launch import RESULTS_VARIABLE
+from leaderboard.launch import PRETRAINING_VARIABLE, RESULTS_VARIABLE
 
 
 def results_dir() -> Path:
     """The folder named by the environment, `results` without one."""
     return Path(os.environ.get(RESULTS_VARIABLE) or "results")
+
+
+def pretraining_dir() -> Path:
+    """The folder of pretraining runs: named by the environment, else `pretraining` in the results folder."""
+    return Path(os.environ.get(PRETRAINING_VARIABLE) or results_dir() / FOLDER)
 
 
 @st.cache_resource(max_entries=2, show_spinner="…")

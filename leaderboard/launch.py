@@ -12,6 +12,8 @@ from biobench.errors import UsageError
 
 RESULTS_VARIABLE = "BIOBENCH_RESULTS_DIR"
 """Environment variable that tells the app which results folder to show."""
+PRETRAINING_VARIABLE = "BIOBENCH_PRETRAINING_DIR"
+"""The same for the folder of pretraining runs."""
 
 
 def command(port: int) -> list[str]:
@@ -29,9 +31,14 @@ def command(port: int) -> list[str]:
     ]
 
 
-def launch(results_dir: str | Path, port: int) -> int:
-    """Serve the app until it is interrupted; gives its exit status. Raises UsageError for a bad folder or port."""
+def launch(results_dir: str | Path, port: int, pretraining_dir: str | Path | None = None) -> int:
+    """Serve the app until it is interrupted; gives its exit status. Raises UsageError for a bad folder or port.
+
+    pretraining_dir: where the runs of the pretraining view lie; `pretraining` in the results folder without one.
+    """
     folder = Path(results_dir)
+    if pretraining_dir is not None and not Path(pretraining_dir).is_dir():
+        raise UsageError(f"'{pretraining_dir}' is not a folder", hint="give a folder of runs with --pretraining-dir")
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"'{folder}' is not a folder", hint="give a results folder with --results-dir")
     with socket.socket() as probe:
@@ -41,6 +48,8 @@ def launch(results_dir: str | Path, port: int) -> int:
         except OSError as error:
             raise UsageError(f"port {port} cannot be used: {error.strerror}", hint="choose another --port") from error
     environment = os.environ | {RESULTS_VARIABLE: str(folder.resolve())}
+    if pretraining_dir is not None:
+        environment[PRETRAINING_VARIABLE] = str(Path(pretraining_dir).resolve())
     try:
         return subprocess.run(command(port), env=environment, check=False).returncode
     except KeyboardInterrupt:

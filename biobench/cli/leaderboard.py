@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,6 +18,12 @@ def register(app: typer.Typer) -> None:
 def leaderboard(
     results_dir: ResultsDir = "results",
     port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Port on this machine.")] = 8501,
+    pretraining_dir: Annotated[
+        Path | None,
+        typer.Option(
+            "--pretraining-dir", help="Folder of pretraining runs to show (default: pretraining in the results folder)."
+        ),
+    ] = None,
 ) -> None:
     """Open the leaderboard over a results folder."""
     import leaderboard as ours
@@ -24,13 +31,11 @@ def leaderboard(
     check_ours(ours.__file__)
     from leaderboard.launch import launch
 
-    raise typer.Exit(launch(results_dir, port))
+    raise typer.Exit(launch(results_dir, port, pretraining_dir))
 
 
 def check_ours(file: str | None) -> None:
     """Other distributions use the import name too. Raises UsageError when another one was imported."""
-    from pathlib import Path
-
     import biobench
     from biobench.errors import UsageError
 

@@ -57,7 +57,7 @@ def check_layout(folder: Path) -> list[Check]:
                 found.append(Check("L01", "error", where, "is a link or a special file"))
                 continue
             total += status.st_size
-            limit = _limit(where)
+            limit = allowed_bytes(where)
             if limit is None:
                 found.append(Check("L02", "error", where, "does not belong into a submission"))
             elif status.st_size > limit:
@@ -69,7 +69,8 @@ def check_layout(folder: Path) -> list[Check]:
     return found
 
 
-def _limit(where: str) -> int | None:
+def allowed_bytes(where: str) -> int | None:
+    """Most bytes of the file at this relative path; None where no submission has one there."""
     if where == MANIFEST:
         return MANIFEST_BYTES
     parts = where.split("/")

@@ -2,37 +2,41 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from biobench.errors import UsageError
+from biobench.report.groups import RunGroup, Source
 from biobench.report.rescore import run_documents
-from biobench.schema.record import RunRecord
+from biobench.report.table import Results, load
+from biobench.report.tasks import NEEDLE
 from biobench.score.needle import Key, Share, grid, name_of
-from biobench.store import Store
 
 _SHADES = " ░▒▓█"
 """From chance (50%) to all right; a cell is marked twice as wide as its shade."""
 NOT_READ = "n/a"
 """What stands where a model's window does not reach: nothing was scored there."""
+NO_EXAMPLE = "–"
+"""What stands where the test split holds no example."""
 
 
 @dataclass(frozen=True)
 class NeedleGrid:
     """One model on one needle task over its seeds.
 
-    lengths: all of the task's; those without a share were beyond the model's window. majority: accuracy of the
-    most frequent answer on the documents read.
+    lengths: all of the task's, in `unit`s; those without a share were beyond the model's window. majority:
+    accuracy of the most frequent answer on the documents read.
     """
 
     model: str
     task: str
     variant: str
+    source: Source
     seeds: tuple[int, ...]
     lengths: tuple[int, ...]
+    unit: str
     window: int
     majority: float
     shares: dict[Key, Share]
@@ -43,20 +47,37 @@ class NeedleGrid:
         return tuple(dict.fromkeys(k[1] for k in sorted(self.shares, key=_place) if k[1] is not None))
 
     @property
+    def templates(self) -> tuple[str, ...]:
+        """Template names by the alphabet."""
+        return tuple(sorted({k[2] for k in self.shares if k[2] is not None}))
+
+    @property
     def title(self) -> str:
         """Model, task and what was changed."""
         return f"{self.model} · {self.task}" + (f" ({self.variant})" if self.variant else "")
+
+    def share(
+        self, length: int | None = None, position: str | None = None, template: str | None = None
+    ) -> Share | None:
+        """The share of a slice, None where nothing was scored."""
+        return self.shares.get((length, position, template))
+
+    def missing(self, length: int | None) -> str:
+        """What stands in a cell of this length that has no share."""
+        return NO_EXAMPLE if self.share(length) is not None else NOT_READ
 
     def as_json(self) -> dict[str, Any]:
         """Plain data: fractions; a length beyond the window is null."""
         cells = {name_of(key): vars_of(share) for key, share in self.shares.items()}
         for length in self.lengths:
-            cells.setdefault(f"accuracy.{length}", None)
+            cells.setdefault(name_of((length, None, None)), None)
         return {
             "model": self.model,
             "task": self.task,
             "variant": self.variant,
+            "source": self.source,
             "seeds": list(self.seeds),
+            "unit": self.unit,
             "window": self.window,
             "majority": self.majority,
             "cells": cells,
@@ -69,25 +90,21 @@ def vars_of(share: Share) -> dict[str, float | int] | None:
 
 
 def needle_grids(
-    results_dir: str | Path, tasks: Collection[str] | None = None, models: Collection[str] | None = None
+    results: str | Path | Results, tasks: Collection[str] | None = None, models: Collection[str] | None = None
 ) -> list[NeedleGrid]:
     """The grids of all stored needle runs (of these tasks and models), one for each set of equal decisions.
 
-    Computed from stored predictions alone. Raises StoreError where these are damaged.
+    Computed from stored predictions alone. Runs that the gate refuses have none. Raises StoreError where
+    predictions are damaged, DataUnavailableError where a redacted run's data is not at hand.
     """
-    store = Store(results_dir)
-    groups: dict[tuple[str, ...], list[RunRecord]] = defaultdict(list)
-    for record in store.records():
-        task = record.task
-        if task.type != "needle" or (tasks is not None and task.id not in tasks):
-            continue
-        if models is not None and record.model.id not in models:
-            continue
-        variant = ", ".join((*record.overrides, *([f"limit {record.limit}"] if record.limit else [])))
-        precision = record.training.precision
-        key = (task.id, record.model.id, record.model.hash, task.hash, task.data_hash, variant, precision)
-        groups[key].append(record)
-    return [_grid(store, sorted(own, key=lambda r: r.seed), key[5]) for key, own in sorted(groups.items())]
+    held = results if isinstance(results, Results) else load(results)
+    return [
+        grid_of(group)
+        for group in held.groups
+        if held.infos[group.task].type == NEEDLE
+        and (tasks is None or group.task in tasks)
+        and (models is None or group.model in models or group.records[0].model.id in models)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +112,9 @@ class NeedleRow:
     """One cell of a grid as a line of a tidy table.
 
     length, position: None for all of them. score, low, high: accuracy over the seeds and its 95% interval, 0-1;
-    all three None where the length is beyond the model's window (n/a, nothing was scored). documents: test
-    examples scored; groups: pairs that share a haystack. majority: accuracy of the most frequent answer on the
-    documents read.
+    all three None where the length is beyond the model's window (n/a, nothing was scored) or the cell has no
+    example. documents: test examples scored; groups: pairs that share a haystack. majority: accuracy of the
+    most frequent answer on the documents read.
     """
 
     task: str
@@ -113,17 +130,18 @@ class NeedleRow:
     documents: int
     groups: int
     majority: float
+    source: Source = "run"
 
 
 def needle_grid(
-    results_dir: str | Path, tasks: Collection[str] | None = None, models: Collection[str] | None = None
+    results: str | Path | Results, tasks: Collection[str] | None = None, models: Collection[str] | None = None
 ) -> list[NeedleRow]:
     """Length x position of all stored needle runs, tidy: a row for each cell and margin of each grid.
 
     Rows of one grid stand together, lengths rising (None, all lengths, last), positions in reading order (None,
-    all positions, last). Raises StoreError where stored predictions are damaged.
+    all positions, last). Raises as `needle_grids`.
     """
-    return [row for held in needle_grids(results_dir, tasks, models) for row in grid_rows(held)]
+    return [row for held in needle_grids(results, tasks, models) for row in grid_rows(held)]
 
 
 def grid_rows(held: NeedleGrid) -> list[NeedleRow]:
@@ -131,7 +149,7 @@ def grid_rows(held: NeedleGrid) -> list[NeedleRow]:
     rows = []
     for length in (*held.lengths, None):
         for position in (*held.positions, None):
-            share = held.shares.get((length, position, None))
+            share = held.share(length, position)
             rows.append(
                 NeedleRow(
                     held.task,
@@ -147,27 +165,30 @@ def grid_rows(held: NeedleGrid) -> list[NeedleRow]:
                     0 if share is None else share.documents,
                     0 if share is None else share.groups,
                     held.majority,
+                    held.source,
                 )
             )
     return rows
 
 
-def _grid(store: Store, records: list[RunRecord], variant: str) -> NeedleGrid:
-    loaded = [store.load_predictions(r, run_documents(r, None) if r.redacted else None) for r in records]
+def grid_of(group: RunGroup) -> NeedleGrid:
+    """The grid of one group of runs. Raises as `needle_grids`."""
+    records = group.records
+    loaded = [group.store.load_predictions(r, run_documents(r, None) if r.redacted else None) for r in records]
     gold = loaded[0][0]
     shares, _ = grid(gold, [predictions for _, predictions in loaded])
-    counted: dict[str, int] = defaultdict(int)
-    for document in gold:
-        counted[document.labels[0]] += 1
+    counted = Counter(document.labels[0] for document in gold)
     first = records[0]
     reader = first.protocol.get("reader", {})
     lengths = {key[0] for key in shares if key[0] is not None} | set(reader.get("lengths", ()))
     return NeedleGrid(
-        first.model.id,
-        first.task.id,
-        variant,
-        tuple(r.seed for r in records),
+        group.model,
+        group.task,
+        group.variant,
+        group.source,
+        group.seeds,
         tuple(sorted(lengths)),
+        str(reader.get("fit", "tokens")),
         first.windows.max_length,
         max(counted.values()) / len(gold),
         shares,
@@ -176,28 +197,37 @@ def _grid(store: Store, records: list[RunRecord], variant: str) -> NeedleGrid:
 
 def render_grid(held: NeedleGrid) -> str:
     """The heat map (length x position), then the margins with 95% intervals, in percent."""
-    positions = held.positions
-    templates = sorted({k[2] for k in held.shares if k[2] is not None})
-    seeds = f"{len(held.seeds)} seed{'s' if len(held.seeds) > 1 else ''}"
-    lines = [f"{held.title}: accuracy in %, {seeds}, window {held.window}", ""]
-    lines.append("length   " + "".join(f"{p:>16}" for p in positions) + f"{'all positions':>24}")
-    for length in held.lengths:
-        cells = "".join(f"{_cell(held.shares.get((length, p, None))):>16}" for p in positions)
-        lines.append(f"{length:<9}{cells}{_whole(held.shares.get((length, None, None))):>24}")
-    lines.append(
-        "all      "
-        + "".join(f"{_cell(held.shares.get((None, p, None))):>16}" for p in positions)
-        + f"{_whole(held.shares.get((None, None, None))):>24}"
-    )
+    whole = held.share()
+    lines = [f"{held.title}: accuracy in %, {seeds_of(held)}, window {held.window}", ""]
+    lines.append(f"{held.unit:<9}" + "".join(f"{p:>16}" for p in held.positions) + f"{'all positions':>24}{'n':>7}")
+    for length in (*held.lengths, None):
+        cells = "".join(f"{_cell(held, length, p):>16}" for p in held.positions)
+        share = held.share(length)
+        name = "all" if length is None else str(length)
+        lines.append(f"{name:<9}{cells}{_whole(held, length):>24}{0 if share is None else share.documents:>7}")
     lines.append("")
-    lines += [f"{t:<12}{_whole(held.shares.get((None, None, t)))}" for t in templates]
-    lines += [
-        "",
-        f"most frequent answer: {100 * held.majority:.1f}",
-        "Brackets: 95% intervals for other examples of the same kind (Wilson, pairs that share a haystack count "
-        "together). Shades: from 50 to 100. n/a: beyond the model's window, nothing was scored.",
-    ]
+    width = max((len(t) for t in held.templates), default=0) + 2
+    pairs = [f"{t:<{width}}{interval(held.shares[None, None, t]):<20}" for t in held.templates]
+    lines += ["    ".join(pairs[i : i + 2]).rstrip() for i in range(0, len(pairs), 2)]
+    lines += ["", f"most frequent answer: {100 * held.majority:.1f}"]
+    if whole is not None and held.lengths and held.share(held.lengths[-1]) is None:
+        read = ", ".join(str(n) for n in held.lengths if held.share(n) is not None)
+        lines.append(f"all: of the lengths, {read} only; the others are beyond the window, nothing was scored (n/a).")
+    lines.append(
+        "[low, high] and ±: 95% intervals for other examples of the same kind (Wilson, pairs that share a haystack\n"
+        "count together); n: examples. Shades: 50 to 100."
+    )
     return "\n".join(lines) + "\n"
+
+
+def seeds_of(held: NeedleGrid) -> str:
+    """``5 seeds``."""
+    return f"{len(held.seeds)} seed{'s' if len(held.seeds) > 1 else ''}"
+
+
+def interval(share: Share) -> str:
+    """``55.5 [50.1, 60.7]``, in percent."""
+    return f"{100 * share.mean:.1f} [{100 * share.low:.1f}, {100 * share.high:.1f}]"
 
 
 def _place(key: Key) -> tuple[int, str]:
@@ -205,22 +235,14 @@ def _place(key: Key) -> tuple[int, str]:
     return order.get(key[1] or "", 3), key[1] or ""
 
 
-def _cell(share: Share | None) -> str:
+def _cell(held: NeedleGrid, length: int | None, position: str) -> str:
+    share = held.share(length, position)
     if share is None:
-        return NOT_READ
+        return held.missing(length)
     shade = _SHADES[min(len(_SHADES) - 1, max(0, int((share.mean - 0.5) * 2 * len(_SHADES))))]
     return f"{2 * shade} {100 * share.mean:.1f} ±{50 * (share.high - share.low):.1f}"
 
 
-def _whole(share: Share | None) -> str:
-    if share is None:
-        return NOT_READ
-    return f"{100 * share.mean:.1f} [{100 * share.low:.1f}, {100 * share.high:.1f}]"
-
-
-def require_grids(results_dir: str | Path, tasks: Collection[str] | None, models: Collection[str] | None) -> str:
-    """All grids as text. Raises UsageError where there is none."""
-    found = needle_grids(results_dir, tasks, models)
-    if not found:
-        raise UsageError(f"no needle run is stored in {results_dir}", hint="make one with `biobench needle MODEL`")
-    return "\n".join(render_grid(g) for g in found)
+def _whole(held: NeedleGrid, length: int | None) -> str:
+    share = held.share(length)
+    return held.missing(length) if share is None else interval(share)

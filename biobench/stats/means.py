@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
-from scipy import stats
+from scipy import special
 
 from biobench.stats.types import Estimand, Interval, as_values, check_level, is_zero
 
@@ -88,8 +88,9 @@ def t_from_se(
         interval = Interval(estimate, estimate, level, "no variation", estimand)
         note = IDENTICAL if same else CONSTANT
         return MeanTest(n, estimate, sd, 0.0, None, interval, 1.0 if same else 0.0, estimand, note)
-    half = float(stats.t.ppf((1 + level) / 2, df)) * se
-    p = float(2 * stats.t.sf(abs(estimate) / se, df))
+    # what stats.t.ppf and stats.t.sf come to, without the checks of arguments that take a hundred times as long
+    half = float(special.stdtrit(df, (1 + level) / 2)) * se
+    p = float(2 * special.stdtr(df, -abs(estimate) / se))
     interval = Interval(estimate - half, estimate + half, level, method, estimand)
     return MeanTest(n, estimate, sd, se, df, interval, min(p, 1.0), estimand)
 
