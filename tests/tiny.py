@@ -9,8 +9,8 @@ _VOCABULARY = 2_000
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
-def make_tiny_encoder(folder: Path) -> Path:
-    """Write a tiny random ModernBERT and its tokenizer to `folder`, the same bytes on every call.
+def make_tiny_encoder(folder: Path, window: int = 128) -> Path:
+    """Write a tiny random ModernBERT of `window` tokens and its tokenizer to `folder`, the same bytes on every call.
 
     The tokenizer (WordPiece, 2,000 entries) is trained on the demo tasks' training sentences.
     """
@@ -35,7 +35,7 @@ def make_tiny_encoder(folder: Path) -> Path:
     )
     fast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=tokenizer,
-        model_max_length=128,
+        model_max_length=window,
         pad_token="[PAD]",
         unk_token="[UNK]",
         cls_token="[CLS]",
@@ -48,7 +48,7 @@ def make_tiny_encoder(folder: Path) -> Path:
         intermediate_size=144,
         num_hidden_layers=3,
         num_attention_heads=4,
-        max_position_embeddings=128,
+        max_position_embeddings=window,
         local_attention=32,
         layer_types=["full_attention", "sliding_attention", "sliding_attention"],
         pad_token_id=0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from biobench.report.escape import for_html
+from biobench.report.needle_html import STYLE, needle_section
 from biobench.report.rows import Report, Row
 from biobench.report.wide import Block, Line, blocks, caption, percent
 
@@ -26,15 +27,18 @@ def to_html(report: Report) -> str:
     parts = [_table(block) for block in blocks(report)]
     if not parts:
         parts = ["<p>No results yet.</p>"]
+    grids = needle_section(report)
     notes = "".join(f"<li>{_sentence(note)}</li>" for note in report.notes)
     findings = "".join(f"<li>{_sentence(str(f))}. {_sentence(f.hint)}</li>" for f in report.findings)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>BioBench results</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<h1>BioBench results</h1>\n"
+        f"<title>BioBench results</title>\n<style>{_STYLE}{STYLE if grids else ''}</style>\n</head>\n<body>\n"
+        "<h1>BioBench results</h1>\n"
         + "\n".join(parts)
         + f'\n<p class="notes">{_sentence(caption(report))}</p>\n'
+        + (f"{grids}\n" if grids else "")
         + (f'<h2>Notes</h2>\n<ul class="notes">{notes}</ul>\n' if notes else "")
         + (f'<h2>Findings</h2>\n<ul class="notes">{findings}</ul>\n' if findings else "")
         + "</body>\n</html>\n"

@@ -1,0 +1,163 @@
+"""The needle grid: as text, as a tidy table, as JSON, and as heat map and table in the HTML report."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from needle_make import LENGTHS, PAIRS, POSITIONS, TEMPLATES, always, cell, save_needle
+
+from biobench.report.needle import needle_grid, needle_grids, render_grid
+from biobench.report.needle_html import heat_map
+from biobench.report.render import render
+from biobench.report.table import build, load
+from biobench.schema.needle import PRESENT
+from biobench.score.needle import wilson
+
+EVERY_CELL = 2 * PAIRS * len(TEMPLATES)
+"""Examples in a cell of length and position."""
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """A model that reads 1,024 tokens and finds what stands at the start; one that reads all and guesses."""
+    for seed in (42, 43):
+        save_needle(tmp_path, "short", seed, lambda d: cell(d).position == "start" or d.labels == (PRESENT,))
+        save_needle(tmp_path, "long", seed, always(PRESENT), window=8192)
+    return tmp_path
+
+
+def test_the_tidy_table_has_every_cell_and_margin_of_every_model(results: Path) -> None:
+    rows = needle_grid(results)
+    assert len(rows) == 2 * (len(LENGTHS) + 1) * (len(POSITIONS) + 1)
+    assert [(r.length, r.position) for r in rows[:5]] == [
+        (512, "start"),
+        (512, "middle"),
+        (512, "end"),
+        (512, None),
+        (1024, "start"),
+    ]
+    short = {(r.length, r.position): r for r in rows if r.model == "short"}
+    assert short[512, "start"].score == 1.0
+    assert short[512, "end"].score == 0.5
+    assert short[512, None].score == pytest.approx(2 / 3)
+    assert short[512, "start"].documents == EVERY_CELL
+    assert short[512, "start"].groups == EVERY_CELL // 2
+    assert short[None, None].documents == 2 * 3 * EVERY_CELL
+    low, high = short[512, "start"].low, short[512, "start"].high
+    assert (low, high) == pytest.approx(wilson(1.0, EVERY_CELL))
+    assert {r.seeds for r in rows} == {2}
+    assert {r.majority for r in rows} == {0.5}
+
+
+def test_lengths_beyond_the_window_have_no_number_anywhere(results: Path) -> None:
+    beyond = [r for r in needle_grid(results, models=["short"]) if r.length == 2048]
+    assert len(beyond) == 4
+    assert {(r.score, r.low, r.high, r.documents, r.groups) for r in beyond} == {(None, None, None, 0, 0)}
+    assert all(r.score is not None for r in needle_grid(results, models=["long"]))
+    (held,) = needle_grids(results, models=["short"])
+    line = next(x for x in render_grid(held).splitlines() if x.startswith("2048"))
+    assert line.split() == ["2048", "n/a", "n/a", "n/a", "n/a", "0"]
+    plain = json.loads(json.dumps(held.as_json()))
+    assert plain["cells"]["accuracy.2048"] is None
+    assert plain["cells"]["accuracy.512.start"]["mean"] == 1.0
+    assert plain["window"] == 1024
+
+
+def test_the_text_has_heat_margins_intervals_and_the_majority(results: Path) -> None:
+    held = {g.model: g for g in needle_grids(results)}
+    text = render_grid(held["short"])
+    lines = text.splitlines()
+    assert lines[0] == "short · my_needle: accuracy in %, 2 seeds, window 1024"
+    assert lines[2].split() == ["tokens", "start", "middle", "end", "all", "positions", "n"]
+    low, high = wilson(1.0, EVERY_CELL)
+    assert f"██ 100.0 ±{50 * (high - low):.1f}" in lines[3]
+    assert lines[3].endswith(f"{3 * EVERY_CELL:>7}")
+    assert "most frequent answer: 50.0" in lines
+    assert "all: of the lengths, 512, 1024 only" in text
+    assert "of the lengths" not in render_grid(held["long"])
+    assert re.search(r"^drug +66\.7 \[\d+\.\d, \d+\.\d\] +lab +66\.7 \[", text, re.MULTILINE)
+
+
+def test_limited_runs_and_other_tasks_are_grids_of_their_own(results: Path) -> None:
+    save_needle(results, "long", 42, always(PRESENT), window=8192, limit=8)
+    save_needle(results, "long", 42, always(PRESENT), window=8192, task="other_needle")
+    assert [(g.task, g.model, g.variant) for g in needle_grids(results)] == [
+        ("my_needle", "long", ""),
+        ("my_needle", "long", "limit 8"),
+        ("my_needle", "short", ""),
+        ("other_needle", "long", ""),
+    ]
+    assert {g.task for g in needle_grids(results, tasks=["other_needle"])} == {"other_needle"}
+    assert needle_grid(results, models=["nobody"]) == []
+    assert needle_grid(load(results)) == needle_grid(results), "a folder read once serves as well"
+
+
+class _Tables(HTMLParser):
+    """The cells of each table, and what stands in its caption."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tables: list[list[list[str]]] = []
+        self.cell: list[str] | None = None
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("td", "th", "caption"):
+            self.cell = []
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("td", "th"):
+            self.tables[-1][-1].append("".join(self.cell or []))
+
+    def handle_data(self, data: str) -> None:
+        if self.cell is not None:
+            self.cell.append(data)
+
+
+def test_the_html_report_has_a_heat_map_and_the_same_as_a_table(results: Path) -> None:
+    page = render(build(results), "html")
+    assert page.count("<svg") == 2
+    parser = _Tables()
+    parser.feed(page)
+    grid = parser.tables[-1]
+    assert grid[0] == ["tokens", *POSITIONS, "all positions"]
+    assert [row[0] for row in grid[1:]] == ["512", "1024", "2048", "all that are read"]
+    assert grid[1][1].startswith("100.0 [")
+    assert grid[3][1:] == ["n/a"] * 4
+    assert "<script" not in page
+    assert "n/a: beyond the model" in page
+    other = render(build(results, models=["nobody"]), "html")
+    assert "<svg" not in other, "only models that the report shows"
+
+
+def test_the_heat_map_names_every_cell_and_is_darker_for_better(results: Path) -> None:
+    (held,) = needle_grids(results, models=["short"])
+    picture = ElementTree.fromstring(heat_map(held))
+    assert picture.get("role") == "img"
+    assert "short · my_needle" in (picture.get("aria-label") or "")
+    titles = {t.text: g for g in picture.iter("g") for t in g.iter("title")}
+    assert len(titles) == 6
+    best = next(g for name, g in titles.items() if name and name.startswith("512 tokens, start: 100.0 ["))
+    chance = next(g for name, g in titles.items() if name and name.startswith("512 tokens, end: 50.0 ["))
+    lightness = [int(re.findall(r"(\d+)%\)", next(iter(g.iter("rect"))).get("fill", ""))[0]) for g in (best, chance)]
+    assert lightness[0] < 40 < 90 < lightness[1]
+    assert [t.text for t in picture.iter("text")].count("n/a") == 3
+
+
+def test_names_of_models_are_escaped_and_damage_is_said(tmp_path: Path) -> None:
+    saved = save_needle(tmp_path, "<b>bold", 42, always(PRESENT))
+    page = render(build(tmp_path), "html")
+    assert "<b>bold" not in page
+    assert "&lt;b&gt;bold" in page
+    (tmp_path / saved.predictions).write_bytes(b"not parquet")
+    page = render(build(tmp_path), "html")
+    assert "<svg" not in page
+    assert "no grid, " in page
