@@ -14,6 +14,7 @@ from biobench.report.table import build
 from biobench.report.wide import percent
 from leaderboard import charts
 from leaderboard.folder import results
+from leaderboard.needle_view import show_maps
 from leaderboard.state import choose
 from leaderboard.table import literal
 
@@ -47,6 +48,11 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     if chart is not None:
         st.altair_chart(chart, width="stretch")
         st.caption(words["points"])
+    needles = [g for g in groups if g.briefs[0].type == "needle"]
+    if needles:
+        st.subheader(words["needle"], anchor=False)
+        st.caption(words["needle_help"])
+        show_maps(needles, words)
     _curves(groups, rows, words)
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import streamlit as st
 
+from biobench.errors import BioBenchError
 from biobench.report.escape import for_html, plain
 from biobench.report.groups import RunGroup
-from biobench.report.needle import NeedleRow, needle_grid
+from biobench.report.needle import NO_EXAMPLE, NOT_READ, NeedleGrid, grid_of
+from biobench.report.render import plain_note
 from biobench.report.rows import AverageName
 from leaderboard.folder import results, results_dir
 from leaderboard.state import choose, start, write_link
+from leaderboard.table import literal
 
 MOST = 6
 SEPARATOR = "\x1f"
@@ -46,7 +48,7 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
         st.code(f"biobench needle MODEL --results-dir {results_dir()}", language="bash")
         return
     task = choose(words["choose_task"], sorted({g.task for g in groups}), "needle_task")
-    own = {g.briefs[0].model for g in groups if g.task == task}
+    own = {_line(g, words): g for g in groups if g.task == task}
     names = sorted(own, key=str.casefold)
     linked = [n for n in str(st.query_params.get("maps", "")).split(SEPARATOR) if n in names]
     start("maps", (linked or names)[:MOST])
@@ -57,52 +59,55 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
         st.info(words["pick_runs"])
         return
     st.caption(words["needle_help"])
-    st.html(maps_html(_rows([g for g in groups if g.task == task], task, chosen), words))
+    show_maps([own[name] for name in chosen], words)
 
 
-def _rows(groups: Sequence[RunGroup], task: str, models: Sequence[str]) -> list[NeedleRow]:
-    """The grids of these models from every store that has runs of them."""
-    found = []
-    for store in sorted({g.store.root for g in groups if g.briefs[0].model in models}):
-        keys = sorted(b.key for g in groups if g.store.root == store for b in g.briefs if b.model in models)
-        found += _read(str(store), task, tuple(models), tuple(keys))
-    return found
+def show_maps(groups: Sequence[RunGroup], words: Mapping[str, str]) -> None:
+    """The maps of these groups; one that cannot be read says why and leaves the others."""
+    grids = []
+    for group in groups:
+        try:
+            grids.append(_read(str(group.store.root), tuple(b.key for b in group.briefs), group))
+        except BioBenchError as error:
+            st.warning(literal(f"{plain(group.model)}: {plain_note(error.what)}; {plain_note(error.hint)}"))
+    if grids:
+        st.html(maps_html(grids, words))
 
 
-@st.cache_resource(max_entries=16, show_spinner="…")
-def _read(store: str, task: str, models: tuple[str, ...], keys: tuple[str, ...]) -> list[NeedleRow]:
-    """`keys` stand for the runs' content."""
-    del keys
-    return needle_grid(Path(store), [task], models)
+def _line(group: RunGroup, words: Mapping[str, str]) -> str:
+    name = f"{group.model} [{group.variant}]" if group.variant else group.model
+    return name if group.source == "run" else f"{name} · {words[group.source]}"
 
 
-def maps_html(rows: Sequence[NeedleRow], words: Mapping[str, str]) -> str:
+@st.cache_resource(max_entries=32, show_spinner="…")
+def _read(store: str, keys: tuple[str, ...], _group: RunGroup) -> NeedleGrid:
+    """`store` and `keys` stand for the runs."""
+    del store, keys
+    return grid_of(_group)
+
+
+def maps_html(grids: Sequence[NeedleGrid], words: Mapping[str, str]) -> str:
     """A table a grid: lengths down, positions across, margins last; tinted by accuracy from chance to all right."""
-    grids: dict[tuple[str, str, int, int, float], list[NeedleRow]] = {}
-    for row in rows:
-        grids.setdefault((row.model, row.variant, row.seeds, row.window, row.majority), []).append(row)
-    return f'{_STYLE}<div class="bb-maps">{"".join(_map(own, words) for own in grids.values())}</div>'
+    return f'{_STYLE}<div class="bb-maps">{"".join(_map(grid, words) for grid in grids)}</div>'
 
 
-def _map(rows: Sequence[NeedleRow], words: Mapping[str, str]) -> str:
-    first = rows[0]
-    name = f"{first.model} [{first.variant}]" if first.variant else first.model
+def _map(grid: NeedleGrid, words: Mapping[str, str]) -> str:
+    name = f"{grid.model} [{grid.variant}]" if grid.variant else grid.model
     about = (
-        f"{first.seeds} {words['seeds']} · {words['window']} {first.window} · "
-        f"{words['majority']} {100 * first.majority:.1f}"
+        f"{len(grid.seeds)} {words['seeds']} · {words['window']} {grid.window} · "
+        f"{words['majority']} {100 * grid.majority:.1f}"
     )
-    cells = {(row.length, row.position): row for row in rows}
-    lengths, positions = ([*dict.fromkeys(getattr(r, k) for r in rows)] for k in ("length", "position"))
+    positions: tuple[str | None, ...] = (*grid.positions, None)
     head = "".join(f'<th scope="col">{for_html(_name(p, words))}</th>' for p in positions)
     body = "".join(
         f'<tr><th scope="row">{words["all_lengths"] if length is None else length}</th>'
-        + "".join(_cell(cells[length, position], words) for position in positions)
+        + "".join(_cell(grid, length, position, words) for position in positions)
         + "</tr>"
-        for length in lengths
+        for length in (*grid.lengths, None)
     )
     return (
         f'<div class="bb-map" tabindex="0"><table><caption>{for_html(name)}<small>{for_html(about)}</small></caption>'
-        f'<thead><tr><th scope="col">{for_html(words["length"])}</th>{head}</tr></thead>'
+        f'<thead><tr><th scope="col">{for_html(grid.unit)}</th>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )
 
@@ -111,13 +116,16 @@ def _name(position: str | None, words: Mapping[str, str]) -> str:
     return words["all_positions"] if position is None else words.get(f"position_{position}", position)
 
 
-def _cell(row: NeedleRow, words: Mapping[str, str]) -> str:
-    if row.score is None or row.low is None or row.high is None:
-        return f'<td class="bb-beyond" title="{for_html(words["beyond"])}">{for_html(words["not_read"])}</td>'
-    whole = row.length is None or row.position is None
-    share = min(max(2 * row.score - 1, 0.0), 1.0)
-    title = for_html(f"{row.documents} {words['documents_found']}, {row.groups} {words['pairs']}")
+def _cell(grid: NeedleGrid, length: int | None, position: str | None, words: Mapping[str, str]) -> str:
+    share = grid.share(length, position)
+    if share is None:
+        beyond = grid.missing(length) == NOT_READ
+        title = f' title="{for_html(words["beyond"])}"' if beyond else ""
+        return f'<td class="bb-beyond"{title}>{for_html(words["not_read"] if beyond else NO_EXAMPLE)}</td>'
+    strength = min(max(2 * share.mean - 1, 0.0), 1.0)
+    title = for_html(f"{share.documents} {words['documents_found']}, {share.groups} {words['pairs']}")
     return (
-        f'<td class="{"bb-all" if whole else ""}" style="background: rgba(0, 114, 178, {0.04 + 0.46 * share:.2f})" '
-        f'title="{title}">{100 * row.score:.1f}<small>{100 * row.low:.1f}–{100 * row.high:.1f}</small></td>'
+        f'<td class="{"bb-all" if length is None or position is None else ""}" '
+        f'style="background: rgba(0, 114, 178, {0.04 + 0.46 * strength:.2f})" '
+        f'title="{title}">{100 * share.mean:.1f}<small>{100 * share.low:.1f}–{100 * share.high:.1f}</small></td>'
     )

@@ -85,15 +85,14 @@ _WORDS: dict[str, tuple[str, str]] = {
     ),
     "choose_maps": ("Up to six models", "Jusqu'à six modèles"),
     "needle_help": (
-        "Accuracy in percent by length of the document (tokens) and place of the fact, with the 95% interval for other "
+        "Accuracy in percent by length of the document and place of the fact, with the 95% interval for other "
         "examples of the same kind. The tint goes from chance (50) to all right (100). Hatched: beyond the model's "
         "window, nothing was scored.",
-        "Exactitude en pour cent selon la longueur du document (tokens) et la place du fait, avec l'intervalle à 95 % "
+        "Exactitude en pour cent selon la longueur du document et la place du fait, avec l'intervalle à 95 % "
         "pour d'autres exemples du même genre. La teinte va du hasard (50) au sans-faute (100). Hachuré : au-delà de "
         "la fenêtre du modèle, rien n'a été évalué.",
     ),
     "majority": ("most frequent answer", "réponse la plus fréquente"),
-    "length": ("length", "longueur"),
     "all_lengths": ("all", "toutes"),
     "all_positions": ("all", "toutes"),
     "position_start": ("start", "début"),

@@ -18,7 +18,7 @@ from view_make import cka, fill, metrics_line, save_needle, save_pretraining
 
 from biobench.errors import UsageError
 from biobench.report import pretraining
-from biobench.report.needle import needle_grid
+from biobench.report.needle import needle_grid, needle_grids
 from biobench.report.pretraining import read_pretraining
 from biobench.report.submission import MANIFEST, submit
 from biobench.report.twins import ledger_table
@@ -95,7 +95,7 @@ def test_the_needle_view_shows_the_grid(monkeypatch, folders):
 
 def test_needle_maps_escape_names(tmp_path):
     save_needle(tmp_path, "<img src=x onerror=alert(1)>", 512, 0.9)
-    shown = maps_html(needle_grid(tmp_path), words("fr"))
+    shown = maps_html(needle_grids(tmp_path), words("fr"))
     parser = Cells()
     parser.feed(shown)
     assert "img" not in parser.tags
