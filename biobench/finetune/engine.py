@@ -15,7 +15,7 @@ from torch import Tensor
 from biobench.errors import TrainingError
 from biobench.finetune.features import Features, extract
 from biobench.finetune.loop import NonFiniteLossError, Outcome, Progress, Run
-from biobench.finetune.machine import Precision, micro_batch_tokens
+from biobench.finetune.machine import Precision, keep_freed_memory, micro_batch_tokens
 from biobench.finetune.network import Network, build_head
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.probe import train_probe
@@ -37,6 +37,8 @@ class LoadedEncoder:
 
 def load_encoder(checkpoint: Checkpoint, device: torch.device) -> LoadedEncoder:
     """Load once, keep the initial weights in memory."""
+    if device.type == "cpu":
+        keep_freed_memory()
     tokenizer = load_tokenizer(checkpoint)
     model = load_base(checkpoint, torch.float32)
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0

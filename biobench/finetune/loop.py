@@ -122,7 +122,7 @@ class Run:
             optimizer.step()
             if self.rows is not None:
                 self.rows.decayed(optimizer.param_groups[0]["lr"], self.recipe.weight_decay)
-            optimizer.zero_grad(set_to_none=True)
+            optimizer.zero_grad(set_to_none=self.device.type != "cpu")
             tokens += sum(self.prepared.train.lengths[i] for i in batch)
             self.progress(step, self.total, f"loss {losses[-1]:.3f}")
             if step % self.every == 0 or step == self.total:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
+import platform
 import re
 import resource
 from pathlib import Path
@@ -44,6 +47,22 @@ def resolve_precision(wanted: Literal["auto", "bf16", "fp32"], device: torch.dev
 def micro_batch_tokens(device: torch.device) -> int:
     """Tokens per forward call to begin with; memory errors halve it."""
     return _MICRO_TOKENS_CUDA if device.type == "cuda" else _MICRO_TOKENS_CPU
+
+
+def keep_freed_memory() -> bool:
+    """Tell glibc to reuse freed blocks of up to 32 MiB instead of giving them back; False on another libc.
+
+    A training step frees and takes the same tensors again and again; each time the system must zero their pages
+    anew, about a tenth of a step on a CPU. A user's own MALLOC_* settings are left alone.
+    """
+    if platform.libc_ver()[0] != "glibc" or any(name.startswith("MALLOC_") for name in os.environ):
+        return False
+    mallopt = ctypes.CDLL(None).mallopt
+    trim_threshold, top_pad, mmap_threshold = -1, -2, -3  # The numbers of malloc.h.
+    return all(
+        mallopt(option, value) == 1
+        for option, value in ((mmap_threshold, 32 << 20), (trim_threshold, 1 << 30), (top_pad, 64 << 20))
+    )
 
 
 def reset_peak_memory(device: torch.device) -> None:

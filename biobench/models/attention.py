@@ -2,8 +2,8 @@
 
 One function is registered with the model library for every family that dispatches its attention. Documents
 stand end to end in one row; the layout says where each begins. On CUDA the flash-attn package's
-variable-length kernel is used when it can be imported; elsewhere each document (CPU) or the gathered batch
-(CUDA) goes through scaled dot-product attention.
+variable-length kernel is used when it can be imported; elsewhere groups of similar length (CPU, `grouped`) or
+the gathered batch (CUDA) go through scaled dot-product attention.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface, AttentionMaskInterface
+
+from biobench.models.grouped import grouped_attention, make_groups, visible
+from biobench.models.local import in_blocks
 
 PACKED = "biobench_packed"
 
@@ -91,21 +94,21 @@ def _packed_attention(
     """
     layout = _current[-1]
     if key.shape[1] != query.shape[1]:
-        groups = query.shape[1] // key.shape[1]
-        key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
+        times = query.shape[1] // key.shape[1]
+        key, value = key.repeat_interleave(times, 1), value.repeat_interleave(times, 1)
     if query.is_cuda:
         if flash_available() and query.dtype in (torch.bfloat16, torch.float16):
             return _flash(layout, query, key, value, dropout, scaling, sliding_window), None
         return _gathered(layout, query, key, value, dropout, scaling, sliding_window), None
-    parts = []
-    split = [torch.split(x, layout.lengths, 2) for x in (query, key, value)]
-    for q, k, v in zip(*split, strict=True):
-        n = q.shape[2]
-        mask = None
-        if sliding_window is not None and n > sliding_window:
-            mask = layout.remember(f"band {n} {sliding_window}", lambda n=n: _band(n, sliding_window, query.device))
-        parts.append(scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout, scale=scaling))
-    return torch.cat(parts, 2).transpose(1, 2), None
+    groups = layout.remember(f"groups {query.shape[1]}", lambda: make_groups(layout.lengths, query.shape[1]))
+
+    def masks() -> list[Tensor | None]:
+        blocks = [dropout == 0.0 and in_blocks(g.length, sliding_window) for g in groups.groups]
+        return [None if own else visible(g, sliding_window) for g, own in zip(groups.groups, blocks, strict=True)]
+
+    known = layout.remember(f"masks {sliding_window} {dropout > 0.0}", masks)
+    out = grouped_attention(groups, query, key, value, known, dropout=dropout, scaling=scaling, window=sliding_window)
+    return out, None
 
 
 def _flash(

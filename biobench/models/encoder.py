@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from biobench.models.attention import PACKED, Layout, packed
+from biobench.models.dropout import use_cheap_dropout
 
 Ints = NDArray[np.int64]
 
@@ -38,6 +39,7 @@ class Encoder(nn.Module):
         # A pooler feeds nothing here; without it no gradient, memory or weight decay is spent on it.
         if hasattr(model, "pooler"):
             setattr(model, "pooler", None)  # noqa: B010
+        use_cheap_dropout(model)
         self._prove()
 
     @property
@@ -45,21 +47,37 @@ class Encoder(nn.Module):
         """Where the weights are."""
         return next(self.model.parameters()).device
 
-    def forward(self, sequences: Sequence[Ints]) -> Tensor:
-        """hidden: (sum of lengths, width)."""
-        if self.attention == "packed":
-            return self._packed(sequences, self.position_offset)
-        return self._padded(sequences)
+    def forward(self, sequences: Sequence[Ints], types: Sequence[Ints] | None = None) -> Tensor:
+        """hidden: (sum of lengths, width).
 
-    def _packed(self, sequences: Sequence[Ints], offset: int) -> Tensor:
+        types: token types of each sequence (empty: all 0); only encoders that were built with several read them.
+        """
+        if types is not None:
+            types = self._types(sequences, types)
+        if self.attention == "packed":
+            return self._packed(sequences, self.position_offset, types)
+        return self._padded(sequences, types)
+
+    def _types(self, sequences: Sequence[Ints], types: Sequence[Ints]) -> list[Ints] | None:
+        """One type a token; None where all are 0 or the encoder has no use for them."""
+        known = getattr(self.model.config, "type_vocab_size", None) or 0
+        largest = max((int(t.max()) for t in types if len(t)), default=0)
+        if not 0 < largest < known or "token_type_ids" not in inspect.signature(self.model.forward).parameters:
+            return None
+        return [t if len(t) else np.zeros(len(s), dtype=np.int64) for s, t in zip(sequences, types, strict=True)]
+
+    def _packed(self, sequences: Sequence[Ints], offset: int, types: Sequence[Ints] | None = None) -> Tensor:
         lengths = [len(s) for s in sequences]
         ids = torch.from_numpy(np.concatenate(sequences))[None].to(self.device)
         positions = torch.from_numpy(np.concatenate([np.arange(offset, offset + n) for n in lengths]))[None]
+        more = (
+            {} if types is None else {"token_type_ids": torch.from_numpy(np.concatenate(types))[None].to(self.device)}
+        )
         with packed(Layout(lengths, self.device)):
-            states: Tensor = self.model(input_ids=ids, position_ids=positions.to(self.device)).last_hidden_state
-        return states[0]
+            states: Tensor = self.model(input_ids=ids, position_ids=positions.to(self.device), **more).last_hidden_state
+        return states.view(-1, states.shape[-1])
 
-    def _padded(self, sequences: Sequence[Ints]) -> Tensor:
+    def _padded(self, sequences: Sequence[Ints], types: Sequence[Ints] | None = None) -> Tensor:
         longest = max(len(s) for s in sequences)
         ids = np.full((len(sequences), longest), self.pad_id, dtype=np.int64)
         mask = np.zeros((len(sequences), longest), dtype=np.int64)
@@ -67,8 +85,14 @@ class Encoder(nn.Module):
             ids[row, : len(sequence)] = sequence
             mask[row, : len(sequence)] = 1
         real = torch.from_numpy(mask).to(self.device)
+        more = {}
+        if types is not None:
+            segments = np.zeros_like(ids)
+            for row, own in enumerate(types):
+                segments[row, : len(own)] = own
+            more = {"token_type_ids": torch.from_numpy(segments).to(self.device)}
         states: Tensor = self.model(
-            input_ids=torch.from_numpy(ids).to(self.device), attention_mask=real
+            input_ids=torch.from_numpy(ids).to(self.device), attention_mask=real, **more
         ).last_hidden_state
         return states[real.bool()]
 

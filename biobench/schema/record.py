@@ -10,9 +10,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from biobench.schema.contamination import Contamination
 from biobench.schema.strict import Strict
 
-ENGINE_VERSION = 1
+ENGINE_VERSION = 2
 """Bumped by hand when the engine changes what a run gives; golden scores in the tests guard it."""
 
 RECORD_VERSION = 1
@@ -155,5 +156,7 @@ class RunRecord(Strict):
     scores: dict[str, float] = {}
     per_label: dict[str, dict[str, float]] = {}
     """label -> precision, recall, f1, support, predicted, tp."""
+    contamination: Contamination | None = None
+    """What is known of the model's training text and this task's documents; None: nothing."""
     redacted: bool = Field(default=False)
     """True for agreement-bound data: salted ids, no gold and no text in the predictions."""

@@ -51,6 +51,8 @@ def setup(folders: Callable[[str], Path]) -> Setup:
 def no_dropout(monkeypatch: pytest.MonkeyPatch) -> None:
     """Dropout that drops nothing, in modules and in attention."""
     import biobench.models.attention as attention
+    import biobench.models.grouped as grouped
+    from biobench.models.dropout import Dropout
 
     whole = attention.scaled_dot_product_attention
 
@@ -58,4 +60,7 @@ def no_dropout(monkeypatch: pytest.MonkeyPatch) -> None:
         return whole(*arguments, **{**options, "dropout_p": 0.0})  # type: ignore[arg-type]
 
     monkeypatch.setattr(attention, "scaled_dot_product_attention", kept)
-    monkeypatch.setattr(torch.nn.Dropout, "forward", lambda _, states: states)
+    # The node with dropout runs, at a threshold that every draw passes.
+    monkeypatch.setattr(grouped, "threshold", lambda rate: (-(1 << 15), 1.0))
+    for kind in (torch.nn.Dropout, Dropout):
+        monkeypatch.setattr(kind, "forward", lambda _, states: states)

@@ -100,8 +100,8 @@ def _split(rows: list[list[int]]) -> Split:
         Document(str(i), str(i), "t", "train", labels=tuple(x for x, on in zip(labels, row, strict=True) if on))
         for i, row in enumerate(rows)
     ]
-    targets = [np.asarray(r, dtype=np.float32) for r in rows]
-    return Split(documents, documents, [], targets, [1] * len(rows), [[i] for i in range(len(rows))])
+    targets = [np.flatnonzero(r) for r in rows]
+    return Split(documents, documents, [], targets, [1] * len(rows), [[i] for i in range(len(rows))], len(labels))
 
 
 def test_positive_weights_by_the_formula() -> None:

@@ -1,0 +1,234 @@
+"""Attention of packed documents on a CPU: documents of similar length are computed together.
+
+A document alone is too small a call for the kernel, and a whole batch padded to its longest document does
+mostly nothing. Documents are put into groups whose lengths differ by at most a third; a group is one padded
+block that only attention sees. With dropout the whole layer is one autograd node that keeps the
+probabilities and what was dropped, and nothing else of size tokens x tokens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+
+from biobench.models.dropout import draws, threshold
+from biobench.models.local import in_blocks, local_attention
+
+_GROWTH = 4 / 3
+"""Longest over shortest document of a group, at most."""
+
+_SHORT = 192
+"""Tokens of a document up to which fp32 products are the faster ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """count documents padded to length; begin: its first row in units of heads x padded tokens."""
+
+    begin: int
+    count: int
+    length: int
+    real: Tensor | None
+    """(count, length) bool, or None where no document is padded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """How `tokens` packed rows of `heads` heads become blocks (count, heads, length, width), and back.
+
+    spread: (padded rows,) row of `tokens x heads` behind each padded row. gather: (tokens x heads,) the way back.
+    """
+
+    groups: tuple[Group, ...]
+    spread: Tensor
+    gather: Tensor
+    heads: int
+
+    def blocks(self, rows: Tensor) -> Tensor:
+        """rows: (tokens x heads, width). All blocks end to end, (padded rows, width)."""
+        return rows.index_select(0, self.spread)
+
+    def block(self, padded: Tensor, group: Group) -> Tensor:
+        """The view (count x heads, length, width) of one group."""
+        rows = group.count * self.heads * group.length
+        return padded[group.begin : group.begin + rows].view(-1, group.length, padded.shape[-1])
+
+
+def make_groups(lengths: list[int], heads: int) -> Groups:
+    """Documents sorted by length and cut where the length has grown by a third."""
+    order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
+    members: list[list[int]] = []
+    for index in order:
+        if not members or lengths[members[-1][0]] > _GROWTH * lengths[index]:
+            members.append([])
+        members[-1].append(index)
+    starts = [0]
+    for n in lengths:
+        starts.append(starts[-1] + n)
+    head = torch.arange(heads)
+    groups, spread, begin = [], [], 0
+    for places in members:
+        longest = lengths[places[0]]
+        at = torch.arange(longest)
+        sizes = torch.tensor([lengths[i] for i in places])
+        real = at[None, :] < sizes[:, None]
+        token = torch.tensor([starts[i] for i in places])[:, None] + torch.where(real, at[None, :], 0)
+        spread.append((token[:, None, :] * heads + head[None, :, None]).reshape(-1))
+        groups.append(Group(begin, len(places), longest, None if bool(real.all()) else real))
+        begin += len(places) * heads * longest
+    rows = torch.cat(spread)
+    # Backwards, so that of all padded rows that show one token the real one, its first, is the last written.
+    gather = torch.empty(starts[-1] * heads, dtype=torch.long)
+    for group in groups:
+        block = torch.arange(group.begin, group.begin + group.count * heads * group.length)
+        if group.real is not None:
+            kept = group.real[:, None, :].expand(-1, heads, -1).reshape(-1)
+            block = block[kept]
+        gather[rows[block]] = block
+    return Groups(tuple(groups), rows, gather, heads)
+
+
+def visible(group: Group, window: int | None) -> Tensor | None:
+    """(count or 1, 1, length or 1, length) bool: which keys a query sees; None where it sees all.
+
+    window counts the token itself: |i - j| < window is visible. A padded query sees at least itself.
+    """
+    mask = None if group.real is None else group.real[:, None, None, :]
+    if window is not None and group.length > window:
+        at = torch.arange(group.length)
+        band = ((at[:, None] - at[None, :]).abs() < window)[None, None]
+        mask = band if mask is None else (band & mask) | torch.eye(group.length, dtype=torch.bool)[None, None]
+    return mask
+
+
+class _Spread(torch.autograd.Function):
+    """Rows to padded blocks. A padded row never receives a gradient, so the way back is a plain gather."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, groups: Groups) -> Tensor:
+        ctx.groups = groups
+        return groups.blocks(rows)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        return gradient.index_select(0, ctx.groups.gather), None
+
+
+class _Gather(torch.autograd.Function):
+    """Padded blocks to rows."""
+
+    @staticmethod
+    def forward(ctx: Any, padded: Tensor, groups: Groups) -> Tensor:
+        ctx.groups = groups
+        return padded.index_select(0, groups.gather)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        padded = gradient.new_zeros(len(ctx.groups.spread), gradient.shape[1])
+        return padded.index_copy_(0, ctx.groups.gather, gradient), None
+
+
+class _Attention(torch.autograd.Function):
+    """Attention with dropout on the probabilities. q, k, v: (tokens x heads, width), one dtype."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        groups: Groups,
+        masks: list[Tensor | None],
+        scaling: float,
+        dropout: float,
+    ) -> Tensor:
+        padded = [groups.blocks(x) for x in (q, k, v)]
+        least, scale = threshold(dropout)
+        random = draws(sum(g.count * groups.heads * g.length**2 for g in groups.groups))
+        out = torch.empty_like(padded[2])
+        kept: list[Tensor] = []
+        used = 0
+        for group, mask in zip(groups.groups, masks, strict=True):
+            n = group.length
+            query, key, value = (groups.block(x, group).to(_compute(x, n)) for x in padded)
+            scores = torch.bmm(query, key.transpose(1, 2)).mul_(scaling)
+            if mask is not None:
+                scores.view(group.count, groups.heads, n, n).masked_fill_(~mask, float("-inf"))
+            chances = torch.softmax(scores, -1, dtype=torch.float32).to(scores.dtype)
+            keep = random[used : used + chances.numel()].view(chances.shape) >= least
+            used += chances.numel()
+            groups.block(out, group).copy_(torch.bmm((chances * keep).mul_(scale), value))
+            kept += [chances, keep]
+        ctx.save_for_backward(*padded, *kept)
+        ctx.groups, ctx.scaling, ctx.scale = groups, scaling, scale
+        return out.index_select(0, groups.gather)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        groups: Groups = ctx.groups
+        padded, kept = ctx.saved_tensors[:3], ctx.saved_tensors[3:]
+        given = groups.blocks(gradient)
+        found = [torch.empty_like(x) for x in padded]
+        for at, group in enumerate(groups.groups):
+            chances, keep = kept[2 * at], kept[2 * at + 1]
+            block, q, k, v = (groups.block(x, group).to(chances.dtype) for x in (given, *padded))
+            if group.real is not None:
+                # What a padded query row shows is another token's gradient.
+                real = group.real[:, None, :].expand(-1, groups.heads, -1).reshape(-1, group.length, 1)
+                block = block * real
+            change = torch.bmm(block, v.transpose(1, 2)).mul_(keep).mul_(ctx.scale)
+            change = torch._softmax_backward_data(change, chances, -1, change.dtype).mul_(ctx.scaling)
+            value = torch.bmm((chances * keep).mul_(ctx.scale).transpose(1, 2), block)
+            results = torch.bmm(change, k), torch.bmm(change.transpose(1, 2), q), value
+            for whole, part in zip(found, results, strict=True):
+                groups.block(whole, group).copy_(part)
+        dq, dk, dv = (x.index_select(0, groups.gather) for x in found)
+        return dq, dk, dv, None, None, None, None
+
+
+def _compute(states: Tensor, length: int) -> torch.dtype:
+    """fp32 for short documents: their products cost less than bf16's set-up, which is paid for every new shape."""
+    return torch.float32 if length <= _SHORT and states.dtype == torch.bfloat16 else states.dtype
+
+
+def grouped_attention(
+    groups: Groups,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    masks: list[Tensor | None],
+    *,
+    dropout: float,
+    scaling: float | None,
+    window: int | None = None,
+) -> Tensor:
+    """query, key, value: (1, heads, tokens, width) of packed documents; result (1, tokens, heads, width).
+
+    masks: of each group (see `visible`). window: that of the masks, where long documents may be computed in
+    blocks; without dropout their masks are not read.
+    """
+    heads, tokens, width = query.shape[1:]
+    if torch.is_autocast_enabled("cpu"):
+        kind = torch.get_autocast_dtype("cpu")
+        query, key, value = query.to(kind), key.to(kind), value.to(kind)
+    q, k, v = (x.transpose(1, 2).reshape(tokens * heads, width) for x in (query, key, value))
+    if dropout > 0.0:
+        scale = width**-0.5 if scaling is None else scaling
+        with torch.autocast("cpu", enabled=False):  # The node chooses its own precision.
+            rows: Tensor = _Attention.apply(q, k, v, groups, masks, scale, dropout)  # type: ignore[no-untyped-call]
+        return rows.view(1, tokens, heads, width)
+    q, k, v = (_Spread.apply(x, groups) for x in (q, k, v))  # type: ignore[no-untyped-call]
+    parts = []
+    for group, mask in zip(groups.groups, masks, strict=True):
+        one, two, three = (groups.block(x, group).view(group.count, heads, group.length, width) for x in (q, k, v))
+        if window is not None and in_blocks(group.length, window):
+            out = local_attention(one, two, three, window, group.real, scaling)
+        else:
+            out = scaled_dot_product_attention(one, two, three, attn_mask=mask, scale=scaling)
+        parts.append(out.reshape(-1, width))
+    whole: Tensor = _Gather.apply(torch.cat(parts), groups)  # type: ignore[no-untyped-call]
+    return whole.view(1, tokens, heads, width)

@@ -1,0 +1,157 @@
+"""Grouped attention and cheap dropout against plain computations."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
+
+from biobench.models.dropout import Dropout, draws, threshold, use_cheap_dropout
+from biobench.models.grouped import grouped_attention, make_groups, visible
+
+HEADS, WIDTH = 3, 8
+
+
+def _states(tokens: int, seed: int, kind: torch.dtype = torch.float64) -> list[Tensor]:
+    """Query, key, value as the families hand them over: (1, heads, tokens, width), strides of (tokens, heads)."""
+    torch.manual_seed(seed)
+    return [torch.randn(1, tokens, HEADS, WIDTH, dtype=kind).transpose(1, 2).requires_grad_() for _ in range(3)]
+
+
+def _one_by_one(states: list[Tensor], lengths: list[int], window: int | None) -> Tensor:
+    ends = list(accumulate(lengths))
+    parts = []
+    for begin, end in zip([0, *ends[:-1]], ends, strict=True):
+        at = torch.arange(end - begin)
+        mask = None if window is None else (at[:, None] - at[None, :]).abs() < window
+        parts.append(scaled_dot_product_attention(*(x[:, :, begin:end] for x in states), attn_mask=mask))
+    return torch.cat(parts, 2).transpose(1, 2)
+
+
+def _grouped(states: list[Tensor], lengths: list[int], window: int | None, dropout: float) -> Tensor:
+    groups = make_groups(lengths, HEADS)
+    masks = [visible(group, window) for group in groups.groups]
+    return grouped_attention(groups, *states, masks, dropout=dropout, scaling=None)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    lengths=st.lists(st.integers(1, 30), min_size=1, max_size=8),
+    window=st.sampled_from([None, 1, 4]),
+    dropout=st.sampled_from([0.0, 1e-9]),
+    seed=st.integers(0, 1000),
+)
+def test_states_and_gradients_are_those_of_each_document_alone(
+    lengths: list[int], window: int | None, dropout: float, seed: int
+) -> None:
+    """A rate of 1e-9 drops nothing and takes the path with dropout; its softmax is fp32."""
+    states = _states(sum(lengths), seed)
+    ours, plain = _grouped(states, lengths, window, dropout), _one_by_one(states, lengths, window)
+    tolerance = 1e-12 if dropout == 0.0 else 1e-5
+    assert (ours - plain).abs().max() < tolerance
+    seen = torch.randn_like(plain)
+    got, wanted = (torch.autograd.grad(x, states, seen) for x in (ours, plain))
+    for a, b in zip(got, wanted, strict=True):
+        assert (a - b).abs().max() < tolerance
+
+
+def test_groups_waste_little() -> None:
+    """Lengths of a group differ by a third at most, and every token stands in exactly one block."""
+    lengths = torch.randint(1, 400, (200,), generator=torch.Generator().manual_seed(0)).tolist()
+    groups = make_groups(lengths, HEADS)
+    assert sum(g.count for g in groups.groups) == len(lengths)
+    assert len(set(groups.gather.tolist())) == sum(lengths) * HEADS
+    assert torch.equal(groups.spread[groups.gather], torch.arange(sum(lengths) * HEADS))
+    assert len(groups.spread) <= 4 / 3 * sum(lengths) * HEADS
+
+
+def test_dropped_gradients_are_those_of_the_mask_that_was_drawn() -> None:
+    """With the same draws, the node's gradients equal finite differences of its own output (fp64 in, fp32 softmax)."""
+    lengths = [5, 4, 9]
+    states = _states(sum(lengths), 3)
+
+    def value(*given: Tensor) -> Tensor:
+        torch.manual_seed(11)
+        return (_grouped(list(given), lengths, None, 0.3) * weights).sum()
+
+    weights = torch.randn(1, sum(lengths), HEADS, WIDTH, dtype=torch.float64)
+    gradients = torch.autograd.grad(value(*states), states)
+    generator = torch.Generator().manual_seed(5)
+    for at in range(3):
+        direction = torch.randn(states[at].shape, dtype=torch.float64, generator=generator)
+        moved = []
+        for sign in (1, -1):
+            moved.append(value(*(x + sign * 1e-2 * direction if i == at else x for i, x in enumerate(states))))
+        slope = float((moved[0] - moved[1]).detach() / 2e-2)
+        assert slope == pytest.approx(float((gradients[at] * direction).sum()), rel=2e-3, abs=2e-3)
+
+
+def test_dropout_on_probabilities_keeps_the_expectation() -> None:
+    lengths = [12, 12, 7]
+    states = [x.detach() for x in _states(sum(lengths), 1)]
+    wanted = _one_by_one(states, lengths, None)
+    torch.manual_seed(0)
+    mean = torch.stack([_grouped(states, lengths, None, 0.5) for _ in range(3000)]).mean(0)
+    assert (mean - wanted).abs().max() < 0.12
+    assert not torch.equal(_grouped(states, lengths, None, 0.5), _grouped(states, lengths, None, 0.5))
+
+
+def test_autocast_gives_bf16_states_close_to_fp32() -> None:
+    lengths = [20, 15, 250]
+    states = [x.detach() for x in _states(sum(lengths), 2, torch.float32)]
+    wanted = _one_by_one(states, lengths, None)
+    for dropout in (0.0, 1e-9):
+        with torch.autocast("cpu", torch.bfloat16):
+            got = _grouped(states, lengths, None, dropout)
+        assert got.dtype == torch.bfloat16
+        assert (got.float() - wanted).abs().max() < 0.05
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
+def test_dropout_rate_and_scale(rate: float) -> None:
+    """400,000 draws: the share dropped within five standard errors of the rate; what is kept keeps the mean."""
+    torch.manual_seed(4)
+    layer = Dropout(rate)
+    ones = torch.ones(400_000, requires_grad=True)
+    out = layer(ones)
+    zeros = float((out == 0).double().mean())
+    assert abs(zeros - rate) < 5 * (rate * (1 - rate) / 400_000) ** 0.5 + 1 / 65_536
+    kept = out[out > 0]
+    assert torch.allclose(kept, torch.full_like(kept, 1 / (1 - rate)), rtol=1e-3)
+    out.sum().backward()
+    assert torch.equal(ones.grad, out.detach())
+
+
+def test_dropout_follows_the_seed_and_rests_in_evaluation() -> None:
+    layer, ones = Dropout(0.3), torch.ones(1000)
+    torch.manual_seed(1)
+    first = layer(ones)
+    torch.manual_seed(1)
+    assert torch.equal(first, layer(ones))
+    assert not torch.equal(first, layer(ones))
+    assert torch.equal(layer.eval()(ones), ones)
+
+
+def test_draws_are_uniform_and_thresholds_exact() -> None:
+    torch.manual_seed(2)
+    counts = torch.histc(draws(1 << 18).float(), bins=16, min=-32768, max=32767)
+    assert counts.sum() == 1 << 18
+    expected = (1 << 18) / 16
+    assert float(((counts - expected) ** 2 / expected).sum()) < 50  # chi-square, 15 degrees: p < 1e-5 beyond
+    least, scale = threshold(0.25)
+    assert (least, scale) == (-16384, pytest.approx(4 / 3))
+
+
+def test_only_plain_dropout_is_replaced() -> None:
+    class Other(nn.Dropout):
+        pass
+
+    model = nn.Sequential(nn.Dropout(0.1), nn.Sequential(Other(0.2), nn.Dropout(0.3)))
+    use_cheap_dropout(model)
+    assert [type(m) for m in model.modules() if isinstance(m, nn.Dropout)] == [Dropout, Other, Dropout]
+    assert [m.p for m in model.modules() if isinstance(m, nn.Dropout)] == [0.1, 0.2, 0.3]
