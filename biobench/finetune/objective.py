@@ -25,13 +25,14 @@ def positive_weights(spec: TaskSpec, train: Split) -> Tensor | None:
     if spec.training.positive_weights == "none":
         return None
     # A document in several windows counts once.
-    targets = [train.targets[w[0]] for w in train.windows]
-    positives = np.sum(np.stack(targets), axis=0)
-    return torch.from_numpy((len(targets) - positives) / np.maximum(positives, 1)).float()
+    positives = np.zeros(train.outputs, dtype=np.int64)
+    for places in train.windows:
+        positives[train.targets[places[0]]] += 1
+    return torch.from_numpy((len(train.windows) - positives) / np.maximum(positives, 1)).float()
 
 
 def batch_units(spec: TaskSpec, targets: Sequence[NDArray[Any]], words: Sequence[int] = ()) -> int:
-    """How many terms the batch's mean loss has: words, documents, or documents x labels.
+    """How many terms the batch's mean loss has: words, or documents (multi-label: of the mean over labels each).
 
     words: visible units of each sequence; span tasks only (their mean is over units, or over sampled spans).
     """
@@ -41,8 +42,6 @@ def batch_units(spec: TaskSpec, targets: Sequence[NDArray[Any]], words: Sequence
         return sum(words)
     if spec.type == "token_ner":
         return sum(len(t) for t in targets)
-    if spec.type == "multi_label":
-        return sum(t.size for t in targets)
     return len(targets)
 
 
@@ -55,7 +54,15 @@ def loss_sum(
             logits, targets, paper=spec.head.span is not None and spec.head.span.variant == "paper_variant"
         )
     if spec.type == "multi_label":
-        wanted = torch.from_numpy(np.stack(targets)).to(logits.device)
-        return binary_cross_entropy_with_logits(logits, wanted, pos_weight=weights, reduction="sum")
+        wanted = label_matrix(targets, logits.shape[1]).to(logits.device)
+        return binary_cross_entropy_with_logits(logits, wanted, pos_weight=weights, reduction="sum") / logits.shape[1]
     flat = np.concatenate(targets) if spec.type == "token_ner" else np.stack(targets)
     return cross_entropy(logits, torch.from_numpy(flat).to(logits.device), reduction="sum")
+
+
+def label_matrix(targets: Sequence[NDArray[Any]], labels: int) -> Tensor:
+    """(sequences, labels) of 0 and 1 from the places of each sequence's labels; made for a micro-batch only."""
+    wanted = torch.zeros(len(targets), labels)
+    rows = np.repeat(np.arange(len(targets)), [len(t) for t in targets])
+    wanted[torch.from_numpy(rows), torch.from_numpy(np.concatenate(targets))] = 1.0
+    return wanted

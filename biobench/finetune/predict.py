@@ -16,6 +16,7 @@ from biobench.finetune.machine import Precision
 from biobench.finetune.network import Network
 from biobench.finetune.prepare import Prepared, Split
 from biobench.finetune.span_predict import found_spans
+from biobench.finetune.thresholds import tune_threshold as tune_threshold
 from biobench.models.span_head import SpanScores
 from biobench.schema.document import Prediction
 from biobench.schema.task import Head
@@ -65,8 +66,8 @@ def decide(prepared: Prepared, split: Split, chances: Probabilities, threshold: 
             if not multi and len(own) > 1:
                 p = p / p.sum()
             labels = _labels(p, prepared.outputs, spec.head, threshold, multi=multi)
-            scores = tuple(round(float(x), 6) for x in p)
-            said.append(Prediction(document=document.id, labels=labels, label_scores=scores))
+            scores = np.round(p.astype(np.float64), 6).tolist()
+            said.append(Prediction(document=document.id, labels=labels, label_scores=tuple(scores)))
     return said
 
 
@@ -84,15 +85,3 @@ def _labels(
 def fixed_threshold(head: Head) -> float:
     """The threshold before any tuning."""
     return 0.5 if head.threshold == "tuned" else float(head.threshold)
-
-
-def tune_threshold(prepared: Prepared, chances: Probabilities) -> float:
-    """The threshold on a 0.05 grid that gives the best selection score on validation (ties: nearest 0.5)."""
-    grid = [round(0.05 * i, 2) for i in range(1, 20)]
-    split = prepared.validation
-
-    def quality(threshold: float) -> tuple[float, float]:
-        scores = prepared.score(split.documents, decide(prepared, split, chances, threshold)).values
-        return scores[prepared.spec.selection], -abs(threshold - 0.5)
-
-    return max(grid, key=quality)

@@ -32,8 +32,8 @@ class Split:
 
     units: the documents, for span tasks with the head's units as their tokens. encoded, targets, lengths: per
     window; a target is the visible words' tag ids (token tasks), spans as (first, last, type) in places of the
-    window's units (span tasks), a 0-dimensional class id, or a (labels,) 0/1 vector (multi-label). windows:
-    per document, the places of its windows.
+    window's units (span tasks), a 0-dimensional class id, or the (own labels,) places of a document's labels
+    (multi-label). windows: per document, the places of its windows. outputs: how many labels or tags there are.
     """
 
     documents: Sequence[Document]
@@ -42,6 +42,7 @@ class Split:
     targets: Sequence[NDArray[Any]]
     lengths: Sequence[int]
     windows: Sequence[Sequence[int]]
+    outputs: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ def prepare(spec: TaskSpec, data: TaskData, tokenizer: PreTrainedTokenizerBase, 
         for place, document in enumerate(owner):
             windows[document].append(place)
         targets = [_target(spec, units[d], e, index) for d, e in zip(owner, encoded, strict=True)]
-        return Split(documents, units, encoded, targets, [len(e) for e in encoded], windows)
+        return Split(documents, units, encoded, targets, [len(e) for e in encoded], windows, len(outputs))
 
     train = split(subset(data.train, spec.training.train_fraction))
     validation, test = split(data.validation), split(data.test)
@@ -116,7 +117,7 @@ def _needles(
             hint="the model reads none of the task's lengths; add shorter ones to reader.lengths",
         )
     targets = [np.asarray(index[d.labels[0]], dtype=np.int64) for d in kept]
-    return Split(kept, kept, encoded, targets, [len(e) for e in encoded], [[i] for i in range(len(kept))])
+    return Split(kept, kept, encoded, targets, [len(e) for e in encoded], [[i] for i in range(len(kept))], len(index))
 
 
 def _target(spec: TaskSpec, document: Document, encoded: Encoded, index: dict[str, int]) -> NDArray[Any]:
@@ -125,9 +126,7 @@ def _target(spec: TaskSpec, document: Document, encoded: Encoded, index: dict[st
     if spec.type == "span_ner":
         return span_targets(document, encoded, index)
     if spec.type == "multi_label":
-        vector = np.zeros(len(index), dtype=np.float32)
-        vector[[index[label] for label in document.labels]] = 1.0
-        return vector
+        return np.asarray(sorted({index[label] for label in document.labels}), dtype=np.int64)
     return np.asarray(index[document.labels[0]], dtype=np.int64)
 
 

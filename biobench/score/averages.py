@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from biobench.score.counting import GroupCounts, IntArray, ScoreError
+from biobench.score.counting import IntArray, ScoreError
 from biobench.stats.counts import Average, f1_from_sums
 
 #: Name of a score -> the average of the statistics that recomputes it from counts.
@@ -36,23 +36,19 @@ class Sums:
     fp: IntArray
     fn: IntArray
 
-    @classmethod
-    def of(cls, counted: GroupCounts) -> Sums:
-        """The column sums."""
-        return cls(counted.labels, counted.tp.sum(axis=0), counted.fp.sum(axis=0), counted.fn.sum(axis=0))
-
 
 def average_of(sums: Sums, average: Average, gold_labels: Sequence[str]) -> float:
     """One F1 average; `macro` is taken over `gold_labels`, the labels with gold in the full test split.
 
     The formula is the statistics' own, so a bootstrap draw of all documents gives this very number.
     """
-    unknown = set(gold_labels) - set(sums.labels)
+    wanted = set(gold_labels)
+    unknown = wanted - set(sums.labels)
     if unknown:
         raise ScoreError(f"gold label '{min(unknown)}' is not one of the task's", hint="check the label set")
     if average == "macro" and not gold_labels:
         raise ScoreError("no label has gold in the test split", hint="macro F1 is undefined; check the split")
-    evaluated = np.array([label in set(gold_labels) for label in sums.labels], dtype=np.bool_)
+    evaluated = np.array([label in wanted for label in sums.labels], dtype=np.bool_)
     doubled = 2 * sums.tp + sums.fp + sums.fn
     return float(f1_from_sums(sums.tp, doubled, sums.tp + sums.fn, average, evaluated))
 

@@ -9,7 +9,7 @@ from biobench.schema.document import Document, Prediction
 from biobench.schema.record import RunRecord
 from biobench.schema.task import NER_TYPES, TaskType
 from biobench.score.averages import Scores, Sums, f1_averages, micro_without, per_label, ratio
-from biobench.score.counting import ScoreError, counts
+from biobench.score.counting import ScoreError, label_sums
 from biobench.score.needle import accuracies
 
 
@@ -34,11 +34,11 @@ def compute(
     """
     if not gold:
         raise ScoreError("there is no document to score", hint="check the test split")
-    sums = Sums.of(counts(type=type, labels=labels, gold=gold, predictions=predictions))
+    sums = Sums(tuple(labels), *label_sums(type=type, labels=labels, gold=gold, predictions=predictions))
     values = f1_averages(sums, gold_labels)
     if type in NER_TYPES:
-        partly = Sums.of(counts(type=type, labels=labels, gold=gold, predictions=predictions, match="partial"))
-        loose = f1_averages(partly, gold_labels)
+        partly = label_sums(type=type, labels=labels, gold=gold, predictions=predictions, match="partial")
+        loose = f1_averages(Sums(tuple(labels), *partly), gold_labels)
         values |= {f"partial_{name}": loose[name] for name in ("micro_f1", "macro_f1", "weighted_f1")}
     elif type == "multi_label":
         values["example_f1"] = _example_f1(gold, predictions)

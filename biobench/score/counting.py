@@ -54,31 +54,60 @@ def counts(
     names = sorted({d.group if by == "group" else d.id for d in gold})
     row = {name: i for i, name in enumerate(names)}
     tp, fp, fn = (np.zeros((len(names), len(labels)), dtype=np.int64) for _ in range(3))
-    partial = match == "partial" and type in NER_TYPES
     for document in gold:
         at = row[document.group if by == "group" else document.id]
-        prediction = said.get(document.id)
-        if partial:
-            _count_partial(document, prediction, column, tp[at], fp[at], fn[at])
-            continue
-        if type in NER_TYPES:
-            true = {(s.label, s.start, s.end) for s in document.spans}
-            found = set() if prediction is None else {(s.label, s.start, s.end) for s in prediction.spans}
-        else:
-            true = {(label, 0, 0) for label in document.labels}
-            found = set() if prediction is None else {(label, 0, 0) for label in prediction.labels}
-        for item in true & found:
-            tp[at, column[item[0]]] += 1
-        for item in found - true:
-            fp[at, column[item[0]]] += 1
-        for item in true - found:
-            fn[at, column[item[0]]] += 1
+        _count(type, match, document, said.get(document.id), column, tp[at], fp[at], fn[at])
     return GroupCounts(tuple(names), tuple(labels), tp, fp, fn)
+
+
+def label_sums(
+    *,
+    type: TaskType,
+    labels: Sequence[str],
+    gold: Sequence[Document],
+    predictions: Sequence[Prediction],
+    match: Match = "exact",
+) -> tuple[IntArray, IntArray, IntArray]:
+    """tp, fp, fn over all documents, (labels,) each: `counts` summed, without its groups x labels arrays."""
+    column = {label: i for i, label in enumerate(labels)}
+    said = _by_document(type, gold, predictions, column)
+    tp, fp, fn = (np.zeros(len(labels), dtype=np.int64) for _ in range(3))
+    for document in gold:
+        _count(type, match, document, said.get(document.id), column, tp, fp, fn)
+    return tp, fp, fn
 
 
 def oracle(gold: Sequence[Document]) -> list[Prediction]:
     """The predictions that repeat the gold."""
     return [Prediction(document=d.id, spans=d.spans, labels=d.labels, tags=d.tags) for d in gold]
+
+
+def _count(
+    type: TaskType,
+    match: Match,
+    document: Document,
+    prediction: Prediction | None,
+    column: dict[str, int],
+    tp: IntArray,
+    fp: IntArray,
+    fn: IntArray,
+) -> None:
+    """Add one document's counts to rows tp, fp and fn, (labels,) each."""
+    if type in NER_TYPES and match == "partial":
+        _count_partial(document, prediction, column, tp, fp, fn)
+        return
+    if type in NER_TYPES:
+        true = {(s.label, s.start, s.end) for s in document.spans}
+        found = set() if prediction is None else {(s.label, s.start, s.end) for s in prediction.spans}
+    else:
+        true = {(label, 0, 0) for label in document.labels}
+        found = set() if prediction is None else {(label, 0, 0) for label in prediction.labels}
+    for item in true & found:
+        tp[column[item[0]]] += 1
+    for item in found - true:
+        fp[column[item[0]]] += 1
+    for item in true - found:
+        fn[column[item[0]]] += 1
 
 
 def _count_partial(
