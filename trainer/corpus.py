@@ -80,7 +80,7 @@ def build(
     say = report or (lambda what, done: None)
     excluded = excluded_documents(spec, exclude or [])
     make_folder(cache)
-    folder = cache / _key(spec, tokenizer, excluded)[:20]
+    folder = corpus_folder(spec, tokenizer, cache, excluded)
     with FileLock(f"{folder}.lock"):
         if not (folder / MANIFEST).is_file():
             _build(spec, tokenizer, folder, excluded, say)
@@ -89,6 +89,11 @@ def build(
             say("checking shards", float("nan"))
             corpus.verify()
     return corpus
+
+
+def corpus_folder(spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, cache: Path, excluded: Excluded) -> Path:
+    """Where the corpus lies below `cache` once it is built."""
+    return cache / _key(spec, tokenizer, excluded)[:20]
 
 
 def _key(spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, excluded: Excluded) -> str:

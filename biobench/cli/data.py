@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from biobench.cli.common import DataDir, Json, print_json
+from biobench.cli.overlap import overlap
 
 data = typer.Typer(help="Where each task's data stands, how to get it, and what is in it.", no_args_is_help=True)
 
@@ -94,33 +95,7 @@ def verify_(tasks: Tasks, data_dir: DataDir = None, as_json: Json = False) -> No
         raise typer.Exit(1)
 
 
-@data.command("overlap")
-def overlap_(
-    corpus: Annotated[Path, typer.Argument(metavar="CORPUS", help="Training text: folder, .txt, .jsonl or .parquet.")],
-    task: Annotated[list[str], typer.Option("--task", help="Only this task; repeatable.")] = [],  # noqa: B006
-    data_dir: DataDir = None,
-    as_json: Json = False,
-) -> None:
-    """Exact and 13-gram overlap of training text with each task's validation and test documents."""
-    from dataclasses import asdict
-
-    from biobench.data.catalog import list_tasks, load_task
-    from biobench.data.desk.overlap import corpus_texts, overlap
-    from biobench.data.load import load_data
-    from biobench.data.validate import find
-
-    loaded = [load_task(t) for t in task] or [t for t in list_tasks() if find(t, data_dir) is not None]
-    folder = None if data_dir is None else Path(data_dir)
-    rows = overlap(corpus_texts(corpus), {t.id: load_data(t, folder).documents for t in loaded})
-    if as_json:
-        print_json([asdict(row) for row in rows])
-        return
-    for row in rows:
-        typer.echo(
-            f"{row.task} {row.split}: {row.exact} of {row.documents} documents verbatim, "
-            f"{row.touched} share a 13-gram, {row.ngrams_seen} of {row.ngrams} 13-grams seen "
-            f"({row.short} documents too short to tell)"
-        )
+data.command("overlap")(overlap)
 
 
 @data.command("bundle")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from biobench.cli.common import DataDir, Json, Overrides, print_json
 from biobench.errors import UsageError
+
+if TYPE_CHECKING:
+    from biobench.schema.document import TaskData
 
 Recipe = Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe's YAML path, or the name of a shipped one.")]
 
@@ -38,31 +42,58 @@ def pretrain(
     api = trainer_api()
     sources = api.load_recipe(recipe, overrides).corpus.sources
     generated = all(source.embedded is not None for source in sources)
-    held_out = benchmark_texts(data_dir) if exclude_tasks and not generated else []
+    kept_out = benchmark_documents(data_dir) if exclude_tasks and not generated else {}
+    held_out = unique_texts(kept_out)
     result = api.pretrain(recipe, out=out, resume=resume, overrides=overrides, exclude=held_out)
     if result.status == "preempted":
         typer.echo(f"stopped and saved in {result.out}; --resume continues", err=True)
         raise typer.Exit(api.PREEMPTED_EXIT)
+    if kept_out:
+        _say_excluded(result, kept_out)
     typer.echo(f"{result.model}: an encoder that AutoModel loads; next: biobench run {result.model} --suite fr")
 
 
-def benchmark_texts(data_dir: str | None) -> list[str]:
-    """Validation and test texts of every shipped task whose data is at hand; said on stderr, task by task."""
+def benchmark_documents(data_dir: str | None, *, say: bool = True) -> dict[str, TaskData]:
+    """Every shipped task whose data is at hand, by id. say: name each on stderr."""
     from pathlib import Path
 
     from biobench.data.catalog import list_tasks
     from biobench.data.load import load_data
     from biobench.data.validate import find
 
-    texts: dict[str, None] = {}
+    found = {}
     for task in list_tasks():
         if task.spec.all_sources[0].generated or find(task, data_dir) is None:
             continue
         data = load_data(task, None if data_dir is None else Path(data_dir))
-        held_out = [d.text for d in (*data.validation, *data.test)]
-        typer.echo(f"kept out of the corpus: {len(held_out)} documents of {task.id}", err=True)
-        texts.update(dict.fromkeys(held_out))
-    return list(texts)
+        if say:
+            count = len(data.validation) + len(data.test)
+            typer.echo(f"kept out of the corpus: {count} documents of {task.id}", err=True)
+        found[task.id] = data
+    return found
+
+
+def unique_texts(tasks: Mapping[str, TaskData]) -> list[str]:
+    """The texts of all validation and test documents, each once."""
+    return list(dict.fromkeys(d.text for data in tasks.values() for d in (*data.validation, *data.test)))
+
+
+def _say_excluded(result: Any, tasks: Mapping[str, TaskData]) -> None:
+    """Write beside both copies of the ledger which tasks' documents were kept out."""
+    from biobench.schema.contamination import EXCLUSION_FILE, ExcludedTask, Exclusions
+    from biobench.store.files import write_atomic
+    from trainer.runfolder import read_recipe
+
+    held = Exclusions(
+        exclusion_hash=result.ledger.corpus.exclusion_hash,
+        ngram=read_recipe(result.out).corpus.exclude.ngram,
+        tasks={
+            name: ExcludedTask(data_hash=data.hash, documents=len(data.validation) + len(data.test))
+            for name, data in tasks.items()
+        },
+    )
+    for folder in (result.out, result.model):
+        write_atomic(folder / EXCLUSION_FILE, (held.model_dump_json(indent=1) + "\n").encode())
 
 
 def plan(

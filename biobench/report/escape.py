@@ -28,6 +28,7 @@ _LATEX = {
     "'": r"\textquotesingle{}",
     "–": "--",
     "±": r"$\pm$",
+    "†": r"\textdagger{}",
 }
 
 

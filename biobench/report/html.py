@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from biobench.report.contamination import marked
 from biobench.report.escape import for_html
 from biobench.report.needle_html import STYLE, needle_section
 from biobench.report.rows import Report, Row
@@ -74,4 +75,7 @@ def _cell(row: Row | None) -> str:
         return "<td>–</td>"
     shown, _, margin = percent(row).partition(" ")
     seeds = f"{row.n_seeds} seed{'' if row.n_seeds == 1 else 's'}"
+    if row.contamination is not None and marked(row.contamination):
+        held = row.contamination
+        seeds += f"; {held['seen']} of {held['documents']} test documents in its training text"
     return f'<td title="{for_html(row.metric)}, {seeds}">{shown}{f" <small>{margin}</small>" if margin else ""}</td>'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -50,6 +51,8 @@ class Row:
     truncated_documents: int | None = None
     lost_gold: int | None = None
     parameters: int | None = None
+    contamination: Mapping[str, Any] | None = None
+    """Test documents in the model's training text, where that is known (see `report.contamination`)."""
     notes: tuple[str, ...] = ()
 
     @property

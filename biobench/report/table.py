@@ -8,6 +8,7 @@ from pathlib import Path
 
 from biobench.report.averages import suite_averages
 from biobench.report.beside import Remark, published_rows
+from biobench.report.contamination import as_fields, known, remark
 from biobench.report.floors import Text, floor_infos, floor_rows, judge
 from biobench.report.groups import RunGroup, Source, group_runs
 from biobench.report.published import PublishedValue, load_published
@@ -190,7 +191,8 @@ def run_rows(
                 truncated_documents=first.truncated_documents,
                 lost_gold=first.lost_gold,
                 parameters=first.parameters,
-                notes=(*group.notes, *cut),
+                contamination=as_fields(known(group)),
+                notes=(*group.notes, *cut, *remark(group)),
             )
         )
     return rows, remarks

@@ -20,6 +20,7 @@ from biobench.finetune.machine import peak_memory_bytes, reset_peak_memory
 from biobench.finetune.prepare import Prepared, prepare
 from biobench.finetune.tuning import tuned
 from biobench.models.loading import Checkpoint, load_tokenizer, window
+from biobench.run.contamination import contamination
 from biobench.run.energy import metered
 from biobench.run.plan import Item, Plan, TaskEntry
 from biobench.run.provenance import provenance
@@ -243,5 +244,8 @@ def _record(
         provenance=provenance(plan.device),
         predictions="",
         predictions_sha256="",
+        contamination=contamination(
+            item.checkpoint.folder, item.checkpoint.hash, spec.id, data.hash, plan.request.results_dir
+        ),
         redacted=spec.access == "agreement",
     )

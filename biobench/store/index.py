@@ -22,6 +22,8 @@ from biobench.store.files import write_atomic
 
 FILE = ".index.parquet"
 """Below `runs/`."""
+_JSON = ("overrides", "scores", "ceiling", "contamination")
+"""Columns that hold JSON."""
 _FORMAT = b"biobench.index.1"
 
 
@@ -61,6 +63,8 @@ class Brief(NamedTuple):
     test_documents: int
     scores: Mapping[str, float]
     ceiling: Mapping[str, float]
+    contamination: Mapping[str, Any] | None = None
+    """`schema.contamination.Contamination` as plain data."""
 
     @classmethod
     def of(cls, r: RunRecord) -> Brief:
@@ -96,6 +100,7 @@ class Brief(NamedTuple):
             test_documents=r.task.test_documents,
             scores=r.scores,
             ceiling=r.windows.ceiling,
+            contamination=None if r.contamination is None else r.contamination.model_dump(mode="json"),
         )
 
 
@@ -157,22 +162,25 @@ def read_index(runs: Path) -> dict[tuple[str, str], tuple[int, int, Brief]]:
     if (table.schema.metadata or {}).get(b"format") != _FORMAT or table.schema.names != _names():
         return {}
     columns = {name: table.column(name).to_pylist() for name in table.schema.names}
-    texts: dict[str, Any] = {}
-
-    def parsed(text: str) -> Any:
-        # most cells repeat each other, or are {} and []
-        if text not in texts:
-            texts[text] = json.loads(text)
-        return texts[text]
-
-    columns["overrides"] = [tuple(parsed(text)) for text in columns["overrides"]]
-    for name in ("scores", "ceiling"):
-        columns[name] = [parsed(text) if len(text) < 3 else json.loads(text) for text in columns[name]]
+    try:
+        for name in _JSON:
+            columns[name] = _parsed(columns[name])
+    except ValueError:
+        return {}
+    columns["overrides"] = [tuple(own) for own in columns["overrides"]]
     briefs = map(Brief._make, zip(*(columns[name] for name in Brief._fields), strict=True))
     return {
         (brief.task, brief.key): (modified, size, brief)
         for modified, size, brief in zip(columns["modified"], columns["size"], briefs, strict=True)
     }
+
+
+def _parsed(texts: list[str]) -> list[Any]:
+    """The values of a column, parsed in one piece: cell by cell the calls would take most of the time."""
+    values: list[Any] = json.loads(f"[{','.join(texts)}]")
+    if len(values) != len(texts):
+        raise ValueError("a cell holds more than one value")
+    return values
 
 
 def write_index(runs: Path, rows: Iterable[tuple[int, int, Brief]]) -> None:
@@ -182,7 +190,7 @@ def write_index(runs: Path, rows: Iterable[tuple[int, int, Brief]]) -> None:
         held["modified"].append(modified)
         held["size"].append(size)
         for name, value in zip(Brief._fields, brief, strict=True):
-            held[name].append(json.dumps(value) if name in ("overrides", "scores", "ceiling") else value)
+            held[name].append(json.dumps(value) if name in _JSON else value)
     table = pa.table(held).replace_schema_metadata({"format": _FORMAT})
     sink = io.BytesIO()
     pq.write_table(table, sink, compression="zstd")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -34,6 +35,8 @@ class Overlap:
     ngrams_seen: int
     short: int
     """Documents with fewer than 13 words; they have no 13-gram and can only be found exactly."""
+    seen: int
+    """Documents that are there exactly or share a 13-gram."""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, with the share of 13-grams seen."""
@@ -80,6 +83,7 @@ def _row(
         ngrams=sum(len(parts) for _, parts in rows),
         ngrams_seen=sum(seen),
         short=sum(not parts for _, parts in rows),
+        seen=sum(whole[own] or n > 0 for (own, _), n in zip(rows, seen, strict=True)),
     )
 
 
@@ -88,6 +92,27 @@ def _grams(text: str) -> Iterator[int]:
     words = _WORD.findall(text.lower())
     for i in range(len(words) - N + 1):
         yield hash(tuple(words[i : i + N]))
+
+
+class Digested:
+    """Texts passed on as they come; `hexdigest` then covers all of them, in their order."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._texts = texts
+        self._digest = hashlib.sha256()
+        self.count = 0
+
+    def __iter__(self) -> Iterator[str]:
+        """The texts; to be walked once."""
+        for text in self._texts:
+            self._digest.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
+            self.count += 1
+            yield text
+
+    @property
+    def hexdigest(self) -> str:
+        """sha256 over the texts walked so far."""
+        return self._digest.hexdigest()
 
 
 def corpus_texts(path: str | Path) -> Iterator[str]:

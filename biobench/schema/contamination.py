@@ -1,0 +1,83 @@
+"""What of a task's validation and test text stands in a model's training text; and what was kept out of it.
+
+Counts and hashes alone: no text and no document ids, so it may be kept for agreement-bound data too.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from biobench.schema.strict import Strict
+
+OVERLAP_VERSION = 1
+"""Bumped by hand when what is counted changes; older measurements are made anew."""
+
+EXCLUSION_FILE = "exclusion.json"
+"""Name of the `Exclusions` beside a pretraining run's ledger."""
+
+
+class SplitOverlap(Strict):
+    """One split against one training text."""
+
+    documents: int = Field(ge=0)
+    exact: int = Field(ge=0)
+    """Documents whose whole text stands in the training text as one record."""
+    touched: int = Field(ge=0)
+    """Documents that share a run of 13 words with it."""
+    ngrams: int = Field(ge=0)
+    ngrams_seen: int = Field(ge=0)
+    short: int = Field(ge=0)
+    """Documents of fewer than 13 words, which can only be found exactly."""
+    seen: int = Field(ge=0)
+    """Documents found either way."""
+
+
+class Contamination(Strict):
+    """What is known of a model's training text and one task. Without `test` nothing was counted."""
+
+    corpus: str
+    """Name of the training text: a folder, a file or a pretraining run."""
+    corpus_hash: str
+    """Of the texts read, or of the corpus manifest that the ledger names."""
+    base: str | None = None
+    """What training started from, where a ledger tells; of its own training text nothing is said."""
+    excluded: bool = False
+    """All validation and test documents stood on the list of texts that training text may not share 13 words with."""
+    validation: SplitOverlap | None = None
+    test: SplitOverlap | None = None
+
+    @property
+    def seen(self) -> int:
+        """Test documents that were found, exactly or by a run of words; 0 where nothing was counted."""
+        return 0 if self.test is None else self.test.seen
+
+
+class OverlapRecord(Strict):
+    """A measurement kept beside the results, for one model on one state of a task's data."""
+
+    overlap_version: int = OVERLAP_VERSION
+    task: str
+    data_hash: str
+    model: str
+    model_hash: str
+    contamination: Contamination
+    biobench: str
+    made: str
+    """ISO 8601, UTC."""
+
+
+class ExcludedTask(Strict):
+    """One task whose validation and test documents were kept out."""
+
+    data_hash: str
+    documents: int = Field(ge=0)
+
+
+class Exclusions(Strict):
+    """Which tasks' documents a pretraining run was told to keep out; written beside its ledger."""
+
+    version: int = 1
+    exclusion_hash: str
+    """As in the ledger: the list belongs to that run and no other."""
+    ngram: int
+    tasks: dict[str, ExcludedTask]

@@ -1,0 +1,174 @@
+"""Contamination from end to end: text, toy checkpoint, ledger, record, report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_make import Said
+from generators import diamed
+
+from biobench.data.catalog import load_task
+from biobench.data.load import load_data
+from biobench.report.table import build
+from biobench.store import Store
+
+SMALL = (
+    *("base.config.hidden_size=32", "base.config.intermediate_size=32", "base.config.num_hidden_layers=2"),
+    *("base.config.num_attention_heads=2", "base.config.local_attention=16", "base.tokenizer.vocabulary=500"),
+    *("corpus.sequence_length=48", "phases.0.tokens=1536", "phases.1.tokens=1536"),
+    *("phases.0.schedule.warmup=500", "corpus.sources=[{id: own, path: text.jsonl}]"),
+)
+LEAKED = 3
+"""Test documents put into the training text: two as they are, one inside a longer text."""
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A corpus of seven test documents, and training text beside it that holds three of them."""
+    # the generated needle documents, which are kept out too, take half a minute to write
+    monkeypatch.setattr("biobench.data.catalog.list_tasks", lambda: [load_task("diamed")])
+    folder = tmp_path / "data"
+    diamed(folder)
+    test = sorted(load_data(load_task("diamed"), folder).test, key=lambda d: len(d.text.split()))
+    filler = [" ".join(f"w{i}x{j}" for j in range(60)) + "." for i in range(200)]
+    texts = [*filler, test[0].text, test[1].text, f"Avant. {test[-1].text} Après."]
+    lines = "".join(json.dumps({"text": text}) + "\n" for text in texts)
+    (tmp_path / "text.jsonl").write_text(lines, encoding="utf-8")
+    return folder
+
+
+def pretrain(biobench: Callable[..., Said], out: str, data: Path, *more: str) -> Path:
+    """A toy checkpoint trained on the text; its model folder."""
+    sets = [part for text in SMALL for part in ("--set", text)]
+    said = biobench("pretrain", "toy_detour", *sets, "--out", out, "--data-dir", data, *more)
+    assert said.status == 0, said.err
+    return Path(out) / "model"
+
+
+def run(biobench: Callable[..., Said], model: Path, data: Path) -> None:
+    said = biobench("run", model, "--task", "diamed", "--data-dir", data, "--seeds", "1-2", "--no-gate",
+                    "--device", "cpu", "--parallel", "1", "--set", "training.epochs=1", "--json")  # fmt: skip
+    assert said.status == 0, said.err
+
+
+def test_a_leak_stands_in_the_record_and_on_the_report(
+    biobench: Callable[..., Said], data: Path, tmp_path: Path
+) -> None:
+    model = pretrain(biobench, "leaky", data, "--no-exclude-tasks")
+    run(biobench, model, data)
+    before = Store("results").records()[0].contamination
+    assert before is not None
+    assert (before.corpus, before.test, before.excluded) == ("toy_detour", None, False)
+    assert any("has not been compared" in note for note in build("results").notes)
+
+    said = biobench("data", "overlap", "leaky", "--task", "diamed", "--data-dir", data, "--json")
+    assert said.status == 0, said.err
+    rows = {row["split"]: row for row in said.json()}
+    assert (rows["test"]["seen"], rows["test"]["exact"], rows["test"]["excluded"]) == (LEAKED, 2, False)
+    assert rows["validation"]["seen"] == 0
+    for record in Store("results").records():
+        assert record.contamination is not None
+        assert record.contamination.seen == LEAKED
+        assert record.contamination.corpus_hash == before.corpus_hash
+        assert record.contamination.base == "fresh weights"
+
+    row = next(r for r in biobench("report", "--format", "json").json() if r["source"] == "run")
+    documents = rows["test"]["documents"]
+    assert row["contamination"]["seen"] == LEAKED
+    assert row["contamination"]["share"] == pytest.approx(LEAKED / documents)
+    markdown = biobench("report", "--format", "md").out
+    line = next(line for line in markdown.splitlines() if line.startswith("| leaky/model"))
+    assert "†" in line
+    assert f"† leaky/model on diamed: {LEAKED} of {documents} test documents" in markdown.replace("\\", "")
+    page = biobench("report", "--format", "html").out
+    assert f"{LEAKED} of {documents} test documents in its training text" in page
+    assert r"\textdagger{}" in biobench("report", "--format", "latex").out
+
+    # a run made after the measurement has it from the start
+    again = biobench("run", model, "--task", "diamed", "--data-dir", data, "--seeds", "3", "--no-gate", "--device",
+                     "cpu", "--parallel", "1", "--set", "training.epochs=1")  # fmt: skip
+    assert again.status == 0, again.err
+    assert {r.contamination.seen for r in Store("results").records() if r.contamination} == {LEAKED}
+    assert len(Store("results").records()) == 3
+
+
+def test_documents_kept_out_of_the_text_are_said_to_be(biobench: Callable[..., Said], data: Path) -> None:
+    model = pretrain(biobench, "clean", data)
+    assert (model / "exclusion.json").is_file()
+    run(biobench, model, data)
+    told = Store("results").records()[0].contamination
+    assert told is not None
+    assert (told.excluded, told.test) == (True, None)
+    report = build("results")
+    assert any("were kept out of its training text 'toy_detour'" in note for note in report.notes)
+
+    said = biobench("data", "overlap", model / "ledger.json", "--task", "diamed", "--data-dir", data, "--json")
+    assert said.status == 0, said.err
+    assert [(r["seen"], r["excluded"]) for r in said.json()] == [(0, True)] * 2
+    assert any("none of" in note and "all of them were kept out" in note for note in build("results").notes)
+    assert not any(row["contamination"]["seen"] for row in rows_of_runs(biobench))
+
+    # the list belongs to the task's data as it was, and to that run
+    listed = json.loads((model / "exclusion.json").read_text())
+    for change in ({"exclusion_hash": "0"}, {"ngram": 20}, {"tasks": {}}):
+        (model / "exclusion.json").write_text(json.dumps(listed | change))
+        assert not told_again(model, listed["tasks"]["diamed"]["data_hash"])
+    (model / "exclusion.json").write_text(json.dumps(listed))
+    assert told_again(model, listed["tasks"]["diamed"]["data_hash"])
+    assert not told_again(model, "another")
+
+
+def rows_of_runs(biobench: Callable[..., Said]) -> list[dict[str, Any]]:
+    """The report's rows of runs."""
+    return [r for r in biobench("report", "--format", "json").json() if r["source"] == "run"]
+
+
+def told_again(model: Path, data_hash: str) -> bool:
+    """What a new results folder would say of the checkpoint."""
+    from biobench.run.contamination import contamination
+
+    found = contamination(model, "any", "diamed", data_hash, "nowhere")
+    assert found is not None
+    return found.excluded
+
+
+def test_text_is_given_to_a_model_by_name(
+    biobench: Callable[..., Said], tiny: Path, data: Path, tmp_path: Path
+) -> None:
+    run(biobench, tiny, data)
+    assert Store("results").records()[0].contamination is None
+    said = biobench("data", "overlap", "text.jsonl", "--task", "diamed", "--data-dir", data, "--model", tiny)
+    assert said.status == 0, said.err
+    assert "2 stored runs" in said.err
+    assert {r.contamination.seen for r in Store("results").records() if r.contamination} == {LEAKED}
+    # text without a leak does not hide the one that has it
+    (tmp_path / "other.txt").write_text("Nothing of the kind.")
+    biobench("data", "overlap", "other.txt", "--task", "diamed", "--data-dir", data, "--model", tiny)
+    assert len(list(Path("results/overlap/diamed").iterdir())) == 2
+    assert {r.contamination.seen for r in Store("results").records() if r.contamination} == {LEAKED}
+    # without a model the figures are printed and nothing is kept
+    said = biobench("data", "overlap", "text.jsonl", "--task", "diamed", "--data-dir", data, "--results-dir", "new")
+    assert "2 of 7 documents verbatim" in said.out
+    assert not Path("new").exists()
+
+
+def test_changed_text_and_other_exclusions_are_refused(
+    biobench: Callable[..., Said], data: Path, tmp_path: Path
+) -> None:
+    pretrain(biobench, "clean", data)
+    ask = ("data", "overlap", "clean", "--task", "diamed", "--data-dir")
+    exclusions = tmp_path / "data" / "DiaMED" / "splits" / "validation.json"
+    whole = exclusions.read_text(encoding="utf-8")
+    cases = json.loads(whole)
+    cases[0]["clinical_case"] += " Ajout."
+    exclusions.write_text(json.dumps(cases), encoding="utf-8")
+    assert "not those that the run kept out" in biobench(*ask, data).refusal()
+    exclusions.write_text(whole, encoding="utf-8")
+    assert biobench(*ask, data).status == 0
+    with (tmp_path / "text.jsonl").open("a") as stream:
+        stream.write('{"text": "One line more."}\n')
+    assert "cannot be shown to be the text of this run" in biobench(*ask, data).refusal()
