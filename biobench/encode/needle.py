@@ -7,7 +7,7 @@ example that is longer than the model's window is left out, because a score on c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -25,16 +25,50 @@ _CHUNK = 32
 """Documents tokenised at once; the longest hold some 60,000 characters."""
 
 
-def pair_specials(tokenizer: PreTrainedTokenizerBase) -> tuple[Ids, Ids, Ids]:
-    """Ids that the tokenizer puts before, between and after a pair of texts. Raises ModelError."""
+class PairForm(NamedTuple):
+    """What a tokenizer puts before, between and after a pair of texts, and the token types of the five parts.
+
+    types: of before, first text, between, second text, after; None where the tokenizer gives none.
+    """
+
+    before: Ids
+    between: Ids
+    after: Ids
+    types: tuple[Ids, int, Ids, int, Ids] | None
+
+    @property
+    def added(self) -> int:
+        """Tokens besides the texts."""
+        return len(self.before) + len(self.between) + len(self.after)
+
+    def ids(self, first: Ids, second: Ids) -> Ids:
+        """The whole sequence."""
+        return [*self.before, *first, *self.between, *second, *self.after]
+
+    def types_of(self, first: Ids, second: Ids) -> Ids:
+        """The token type of each id of the sequence; empty where there are none."""
+        if self.types is None:
+            return []
+        before, one, between, two, after = self.types
+        return [*before, *[one] * len(first), *between, *[two] * len(second), *after]
+
+
+def pair_form(tokenizer: PreTrainedTokenizerBase) -> PairForm:
+    """How the tokenizer makes a pair of two texts. Raises ModelError where it makes none."""
     first, second = (_ids(tokenizer, text) for text in ("a", "b"))
-    whole = list(tokenizer("a", "b")["input_ids"])
+    encoding = tokenizer("a", "b")
+    whole = list(encoding["input_ids"])
+    types = list(encoding["token_type_ids"]) if "token_type_ids" in encoding else None
     for begin in range(len(whole) - len(first) + 1):
         if whole[begin : begin + len(first)] == first:
             end = begin + len(first)
             for at in range(end, len(whole) - len(second) + 1):
-                if whole[at : at + len(second)] == second:
-                    return whole[:begin], whole[end:at], whole[at + len(second) :]
+                stop = at + len(second)
+                if whole[at:stop] == second:
+                    parts = (
+                        None if types is None else (types[:begin], types[begin], types[end:at], types[at], types[stop:])
+                    )
+                    return PairForm(whole[:begin], whole[end:at], whole[stop:], parts)
     raise ModelError("the tokenizer makes no pair of two texts", hint="needle tasks put the query before the document")
 
 
@@ -46,8 +80,7 @@ def encode_needles(
     fit tokens: each is exactly plan.length long, special tokens included. fit words: as long as its words make
     it. Raises ModelError where the tokenizer cannot make a pair or makes fewer tokens than there are words.
     """
-    specials = pair_specials(tokenizer)
-    added = sum(map(len, specials))
+    form = pair_form(tokenizer)
     kept: list[Document] = []
     encoded: list[Encoded] = []
     wanted = [d for d in documents if d.plan is None or d.plan.fit == "words" or d.plan.length <= window]
@@ -55,13 +88,13 @@ def encode_needles(
         chunk = wanted[begin : begin + _CHUNK]
         for document, pieces in zip(chunk, _pieces(chunk, tokenizer), strict=True):
             query = _ids(tokenizer, document.query)
-            body = _fitted(document, *pieces, added + len(query))
-            if added + len(query) + len(body) > window:
+            body = _fitted(document, *pieces, form.added + len(query))
+            if form.added + len(query) + len(body) > window:
                 continue
-            ids = np.asarray(specials[0] + query + specials[1] + body + specials[2], dtype=np.int64)
+            ids, types = (np.asarray(make(query, body), dtype=np.int64) for make in (form.ids, form.types_of))
             empty = np.zeros(0, dtype=np.int64)
             kept.append(document)
-            encoded.append(Encoded(ids, empty, empty, truncated=False))
+            encoded.append(Encoded(ids, empty, empty, truncated=False, types=types))
     return kept, encoded
 
 

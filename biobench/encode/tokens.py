@@ -30,7 +30,8 @@ class Encoded:
     ids: (tokens,) with special tokens, cut to the window. first: (visible words,) position in `ids` of each
     visible word's first sub-token; words: (visible words,) that word's index in the document. truncated:
     True when the window cut the document. stop: (visible words,) position after each word's last sub-token
-    inside the window. cut_left, cut_right: the document goes on beyond the window on that side.
+    inside the window. cut_left, cut_right: the document goes on beyond the window on that side. types: (tokens,)
+    token types of a pair of texts, empty where the tokenizer gives none.
     """
 
     ids: Ints
@@ -40,6 +41,7 @@ class Encoded:
     stop: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     cut_left: bool = False
     cut_right: bool = False
+    types: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.ids)

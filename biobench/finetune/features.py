@@ -116,9 +116,9 @@ class _Extraction:
         states = torch.zeros(int(begins[-1]), vectors, self.encoder.width, dtype=torch.float16)
         real = torch.zeros(len(states), vectors, dtype=torch.bool)
         for part in inference_order(split.lengths, self.budget, padded=self.encoder.attention == "padded"):
-            sequences = [split.encoded[i].ids for i in part]
+            sequences, types = [split.encoded[i].ids for i in part], [split.encoded[i].types for i in part]
             with torch.autocast(self.encoder.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
-                hidden = self.encoder(sequences)
+                hidden = self.encoder(sequences, types)
             for i, rows in zip(part, torch.split(hidden.float(), [len(s) for s in sequences]), strict=True):
                 units = slice(int(begins[i]), int(begins[i + 1]))
                 first = torch.from_numpy(split.encoded[i].first).to(rows.device)

@@ -34,7 +34,7 @@ class Network(nn.Module):
     def forward(self, encoded: Sequence[Encoded]) -> Tensor | SpanScores:
         """Logits (fp32): one row per visible word (token tasks) or per window; or the scores of spans."""
         lengths = [len(e) for e in encoded]
-        hidden = self.encoder([e.ids for e in encoded])
+        hidden = self.encoder([e.ids for e in encoded], [e.types for e in encoded])
         begins = np.cumsum([0, *lengths[:-1]])
         rows = np.concatenate([e.first + b for e, b in zip(encoded, begins, strict=True)])
         if isinstance(self.head, SpanHead):

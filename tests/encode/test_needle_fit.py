@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tiny import make_tiny_encoder
 
-from biobench.encode.needle import encode_needles, pair_specials
+from biobench.encode.needle import encode_needles, pair_form
 from biobench.errors import ModelError
 from biobench.schema.document import Document
 from biobench.schema.needle import NeedlePlan
@@ -47,7 +47,7 @@ def tokenizer(kind: str, folder: Path):  # type: ignore[no-untyped-def]
 @pytest.mark.parametrize("kind", ["wordpiece", "bytes"])
 def test_examples_are_exactly_as_long_as_planned_with_the_needle_whole_and_in_place(kind: str, tmp_path: Path) -> None:
     own = tokenizer(kind, tmp_path)
-    first, between, last = pair_specials(own)
+    first, between, last, _ = pair_form(own)
     assert len(between) == (1 if kind == "wordpiece" else 2)
     query = own(NEEDLE, add_special_tokens=False)["input_ids"]
     inside = query if kind == "wordpiece" else own(" " + NEEDLE, add_special_tokens=False)["input_ids"]
@@ -89,3 +89,22 @@ def test_too_little_text_is_said_and_not_filled_up(tmp_path: Path) -> None:
     bare = Document(id="s", group="s", text="", split="test", query=NEEDLE, plan=short.plan._replace(before=("One.",)))
     with pytest.raises(ModelError, match="cannot be fitted to 120 tokens"):
         encode_needles([bare], own, 128)
+
+
+def test_token_types_are_those_that_the_tokenizer_gives_a_pair(tmp_path: Path) -> None:
+    own = tokenizer("wordpiece", tmp_path)
+    plain = encode_needles([example("a", 128, 0.5)], own, 128)[1][0]
+    assert plain.types.tolist() == [], "this tokenizer gives none"
+    from tokenizers import processors
+
+    own.model_input_names = ["input_ids", "token_type_ids", "attention_mask"]
+    own.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    (document,), (one,) = encode_needles([example("a", 128, 0.5)], own, 128)
+    query = own(document.query, add_special_tokens=False)["input_ids"]
+    assert one.types.tolist() == [0] * (len(query) + 2) + [1] * (128 - len(query) - 2)
+    words = example("w", 20, 0.5, fit="words")
+    whole = own(NEEDLE, words.text)
+    (fitted,) = encode_needles([words], own, 128)[1]
+    assert (fitted.ids.tolist(), fitted.types.tolist()) == (whole["input_ids"], whole["token_type_ids"])
