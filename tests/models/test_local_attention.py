@@ -1,0 +1,77 @@
+"""Local attention in blocks against the full masked computation, and what memory it needs."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+from torch.overrides import TorchFunctionMode
+
+from biobench.models import attention
+from biobench.models.attention import Layout, packed
+from biobench.models.local import in_blocks, local_attention
+
+
+def _states(*shape: int) -> list[Tensor]:
+    torch.manual_seed(0)
+    return [torch.randn(*shape, dtype=torch.float64, requires_grad=True) for _ in range(3)]
+
+
+def _band(length: int, window: int) -> Tensor:
+    at = torch.arange(length)
+    return (at[:, None] - at[None, :]).abs() < window
+
+
+@pytest.mark.parametrize(("length", "window"), [(1100, 65), (1030, 1), (700, 33), (1400, 300), (256, 65)])
+def test_blocks_give_the_states_and_gradients_of_the_whole_band(length: int, window: int) -> None:
+    states = _states(2, 2, length, 4)
+    ours = local_attention(*states, window, None, None)
+    plain = scaled_dot_product_attention(*states, attn_mask=_band(length, window))
+    assert (ours - plain).abs().max() < 1e-12
+    seen = torch.randn_like(plain)
+    for a, b in zip(torch.autograd.grad(ours, states, seen), torch.autograd.grad(plain, states, seen), strict=True):
+        assert (a - b).abs().max() < 1e-11
+
+
+def test_padding_is_seen_by_nobody_and_padded_queries_are_defined() -> None:
+    states = _states(2, 1, 1200, 4)
+    real = torch.ones(2, 1200, dtype=torch.bool)
+    real[1, 700:] = False
+    ours = local_attention(*states, 65, real, None)
+    assert torch.isfinite(ours).all()
+    short = [x[1:, :, :700] for x in states]
+    plain = scaled_dot_product_attention(*short, attn_mask=_band(700, 65))
+    assert (ours[1:, :, :700] - plain).abs().max() < 1e-12
+
+
+def test_packed_long_documents_are_each_alone_and_hold_no_square(monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths, window = [1500, 40, 1300, 1100, 300], 65
+    assert [in_blocks(n, window) for n in lengths] == [True, False, True, True, False]
+    assert not in_blocks(8192, None)
+    query, key, value = _states(1, 2, sum(lengths), 4)
+    layout = Layout(lengths, torch.device("cpu"))
+    largest = _Largest()
+    with packed(layout), torch.no_grad(), largest:
+        ours, _ = attention._packed_attention(None, query, key, value, None, sliding_window=window)  # type: ignore[arg-type]
+    ends = list(accumulate(lengths))
+    parts = [
+        scaled_dot_product_attention(*(x[:, :, a:b] for x in (query, key, value)), attn_mask=_band(b - a, window))
+        for a, b in zip([0, *ends[:-1]], ends, strict=True)
+    ]
+    assert (ours - torch.cat(parts, 2).transpose(1, 2)).abs().max() < 1e-12
+    assert largest.elements < 1100**2
+
+
+class _Largest(TorchFunctionMode):
+    """Notes the most elements of any tensor that a torch function returns."""
+
+    elements = 0
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+        result = func(*args, **(kwargs or {}))
+        if isinstance(result, Tensor):
+            self.elements = max(self.elements, result.numel())
+        return result
