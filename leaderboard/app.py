@@ -57,8 +57,19 @@ VIEWS: dict[str, View] = {
 AVERAGES: tuple[AverageName, ...] = ("macro", "micro", "weighted", "paper")
 
 
+_STYLE = """
+<style>
+[data-testid=stMainBlockContainer] { padding: 3.2rem clamp(1rem, 3vw, 3rem) 4rem; }
+[data-testid=stMainBlockContainer] h1 { font-size: clamp(1.5rem, 3vw, 2.1rem); padding: .2rem 0 .4rem; }
+[data-testid=stMainBlockContainer] h2, [data-testid=stMainBlockContainer] h3 { font-size: 1.35rem; }
+</style>
+"""
+"""Tables are wide: less room around them, and titles that do not take a screen."""
+
+
 def main() -> None:
     """Draw the page; an input error becomes its line and hint instead of a traceback."""
+    st.html(_STYLE)
     with st.sidebar:
         start("interface", from_link("interface", list(LANGUAGES), "en"))
         chosen: Language = st.radio(

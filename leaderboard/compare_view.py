@@ -14,6 +14,7 @@ from biobench.report.escape import plain
 from biobench.report.render import plain_note
 from biobench.report.rows import AverageName
 from biobench.report.table import Results, fingerprint
+from biobench.report.verdict_fr import verdict_fr
 from leaderboard import charts
 from leaderboard.folder import results, results_dir
 from leaderboard.state import from_link, start, write_link
@@ -25,6 +26,7 @@ SEPARATOR = "\x1f"
 
 def show(words: Mapping[str, str], average: AverageName) -> None:
     """Draw the view."""
+    st.title(words["compare_view"])
     held = results()
     names = _names(held)
     linked = [n for n in str(st.query_params.get("models", "")).split(SEPARATOR) if n in names]
@@ -70,7 +72,7 @@ def _names(held: Results) -> list[str]:
 
 
 def _verdict(found: Comparison, words: Mapping[str, str]) -> None:
-    first, *others = found.verdict
+    first, *others = verdict_fr(found) if words["verdict_language"] == "fr" else found.verdict
     with st.container(border=True):
         # names come from users: text, never Markdown
         st.text(plain_note(first))
@@ -78,8 +80,6 @@ def _verdict(found: Comparison, words: Mapping[str, str]) -> None:
             st.text(plain_note(sentence))
         for note in found.notes:
             st.text(f"* {plain_note(note)}")
-    if words["verdict_language"].startswith("Le"):
-        st.caption(words["verdict_language"])
 
 
 def _standings(found: Comparison, words: Mapping[str, str]) -> pd.DataFrame:
@@ -105,7 +105,10 @@ def _pair(result: PairResult, words: Mapping[str, str]) -> None:
     rows = [_row(line) for line in result.tasks]
     st.altair_chart(charts.differences(rows, words), width="stretch")
     st.caption(words["difference_help"])
-    st.dataframe(_table(result.tasks, rows, words), hide_index=True)
+    number = st.column_config.NumberColumn
+    formats = {"A": number(format="%.1f"), "B": number(format="%.1f"), words["difference"]: number(format="%+.2f")}
+    ends = {"95%": st.column_config.TextColumn(alignment="right")}
+    st.dataframe(_table(result.tasks, rows, words), hide_index=True, column_config=formats | ends)
 
 
 def _row(line: TaskLine) -> dict[str, Any]:

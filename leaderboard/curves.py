@@ -26,8 +26,8 @@ def losses(runs: Sequence[TrainingRun], words: Mapping[str, str]) -> Any:
     return alt.layer(lines, dots.encode(x=x, y=y, color=colour, tooltip=tips)).properties(height=340)
 
 
-def over_tokens(runs: Sequence[TrainingRun], field: str, title: str, words: Mapping[str, str]) -> Any:
-    """`field` of the training points over tokens, a line a run. None where no point has it."""
+def over_tokens(runs: Sequence[TrainingRun], field: str, format: str, words: Mapping[str, str]) -> Any:
+    """`field` of the training points over tokens, in the colours of `losses`. None where no point has it."""
     frame = _frame(runs, field)
     frame = frame[frame["event"] == "train"].dropna()
     if frame.empty:
@@ -37,8 +37,8 @@ def over_tokens(runs: Sequence[TrainingRun], field: str, title: str, words: Mapp
         .mark_line()
         .encode(
             x=alt.X("tokens:Q", title=words["tokens"], axis=alt.Axis(format="~s")),
-            y=alt.Y(f"{field}:Q", title=title, axis=alt.Axis(format="~g")),
-            color=_colour(runs, words),
+            y=alt.Y(f"{field}:Q", title=None, axis=alt.Axis(format=format)),
+            color=_colour(runs, words, legend=False),
             tooltip=["run:N", "phase:N", alt.Tooltip("tokens:Q", format=","), f"{field}:Q"],
         )
         .properties(height=220)
@@ -54,11 +54,11 @@ def _frame(runs: Sequence[TrainingRun], field: str) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _colour(runs: Sequence[TrainingRun], words: Mapping[str, str]) -> alt.Color:
+def _colour(runs: Sequence[TrainingRun], words: Mapping[str, str], *, legend: bool = True) -> alt.Color:
     names = [run.name for run in runs]
     return alt.Color(
         "run:N",
         title=words["training_run"],
         scale=alt.Scale(domain=names, range=list(COLOURS[: len(names)])),
-        legend=alt.Legend(orient="top", labelLimit=300, columns=2),
+        legend=alt.Legend(orient="top", title=None, labelLimit=300, columns=2) if legend else None,
     )

@@ -20,6 +20,7 @@ COSTS = ("parameters", "seconds", "peak_memory_bytes", "energy_kwh")
 
 def show(words: Mapping[str, str], average: AverageName) -> None:
     """Draw the view."""
+    st.title(words["efficiency_view"])
     report = build(results(), average, sources=["run", "submitted"])
     suites = list(dict.fromkeys(f"avg_{row.suite}" for row in report.averages))
     options = suites + [c.id for c in report.columns]
@@ -43,7 +44,9 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
         {words["model"]: plain(row.line[0]), words[f"cost_{cost}"]: value, words["score"]: round(100 * row.mean, 1)}
         for row, value in known
     ]
-    st.dataframe(pd.DataFrame(table), hide_index=True)
+    number = st.column_config.NumberColumn
+    formats = {words[f"cost_{cost}"]: number(format="localized"), words["score"]: number(format="%.1f")}
+    st.dataframe(pd.DataFrame(table), hide_index=True, column_config=formats)
 
 
 def _point(row: Row, value: float) -> dict[str, object]:

@@ -26,6 +26,7 @@ PAGE = 10
 def show(words: Mapping[str, str], average: AverageName) -> None:
     """Draw the view. `average` plays no part here."""
     del average
+    st.title(words["errors_view"])
     groups = {f"{g.model} [{g.variant}]" if g.variant else g.model: g.model for g in results().groups}
     if not groups:
         st.info(words["no_runs_to_browse"])

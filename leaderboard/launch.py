@@ -27,7 +27,8 @@ def command(port: int) -> list[str]:
         *("--browser.gatherUsageStats", "false"),
         *("--client.toolbarMode", "minimal"),
         *("--theme.light.primaryColor", "#0072B2"),
-        *("--theme.dark.primaryColor", "#56B4E9"),
+        # light enough for a dark ground, dark enough for the white letters on it
+        *("--theme.dark.primaryColor", "#1A80BF"),
     ]
 
 

@@ -58,4 +58,5 @@ def _line(mark: Mark, text: str, words: Mapping[str, str]) -> str:
         if span is not None:
             place = f" “{text[span.start : span.end][:80]}”" if text and span.end else ""
             sides.append(f"{name}: {span.label}{place}")
-    return f'<b style="color: rgb({COLOURS[mark.kind]})">{html.escape(kind)}</b> · {html.escape(" · ".join(sides))}'
+    colour = f"border-bottom: 3px solid rgb({COLOURS[mark.kind]})"
+    return f'<b style="{colour}">{html.escape(kind)}</b> · {html.escape(" · ".join(sides))}'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -43,7 +44,7 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     else:
         st.caption(words["published_only"])
     _averages(report, line, words)
-    st.dataframe(_table(report, rows, words), hide_index=True)
+    st.dataframe(_table(report, rows, words), hide_index=True, column_config=_formats(words))
     chart = charts.seeds(rows, "task", words)
     if chart is not None:
         st.altair_chart(chart, width="stretch")
@@ -67,7 +68,10 @@ def _card(groups: Sequence[RunGroup], words: Mapping[str, str]) -> None:
         words["weights"]: record.model.hash[:16],
         words["made_with"]: "; ".join(made),
     }
-    st.table(pd.DataFrame([(k, literal(plain(v))) for k, v in facts.items()], columns=["", " "]).set_index(""))
+    st.table(
+        pd.DataFrame([(k, literal(plain(v))) for k, v in facts.items()], columns=["", " "]).set_index(""),
+        hide_header=True,
+    )
 
 
 def _averages(report: Report, line: tuple[str, str, str], words: Mapping[str, str]) -> None:
@@ -98,6 +102,17 @@ def _table(report: Report, rows: Sequence[Row], words: Mapping[str, str]) -> pd.
             for row in rows
         ]
     )
+
+
+def _formats(words: Mapping[str, str]) -> dict[str, Any]:
+    """Numbers of a column with the same digits, texts of numbers to the right."""
+    number, text = st.column_config.NumberColumn, st.column_config.TextColumn
+    return {
+        words["score"]: text(alignment="right"),
+        words["gap"]: number(format="%.1f"),
+        words["seconds"]: number(format="%.1f"),
+        words["memory"]: number(format="%.2f"),
+    }
 
 
 def _curves(groups: Sequence[RunGroup], rows: Sequence[Row], words: Mapping[str, str]) -> None:

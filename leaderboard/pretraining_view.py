@@ -80,8 +80,8 @@ def _charts(runs: Sequence[TrainingRun], words: Mapping[str, str]) -> None:
     if skipped:
         st.caption(words["thinned"].format(skipped + 1))
     left, right = st.columns(2)
-    for column, field in ((left, "learning_rate"), (right, "tokens_per_second")):
-        chart = curves.over_tokens(runs, field, words[field], words)
+    for column, field, format in ((left, "learning_rate", ".1e"), (right, "tokens_per_second", "~s")):
+        chart = curves.over_tokens(runs, field, format, words)
         if chart is not None:
             column.subheader(words[field].capitalize(), anchor=False)
             column.altair_chart(chart, width="stretch")

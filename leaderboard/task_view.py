@@ -34,7 +34,11 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     groups = [g for g in held.groups if g.task == task]
     if rows:
         st.subheader(words["distribution"])
-        st.dataframe(_scores(rows, words), hide_index=True)
+        st.dataframe(
+            _scores(rows, words),
+            hide_index=True,
+            column_config={words["score"]: st.column_config.TextColumn(alignment="right")},
+        )
         chart = charts.seeds(rows, "model", words)
         if chart is not None:
             st.altair_chart(chart, width="stretch")
@@ -65,7 +69,8 @@ def _card(info: TaskInfo, words: Mapping[str, str]) -> None:
             words["citation"]: spec.citation,
         }
     st.table(
-        pd.DataFrame([(k, literal(" ".join(v.split()))) for k, v in facts.items()], columns=["", " "]).set_index("")
+        pd.DataFrame([(k, literal(" ".join(v.split()))) for k, v in facts.items()], columns=["", " "]).set_index(""),
+        hide_header=True,
     )
     if spec is not None and spec.notes:
         with st.expander(words["known_issues"]):

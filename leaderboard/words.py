@@ -23,7 +23,7 @@ _WORDS: dict[str, tuple[str, str]] = {
         "Resamples the documents of each test split; takes seconds.",
         "Rééchantillonne les documents de chaque jeu de test ; prend quelques secondes.",
     ),
-    "verdict_language": ("The verdict is in English.", "Le verdict est en anglais."),
+    "verdict_language": ("en", "fr"),
     "difference": ("difference, points", "différence, en points"),
     "difference_help": (
         "Dot: difference on one task. Line: its interval over seeds and test sets where both are known, else over "

@@ -99,7 +99,7 @@ def _statements(held: Comparison, result: PairResult) -> list[str]:
     general = None if suite.p is None else _evidence(held, suite, signed, f"t over {_corpora(held)}")
     local = None if within is None or within.p is None else _evidence(held, within, signed)
     shown = within is not None and within.p is not None and within.p <= held.alpha
-    certain = shown and _certain(within)
+    certain = shown and is_certain(within)
     wins = result.pair.comparison.wins if signed > 0 else result.pair.comparison.losses
     if better in held.perfect and wins == len(held.tasks):
         size = f"{100 * abs(signed):.2f} points of {metric_name(held)}"
@@ -130,7 +130,8 @@ def _statements(held: Comparison, result: PairResult) -> list[str]:
     return lines
 
 
-def _certain(test: MeanTest | None) -> bool:
+def is_certain(test: MeanTest | None) -> bool:
+    """Whether the test takes test-set noise in and leaves no doubt."""
     return test is not None and test.p is not None and test.p < CERTAIN and test.estimand in _WITH_DOCUMENTS
 
 

@@ -12,7 +12,7 @@ import zipfile
 import pytest
 from report_make import save_run, save_runs
 from streamlit.testing.v1 import AppTest
-from test_app import APP, Cells, open_app
+from test_app import APP, Cells, bodies, open_app, tables
 from test_report_submission import honest_run
 from view_make import cka, fill, metrics_line, save_needle, save_pretraining
 
@@ -67,17 +67,16 @@ def test_every_view_opens_on_every_folder(monkeypatch, folders, view, kind):
     app = open_app(monkeypatch, folders[kind], view=view, interface="fr" if kind == "absent" else "en")
     # an input error would stand here as a line in red
     assert not app.error
-    shown = [*app.title, *app.dataframe, *app.info, *app.get("html"), *app.subheader]
+    shown = [*app.title, *app.dataframe, *app.info, *bodies(app), *app.subheader]
     assert shown
     if (kind, view) in (("damaged", "board"), ("damaged", "pretraining_view")):
         assert any("Findings" in e.label for e in app.expander)
-    for element in app.get("html"):
-        assert "<script" not in element.proto.body
+    assert not any("<script" in body for body in bodies(app))
 
 
 def test_the_needle_view_shows_the_grid(monkeypatch, folders):
     app = open_app(monkeypatch, folders["real"], view="needle_view")
-    (body,) = (e.proto.body for e in app.get("html"))
+    (body,) = bodies(app)
     parser = Cells()
     parser.feed(body)
     rows = needle_grid(folders["real"], ["needle_fr"])
@@ -89,7 +88,7 @@ def test_the_needle_view_shows_the_grid(monkeypatch, folders):
     # two lengths of three positions and their margin are beyond the shorter window
     assert body.count("n/a") == len(rows) - len(scored) == 8
     app.multiselect(key="maps").set_value(["example/base-encoder"]).run()
-    assert "long-encoder" not in app.get("html")[0].proto.body
+    assert "long-encoder" not in bodies(app)[0]
     assert app.query_params["maps"] == "example/base-encoder"
 
 
@@ -268,12 +267,7 @@ def test_board_filters_by_size_window_access_and_licence(monkeypatch, tmp_path):
     app = open_app(monkeypatch, tmp_path)
 
     def models():
-        return {row[0] for e in app.get("html") for row in parsed(e)[1:]}
-
-    def parsed(element):
-        parser = Cells()
-        parser.feed(element.proto.body)
-        return parser.rows
+        return {row[0] for table in tables(app) for row in table[1:]}
 
     assert {"short", "long"} <= models()
     app.multiselect(key="windows").set_value(["window_long"]).run()

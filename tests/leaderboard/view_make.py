@@ -150,4 +150,15 @@ def fill(results: Path, pretraining: Path) -> None:
     save_suites(results, {"example/long-encoder": 0.72, "example/base-encoder": 0.69, "example/small-encoder": 0.61})
     save_needle(results, "example/long-encoder", 4096, 0.96)
     save_needle(results, "example/base-encoder", 1024, 0.9)
+    _set_costs(results, {"long": (149_000_000, 310.0), "base": (110_000_000, 170.0), "small": (33_000_000, 60.0)})
     save_pretraining(pretraining)
+
+
+def _set_costs(results: Path, costs: dict[str, tuple[int, float]]) -> None:
+    """Parameters and seconds a run, by a part of the model's name."""
+    store = Store(results)
+    for held in store.records():
+        parameters, seconds = next(value for part, value in costs.items() if part in held.model.id)
+        cost = held.cost.model_copy(update={"seconds": seconds, "peak_memory_bytes": 60 * parameters})
+        model = held.model.model_copy(update={"parameters": parameters})
+        store.update(held.model_copy(update={"cost": cost, "model": model}))
