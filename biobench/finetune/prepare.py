@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from biobench.data.load import subset
+from biobench.encode.evidence import shown_labels
 from biobench.encode.merge import merge_spans, merge_words
 from biobench.encode.needle import encode_needles
 from biobench.encode.spans import gold_found, predict_spans, span_targets, with_subtokens, with_words
@@ -103,7 +104,7 @@ def prepare(spec: TaskSpec, data: TaskData, tokenizer: PreTrainedTokenizerBase, 
     prepared = Prepared(
         spec, data, outputs, train, validation, test, Windows(max_length=window, truncated_documents=0, lost_gold=0)
     )
-    return Prepared(spec, data, outputs, train, validation, test, _windows(prepared, window))
+    return replace(prepared, windows=_windows(prepared, tokenizer, window))
 
 
 def _needles(
@@ -130,20 +131,29 @@ def _target(spec: TaskSpec, document: Document, encoded: Encoded, index: dict[st
     return np.asarray(index[document.labels[0]], dtype=np.int64)
 
 
-def _windows(prepared: Prepared, window: int) -> Windows:
-    """What the protocol keeps from the head in test: documents cut, gold spans lost, and the oracle's scores.
+def _windows(prepared: Prepared, tokenizer: PreTrainedTokenizerBase, window: int) -> Windows:
+    """What the protocol keeps from the head in test: documents cut, gold lost, and the oracle's scores.
 
-    For span heads, gold that the head cannot express (ends inside a unit, too long, filtered) is lost too.
+    For span heads, gold that the head cannot express (ends inside a unit, too long, filtered) is lost too. For
+    classification, labels without a mention in the window are lost; without offsets in the corpus neither
+    they nor a ceiling are known.
     """
     test = prepared.test
     strided = prepared.spec.protocol.long_documents == "stride"
     long = sum(test.encoded[places[0]].truncated for places in test.windows)
     cut, several = (0, long) if strided else (long, 0)
-    if not prepared.spec.is_ner:
-        return Windows(max_length=window, truncated_documents=cut, strided_documents=several, lost_gold=0)
-    oracle = [_oracle(prepared, place) for place in range(len(test.documents))]
-    lost = sum(len(set(d.spans) - set(o.spans)) for d, o in zip(test.documents, oracle, strict=True))
-    ceiling = prepared.score(test.documents, oracle).values
+    lost, ceiling = 0, dict[str, float]()
+    if prepared.spec.is_ner:
+        oracle = [_oracle(prepared, place) for place in range(len(test.documents))]
+        lost = sum(len(set(d.spans) - set(o.spans)) for d, o in zip(test.documents, oracle, strict=True))
+        ceiling = prepared.score(test.documents, oracle).values
+    elif cut:
+        shown = shown_labels(test.documents, tokenizer, window)
+        known = [labels for labels in shown if labels is not None]
+        if len(known) == len(shown):
+            said = [Prediction(document=d.id, labels=own) for d, own in zip(test.documents, known, strict=True)]
+            lost = sum(len(d.labels) - len(own) for d, own in zip(test.documents, known, strict=True))
+            ceiling = prepared.score(test.documents, said).values
     return Windows(
         max_length=window, truncated_documents=cut, strided_documents=several, lost_gold=lost, ceiling=ceiling
     )

@@ -15,6 +15,7 @@ from biobench.report.published import PublishedValue, load_published
 from biobench.report.rows import METRICS, AverageName, Report, Row
 from biobench.report.tasks import TaskInfo, task_infos
 from biobench.schema.floor import FloorRecord
+from biobench.schema.task import NER_TYPES
 from biobench.stats import seed_interval
 from biobench.store import Finding, Store
 from biobench.store.floors import floors_fingerprint, scan_floors
@@ -213,8 +214,13 @@ def _cut(group: RunGroup) -> list[str]:
         f"{group.model} on {group.task}: {brief.truncated_documents} of {brief.test_documents} test documents "
         f"are longer than its window of {brief.max_length} tokens"
     )
-    if brief.lost_gold:
-        text += f"; {brief.lost_gold} gold mentions lie beyond it and count as missed"
+    if brief.type in NER_TYPES:
+        text += f"; {brief.lost_gold} gold mentions lie beyond it and count as missed" if brief.lost_gold else ""
+    elif not brief.ceiling:
+        text += "; the corpus does not say which labels that hides"
+    else:
+        reached = 100 * brief.ceiling["micro_f1"]
+        text += f"; {brief.lost_gold} gold labels have no mention in it; oracle of the others: micro F1 {reached:.1f}"
     return [text]
 
 

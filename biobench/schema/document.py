@@ -37,6 +37,9 @@ class Document:
     """``file:line`` where the document begins; for messages."""
     query: str = ""
     """Text that goes in before the document, as the first of a pair."""
+    evidence: tuple[tuple[str, int], ...] = ()
+    """(label, character past its first mention), where a classification corpus has mentions; else empty. No run
+    trains on it and no hash holds it: it tells how many labels a window hides."""
     plan: NeedlePlan | None = None
     """How the document is fitted to a model's tokens, where it is made for a length; `text` is a reading copy."""
 

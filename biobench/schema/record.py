@@ -106,7 +106,10 @@ class Cost(Strict):
 
 
 class Windows(Strict):
-    """What the window cut off in the test split, and gold that a span head cannot express."""
+    """What the window cut off in the test split, and gold that a span head cannot express.
+
+    lost_gold: mentions, or (classification) labels of which no mention lies in the window.
+    """
 
     max_length: int
     truncated_documents: int
@@ -114,7 +117,8 @@ class Windows(Strict):
     """Documents read through several windows; none of their text is lost."""
     lost_gold: int
     ceiling: dict[str, float] = {}
-    """Scores of the oracle that returns all gold inside the window."""
+    """Scores of the oracle that returns all gold inside the window; classification: the labels of which the window
+    shows a mention. Empty where the corpus does not say where labels are mentioned."""
 
 
 class Provenance(Strict):

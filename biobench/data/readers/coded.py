@@ -51,16 +51,22 @@ def read_brat_codes(request: Request) -> Iterator[Document]:
         raw = parse_brat(request, path, options.missing_ann, options.encoding_errors)
         if raw is None:
             continue
-        codes: set[str] = set()
+        codes: dict[str, int] = {}
         for mention in raw.mentions:
             if options.mentions and mention.label not in options.mentions:
                 continue
             own = [text.strip() for kind, text in mention.codes if kind == options.note]
             if own and own[-1]:
-                codes.add(own[-1])
+                codes[own[-1]] = min(mention.end, codes.get(own[-1], mention.end))
         if codes:
             yield Document(
-                id=raw.id, group=raw.id, text=raw.text, split=split, labels=tuple(sorted(codes)), origin=at(path, 1)
+                id=raw.id,
+                group=raw.id,
+                text=raw.text,
+                split=split,
+                labels=tuple(sorted(codes)),
+                evidence=tuple(sorted(codes.items())),
+                origin=at(path, 1),
             )
 
 
