@@ -15,9 +15,11 @@ import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from biobench.report.submission import MANIFEST, NAME_LIMIT, NOTES_LIMIT, Manifest
+from biobench.store.index import FILE as INDEX
 from biobench.store.keys import is_key, is_task_id
 
 MOST_FILES = 5_000
+"""Files and folders in all."""
 MANIFEST_BYTES = 4 * 2**20
 RECORD_BYTES = 2**20
 PREDICTIONS_BYTES = 128 * 2**20
@@ -47,18 +49,21 @@ def check_layout(folder: Path) -> list[Check]:
             path = Path(root) / name
             where = path.relative_to(folder).as_posix()
             status = path.lstat()
-            if stat.S_ISDIR(status.st_mode):
-                continue
             count += 1
             if count > MOST_FILES:
-                found.append(Check("L04", "error", ".", f"holds more than {MOST_FILES} files"))
+                found.append(Check("L04", "error", ".", f"holds more than {MOST_FILES} files and folders"))
                 return found
+            if stat.S_ISDIR(status.st_mode):
+                continue
             if not stat.S_ISREG(status.st_mode):
                 found.append(Check("L01", "error", where, "is a link or a special file"))
                 continue
             total += status.st_size
             limit = allowed_bytes(where)
-            if limit is None:
+            if where == f"runs/{INDEX}":
+                # Never let through: a forged one could stand for other scores than the records'.
+                found.append(Check("L02", "error", where, "is an index that the board made; remove it"))
+            elif limit is None:
                 found.append(Check("L02", "error", where, "does not belong into a submission"))
             elif status.st_size > limit:
                 found.append(Check("L03", "error", where, f"has {status.st_size} bytes, at most {limit} are taken"))
@@ -110,7 +115,11 @@ def check_manifest(folder: Path) -> tuple[Manifest | None, list[Check]]:
     found += [Check("M02", "error", path, "is listed but not there") for path in sorted(listed.keys() - there)]
     found += [Check("M03", "error", path, "is not in the manifest") for path in sorted(there - listed.keys())]
     for path in sorted(there & listed.keys()):
-        content = (folder / path).read_bytes()
+        try:
+            content = (folder / path).read_bytes()
+        except OSError as error:
+            found.append(Check("M04", "error", path, f"cannot be read: {error.strerror}"))
+            continue
         if hashlib.sha256(content).hexdigest() != listed[path].sha256 or len(content) != listed[path].size:
             found.append(Check("M04", "error", path, "is not the file that the manifest describes"))
     return manifest, found

@@ -65,11 +65,11 @@ def verify(folder: str | Path, data_dir: str | Path | None = None) -> Verificati
     folder = Path(folder)
     checks = check_layout(folder)
     if any(c.grade == "error" for c in checks):
-        return Verification(str(folder), "", tuple(checks), 0, 0)
+        return Verification(str(folder), "", tuple(map(_printable, checks)), 0, 0)
     manifest, found = check_manifest(folder)
     checks += found
     if manifest is None:
-        return Verification(str(folder), "", tuple(checks), 0, 0)
+        return Verification(str(folder), "", tuple(map(_printable, checks)), 0, 0)
     records, findings = Store(folder).scan()
     checks += [Check("R01", "error", _inside(folder, f.file), f.what) for f in findings]
     if not records and not findings:
@@ -84,7 +84,13 @@ def verify(folder: str | Path, data_dir: str | Path | None = None) -> Verificati
         checks += own
     checks += desk.remarks() + _completeness(records)
     name = plain(manifest.model)
-    return Verification(str(folder), name, tuple(dict.fromkeys(checks)), len(records), rescored)
+    return Verification(str(folder), name, tuple(dict.fromkeys(map(_printable, checks))), len(records), rescored)
+
+
+def _printable(check: Check) -> Check:
+    """File names and pieces of the records' own text are one line of visible characters in what is printed."""
+    what = plain(check.what) if check.code in ("R01", "R07") else check.what
+    return check._replace(where=plain(check.where), what=what)
 
 
 def _inside(folder: Path, file: str) -> str:
@@ -100,7 +106,8 @@ def _check_record(record: RunRecord, manifest: Manifest) -> list[Check]:
         return Check(code, "error", where, what)
 
     found = []
-    numbers = [*record.scores.values(), *(v["f1"] for v in record.per_label.values() if "f1" in v)]
+    fractions = ("precision", "recall", "f1")
+    numbers = [*record.scores.values(), *(v[n] for v in record.per_label.values() for n in fractions if n in v)]
     if any(not math.isfinite(v) or not 0 <= v <= 1 for v in numbers) or not record.scores:
         found.append(error("R02", "a score is missing or not a fraction between 0 and 1"))
     if record.engine_version != ENGINE_VERSION:
@@ -192,6 +199,15 @@ class _Desk:
         if differing:
             what = f"the predictions do not give the claimed {', '.join(plain(n) for n in sorted(differing)[:5])}"
             return [Check("S01", "error", where, what)], False
+        bent = [
+            label
+            for label, said in record.per_label.items()
+            for name, value in said.items()
+            if not abs(after.per_label.get(label, {}).get(name, math.inf) - value) <= TOLERANCE
+        ]
+        if bent:
+            what = f"the predictions do not give the numbers of label {plain(min(bent))}"
+            return [Check("S03", "error", where, what)], False
         return [], True
 
     def remarks(self) -> list[Check]:

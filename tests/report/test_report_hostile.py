@@ -1,0 +1,110 @@
+"""Hostile submissions, end to end: what the command refuses, and what it prints of what it takes."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from test_report_submission import change_record, codes, honest_run, packed, relist
+from typer.testing import CliRunner
+
+from biobench.cli.main import app
+from biobench.report.html import to_html
+from biobench.report.layout import MOST_FILES
+from biobench.report.submission import MANIFEST, submit
+from biobench.report.table import build
+from biobench.report.verify import verify
+
+__all__ = ["packed"]
+SCRIPT = '<script>alert(1)</script><img src=x onerror="alert(2)">[a](javascript:alert(3))'
+
+
+def said(*words: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["verify-submission", *words])
+    assert done.exception is None or isinstance(done.exception, SystemExit)
+    return done.exit_code, done.stdout
+
+
+def test_markup_in_an_accepted_name_and_note_stays_text(tmp_path):
+    honest_run(tmp_path / "results", model=SCRIPT)
+    folder = submit(SCRIPT, tmp_path / "results", tmp_path / "board" / "submitted" / "x", notes=SCRIPT)
+    assert verify(folder).accepted
+    page = to_html(build(tmp_path / "board", "macro", sources=["submitted"]))
+    assert "&lt;script&gt;alert(1)" in page
+    assert "<script>alert" not in page
+    assert "<img" not in page
+    assert 'href="javascript' not in page
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_numbers_that_json_does_not_have(packed, value):
+    path = next(packed.glob("runs/*/*.json"))
+    record = json.loads(path.read_text())
+    record["scores"]["macro_f1"] = "HERE"
+    path.write_text(json.dumps(record).replace('"HERE"', value))
+    relist(packed)
+    assert codes(packed) == {"R01"}
+
+
+@pytest.mark.parametrize(
+    ("number", "value", "code"),
+    [("f1", 0.123, "S03"), ("support", 10**6, "S03"), ("precision", 1.5, "R02"), ("invented", 0.5, "S03")],
+)
+def test_numbers_of_a_label_that_its_predictions_do_not_give(packed, number, value, code):
+    change_record(packed, lambda r: next(iter(r["per_label"].values())).update({number: value}))
+    assert codes(packed) == {code}
+
+
+def test_a_label_that_does_not_exist(packed):
+    change_record(packed, lambda r: r["per_label"].update({SCRIPT: {"f1": 1.0}}))
+    assert codes(packed) == {"S03"}
+
+
+def test_a_forged_index_is_refused(packed):
+    (packed / "runs" / ".index.parquet").write_bytes(b"PAR1")
+    assert codes(packed) == {"L02"}
+
+
+def test_folders_count_as_well(packed):
+    for number in range(MOST_FILES):
+        (packed / f"d{number}").mkdir()
+    assert "L04" in codes(packed)
+
+
+def test_what_is_printed_of_damaged_records_is_short_and_visible(packed):
+    change_record(packed, lambda r: r.update({"\x1b[31m::error::" + "x" * 100_000: 1}))
+    status, text = said(str(packed))
+    assert status == 1
+    assert "R01 error" in text
+    assert "\x1b" not in text
+    assert max(map(len, text.splitlines())) < 400
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file names are bytes on POSIX systems only")
+def test_file_names_that_are_no_text(packed):
+    name = os.path.join(os.fsencode(packed), b"\xff\n::error::.json")
+    with open(name, "wb"):
+        pass
+    status, text = said(str(packed))
+    assert status == 1
+    assert all(line.startswith(("L02 error: ", "refused: ")) for line in text.splitlines())
+    status, text = said(str(packed), "--json")
+    assert status == 1
+    assert [f["code"] for f in json.loads(text)["findings"]] == ["L02"]
+
+
+def test_a_manifest_that_points_outside(packed):
+    manifest = json.loads((packed / MANIFEST).read_text())
+    for path in ("../../etc/passwd", "/etc/passwd", "runs/../../x", "runs\\..\\x"):
+        manifest["files"].append({"path": path, "size": 1, "sha256": "0" * 64})
+    (packed / MANIFEST).write_text(json.dumps(manifest))
+    assert codes(packed) == {"M02"}
+
+
+def test_exit_statuses(packed, tmp_path):
+    assert said(str(packed))[0] == 0
+    (packed / "extra").write_text("")
+    assert said(str(packed))[0] == 1
+    assert said(str(tmp_path / "nowhere"))[0] == 1
+    assert said()[0] == 2
