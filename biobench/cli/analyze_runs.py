@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,8 @@ from biobench.cli.common import DataDir, Json, Overrides, ResultsDir, percent, p
 from biobench.errors import TrainingError, UsageError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from biobench.report.mechanism import Stability, Standings
     from biobench.stats import MeanTest
 
@@ -20,7 +23,32 @@ Seeds = Annotated[str | None, typer.Option("--seeds", help="42-50 or 42,43 (defa
 Device = Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")]
 Figure = Annotated[list[str], typer.Option("--figure", help="Write a figure: .svg, .png, .html, .json.")]
 
+Limit = Annotated[int | None, typer.Option("--limit", help="Training documents; the rest in proportion.")]
+
 Scores = dict[str, dict[str, dict[int, float]]]
+
+PROBE = (
+    "training.encoder=frozen",
+    "probe={kind: linear, pooling: mean, dropout: 0.0, learning_rates: [3e-4, 1e-3, 3e-3, 1e-2], epochs: 20}",
+)
+"""Settings that put a linear probe on frozen states in the place of fine-tuning; later --set may change them."""
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How models are scored: what `biobench run` is told. seeds: None for the spec's."""
+
+    tasks: Sequence[str]
+    seeds: str | None
+    overrides: Sequence[str]
+    results_dir: str
+    data_dir: str | None
+    device: str
+    limit: int | None = None
+
+    def changed(self, *overrides: str) -> Scoring:
+        """The same with further settings."""
+        return replace(self, overrides=[*self.overrides, *overrides])
 
 
 def register(app: typer.Typer) -> None:
@@ -51,9 +79,12 @@ def transplant(
         bool, typer.Option("--keep-rest", help="Leave A's embeddings, final norm and head even with all layers.")
     ] = False,
     task: Task = [],  # noqa: B006
+    probe: Annotated[
+        bool, typer.Option("--probe", help="Score by a linear probe on frozen states in place of fine-tuning.")
+    ] = False,
     seeds: Seeds = None,
     overrides: Overrides = [],  # noqa: B006
-    limit: Annotated[int | None, typer.Option("--limit", help="Training documents; the rest in proportion.")] = None,
+    limit: Limit = None,
     data_dir: DataDir = None,
     results_dir: ResultsDir = "results",
     device: Device = "auto",
@@ -64,12 +95,12 @@ def transplant(
     own_trainer()
     from biobench.cli.run import quiet_libraries
     from biobench.report.mechanism import standings
-    from trainer.figures import check_ending
     from trainer.transplant import transplant as make
 
+    if (probe or figure) and not task:
+        raise UsageError("nothing is scored without a task", hint="add --task ID, or leave out --probe and --figure")
     quiet_libraries()
-    for path in figure:
-        check_ending(path)
+    _check_figures(figure)
     wanted = _hybrids(layers, modules)
     made = []
     for name, chosen, parts in wanted:
@@ -78,7 +109,8 @@ def transplant(
     report = None
     if task:
         models = [recipient, donor, *(str(m.folder) for m in made)]
-        found = run_scores(models, task, seeds, overrides, results_dir, data_dir, device, limit)
+        settings = [*(PROBE if probe else ()), *overrides]
+        found = run_scores(models, Scoring(task, seeds, settings, results_dir, data_dir, device, limit))
         names = list(found)
         report = standings(found, reference=names[1], twin=names[0], roles=("donor", "recipient", "hybrid"))
     if as_json:
@@ -95,6 +127,7 @@ def transplant(
                     }
                     for m in made
                 ],
+                "by": "linear probe" if probe else "fine-tuning",
                 "scores": None if report is None else report.as_json(),
             }
         )
@@ -104,6 +137,8 @@ def transplant(
             typer.echo(f"{m.folder}: {m.copied:,} of {m.total:,} parameters are {donor}'s{rest}")
         if report is not None:
             print_standings(report, "recovered")
+            if probe:
+                typer.echo("by a linear probe on frozen states: seeds differ by the probe's start and order alone")
     if report is not None:
         _figures(report, figure)
 
@@ -130,17 +165,8 @@ def _hybrids(layers: Sequence[str], modules: Sequence[str]) -> list[tuple[str, l
     return found
 
 
-def run_scores(
-    models: Sequence[str],
-    tasks: Sequence[str],
-    seeds: str | None,
-    overrides: Sequence[str],
-    results_dir: str,
-    data_dir: str | None,
-    device: str,
-    limit: int | None = None,
-) -> Scores:
-    """Fine-tune what is not stored yet; primary scores per model, task and seed, models by the names given.
+def run_scores(models: Sequence[str], how: Scoring) -> Scores:
+    """Run what is not stored yet; primary scores per model, task and seed, models by the names given.
 
     Raises TrainingError when a run failed, DataUnavailableError's words as UsageError when data is missing.
     """
@@ -153,13 +179,13 @@ def run_scores(
         with Terminal() as reporter:
             results = run(
                 model,
-                tasks,
-                seeds=seeds,
-                overrides=overrides,
-                results_dir=results_dir,
-                data_dir=data_dir,
-                device=device,
-                limit=limit,
+                how.tasks,
+                seeds=how.seeds,
+                overrides=how.overrides,
+                results_dir=how.results_dir,
+                data_dir=how.data_dir,
+                device=how.device,
+                limit=how.limit,
                 reporter=reporter,
             )
         for r in results:
@@ -185,12 +211,10 @@ def freeze_report(
     """The detour, its twin and runs with frozen layers, side by side with paired intervals."""
     own_trainer()
     from biobench.report.mechanism import standings, stored_scores
-    from trainer.figures import check_ending
 
     if len(runs) < 3:
         raise UsageError("a reference, its twin and one frozen run or more are needed", hint="give three models")
-    for path in figure:
-        check_ending(path)
+    _check_figures(figure)
     found = stored_scores(runs, results_dir, task)
     names = list(found)
     frozen = {name: frozen_layers(given) for name, given in zip(names, runs, strict=True)}
@@ -218,7 +242,7 @@ def stability(
     task: Task,
     seeds: Seeds = None,
     overrides: Overrides = [],  # noqa: B006
-    limit: Annotated[int | None, typer.Option("--limit", help="Training documents; the rest in proportion.")] = None,
+    limit: Limit = None,
     data_dir: DataDir = None,
     results_dir: ResultsDir = "results",
     device: Device = "auto",
@@ -235,17 +259,20 @@ def stability(
     if len(asked) < 2:
         raise UsageError("one learning rate has no spread", hint="give --learning-rates two values or more")
     quiet_libraries()
-    found = {
-        rate: run_scores(
-            models, task, seeds, [*overrides, f"training.learning_rate={rate!r}"], results_dir, data_dir, device, limit
-        )
-        for rate in asked
-    }
+    how = Scoring(task, seeds, overrides, results_dir, data_dir, device, limit)
+    found = {rate: run_scores(models, how.changed(f"training.learning_rate={rate!r}")) for rate in asked}
     report = summarise(found)
     if as_json:
         print_json(report.as_json())
     else:
         _print_stability(report)
+
+
+def _check_figures(paths: Sequence[str]) -> None:
+    from trainer.figures import check_ending
+
+    for path in paths:
+        check_ending(path)
 
 
 def _figures(report: Standings, paths: Sequence[str]) -> None:
@@ -256,9 +283,22 @@ def _figures(report: Standings, paths: Sequence[str]) -> None:
         save(standings_chart(report), path)
 
 
+def wide_console() -> Console:
+    """A console for wide tables: 150 columns at least where the output is no terminal."""
+    from rich.console import Console
+
+    console = Console()
+    if not console.is_terminal:
+        console.width = max(console.width, 150)
+    return console
+
+
+def _over(report: Standings | Stability) -> str:
+    return f"{', '.join(report.tasks)}; seeds {', '.join(map(str, report.seeds))}"
+
+
 def print_standings(report: Standings, share: str) -> None:
     """The table of a freeze report or of transplants; scores and differences in percent and points."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -282,12 +322,10 @@ def print_standings(report: Standings, share: str) -> None:
             *cells(row.to_reference),
             kept,
         )
-    console = Console()
-    if not console.is_terminal:
-        console.width = max(console.width, 150)
+    console = wide_console()
     console.print(table)
     console.print(
-        f"{', '.join(report.tasks)}; seeds {', '.join(map(str, report.seeds))}; 95% intervals over other seeds, "
+        f"{_over(report)}; 95% intervals over other seeds, "
         "paired, these tasks and test sets; p values are not corrected for the number of rows",
         highlight=False,
         soft_wrap=True,
@@ -306,7 +344,6 @@ def cells(test: MeanTest | None) -> tuple[str, str]:
 
 
 def _print_stability(report: Stability) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -324,12 +361,10 @@ def _print_stability(report: Stability) -> None:
             cells(s.test)[0].replace("+", ""),
             " p ".join(cells(report.against_first.get(s.model))),
         )
-    console = Console()
-    if not console.is_terminal:
-        console.width = max(console.width, 150)
+    console = wide_console()
     console.print(table)
     console.print(
-        f"{', '.join(report.tasks)}; seeds {', '.join(map(str, report.seeds))}; points; sd over rates: within each "
+        f"{_over(report)}; points; sd over rates: within each "
         "seed and task, then the mean; 95% intervals over other seeds",
         highlight=False,
         soft_wrap=True,

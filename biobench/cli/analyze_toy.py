@@ -1,8 +1,9 @@
 """`biobench analyze toy`: the mechanism experiments at toy size, on embedded data, in minutes on a CPU.
 
 Trains the shipped toy recipes (detour, twin, second-seed twin, frozen runs, decays of several lengths), then
-prints the CKA table and the three tables of the paper's analysis: freezing, decay length, transplants. The
-encoders are tiny and so are the tasks: the tables show the tools at work and say nothing of real encoders.
+prints the CKA table and the three tables of the paper's analysis: freezing, decay length, transplants. Models
+are scored by a linear probe on frozen states: encoders this small learn nothing in a few epochs of fine-tuning.
+The encoders are tiny and so is the task: the tables show the tools at work and say nothing of real encoders.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ SHARES = {"short": 1 / 3, "middle": 1.0, "long": 2.0}
 """Tokens of the decay over those of the first phase, as in the shipped toy recipes."""
 FROZEN = {"freeze-low": "toy_freeze_low", "freeze-mid": "toy_freeze_mid", "freeze-low-decay": "toy_freeze_low_decay"}
 LAYERS = ("0-1", "2", "3")
+PROBE = (*analyze_runs.PROBE, "probe.learning_rates=[1e-3, 1e-2]", "probe.epochs=10")
 
 
 def register(app: typer.Typer) -> None:
@@ -31,10 +33,12 @@ def register(app: typer.Typer) -> None:
 
 def toy(
     out: Annotated[str, typer.Option("--out", help="Folder of everything that is made.")] = "toy-analysis",
-    tokens: Annotated[int, typer.Option("--tokens", min=20_000, help="Tokens of the first phase.")] = 100_000,
-    seeds: Annotated[str, typer.Option("--seeds", help="Seeds of the fine-tuning.")] = "42-44",
-    epochs: Annotated[int, typer.Option("--epochs", min=1, help="Epochs of the fine-tuning.")] = 2,
-    n: Annotated[int, typer.Option("--n", min=5, help="Texts of the CKA drawings.")] = 200,
+    tokens: Annotated[int, typer.Option("--tokens", min=20_000, help="Tokens of the first phase.")] = 40_000,
+    seeds: Annotated[str, typer.Option("--seeds", help="Seeds of the scores.")] = "42-44",
+    finetune: Annotated[
+        bool, typer.Option("--finetune", help="Score by fine-tuning, minutes longer, in place of a linear probe.")
+    ] = False,
+    n: Annotated[int, typer.Option("--n", min=5, help="Texts of the CKA drawings.")] = 80,
 ) -> None:
     """Freeze, decay-sweep, transplant and CKA on toy runs: trains, scores and prints the tables."""
     analyze_runs.own_trainer()
@@ -59,11 +63,11 @@ def toy(
         figure=figures,
         series=[f"{phase_end(models['detour'], 'detour')}={phase_end(models['twin'], 'masked')}"],
     )
-    overrides = [f"training.epochs={epochs}"]
-    results = str(root / "results")
+    settings = () if finetune else PROBE
+    how = analyze_runs.Scoring([TASK], seeds, settings, str(root / "results"), None, "cpu")
 
     def score(names: Sequence[str]) -> analyze_runs.Scores:
-        return analyze_runs.run_scores([models[x] for x in names], [TASK], seeds, overrides, results, None, "cpu")
+        return analyze_runs.run_scores([models[x] for x in names], how)
 
     typer.echo("3. Freezing.")
     frozen = standings(
@@ -92,7 +96,13 @@ def toy(
 
 def pretrain_all(folder: Path, tokens: int) -> dict[str, str]:
     """Name to exported model of every run. Decays and the run frozen in its decay adopt a finished first phase."""
-    common = [f"phases.0.tokens={tokens}", f"phases.0.schedule.warmup={tokens // 8}"]
+    # documents of about 100 tokens; more than the longest run reads would only train the tokenizer longer
+    documents = round(tokens * (1 + max(SHARES.values())) / 80)
+    common = [
+        f"phases.0.tokens={tokens}",
+        f"phases.0.schedule.warmup={tokens // 8}",
+        f"corpus.sources.0.embedded.documents={documents}",
+    ]
     models = {}
 
     def make(name: str, recipe: str, decay: float, reuse: str | None = None, through: str = "") -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ from safetensors.torch import load_file
 from test_analysis_cka import write
 from transformers import AutoModelForMaskedLM
 
+from biobench.cli.main import app
 from biobench.errors import ModelError, StoreError, UsageError
+from biobench.store import Store
 from trainer.transplant import Part, block_of, transplant
 
 
@@ -114,3 +117,31 @@ def test_what_does_not_fit_is_one_clear_line(two: tuple[Path, Path], tmp_path: P
     with pytest.raises(StoreError, match="exists already"):
         transplant(*two, shallow)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_probe_scores_the_ends_alike_and_prints_what_is_recovered(
+    two: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["analyze", "transplant", str(two[0]), str(two[1]), "--task", "demo_ner", "--task", "demo_topic"]
+    command += ["--probe", "--seeds", "42,43", "--limit", "64", "--device", "cpu", "--set", "probe.epochs=4"]
+    command += ["--results-dir", str(tmp_path / "results")]
+    hybrids = ["--layers", "none", "--layers", "all", "--layers", "0-1"]
+    app([*command, *hybrids, "--out", str(tmp_path / "out"), "--json"], standalone_mode=False)
+    found = json.loads(capsys.readouterr().out)
+    assert found["by"] == "linear probe"
+    a, b, none, every, low = found["scores"]["rows"]
+    assert [r["role"] for r in (a, b, low)] == ["recipient", "donor", "hybrid"]
+    # a hybrid of the same weights is the same model to the store and is not run again
+    assert none["tasks"] == a["tasks"] != b["tasks"] == every["tasks"]
+    assert set(a["tasks"]) == {"demo_ner", "demo_topic"}
+    assert none["kept"]["value"] == 0
+    assert every["kept"]["value"] == 1
+    records, _ = Store(tmp_path / "results").scan()
+    assert len(records) == 3 * 2 * 2
+    assert all("training.encoder=frozen" in r.overrides for r in records)
+    app([*command, "--layers", "none", "--out", str(tmp_path / "again")], standalone_mode=False)
+    printed = capsys.readouterr().out
+    assert "recovered" in printed
+    assert "by a linear probe on frozen states" in printed
+    with pytest.raises(UsageError, match="nothing is scored without a task"):
+        app([*command[:4], "--probe", "--layers", "0", "--out", str(tmp_path / "x")], standalone_mode=False)
