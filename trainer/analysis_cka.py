@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from biobench.errors import UsageError
-from trainer.similarity import Estimate, cka, gram, mean_of
+from trainer.similarity import Estimate, Similarity, cka, gram, mean_of
 from trainer.states import Kind, Sample, check_shapes, config_of, layer_states, token_ids
+from trainer.token_cka import token_similarity
 
 GROUPS = ("low", "mid", "late")
 """Thirds of the layers; with 22 layers these are the paper's 0-7, 8-14 and 15-21."""
@@ -106,9 +107,12 @@ def compare(
     """Divergence of `first` and `second` on the drawn texts, per layer, group and overall.
 
     noise: pairs that differ by the training seed alone. series: earlier pairs, in order, as for the
-    checkpoints of a decay. said: told which checkpoint is read. Raises ModelError for checkpoints whose
-    depth, width or tokenizer differ, UsageError for an unknown dtype.
+    checkpoints of a decay. states: ``tokens`` takes all tokens of all drawn texts, and so one drawing alone.
+    said: told which checkpoint is read. Raises ModelError for checkpoints whose depth, width or tokenizer
+    differ, UsageError for an unknown dtype and for several drawings with ``tokens``.
     """
+    if states == "tokens" and len(sample.drawn) > 1:
+        raise UsageError("all tokens are taken from one drawing of texts", hint="give --seeds one seed")
     if dtype not in ("float32", "bfloat16"):
         raise UsageError(f"unknown dtype '{dtype}'", hint="float32 or bfloat16 (the forward pass; sums are float64)")
     main: Pair = (str(first), str(second))
@@ -123,7 +127,8 @@ def compare(
     def states_of(checkpoint: str) -> NDArray[np.float64]:
         if checkpoint not in held:
             said(f"states of {checkpoint}")
-            held[checkpoint] = layer_states(checkpoint, ids, kind=states, device=device, dtype=getattr(torch, dtype))
+            kind: Literal["mean", "token"] = "token" if states == "token" else "mean"
+            held[checkpoint] = layer_states(checkpoint, ids, kind=kind, device=device, dtype=getattr(torch, dtype))
         return held[checkpoint]
 
     def release(pair: Pair) -> None:
@@ -134,6 +139,11 @@ def compare(
 
     tables = []
     for pair in (main, *noises, *points):
+        if states == "tokens":
+            said(f"all tokens of {pair[0]} and {pair[1]}")
+            layers = token_similarity(*pair, ids, device=device, dtype=getattr(torch, dtype))
+            tables.append(_one_drawing(layers, next(iter(sample.drawn))))
+            continue
         tables.append(_divergences(states_of(pair[0]), states_of(pair[1]), sample))
         release(pair)
     depth = int(config_of(first).num_hidden_layers)
@@ -180,6 +190,10 @@ def _divergences(a: NDArray[np.float64], b: NDArray[np.float64], sample: Sample)
     return found
 
 
+def _one_drawing(layers: Sequence[Similarity], seed: int) -> Table:
+    return {name: [{seed: getattr(layer, name).complement()} for layer in layers] for name in ESTIMATORS}
+
+
 def groups(depth: int) -> dict[str, tuple[int, ...]]:
     """Low, mid and late layers."""
     return {
@@ -216,26 +230,6 @@ def _line(where: str, layers: tuple[int, ...], name: str, own: Table, beside: Se
 
 def _value(estimate: Estimate) -> Value:
     return Value(estimate.value, *estimate.interval())
-
-
-def memory_plan(checkpoint: str | Path, texts: int, max_length: int, dtype: str = "float32") -> dict[str, int]:
-    """Bytes that the analysis of one pair needs, from the config alone.
-
-    weights: one model. forward: the states of one block for one text, its inner activations and the local
-    layers' mask. rows: pooled states of two models. grams: one layer's matrices and their products.
-    """
-    config = config_of(checkpoint)
-    width, depth = int(config.hidden_size), int(config.num_hidden_layers)
-    inner = int(config.intermediate_size)
-    size = 4 if dtype == "float32" else 2
-    parameters = int(config.vocab_size) * width + depth * (4 * width**2 + 3 * width * inner)
-    return {
-        "weights": parameters * size,
-        # block input and output, query, key and value, both halves of the gated unit; float64 copy for pooling
-        "forward": max_length * (size * (5 * width + 3 * inner) + 8 * width) + max_length**2,
-        "rows": 2 * depth * texts * width * 8,
-        "grams": 8 * texts**2 * 8,
-    }
 
 
 def _finite(value: Any) -> Any:

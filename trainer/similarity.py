@@ -119,13 +119,40 @@ def cka(
             whole.append(criterion(sums, n))
             without.append(criterion(left_out, n - 1))
         if min(whole[1].item(), whole[2].item()) <= 0:
-            raise ModelError("the states of a layer are the same for all texts", hint="give texts that differ")
+            raise _same()
         values[name] = _estimate(_ratio(*whole).item(), _ratio(*without), texts, total)
     return Similarity(values["biased"], values["debiased"])
 
 
 Sums = tuple[Floats, Floats, Floats, Floats]
 """Of two matrices: sum of the products of entries, product of the row sums, and the two sums of all entries."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Sums of Gram matrices between two sets of states, of the first and of the second, over `n` rows."""
+
+    n: int
+    biased: tuple[Sums, Sums, Sums]
+    debiased: tuple[Sums, Sums, Sums]
+
+
+def of_counted(whole: Counted, without: Sequence[Counted]) -> Similarity:
+    """CKA from sums of all rows, and from those without each text in turn. Raises ModelError as `cka` does."""
+    found = {}
+    for name, criterion in (("biased", _biased), ("debiased", _debiased)):
+        values = []
+        for counted in (whole, *without):
+            parts = [criterion(sums, counted.n).item() for sums in getattr(counted, name)]
+            if min(parts[1:]) <= 0:
+                raise _same()
+            values.append(parts[0] / math.sqrt(parts[1] * parts[2]))
+        found[name] = _estimate(values[0], np.asarray(values[1:]), None, None)
+    return Similarity(found["biased"], found["debiased"])
+
+
+def _same() -> ModelError:
+    return ModelError("the states of a layer are the same for all texts", hint="give texts that differ")
 
 
 def _sums(k: Floats, l: Floats) -> tuple[Sums, Sums]:  # noqa: E741

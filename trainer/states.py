@@ -8,7 +8,8 @@ analysis, whatever the depth.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -27,7 +28,8 @@ from trainer.recipe import CorpusSource, EmbeddedText
 from trainer.similarity import FEWEST
 from trainer.sources import texts as read_source
 
-Kind = Literal["mean", "token"]
+Kind = Literal["mean", "token", "tokens"]
+"""mean over a text's tokens, one drawn token of each text, or all tokens (`trainer.token_cka`)."""
 EMBEDDED_SEED = 90_210
 """Seed of the embedded texts that are analysed: another one than training's, so they are new texts."""
 EMBEDDED_COUNT = 2_000
@@ -181,11 +183,34 @@ def load_encoder(checkpoint: str | Path, device: torch.device, dtype: torch.dtyp
     return loaded
 
 
+def device_of(name: str) -> torch.device:
+    """auto: the GPU where there is one."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else torch.device(name)
+
+
+@contextmanager
+def hooked(blocks: nn.ModuleList, use: Callable[[int, Tensor], object]) -> Iterator[None]:
+    """Tell `use` each block's number and output (tokens, width) as soon as it is there, for batches of one text."""
+
+    def hook_of(layer: int) -> Any:
+        def hook(_module: nn.Module, _inputs: Any, output: Tensor | tuple[Tensor, ...]) -> None:
+            use(layer, (output[0] if isinstance(output, tuple) else output)[0])
+
+        return hook
+
+    handles = [block.register_forward_hook(hook_of(layer)) for layer, block in enumerate(blocks)]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
 def layer_states(
     checkpoint: str | Path,
     ids: Sequence[Sequence[int]],
     *,
-    kind: Kind = "mean",
+    kind: Literal["mean", "token"] = "mean",
     device: str = "auto",
     dtype: torch.dtype = torch.float32,
     token_seed: int = 0,
@@ -196,29 +221,21 @@ def layer_states(
     drawn by `token_seed` and the text's number, the same for every checkpoint, so rows stay independent.
     Pooling is float64, the forward pass `dtype`.
     """
-    where = torch.device("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else torch.device(device)
+    where = device_of(device)
     model = load_encoder(checkpoint, where, dtype)
     blocks = blocks_of(model, model.config.num_hidden_layers)
     rows: NDArray[np.float64] = np.zeros((len(blocks), len(ids), model.config.hidden_size))
     at = {"text": 0, "token": 0}
 
-    def keep(layer: int) -> Any:
-        def hook(_module: nn.Module, _inputs: Any, output: Tensor | tuple[Tensor, ...]) -> None:
-            states = (output[0] if isinstance(output, tuple) else output)[0].double()
-            pooled = states.mean(dim=0) if kind == "mean" else states[at["token"]]
-            rows[layer, at["text"]] = pooled.cpu().numpy()
+    def keep(layer: int, states: Tensor) -> None:
+        states = states.double()
+        pooled = states.mean(dim=0) if kind == "mean" else states[at["token"]]
+        rows[layer, at["text"]] = pooled.cpu().numpy()
 
-        return hook
-
-    handles = [block.register_forward_hook(keep(layer)) for layer, block in enumerate(blocks)]
-    try:
-        with torch.inference_mode():
-            for number, text in enumerate(ids):
-                at["text"], at["token"] = number, _inner_token(len(text), number, token_seed)
-                model(input_ids=torch.tensor([list(text)], device=where))
-    finally:
-        for handle in handles:
-            handle.remove()
+    with torch.inference_mode(), hooked(blocks, keep):
+        for number, text in enumerate(ids):
+            at["text"], at["token"] = number, _inner_token(len(text), number, token_seed)
+            model(input_ids=torch.tensor([list(text)], device=where))
     bad = np.argwhere(~np.isfinite(rows))
     if bad.size:
         raise ModelError(

@@ -12,6 +12,8 @@ from biobench.errors import UsageError
 
 if TYPE_CHECKING:
     from trainer.analysis_cka import Report, Value
+    from trainer.analysis_plan import Plan
+    from trainer.states import Kind
 
 app = typer.Typer(no_args_is_help=True, help="Why it works: similarity of states, transplants, freezing, stability.")
 
@@ -43,16 +45,16 @@ def cka(
     ] = [],  # noqa: B006
     n: Annotated[int, typer.Option("--n", min=5, help="Texts in each drawing.")] = 500,
     seeds: Annotated[str, typer.Option("--seeds", help="Seeds of the drawings.")] = "42,43,44",
-    states: Annotated[str, typer.Option("--states", help="mean (over tokens) or token (one drawn token a text).")] = (
-        "mean"
-    ),
+    states: Annotated[
+        str, typer.Option("--states", help="mean (over tokens), token (one drawn token a text) or tokens (all).")
+    ] = "mean",
     max_length: Annotated[int, typer.Option("--max-length", min=8, help="Longest text in tokens.")] = 512,
     field: Annotated[str, typer.Option("--field", help="Column or key that holds the text.")] = "text",
     device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")] = "auto",
     dtype: Annotated[str, typer.Option("--dtype", help="float32 or bfloat16, for the forward pass alone.")] = "float32",
     estimator: Annotated[str, typer.Option("--estimator", help="Of the figure: debiased or biased.")] = "debiased",
     figure: Annotated[list[str], typer.Option("--figure", help="Write a figure: .svg, .png, .html, .json.")] = [],  # noqa: B006
-    plan: Annotated[bool, typer.Option("--plan", help="Say what memory it needs and stop.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Say what memory and work it needs and stop.")] = False,
     as_json: Json = False,
 ) -> None:
     """Divergence (1 - CKA) of two checkpoints' states, layer by layer, beside seed noise."""
@@ -61,31 +63,30 @@ def cka(
     analyze_runs.own_trainer()
     quiet_libraries()
     from biobench.report.mechanism import cka_chart
-    from trainer import analysis_cka, figures
+    from trainer import analysis_cka, analysis_plan, figures
     from trainer.states import sample
 
-    if states not in ("mean", "token"):
-        raise UsageError(f"unknown states '{states}'", hint="mean or token")
+    kind = _kind(states)
     if estimator not in analysis_cka.ESTIMATORS:
         raise UsageError(f"unknown estimator '{estimator}'", hint="debiased or biased")
     for path in figure:
         figures.check_ending(path)
     if plan:
-        needs = analysis_cka.memory_plan(first, n, max_length, dtype)
+        needs = analysis_plan.plan(first, n, max_length, states=kind, dtype=dtype)
         if as_json:
-            print_json(needs)
+            print_json(needs.as_json())
         else:
-            for name, size in needs.items():
-                typer.echo(f"{name:10} {size / 2**20:10.0f} MiB")
+            _print_plan(needs)
         return
     pairs = [*([noise] if noise else []), *(_pair(text, "--noise-pair") for text in noise_pair)]
     report = analysis_cka.compare(
         first,
         second,
-        sample(texts, n, _seeds(seeds), field),
+        # all tokens of one drawing are many more than other drawings would add
+        sample(texts, n, _seeds(seeds)[: 1 if kind == "tokens" else None], field),
         noise=pairs,
         series=[_pair(text, "--series") for text in series],
-        states="token" if states == "token" else "mean",
+        states=kind,
         max_length=max_length,
         device=device,
         dtype=dtype,
@@ -97,6 +98,20 @@ def cka(
         print_json(report.as_json())
     else:
         _print(report)
+
+
+def _kind(states: str) -> Kind:
+    kinds: dict[str, Kind] = {"mean": "mean", "token": "token", "tokens": "tokens"}
+    if states not in kinds:
+        raise UsageError(f"unknown states '{states}'", hint="mean, token or tokens")
+    return kinds[states]
+
+
+def _print_plan(needs: Plan) -> None:
+    for name in ("weights", "states", "kept", "sums", "memory"):
+        typer.echo(f"{name:10} {getattr(needs, name) / 2**20:10,.0f} MiB")
+    typer.echo(f"{'forward':10} {needs.forward / 1e12:10,.0f} TFLOP, texts read {needs.passes}x by each model")
+    typer.echo(f"{'products':10} {needs.products / 1e12:10,.1f} TFLOP in float64")
 
 
 def _pair(text: str, option: str) -> tuple[str, str]:
@@ -115,7 +130,6 @@ def _seeds(text: str) -> list[int]:
 
 
 def _print(report: Report) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     noisy = bool(report.noise)
@@ -135,9 +149,7 @@ def _print(report: Report) -> None:
             if noisy:
                 cells += [span(line.noise, 100), span(line.ratio, 1)]
         table.add_row(*cells)
-    console = Console()
-    if not console.is_terminal:
-        console.width = max(console.width, 150)
+    console = analyze_runs.wide_console()
     console.print(table)
     if report.series:
         console.print("Along the series (debiased divergence in percent)", highlight=False)

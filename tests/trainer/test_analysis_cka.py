@@ -13,7 +13,8 @@ from transformers import AutoModel, AutoTokenizer, ModernBertConfig, ModernBertF
 
 from biobench.cli.main import app
 from biobench.errors import ModelError, UsageError
-from trainer.analysis_cka import compare, groups, memory_plan
+from trainer.analysis_cka import compare, groups
+from trainer.analysis_plan import plan
 from trainer.embedded import documents
 from trainer.states import draw, layer_states, sample, token_ids
 from trainer.tokenization import train_tokenizer
@@ -153,14 +154,23 @@ def test_texts_come_from_folders(tmp_path: Path) -> None:
     assert sample(str(lines), 10, [1], "body").texts[6] == "line 6"
 
 
-def test_the_plan_of_a_deep_model_fits_one_gpu(tmp_path: Path) -> None:
+def test_the_plan_of_a_deep_model_fits_one_gpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ModernBertConfig(
         num_hidden_layers=28, hidden_size=1024, intermediate_size=2624, num_attention_heads=16, vocab_size=50368
     ).save_pretrained(tmp_path)
-    needs = memory_plan(tmp_path, 500, 8192)
-    assert 1.5e9 < needs["weights"] < 1.7e9  # 395.8M parameters of 4 bytes
-    assert needs["rows"] == 2 * 28 * 500 * 1024 * 8
-    assert sum(needs.values()) < 8e9
+    needs = plan(tmp_path, 500, 8192)
+    assert 1.5e9 < needs.weights < 1.7e9  # 395.8M parameters of 4 bytes
+    assert needs.kept == 2 * 28 * 500 * 1024 * 8
+    assert needs.memory < 8e9
+    every = plan(tmp_path, 500, 8192, states="tokens")
+    assert every.kept == 28 * 3 * 1024 * 1024 * 8
+    assert every.memory < 16e9
+    assert plan(tmp_path, 50_000, 8192, states="tokens").memory == every.memory, "memory does not grow with texts"
+    assert every.forward == 2 * needs.forward
+    app(["analyze", "cka", str(tmp_path), "b", "--texts", "x", "--plan", "--max-length", "8192"], standalone_mode=False)
+    printed = capsys.readouterr().out
+    assert "MiB" in printed
+    assert "TFLOP, texts read 1x by each model" in printed
 
 
 def test_the_command_prints_json_and_writes_figures(

@@ -1,0 +1,78 @@
+"""Checkpoints that do not belong together: one clear line and a hint from the commands, and nothing written."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from test_analysis_cka import write
+
+from biobench.cli.main import main
+
+OTHERS = {
+    "depth": ({"num_hidden_layers": 3}, "has 4 layers, ", "num_hidden_layers is 4 in "),
+    "width": ({"hidden_size": 16}, "has 32 dimensions, ", "hidden_size is 32 in "),
+    "tokenizer": ({"vocabulary": 420}, "the tokenizers of ", "the checkpoints do not fit: "),
+}
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """One checkpoint, and one other in each respect."""
+    root = tmp_path_factory.mktemp("models")
+    return {"a": write(root / "a", seed=5)} | {
+        name: write(root / name, seed=5, **changes) for name, (changes, *_) in OTHERS.items()
+    }
+
+
+def refusal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    """The line that the command refuses with; it ends with status 2, one hint and an empty stdout."""
+    monkeypatch.setattr(sys, "argv", ["biobench", "analyze", *map(str, arguments)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    out, err = capsys.readouterr()
+    lines = [line for line in err.splitlines() if not line.startswith("states of ")]
+    assert out == ""
+    assert len(lines) == 2, err
+    assert lines[1].startswith("hint: ")
+    return lines[0]
+
+
+@pytest.mark.parametrize("states", ["mean", "tokens"])
+@pytest.mark.parametrize("other", OTHERS)
+def test_cka_refuses(
+    other: str,
+    states: str,
+    models: dict[str, Path],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    options = ["--texts", "embedded", "--n", "8", "--max-length", "32", "--states", states]
+    said = refusal(monkeypatch, capsys, "cka", models["a"], models[other], *options)
+    assert OTHERS[other][1] in said
+    assert str(models[other]) in said
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_a_noise_pair_of_another_kind_is_refused(
+    other: str, models: dict[str, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a = models["a"]
+    options = ["--noise", a, models[other], "--texts", "embedded", "--n", "8", "--max-length", "32"]
+    assert OTHERS[other][1] in refusal(monkeypatch, capsys, "cka", a, a, *options)
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_transplant_refuses_and_writes_nothing(
+    other: str,
+    models: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = tmp_path / "hybrid"
+    said = refusal(monkeypatch, capsys, "transplant", models["a"], models[other], "--layers", "0", "--out", out)
+    assert OTHERS[other][2] in said
+    assert not list(tmp_path.iterdir())
