@@ -1,0 +1,76 @@
+"""Each of the nineteen tasks from its native files to a row of the report: few documents, one epoch, two seeds.
+
+`chemprot_rebuilt`, which has the original files, runs beside the nineteen."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from generators import GENERATORS, cos, deid
+
+import biobench
+from biobench.data.catalog import list_tasks, load_task
+from biobench.report.rescore import rescore_all
+from biobench.report.table import build
+from biobench.store import Store
+
+GENERATED = ("cantemist", "distemist", "meddialog_fr", "diamed", "phenotype", "cos", "deid", "jnlpba", "chemprot")
+"""Corpora that are not at hand; the tests write their native files."""
+REAL = (
+    *("fracco_30", "fracco_100", "quaero_emea", "quaero_medline"),
+    *("chemprot_rebuilt", "social_history", "gad", "hoc", "ncbi_disease", "anatem", "bc5cdr"),
+)
+SEEDS = (42, 43)
+QUICK = ("training.epochs=1", "protocol.max_length=64")
+STEPS = ("training.max_steps=4", "protocol.max_length=64")
+"""For the specs that count steps (QUAERO, whose head scores spans)."""
+LIMIT = 12
+"""Training documents; validation and test in proportion."""
+
+
+def test_these_are_the_nineteen() -> None:
+    suites = {t.id for t in list_tasks() if t.path.parent.name in ("fr", "en") and t.spec.variant_of is None}
+    assert {*GENERATED, *REAL} - {"chemprot_rebuilt"} == suites - {"chemprot_rebuilt"}
+    assert len(suites - {"chemprot_rebuilt"}) == 19
+
+
+@pytest.mark.parametrize("task", GENERATED)
+def test_generated_files_run_end_to_end(task: str, tiny: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    if task == "cos":
+        cos(data, snippets=110, duplicates=5)
+    elif task == "deid":
+        deid(data, records=60)
+    else:
+        GENERATORS[task](data)
+    from_files_to_report(task, tiny, data, tmp_path / "results")
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("task", REAL)
+def test_real_files_run_end_to_end(task: str, tiny: Path, data_dir: Path, tmp_path: Path) -> None:
+    from_files_to_report(task, tiny, data_dir, tmp_path / "results")
+
+
+def from_files_to_report(task: str, model: Path, data: Path, results: Path) -> None:
+    """Train and score two seeds; records, predictions, scores computed again and the report agree."""
+    counts_steps = load_task(task).spec.training.max_steps is not None
+    made = biobench.run(
+        str(model), tasks=[task], seeds="42-43", data_dir=data, results_dir=results, device="cpu",
+        overrides=STEPS if counts_steps else QUICK, limit=LIMIT, gate=False, offline=True,
+    )  # fmt: skip
+    assert [(r.task, r.seed, r.status) for r in made] == [(task, seed, "done") for seed in SEEDS], made
+    records = Store(results).records()
+    assert [r.seed for r in records] == list(SEEDS)
+    for record in records:
+        assert record.training.steps >= 1
+        assert all(math.isfinite(point.train_loss) for point in record.training.curve)
+        assert all(0.0 <= value <= 1.0 for value in record.scores.values())
+        assert set(record.per_label) == set(record.task.labels)
+        assert record.redacted == (task in ("phenotype", "deid"))
+    assert {row.outcome for row in rescore_all(results, data)} == {"unchanged"}
+    (row,) = [r for r in build(results).rows if r.source == "run"]
+    assert (row.task, row.n_seeds, row.metric) == (task, 2, "macro_f1")
+    assert row.mean == pytest.approx(sum(r.scores["macro_f1"] for r in records) / 2)
