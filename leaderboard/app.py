@@ -57,6 +57,8 @@ VIEWS: dict[str, View] = {
 AVERAGES: tuple[AverageName, ...] = ("macro", "micro", "weighted", "paper")
 
 
+# Tables are wide: less room around them, and titles that do not take a screen. (No docstring here: in this file
+# Streamlit would show it.)
 _STYLE = """
 <style>
 [data-testid=stMainBlockContainer] { padding: 3.2rem clamp(1rem, 3vw, 3rem) 4rem; }
@@ -64,7 +66,6 @@ _STYLE = """
 [data-testid=stMainBlockContainer] h2, [data-testid=stMainBlockContainer] h3 { font-size: 1.35rem; }
 </style>
 """
-"""Tables are wide: less room around them, and titles that do not take a screen."""
 
 
 def main() -> None:

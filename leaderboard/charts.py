@@ -59,9 +59,10 @@ def differences(rows: Sequence[Mapping[str, Any]], words: Mapping[str, str]) -> 
 def scatter(rows: Sequence[Mapping[str, Any]], cost: str, words: Mapping[str, str]) -> Any:
     """`score` (with `low` and `high`, which may be None) over `cost` on a logarithmic axis, a dot a `model`."""
     frame = pd.DataFrame(rows)
-    scale = alt.Scale(type="log") if (frame["cost"] > 0).all() else alt.Scale()
-    x = alt.X("cost:Q", title=cost, scale=scale)
-    y = alt.Y("score:Q", title=words["score"], scale=alt.Scale(zero=False))
+    kind: Any = "log" if (frame["cost"] > 0).all() else "linear"
+    scale = alt.Scale(type=kind, nice=False, zero=False, padding=40)
+    x = alt.X("cost:Q", title=cost, scale=scale, axis=alt.Axis(format="~s"))
+    y = alt.Y("score:Q", title=words["score"], scale=alt.Scale(zero=False, nice=False, padding=24))
     lines = alt.Chart(frame.dropna()).mark_rule(color=ORANGE).encode(x=x, y="low:Q", y2="high:Q")
     dots = alt.Chart(frame).mark_circle(size=80, color=BLUE, opacity=1)
     dots = dots.encode(x=x, y=y, tooltip=["model:N", "cost:Q", alt.Tooltip("score:Q", format=".2f")])

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import csv
 import io
-import os
-import shutil
-import socket
-import subprocess
+import zipfile
 
 import pytest
 from report_make import save_runs
+from server_make import CHROMIUM, drawn, served, settle
+from test_report_submission import honest_run
+from view_make import save_needle, save_pretraining
 
 from biobench.report.render import render
+from biobench.report.submission import submit
 from biobench.report.table import build
-from leaderboard.launch import RESULTS_VARIABLE, command
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
 
 HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
-WAIT = 30_000
+WAIT = 60_000
 """Milliseconds."""
 
 
@@ -32,27 +31,16 @@ def folder(tmp_path_factory):
         save_runs(results, "tiny", task, {42: 0.5, 43: 0.52, 44: 0.51})
         save_runs(results, "better", task, {42: 0.5 + gap, 43: 0.52 + gap, 44: 0.515 + gap})
     save_runs(results, HOSTILE, "bc5cdr", {42: 0.3}, windows={"truncated_documents": 1})
+    save_needle(results, "better", 1024, 0.9)
+    save_needle(results, HOSTILE, 512, 0.9)
+    save_pretraining(results / "pretraining", steps=40)
     return results
 
 
 @pytest.fixture(scope="module")
 def address(folder):
-    with socket.socket() as free:
-        free.bind(("", 0))
-        port = free.getsockname()[1]
-    server = subprocess.Popen(
-        command(port),
-        env=os.environ | {RESULTS_VARIABLE: str(folder)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        assert server.stdout is not None
-        assert any(str(port).encode() in line for line in server.stdout), "the server ended"
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.terminate()
-        server.communicate(timeout=10)
+    with served(folder) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
@@ -70,11 +58,6 @@ def page(browser):
     yield page
     assert page.evaluate("window.hacked") is None
     page.close()
-
-
-def settle(page) -> None:
-    """Wait until the app has finished its run."""
-    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
 
 
 def english(page) -> list[list[str]]:
@@ -122,7 +105,50 @@ def test_the_download_is_the_report(page, address, folder):
     assert {row["model"] for row in csv.DictReader(io.StringIO(text))} == {"tiny", "better", HOSTILE}
 
 
-@pytest.mark.parametrize("view", ["board", "model_view", "task_view", "compare_view", "errors_view", "efficiency_view"])
+def test_sorting_in_the_browser(page, address):
+    page.goto(f"{address}/?suites=en&sources=run")
+    rows = english(page)
+    assert [row[0] for row in rows[1:3]] == ["better", "tiny"]
+    page.get_by_label("Sort by").click()
+    page.get_by_role("option", name="bc5cdr").click()
+    settle(page)
+    rows = english(page)
+    column = rows[0].index("bc5cdr")
+    values = [float(row[column].split()[0]) for row in rows[1:]]
+    assert values == sorted(values, reverse=True)
+    assert rows[-1][0].startswith("<img")
+
+
+def test_a_pack_is_uploaded_and_checked(page, address, tmp_path):
+    honest_run(tmp_path / "results")
+    pack = submit("org/tiny", tmp_path / "results", tmp_path / "pack")
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w") as archive:
+        for path in sorted(p for p in pack.rglob("*") if p.is_file()):
+            archive.write(path, path.relative_to(pack).as_posix())
+    page.goto(f"{address}/?view=submit_view")
+    page.locator("input[type=file]").set_input_files(
+        {"name": "pack.zip", "mimeType": "application/zip", "buffer": held.getvalue()}
+    )
+    page.get_by_role("button", name="Check", exact=True).click()
+    page.get_by_text("org/tiny: accepted").wait_for()
+    page.get_by_text("1 / 1").wait_for()
+
+
+VIEWS = (
+    "board",
+    "model_view",
+    "task_view",
+    "compare_view",
+    "errors_view",
+    "needle_view",
+    "pretraining_view",
+    "efficiency_view",
+    "submit_view",
+)
+
+
+@pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_view_opens_without_an_error(browser, address, view, scheme):
     page = browser.new_page(viewport={"width": 390, "height": 800}, color_scheme=scheme)
@@ -132,8 +158,25 @@ def test_every_view_opens_without_an_error(browser, address, view, scheme):
         state="attached"
     )
     settle(page)
+    drawn(page)
     assert page.locator("[data-testid=stException]").count() == 0
+    assert page.locator("[data-testid=stAlertContentError]").count() == 0
     width = page.evaluate("document.documentElement.scrollWidth")
     assert width <= 390, "the page scrolls sideways on a phone"
+    assert contrast(page) >= 4.5, "the text is hard to read"
     assert page.evaluate("window.hacked") is None
     page.close()
+
+
+def contrast(page) -> float:
+    """Of the page's text on its ground, as WCAG 2 defines it."""
+    colours = page.evaluate(
+        "() => { const s = getComputedStyle(document.querySelector('[data-testid=stApp]'));"
+        " return [s.color, s.backgroundColor] }"
+    )
+    shades = []
+    for colour in colours:
+        parts = [float(x) / 255 for x in colour[colour.index("(") + 1 : -1].split(",")[:3]]
+        red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+        shades.append(0.2126 * red + 0.7152 * green + 0.0722 * blue)
+    return (max(shades) + 0.05) / (min(shades) + 0.05)
