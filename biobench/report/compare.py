@@ -13,7 +13,7 @@ from typing import Any
 
 from biobench.data.catalog import load_task
 from biobench.errors import UsageError
-from biobench.report.contest import Contest, contest
+from biobench.report.contest import Contest, Refused, contest
 from biobench.report.entrants import find_entrants
 from biobench.report.evidence import Evidence
 from biobench.report.rows import AverageName
@@ -93,8 +93,8 @@ class Comparison:
 
     published, policies: which of the models are known from print alone, or are policies of the gate; perfect:
     which of these returns the gold and so errs on no test set. ranks: bootstrap intervals of the ranks, for
-    three models or more. notes: what a reader must know; findings: damaged records. `verdict` says it in words,
-    `text()` with the tables, `as_json()` as plain data.
+    three models or more. notes: what a reader must know; findings: damaged records; refused: runs left out because
+    their task fails its gate. `verdict` says it in words, `text()` with the tables, `as_json()` as plain data.
     """
 
     models: tuple[str, ...]
@@ -113,6 +113,7 @@ class Comparison:
     estimand: Estimand
     notes: tuple[str, ...]
     findings: tuple[Finding, ...]
+    refused: tuple[Refused, ...] = ()
 
     @property
     def verdict(self) -> tuple[str, ...]:
@@ -205,6 +206,7 @@ def compare(
         estimand=many.estimand,
         notes=tuple(dict.fromkeys(notes)),
         findings=tuple(dict.fromkeys((*results.findings, *damaged))),
+        refused=held.refused,
     )
 
 

@@ -191,6 +191,7 @@ def to_json(held: Comparison) -> dict[str, Any]:
             for r in held.ranks
         ],
         "notes": list(held.notes),
+        "refused": [{"model": r.model, "task": r.task, "reasons": list(r.reasons)} for r in held.refused],
         "findings": [{"file": f.file, "what": f.what, "hint": f.hint} for f in held.findings],
     }
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from biobench.data.catalog import SUITES
 from biobench.errors import UsageError
+from biobench.report.contamination import remark
 from biobench.report.entrants import Entrant
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
@@ -38,6 +39,20 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
+class Refused:
+    """A model's runs on a task that are left out because the task fails its gate; reasons: a line each."""
+
+    model: str
+    task: str
+    reasons: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """The refusal in one line, whoever's runs it strikes."""
+        return f"{self.task} fails its gate, its runs are not compared: {'; '.join(self.reasons)}"
+
+
+@dataclass(frozen=True, slots=True)
 class Contest:
     """cells: (entrants) task -> cell, seeds already made common where they pair. paired: task -> whether seed
     i of one model goes with seed i of the others. Tasks of one corpus stand together."""
@@ -49,6 +64,7 @@ class Contest:
     cells: tuple[Mapping[str, Cell], ...]
     paired: Mapping[str, bool]
     notes: tuple[str, ...]
+    refused: tuple[Refused, ...] = ()
 
     @property
     def clusters(self) -> list[str]:
@@ -97,8 +113,10 @@ def contest(
     if lonely:
         notes.append(f"not compared, some model has no result there: {', '.join(lonely)}")
     notes += _unread(published, wanted, chosen)
+    refused = refused_of(entrants, results, wanted)
+    notes += dict.fromkeys(r.words for r in refused)
     if not shared:
-        raise _nothing(entrants, chosen, average)
+        raise _nothing(entrants, chosen, average, refused)
     picked = {info.id: _same_conditions(entrants, info.id) for info in shared}
     full = [info for info in shared if all(g is None or _is_full(g) for g in picked[info.id])]
     if full and len(full) < len(shared):
@@ -110,7 +128,7 @@ def contest(
         notes.append(f"no full run among these, all are limited or overridden: {'; '.join(variants)}")
     order = list(dict.fromkeys(info.corpus for info in shared))
     shared.sort(key=lambda info: order.index(info.corpus))
-    return _filled(entrants, shared, chosen, picked, notes)
+    return replace(_filled(entrants, shared, chosen, picked, notes), refused=tuple(refused))
 
 
 def _filled(
@@ -132,7 +150,7 @@ def _filled(
             notes.append(f"{info.id}: some record has no {metric}; `biobench rescore` computes it; left out")
             continue
         pairs, whole, said = _common_seeds(info.id, whole)
-        notes += [*said, *(note for g in picked[info.id] if g is not None for note in g.notes)]
+        notes += [*said, *(note for g in picked[info.id] if g is not None for note in (*g.notes, *remark(g)))]
         unlike.append((info.id, _differences(entrants, picked[info.id])))
         for mine, cell in zip(cells, whole, strict=True):
             mine[info.id] = cell
@@ -187,11 +205,27 @@ def _unread(published: Sequence[Entrant], wanted: Sequence[TaskInfo], average: A
     return [f"published values of {', '.join(left)} are not known to be this average and are left out"]
 
 
-def _nothing(entrants: Sequence[Entrant], chosen: AverageName, asked: AverageName | None) -> UsageError:
+def refused_of(entrants: Sequence[Entrant], results: Results, wanted: Sequence[TaskInfo]) -> list[Refused]:
+    """The runs of these models on these tasks that the gate refuses."""
+    ids = {info.id for info in wanted}
+    found = {
+        (e.label, r.group.task): Refused(e.label, r.group.task, r.reasons)
+        for e in entrants
+        for r in results.refusals
+        if r.group.task in ids and (r.group.model, r.group.source) == (e.model, e.source)
+    }
+    return list(found.values())
+
+
+def _nothing(
+    entrants: Sequence[Entrant], chosen: AverageName, asked: AverageName | None, refused: Sequence[Refused]
+) -> UsageError:
     names = " and ".join(f"'{e.label}'" for e in entrants)
     hint = "run both on the same tasks; `biobench report` shows what there is"
     if asked not in (None, "paper") and any(e.is_published for e in entrants):
         hint = "published scores are compared with --average paper"
+    elif refused:
+        hint = "; ".join(dict.fromkeys(r.words for r in refused))
     return UsageError(f"{names} share no task with comparable scores ({chosen})", hint=hint)
 
 

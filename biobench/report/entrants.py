@@ -98,6 +98,14 @@ def _find(name: str, results: Results, floors: Sequence[FloorRecord]) -> Entrant
     if records:
         kind = next(p.kind for p in next(iter(records.values()))[0].policies if p.name == name)
         return Entrant(plain(name), name, kind, {}, policies={task: tuple(rows) for task, rows in records.items()})
+    refused = _matching(name, [r.group for r in results.refusals])
+    if refused:
+        failing = ", ".join(sorted({g.task for g in refused}))
+        reasons = dict.fromkeys(text for r in results.refusals if r.group in refused for text in r.reasons)
+        raise UsageError(
+            f"all runs of '{plain(name)}' ({failing}) are on data that fails its gate, and are not compared",
+            hint="; ".join(reasons),
+        )
     known = {line_name(g.model, g.variant) for g in results.groups} | {v.model for v in results.published}
     known |= {policy.name for record in floors for policy in record.policies}
     hint = suggest(name, [plain(k) for k in sorted(known)])

@@ -16,16 +16,25 @@ Text = tuple[Source, str, str]
 
 
 @dataclass(frozen=True, slots=True)
+class Refusal:
+    """Runs that are neither shown nor compared because their task fails its gate on their data."""
+
+    group: RunGroup
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Judged:
     """Runs by the gate's verdict on their task and data.
 
     groups: those that may be shown. refused: tasks all of whose runs the gate refuses; they stay out of every
-    suite average. remarks: why runs are refused, and which have no verdict.
+    suite average. remarks: why runs are refused, and which have no verdict. refusals: the runs themselves.
     """
 
     groups: tuple[RunGroup, ...]
     refused: frozenset[str]
     remarks: tuple[Text, ...]
+    refusals: tuple[Refusal, ...] = ()
 
 
 def judge(groups: Sequence[RunGroup], floors: Sequence[FloorRecord]) -> Judged:
@@ -33,10 +42,12 @@ def judge(groups: Sequence[RunGroup], floors: Sequence[FloorRecord]) -> Judged:
     kept: list[RunGroup] = []
     failed: dict[tuple[Source, str], FloorRecord] = {}
     unjudged: dict[tuple[Source, str], None] = {}
+    refusals: list[Refusal] = []
     for group in groups:
         verdict = verdict_on(group, floors)
         if verdict is not None and not verdict.passed:
             failed[group.source, group.task] = verdict
+            refusals.append(Refusal(group, verdict.reasons))
             continue
         kept.append(group)
         if verdict is None:
@@ -49,7 +60,8 @@ def judge(groups: Sequence[RunGroup], floors: Sequence[FloorRecord]) -> Judged:
         (source, task, f"{task}: no gate verdict on the data of its runs; `biobench tasks gate {task}` gives one")
         for source, task in unjudged
     ]
-    return Judged(tuple(kept), frozenset(task for _, task in failed) - {g.task for g in kept}, tuple(remarks))
+    refused = frozenset(task for _, task in failed) - {g.task for g in kept}
+    return Judged(tuple(kept), refused, tuple(remarks), tuple(refusals))
 
 
 def verdict_on(group: RunGroup, floors: Sequence[FloorRecord]) -> FloorRecord | None:

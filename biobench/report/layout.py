@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
-from biobench.report.submission import MANIFEST, NAME_LIMIT, NOTES_LIMIT, Manifest
+from biobench.report.submission import MANIFEST, NAME_LIMIT, NOTES_LIMIT, Manifest, packed_files
 from biobench.store.index import FILE as INDEX
 from biobench.store.keys import is_key, is_task_id
 
@@ -79,11 +79,13 @@ def allowed_bytes(where: str) -> int | None:
     if where == MANIFEST:
         return MANIFEST_BYTES
     parts = where.split("/")
-    if len(parts) != 3 or parts[0] != "runs" or not is_task_id(parts[1]):
+    if len(parts) != 3 or parts[0] not in ("runs", "floors") or not is_task_id(parts[1]):
         return None
     key, dot, suffix = parts[2].partition(".")
     if not is_key(key) or not dot:
         return None
+    if parts[0] == "floors":
+        return RECORD_BYTES if suffix == "json" else None
     return {"json": RECORD_BYTES, "parquet": PREDICTIONS_BYTES}.get(suffix)
 
 
@@ -111,7 +113,7 @@ def check_manifest(folder: Path) -> tuple[Manifest | None, list[Check]]:
         if len(text) > limit or hidden or (field == "model" and ("\n" in text or not text.strip())):
             found.append(Check("M05", "error", MANIFEST, f"'{field}' is empty, too long or holds hidden characters"))
     listed = {f.path: f for f in manifest.files}
-    there = {p.relative_to(folder).as_posix() for p in folder.glob("runs/*/*")}
+    there = {p.relative_to(folder).as_posix() for p in packed_files(folder)}
     found += [Check("M02", "error", path, "is listed but not there") for path in sorted(listed.keys() - there)]
     found += [Check("M03", "error", path, "is not in the manifest") for path in sorted(there - listed.keys())]
     for path in sorted(there & listed.keys()):

@@ -3,6 +3,7 @@
 <folder>/submission.json            who, what, and the hash of every file
 <folder>/runs/<task>/<key>.json     records
 <folder>/runs/<task>/<key>.parquet  predictions
+<folder>/floors/<task>/<key>.json   the gate's floors and verdict on the same data, where it was asked
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from pydantic import Field
 import biobench
 from biobench.errors import StoreError, UsageError
 from biobench.report.escape import plain
+from biobench.report.floors import verdict_on
 from biobench.report.groups import RunGroup
 from biobench.report.table import Results, load
 from biobench.schema.strict import Strict, suggest
 from biobench.store import Store
+from biobench.store.floors import save_floor
 
 MANIFEST = "submission.json"
 VERSION = 1
@@ -56,7 +59,8 @@ def submit(model: str, results_dir: str | Path = "results", out: str | Path | No
     """
     if len(notes) > NOTES_LIMIT:
         raise UsageError(f"the notes have {len(notes)} characters", hint=f"at most {NOTES_LIMIT}")
-    groups = full_runs(load(results_dir), model)
+    held = load(results_dir)
+    groups = full_runs(held, model)
     name = groups[0].model
     folder = Path(out) if out is not None else Path("submissions") / slug(name)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -66,13 +70,21 @@ def submit(model: str, results_dir: str | Path = "results", out: str | Path | No
     for group in groups:
         for record in group.records:
             store.copy(source, record)
-    files = [_described(folder, path) for path in sorted(folder.glob("runs/*/*")) if path.is_file()]
+        verdict = verdict_on(group, held.floors)
+        if verdict is not None:
+            save_floor(folder, verdict)
+    files = [_described(folder, path) for path in packed_files(folder)]
     manifest = Manifest(model=name, biobench=biobench.__version__, notes=notes, files=tuple(files))
     try:
         (folder / MANIFEST).write_text(manifest.model_dump_json(indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         raise StoreError(f"cannot be written: {error.strerror}", hint="check the folder", file=folder) from error
     return folder
+
+
+def packed_files(folder: Path) -> list[Path]:
+    """The files of a submission besides its manifest, sorted."""
+    return sorted(p for part in ("runs", "floors") for p in folder.glob(f"{part}/*/*") if p.is_file())
 
 
 def full_runs(held: Results, model: str) -> list[RunGroup]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from biobench.report.averages import suite_averages
 from biobench.report.beside import Remark, published_rows
 from biobench.report.contamination import as_fields, known, remark
-from biobench.report.floors import Text, floor_infos, floor_rows, judge
+from biobench.report.floors import Refusal, Text, floor_infos, floor_rows, judge
 from biobench.report.groups import RunGroup, Source, group_runs
 from biobench.report.published import PublishedValue, load_published
 from biobench.report.rows import METRICS, AverageName, Report, Row
@@ -28,7 +28,8 @@ SUBMITTED = "submitted"
 class Results:
     """A results folder read once: from it, reports with any average and filter are quick.
 
-    groups: the runs that the gate does not refuse. refused: tasks whose runs it does; judged: its remarks.
+    groups: the runs that the gate does not refuse. refused: tasks whose runs it does; judged: its remarks;
+    refusals: the runs that it refuses.
     """
 
     groups: tuple[RunGroup, ...]
@@ -38,6 +39,7 @@ class Results:
     floors: tuple[FloorRecord, ...] = ()
     refused: frozenset[str] = frozenset()
     judged: tuple[Text, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
     _rows: dict[AverageName, _Rows] = field(default_factory=dict, repr=False, compare=False)
 
     def rows(self, average: AverageName) -> _Rows:
@@ -84,6 +86,7 @@ def load(results_dir: str | Path, published_folder: Path | None = None) -> Resul
         floors=tuple(floors),
         refused=judged.refused,
         judged=judged.remarks,
+        refusals=judged.refusals,
     )
 
 

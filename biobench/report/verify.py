@@ -1,6 +1,6 @@
 """A submission judged: layout, manifest, records, and every score computed again from the predictions.
 
-Codes: L layout, M manifest, R record, T task, D data, S score, C completeness. Errors refuse, warnings do not.
+Codes: L layout, M manifest, R record, T task, D data, S score, G gate, C completeness. Errors refuse, warnings do not.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from biobench.schema.record import ENGINE_VERSION, RunRecord
 from biobench.schema.task import TaskSpec, parse_seeds
 from biobench.score import ScoreError, scored
 from biobench.store import Store, run_key
+from biobench.store.floors import floor_key, scan_floors
 
 TOLERANCE = 1e-9
 """How far a claimed score may lie from the recomputed one: rounding of the arithmetic, no more."""
@@ -82,14 +83,14 @@ def verify(folder: str | Path, data_dir: str | Path | None = None) -> Verificati
             own, same = desk.check(record)
             rescored += same
         checks += own
-    checks += desk.remarks() + _completeness(records)
+    checks += desk.remarks() + _check_floors(folder, records) + _completeness(records)
     name = plain(manifest.model)
     return Verification(str(folder), name, tuple(dict.fromkeys(map(_printable, checks))), len(records), rescored)
 
 
 def _printable(check: Check) -> Check:
     """File names and pieces of the records' own text are one line of visible characters in what is printed."""
-    what = plain(check.what) if check.code in ("R01", "R07") else check.what
+    what = plain(check.what) if check.code in ("R01", "R07", "G01") else check.what
     return check._replace(where=plain(check.where), what=what)
 
 
@@ -158,6 +159,20 @@ def _says_otherwise(record: RunRecord, info: TaskInfo, spec: TaskSpec) -> bool:
         or not set(task.gold_labels) <= set(spec.labels)
         or record.redacted != (spec.access == "agreement")
     )
+
+
+def _check_floors(folder: Path, records: Sequence[RunRecord]) -> list[Check]:
+    """G codes: the gate's verdicts that came along. The board asks its own gate and takes none of these over."""
+    floors, findings = scan_floors(folder)
+    found = [Check("G01", "error", _inside(folder, f.file), f.what) for f in findings]
+    data = {(r.task.id, r.task.data_hash) for r in records}
+    for floor in floors:
+        where = f"floors/{floor.task}/{floor_key(floor.task_hash, floor.data_hash)}.json"
+        if (floor.task, floor.data_hash) not in data:
+            found.append(Check("G02", "error", where, "is a gate verdict on data that no run here was made on"))
+        elif not floor.passed:
+            found.append(Check("G03", "error", where, "says that the task fails its gate: its runs are not ranked"))
+    return found
 
 
 @dataclass(slots=True)

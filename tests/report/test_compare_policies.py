@@ -12,7 +12,7 @@ from scipy import stats
 from biobench.errors import UsageError
 from biobench.report.compare import compare
 from biobench.report.tasks import shipped
-from biobench.schema.floor import FloorRecord, PolicyScores
+from biobench.schema.floor import FloorRecord, GateCheck, PolicyScores
 from biobench.store import Store
 from biobench.store.floors import save_floor
 
@@ -20,8 +20,10 @@ TASKS = ("gad", "diamed", "meddialog_fr")
 FLOORS = {"gad": 0.3, "diamed": 0.1, "meddialog_fr": 0.2}
 
 
-def play(results: Path, task: str, score: float, data: str = "d", made: str = "2026-01-01T00:00:00+00:00") -> None:
-    """A gate record with an oracle and one floor."""
+def play(
+    results: Path, task: str, score: float, data: str = "d", made: str = "2026-01-01T00:00:00+00:00", why: str = ""
+) -> None:
+    """A gate record with an oracle and one floor; why: the question that it fails."""
     rows = (("oracle", "ceiling", 1.0), ("majority", "floor", score))
     policies = tuple(
         PolicyScores(
@@ -45,9 +47,9 @@ def play(results: Path, task: str, score: float, data: str = "d", made: str = "2
             labels=("A", "B"),
             gold_labels=("A", "B"),
             expect="text_informative",
-            passed=True,
+            passed=not why,
             policies=policies,
-            checks=(),
+            checks=(GateCheck(name="surface", passed=False, words=why),) if why else (),
             test_documents=60,
             test_groups=60,
             seed=0,
@@ -122,3 +124,24 @@ def test_a_misspelt_policy_is_corrected(results):
     with pytest.raises(UsageError) as caught:
         compare("oracle", "majorty", results_dir=results)
     assert caught.value.hint == "did you mean 'majority'?"
+
+
+def test_runs_that_the_gate_refuses_are_named_with_the_reason(results):
+    for model in ("a", "b"):
+        save_runs(results, model, ("gad", "diamed"), 0.7)
+    play(results, "diamed", 0.1, why="offsets are shifted", made="2026-02-01T00:00:00+00:00")
+    held = compare("a", "b", results_dir=results, documents=False)
+    assert held.tasks == ("gad",)
+    assert held.as_json()["refused"] == [
+        {"model": m, "task": "diamed", "reasons": ["offsets are shifted"]} for m in ("a", "b")
+    ]
+    said = "diamed fails its gate, its runs are not compared: offsets are shifted"
+    assert held.text().count(said) == 1
+    assert compare("a", "b", results_dir=results, tasks=["gad"], documents=False).refused == ()
+    with pytest.raises(UsageError) as caught:
+        compare("a", "b", results_dir=results, tasks=["diamed"], documents=False)
+    assert said in caught.value.hint
+    play(results, "gad", 0.3, why="labels are shuffled", made="2026-02-01T00:00:00+00:00")
+    with pytest.raises(UsageError, match="all runs of 'a' \\(diamed, gad\\) are on data that fails its gate") as caught:
+        compare("a", "b", results_dir=results)
+    assert caught.value.hint == "offsets are shifted; labels are shuffled"

@@ -13,6 +13,7 @@ import pytest
 from store_make import record
 
 from biobench.data.catalog import load_task
+from biobench.data.hashing import task_hash
 from biobench.data.load import load_data
 from biobench.errors import UsageError
 from biobench.report.layout import RECORD_BYTES
@@ -20,8 +21,10 @@ from biobench.report.submission import MANIFEST, slug, submit
 from biobench.report.tasks import shipped
 from biobench.report.verify import verify
 from biobench.schema.document import Prediction
+from biobench.schema.floor import FloorRecord
 from biobench.score import scored
 from biobench.store import Store, run_key
+from biobench.store.floors import save_floor
 
 TASK = "demo_topic"
 
@@ -73,7 +76,8 @@ def relist(folder: Path) -> None:
             "size": p.stat().st_size,
             "sha256": hashlib.sha256(p.read_bytes()).hexdigest(),
         }
-        for p in sorted(folder.glob("runs/*/*"))
+        for part in ("runs", "floors")
+        for p in sorted(folder.glob(f"{part}/*/*"))
     ]
     (folder / MANIFEST).write_text(json.dumps(manifest))
 
@@ -103,6 +107,40 @@ def test_packing_leaves_out_what_is_not_a_full_run(packed):
     assert len(list(packed.glob("runs/*/*.json"))) == 2
     manifest = json.loads((packed / MANIFEST).read_text())
     assert (manifest["model"], manifest["notes"], len(manifest["files"])) == ("org/tiny", "hello", 4)
+
+
+def test_the_gate_comes_along_and_must_fit_the_runs(tmp_path):
+    task = load_task(TASK)
+    data = load_data(task, None)
+    for seed in (42, 43):
+        honest_run(tmp_path / "results", seed)
+    floor = FloorRecord(
+        task=TASK, task_version=1, task_hash=task_hash(task, data.source), data_hash=data.hash, source=data.source,
+        type="single_label", labels=data.labels, gold_labels=data.gold_labels, expect="text_informative", passed=True,
+        policies=(), checks=(), test_documents=len(data.test), test_groups=1, seed=1, permutations=9, seconds=1.0,
+        biobench="0", packages={}, made="2026-01-01",
+    )  # fmt: skip
+    save_floor(tmp_path / "results", floor)
+    packed = submit("org/tiny", tmp_path / "results", tmp_path / "submission")
+    (path,) = packed.glob("floors/*/*.json")
+    assert path.relative_to(packed).as_posix() in {
+        f["path"] for f in json.loads((packed / MANIFEST).read_text())["files"]
+    }
+    assert verify(packed).accepted
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(b'"passed": true', b'"passed": false'))
+    assert codes(packed) == {"M04"} | {"G03"}
+    relist(packed)
+    assert codes(packed) == {"G03"}
+    path.write_bytes(whole[:50])
+    relist(packed)
+    assert codes(packed) == {"G01"}
+    path.unlink()
+    save_floor(packed, floor.model_copy(update={"data_hash": "other"}))
+    relist(packed)
+    assert codes(packed) == {"G02"}
+    (path.parent / f"{path.stem}.parquet").write_bytes(b"")
+    assert codes(packed) == {"L02"}
 
 
 def test_packing_refuses_what_it_cannot_do(packed, tmp_path):
