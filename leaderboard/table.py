@@ -21,8 +21,8 @@ _STYLE = """
   border-bottom: 1px solid rgba(128, 128, 128, .3); }
 .bb thead th { border-bottom-width: 2px; font-weight: 600; }
 .bb th[scope=row], .bb .bb-text { text-align: left; font-weight: 500; }
-.bb th[scope=row] { position: sticky; left: 0; background: var(--background-color, inherit); max-width: 22rem;
-  overflow: hidden; text-overflow: ellipsis; }
+.bb th[scope=row] { position: sticky; left: 0; max-width: min(22rem, 45vw); overflow: hidden;
+  background: light-dark(#ffffff, #171614); text-overflow: ellipsis; }
 .bb small { opacity: .8; }
 .bb .bb-source { font-size: .78rem; opacity: .85; }
 </style>
