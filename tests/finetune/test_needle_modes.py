@@ -74,6 +74,24 @@ def test_the_paper_s_variant_has_its_counts_split_and_probe() -> None:
     assert any("Assumed" in note for note in task.spec.notes)
 
 
+def test_the_paper_s_variant_runs_as_shipped(tmp_path: Path) -> None:
+    short = make_tiny_encoder(tmp_path / "short", 512)
+    (result,) = biobench.run(
+        str(short), "needle_fr_paper", seeds=42, results_dir=tmp_path / "out", device="cpu", gate=False
+    )
+    assert (result.status, result.reason) == ("done", None)
+    record = only(tmp_path / "out")
+    assert record.task.test_documents == 225
+    assert record.training.batch_size == 4
+    read = 1050 // 5
+    assert record.training.steps == 3 * -(-read // 4)
+    assert [round(p.epoch) for p in record.training.curve] == [1, 2, 3]
+    assert 0 < record.training.curve[0].learning_rate < 2e-5
+    gold, _ = Store(tmp_path / "out").load_predictions(record, None)
+    assert {c.length for d in gold if (c := cell_of(d.id))} == {512}
+    assert 44 <= len(gold) <= 46
+
+
 def test_a_trained_encoder_learns_with_the_task_and_scores_the_same_cells(model: Path, tmp_path: Path) -> None:
     (result,) = biobench.run(
         str(model),
