@@ -130,7 +130,7 @@ def test_the_dictionary_takes_the_longest_match_and_the_majority_type() -> None:
     ]
     assert [s.label for s in said[2].spans] == ["A"]
     tie = TaskData({"train": [train[1], train[3]], "test": test}, ("D",), ("D", "A"), "s", "h")
-    assert Dictionary(tie).labels == {("lung",): "D"}
+    assert Dictionary.of(tie).labels == {("lung",): "D"}
 
 
 def test_the_dictionary_uses_the_corpus_tokens_and_gives_tags() -> None:
@@ -142,7 +142,7 @@ def test_the_dictionary_uses_the_corpus_tokens_and_gives_tags() -> None:
     assert said.spans == (Span(0, 8, "G"),)
     assert said.tags == ("B-G", "O")
     inside = TaskData({"train": [made("a", (Span(0, 3, "G"),))], "test": [made("b", ())]}, ("G",), ("G",), "s", "h")
-    assert Dictionary(inside).labels == {}, "a mention inside a token is no surface of the tokens"
+    assert Dictionary.of(inside).labels == {}, "a mention inside a token is no surface of the tokens"
 
 
 def test_words_and_their_places() -> None:

@@ -11,6 +11,8 @@ from gate_make import broken, characters_moved, labels_shuffled, tokens_moved
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.load import load_data
 from biobench.run.gate import gate
+from biobench.run.gate.alignment import alignment
+from biobench.run.gate.verdict import SEED
 from biobench.schema.document import TaskData
 
 pytestmark = pytest.mark.real
@@ -71,8 +73,17 @@ def test_real_mentions_moved_by_a_character_fail(name: str, data_dir: Path) -> N
         assert any("offsets are shifted" in reason for reason in reasons), (step, reasons)
 
 
-@pytest.mark.parametrize("name", ["ncbi_disease_single", "social_history"])
-def test_real_mentions_moved_by_a_token_fail(name: str, data_dir: Path) -> None:
+@pytest.mark.parametrize("name", ["ncbi_disease_single", "social_history", "social_history_clean", "anatem", "bc5cdr"])
+@pytest.mark.parametrize("step", [1, -1])
+def test_real_mentions_moved_by_a_token_fail(name: str, step: int, data_dir: Path) -> None:
     task, data = loaded(name, data_dir)
-    reasons = gate(task, broken(data, tokens_moved(1))).reasons
-    assert any("offsets are shifted" in reason for reason in reasons)
+    reasons = gate(task, broken(data, tokens_moved(step))).reasons
+    assert any("mentions are shifted" in reason for reason in reasons), reasons
+
+
+@pytest.mark.parametrize("name", [n for n, reader in READERS.items() if reader == "training dictionary"])
+def test_real_mentions_recur_best_where_they_are(name: str, data_dir: Path) -> None:
+    found = alignment(loaded(name, data_dir)[1], SEED)
+    assert not found.shifted
+    assert found.p > 0.5
+    assert found.observed > 1.7 * found.best

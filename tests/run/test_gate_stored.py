@@ -88,7 +88,7 @@ def test_damaged_and_foreign_files(tmp_path: Path) -> None:
     (path,) = (results / "floors" / "demo_topic").iterdir()
     (record,), _ = scan_floors(results)
     old = path.read_text(encoding="utf-8")
-    path.write_text(old.replace('"floor_version": 1', '"floor_version": 0'), encoding="utf-8")
+    path.write_text(old.replace('"floor_version": 2', '"floor_version": 1'), encoding="utf-8")
     assert scan_floors(results) == ([], []), "another version of the gate counts as not asked"
     path.write_text(old[:100], encoding="utf-8")
     with pytest.raises(StoreError, match="is not JSON"):

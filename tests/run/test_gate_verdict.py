@@ -12,6 +12,7 @@ from gate_make import broken, characters_moved, labels_shuffled, tokens_moved, t
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.load import load_data
 from biobench.run.gate import gate
+from biobench.run.gate.alignment import alignment
 from biobench.run.gate.permutation import beats, beats_dealt
 from biobench.run.gate.surface import surface
 from biobench.schema.document import Document, Prediction, Span, TaskData
@@ -81,6 +82,51 @@ def test_moved_mentions_fail_the_surface_check(
     assert "surface" in failed(verdict)
     (said,) = [c.words for c in verdict.checks if c.name == "surface"]
     assert f"if all were moved {way}: offsets are shifted" in said
+
+
+def recurring(seed: int) -> TaskData:
+    """Six words a document, all but one drawn from four hundred; the third, a mention, is one of six names."""
+    rng = np.random.default_rng(seed)
+
+    def made(split: str, count: int) -> list[Document]:
+        found = []
+        for i in range(count):
+            words = [f"w{n}" for n in rng.integers(400, size=6)]
+            words[2] = f"drug{'abcdef'[rng.integers(6)]}"
+            starts = [sum(len(w) + 1 for w in words[:k]) for k in range(6)]
+            tokens = tuple((a, a + len(w)) for a, w in zip(starts, words, strict=True))
+            tags = ("O", "O", "B-D", "O", "O", "O")
+            found.append(Document(f"{split}{i}", f"{split}{i}", " ".join(words), split, spans=(Span(*tokens[2], "D"),),
+                                  tokens=tokens, tags=tags))  # fmt: skip
+        return found
+
+    documents = {"train": made("train", 120), "validation": made("validation", 10), "test": made("test", 40)}
+    return TaskData(documents, ("D",), ("D",), "s", "h")
+
+
+def test_mentions_moved_onto_other_words_fail_though_every_edge_is_clean() -> None:
+    data = recurring(1)
+    assert not alignment(data, 1).shifted
+    assert alignment(data, 1).p > 0.9
+    for step, way in ((1, "to the left"), (-1, "to the right")):
+        moved = broken(data, tokens_moved(step))
+        assert not surface([*moved.train, *moved.test]).shifted, "no edge gives it away"
+        found = alignment(moved, 1)
+        assert (found.shifted, found.move, found.best) == (True, way, 1.0)
+
+
+def test_mentions_that_never_recur_raise_no_alarm() -> None:
+    data = recurring(1)
+    new = iter(range(10_000))
+
+    def renamed(documents: Sequence[Document]) -> list[Document]:
+        return [
+            replace(d, text=d.text[: s.start] + f"x{next(new):0{s.end - s.start - 1}d}" + d.text[s.end :])
+            for d in documents
+            for s in d.spans
+        ]
+
+    assert not alignment(broken(data, renamed), 1).shifted
 
 
 def test_a_task_that_expects_chance(demo: dict[str, tuple[LoadedTask, TaskData]]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 
 from biobench.data.tags import spans_to_tags
 from biobench.run.gate.policy import Played
@@ -13,13 +14,13 @@ from biobench.schema.document import Prediction, TaskData
 class Dictionary:
     """Surfaces (sequences of words as written) to the label that most of their training mentions have."""
 
-    def __init__(self, data: TaskData) -> None:
+    def __init__(self, train: Iterable[tuple[Words, Sequence[Place]]], labels: Sequence[str]) -> None:
+        """train: each document's words and mentions; labels: in the task's order, by which ties are broken."""
         found: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
-        for d in data.train:
-            words = Words.of(d)
-            for begin, end, label in words.places(d.spans):
+        for words, places in train:
+            for begin, end, label in places:
                 found[words.surfaces[begin:end]][label] += 1
-        order = {label: i for i, label in enumerate(data.labels)}
+        order = {label: i for i, label in enumerate(labels)}
         self.labels = {
             surface: min(seen, key=lambda label: (-seen[label], order[label])) for surface, seen in found.items()
         }
@@ -27,6 +28,12 @@ class Dictionary:
         for surface in self.labels:
             lengths[surface[0]].add(len(surface))
         self.lengths = {first: sorted(known, reverse=True) for first, known in lengths.items()}
+
+    @classmethod
+    def of(cls, data: TaskData) -> Dictionary:
+        """Of the training split as annotated."""
+        read = ((Words.of(d), d.spans) for d in data.train)
+        return cls(((words, words.places(spans)) for words, spans in read), data.labels)
 
     def places(self, words: Words) -> list[Place]:
         """From left to right the longest surface that begins at each word; matches do not overlap."""
@@ -47,7 +54,7 @@ class Dictionary:
 
 def dictionary(data: TaskData) -> Played:
     """Longest match of training mentions on the corpus's own tokens, else on words; case counts."""
-    held = Dictionary(data)
+    held = Dictionary.of(data)
     said = []
     for d in data.test:
         words = Words.of(d)

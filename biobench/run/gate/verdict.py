@@ -14,6 +14,7 @@ import numpy as np
 import biobench
 from biobench.data.catalog import LoadedTask
 from biobench.data.hashing import task_hash
+from biobench.run.gate.alignment import alignment
 from biobench.run.gate.bag import bag_of_words
 from biobench.run.gate.blind import gold_oracle, majority, no_mention, prior, random_labels, random_mentions
 from biobench.run.gate.dictionary import dictionary
@@ -43,7 +44,7 @@ def gate(task: LoadedTask, data: TaskData) -> FloorRecord:
     scores = [_scores(spec, data, p) for p in played]
     checks = [_check_known(p, s) for p, s in zip(played, scores, strict=True) if p.known or p.expected_hits]
     if spec.is_ner:
-        checks.append(_check_surface(data))
+        checks += [_check_surface(data), _check_alignment(data)]
     checks += _check_text(spec, data, played)
     return FloorRecord(
         task=spec.id,
@@ -137,6 +138,17 @@ def _check_surface(data: TaskData) -> GateCheck:
     if found.shifted:
         words += ": offsets are shifted"
     return GateCheck(name="surface", passed=not found.shifted, words=words)
+
+
+def _check_alignment(data: TaskData) -> GateCheck:
+    found = alignment(data, SEED)
+    words = (
+        f"the training dictionary has micro F1 {_percent(found.observed)}, {_percent(found.best)} if all mentions "
+        f"were moved 1 word {found.move} (p = {found.p:.3f})"
+    )
+    if found.shifted:
+        words += ": mentions are shifted"
+    return GateCheck(name="alignment", passed=not found.shifted, words=words, p=found.p)
 
 
 def _check_text(spec: TaskSpec, data: TaskData, played: Sequence[Played]) -> list[GateCheck]:
