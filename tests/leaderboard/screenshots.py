@@ -43,17 +43,18 @@ def main(out: Path) -> None:
         # the texts of real corpora must not get into a picture
         with served(results, BIOBENCH_DATA_DIR=str(Path(folder) / "none")) as address:
             for scheme in ("light", "dark"):
+                # one page for all views: the app's scripts are loaded and compiled once
+                page = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme=scheme)
+                page.set_default_timeout(300_000)
                 for name, query in PICTURES.items():
-                    page = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme=scheme)
                     take(page, f"{address}/?{query}", out / f"{name}-{scheme}.png")
-                    page.close()
+                page.close()
         browser.close()
 
 
 def take(page: Any, address: str, path: Path) -> None:
     """One picture, in few colours so that it stays small."""
     page.goto(address)
-    page.set_default_timeout(60_000)
     page.locator("[data-testid=stMain] :is(h1, [data-testid=stAlert], [data-testid=stDataFrame])").first.wait_for(
         state="attached"
     )
@@ -62,7 +63,7 @@ def take(page: Any, address: str, path: Path) -> None:
     image = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
     image.quantize(128, dither=Image.Dither.NONE).save(path, optimize=True)
     size = path.stat().st_size
-    print(f"{path}: {size:,} bytes")
+    print(f"{path}: {size:,} bytes", flush=True)
     assert size < MOST_BYTES, f"{path} is too large"
 
 
