@@ -1,17 +1,21 @@
 """How fast the trainer is: against the HF Trainer on a CPU, and for the paper's shapes on a GPU.
 
 ``python -m trainer.bench`` prints tokens per second of both on the same module, attention function, precision,
-batches and optimiser; the HF Trainer computes the stock loss over all logits. On a GPU it also prints tokens
-per second and MFU of the base and large shapes at 8,192 tokens with random weights.
+batches and optimiser; the HF Trainer computes the stock loss over all logits, under the memory settings that
+each side has by itself. Every measurement has a process of its own. On a GPU it also prints tokens per second
+and MFU of the base and large shapes at 8,192 tokens with random weights.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import statistics
+import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +29,7 @@ from trainer import attention, objectives
 from trainer.families import family_of, layers_of
 from trainer.flops import peak_of, token_cost
 from trainer.loss import IGNORE
+from trainer.memory import clear_gradients, keep_freed_memory
 from trainer.model import Trainee
 from trainer.objectives import Targets, Vocabulary
 from trainer.optim import make_optimizer, set_rate
@@ -40,26 +45,47 @@ TOY: dict[str, Any] = {
     "num_attention_heads": 4,
     "local_attention": 64,
     "max_position_embeddings": 1024,
-    "vocab_size": 32768,
 }
-"""A toy width under the real French vocabulary, so that the loss path meets what it meets in practice."""
+"""A toy width; its vocabulary is one of `VOCABULARIES`."""
+VOCABULARIES = (32768, 1600)
+"""The real French vocabulary, so that the loss path meets what it meets in practice; the toy recipes' own."""
+OBJECTIVES = ("clm", "mlm")
+WARM, WINDOWS, LENGTH = 2, 8, 256
+"""Steps before the clock starts; windows a step and their tokens."""
 _OPTIMIZER = Optimizer(learning_rate=1e-4)
 _SPECIAL = 5
 
 
 @dataclass(frozen=True)
+class Once:
+    """One measurement: tokens per second, and the loss of the first step (both sides must agree on it)."""
+
+    tokens_per_second: float
+    first_loss: float
+
+
+@dataclass(frozen=True)
 class Speed:
-    """Tokens per second of one objective on both sides; ratio = ours / theirs. losses: of the first step."""
+    """Rounds of one objective and vocabulary, each (ours, the HF Trainer's)."""
 
     objective: str
-    ours: float
-    theirs: float
-    losses: tuple[float, float]
+    vocabulary: int
+    rounds: tuple[tuple[Once, Once], ...]
 
     @property
-    def ratio(self) -> float:
-        """Ours over theirs."""
-        return self.ours / self.theirs
+    def ratios(self) -> list[float]:
+        """Ours over theirs within each round, ascending: what slows the machine for minutes hurts both alike."""
+        return sorted(mine.tokens_per_second / hf.tokens_per_second for mine, hf in self.rounds)
+
+    def line(self) -> str:
+        """What is printed: median speeds, median ratio and its range, the first losses."""
+        mine, hf = (statistics.median(pair[i].tokens_per_second for pair in self.rounds) for i in (0, 1))
+        ratios, (first, other) = self.ratios, self.rounds[0]
+        return (
+            f"{self.objective}, vocabulary {self.vocabulary:,}: {mine:,.0f} tokens/s, HF Trainer {hf:,.0f}, "
+            f"ratio {statistics.median(ratios):.2f} (median of {len(ratios)}, {ratios[0]:.2f} to {ratios[-1]:.2f}; "
+            f"first losses {first.first_loss:.4f}, {other.first_loss:.4f})"
+        )
 
 
 def _model(shape: dict[str, Any], device: torch.device) -> PreTrainedModel:
@@ -108,7 +134,7 @@ def ours(
         loss.backward()
         nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None])
         optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
+        clear_gradients(optimizer, device)
         if number == 0:
             first = float(loss.detach())
     tokens = sum(b.inputs.size for b in batches[warm:])
@@ -196,20 +222,36 @@ class _Rows(torch.utils.data.Dataset[dict[str, Tensor]]):
         return self.rows[index]
 
 
-def against_hf(
-    objective: str, *, steps: int = 8, warm: int = 2, windows: int = 8, length: int = 256, rounds: int = 1
-) -> Speed:
-    """Both sides on the toy shape; the best of `rounds`, taken in turn, so that a busy machine hurts both alike."""
+def _contender(side: str, objective: str, vocabulary: int, steps: int) -> Once:
+    """One side measured in this process."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    batches = _batches(objective, steps + WARM, WINDOWS, LENGTH, vocabulary)
+    model = _model({**TOY, "vocab_size": vocabulary}, device)
+    if side == "ours" and device.type == "cpu":
+        keep_freed_memory()  # as a run of the trainer does
+    measure = ours if side == "ours" else theirs
     precision = "bf16" if device.type == "cuda" else "fp32"
-    batches = _batches(objective, steps + warm, windows, length, TOY["vocab_size"])
-    mine: list[tuple[float, float]] = []
-    hf: list[tuple[float, float]] = []
-    for _ in range(rounds):
-        for side, results in ((ours, mine), (theirs, hf)):
-            model = _model(TOY, device)
-            results.append(side(model, batches, causal=objective == "clm", precision=precision, warm=warm))
-    return Speed(objective, max(mine)[0], max(hf)[0], (mine[0][1], hf[0][1]))
+    return Once(*measure(model, batches, causal=objective == "clm", precision=precision, warm=WARM))
+
+
+def _in_new_process(side: str, objective: str, vocabulary: int, steps: int) -> Once:
+    """The same in a process of its own, so that neither side finds memory or kernels that the other prepared."""
+    words = ["-m", "trainer.bench", "--side", side, "--objective", objective]
+    words += ["--vocabulary", str(vocabulary), "--steps", str(steps)]
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"the process of '{side}' ended with {done.returncode}: {done.stderr.strip()[-500:]}")
+    return Once(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def against_hf(objective: str, vocabulary: int, *, steps: int, rounds: int) -> Speed:
+    """Both sides on the toy shape, `rounds` times in turn, who begins alternating, each time in a new process."""
+    pairs: list[tuple[Once, Once]] = []
+    for number in range(rounds):
+        order = ("ours", "theirs") if number % 2 == 0 else ("theirs", "ours")
+        seen = {side: _in_new_process(side, objective, vocabulary, steps) for side in order}
+        pairs.append((seen["ours"], seen["theirs"]))
+    return Speed(objective, vocabulary, tuple(pairs))
 
 
 def on_gpu(name: str, objective: str, *, windows: int, steps: int = 12, warm: int = 4) -> tuple[float, float | None]:
@@ -242,19 +284,22 @@ def main(arguments: list[str] | None = None) -> int:
     """Print the comparison, and on a GPU the speeds of the paper's shapes."""
     parser = argparse.ArgumentParser(prog="python -m trainer.bench", description=__doc__)
     parser.add_argument("--steps", type=int, default=8)
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--vocabulary", type=int, action="append", help="default: 32,768, and 1,600 as the recipes")
+    parser.add_argument("--objective", choices=OBJECTIVES, action="append", help="default: both")
     parser.add_argument("--windows", type=int, default=4, help="windows of 8,192 tokens per step on a GPU")
+    parser.add_argument("--side", choices=("ours", "theirs"), help="measure this side alone, here, and print JSON")
     given = parser.parse_args(arguments)
-    for objective in ("clm", "mlm"):
-        s = against_hf(objective, steps=given.steps, rounds=given.rounds)
-        print(
-            f"{objective}: {s.ours:,.0f} tokens/s, HF Trainer {s.theirs:,.0f}, ratio {s.ratio:.2f} "
-            f"(first losses {s.losses[0]:.4f}, {s.losses[1]:.4f})",
-            flush=True,
-        )
+    kinds, sizes = given.objective or OBJECTIVES, given.vocabulary or VOCABULARIES
+    if given.side is not None:
+        print(json.dumps(asdict(_contender(given.side, kinds[0], sizes[0], given.steps))))
+        return 0
+    for size in sizes:
+        for objective in kinds:
+            print(against_hf(objective, size, steps=given.steps, rounds=given.rounds).line(), flush=True)
     if torch.cuda.is_available():
         for name in ("answerdotai/ModernBERT-base", "answerdotai/ModernBERT-large"):
-            for objective in ("clm", "mlm"):
+            for objective in kinds:
                 speed, mfu = on_gpu(name, objective, windows=given.windows)
                 shown = "unknown" if mfu is None else f"{mfu:.1%}"
                 print(f"{name} {objective} at 8,192 tokens: {speed:,.0f} tokens/s, MFU {shown}", flush=True)

@@ -18,6 +18,7 @@ from trainer.batches import Batches, Micro
 from trainer.checkpoint import Progress
 from trainer.distributed import World
 from trainer.flops import peak_of
+from trainer.memory import clear_gradients
 from trainer.metrics import Metrics
 from trainer.optim import set_rate
 from trainer.order import roll, seed_words
@@ -127,7 +128,7 @@ class Loop:
             total += loss.detach()
         norm = _clip(training.module, self.recipe.optimizer.gradient_clip)
         training.optimizer.step()
-        training.optimizer.zero_grad(set_to_none=True)
+        clear_gradients(training.optimizer, device, processes=world.size)
         return targets, total, norm
 
     def _report(self, progress: Progress, total: Tensor, targets: int, norm: Tensor, rate: float) -> None:

@@ -26,6 +26,7 @@ from trainer.flops import token_cost
 from trainer.interventions import check_unchanged, fingerprint
 from trainer.ledger import FILE, Ledger, LedgerBase, LedgerCorpus, PhaseRecord
 from trainer.loop import Loop
+from trainer.memory import keep_freed_memory
 from trainer.metrics import Metrics, make_tracker
 from trainer.model import (
     load_tokenizer,
@@ -85,6 +86,8 @@ class Run:
             )
         if world.device.type == "cuda":
             torch.set_float32_matmul_precision("high")
+        else:
+            keep_freed_memory()
         if world.first:
             open_run(recipe, self.out, resume=resume)
         world.barrier()
