@@ -1,0 +1,168 @@
+"""The documents on hosting and on a results repository: their workflow, commands and container file hold."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.main import get_command
+
+from biobench.cli.main import app
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "results-repository.md").read_text(encoding="utf-8")
+HOSTING = (ROOT / "docs" / "hosting.md").read_text(encoding="utf-8")
+CONTAINERFILE = (ROOT / "leaderboard" / "Containerfile").read_text(encoding="utf-8")
+WORKFLOW = yaml.safe_load(PAGE.split("<!-- workflow -->\n```yaml\n")[1].split("\n```")[0])
+STEPS = WORKFLOW["jobs"]["verify"]["steps"]
+
+
+def test_the_workflow_may_read_and_nothing_else():
+    # YAML 1.1 reads the key `on` as true
+    assert WORKFLOW[True] == {"pull_request": None}
+    assert WORKFLOW["permissions"] == {"contents": "read"}
+    (job,) = WORKFLOW["jobs"].values()
+    assert "permissions" not in job
+    assert job["timeout-minutes"] <= 30
+    used = [s["uses"] for s in STEPS if "uses" in s]
+    assert used
+    assert all(re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", u) for u in used)
+    assert STEPS[0]["with"]["persist-credentials"] is False
+    assert not any("${{" in s.get("run", "") for s in STEPS), "an expression in a script is an injection"
+    assert "secrets." not in str(WORKFLOW)
+
+
+def commands(text: str) -> list[list[str]]:
+    """The words of every biobench command line in a text."""
+    lines = re.findall(r"(?:^|[ /])(biobench (?!-)[^\n>|`#]*)", text.replace("\\\n", " "), flags=re.MULTILINE)
+    return [shlex.split(line) for line in lines]
+
+
+def test_the_commands_and_their_options_exist():
+    scripts = "\n".join(s.get("run", "") for s in STEPS)
+    blocks = "\n".join(re.findall(r"```bash\n(.*?)```", PAGE + HOSTING, flags=re.DOTALL))
+    known = get_command(app).commands  # type: ignore[attr-defined]
+    found = [c for c in commands(f"{scripts}\n{blocks}") if c[1] in known]
+    assert {c[1] for c in found} == {"submit", "verify-submission", "leaderboard", "report"}
+    for _, name, *words in found:
+        options = {o for p in known[name].params for o in p.opts}
+        assert {w for w in words if w.startswith("--")} <= options
+
+
+def test_packages_are_pinned_and_container_paths_exist():
+    pins = {line.split("==")[0] for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line}
+    pins = {p.lower().replace("_", "-") for p in pins}
+    pattern = r"pip install[^\n]* -c [^\n]*?constraints\.txt(?: \\\n *)? ([^\n\\&]+)"
+    lists = re.findall(pattern, PAGE + HOSTING + CONTAINERFILE)
+    assert len(lists) == 3
+    for words in lists:
+        names = {w.lower().replace("_", "-") for w in words.split()}
+        assert names <= pins, names - pins
+        assert not names & {"torch", "transformers"}
+    copied = [w for line in re.findall(r"^COPY ([^-].*)", CONTAINERFILE, flags=re.MULTILINE) for w in line.split()[:-1]]
+    assert {"biobench", "leaderboard", "trainer", "tasks", "results/published"} <= set(copied)
+    assert all((ROOT / path).exists() for path in copied)
+    assert "USER 65532" in CONTAINERFILE
+
+
+def git(folder: Path, *words: str) -> str:
+    identity = ["-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "protocol.file.allow=always"]
+    done = subprocess.run(["git", *identity, *words], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def judged(tmp_path: Path, change) -> tuple[int, str, str]:
+    """The paths step, with lower limits, over a request that `change` makes: (status, log, chosen folder)."""
+    repo, output = tmp_path / "repo", tmp_path / "output"
+    (repo / "tools").mkdir(parents=True)
+    (repo / "tools" / "x").write_text("x")
+    (repo / "submitted" / "old").mkdir(parents=True)
+    (repo / "submitted" / "old" / "submission.json").write_text("{}")
+    output.write_text("")
+    git(repo, "init", "-q")
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "base")
+    change(repo)
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "request")
+    script = next(s["run"] for s in STEPS if s.get("id") == "paths")
+    for real, here in (("$((512 * 1024 * 1024))", "1000"), ("most_files=2000", "most_files=3")):
+        assert real in script
+        script = script.replace(real, here)
+    environment = os.environ | {"GITHUB_OUTPUT": str(output)}
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=repo, env=environment, capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout, output.read_text().strip()
+
+
+def add(path: str, content: str = "{}"):
+    def change(repo: Path) -> None:
+        (repo / path).parent.mkdir(parents=True, exist_ok=True)
+        (repo / path).write_text(content)
+
+    return change
+
+
+def link(repo: Path) -> None:
+    (repo / "submitted" / "new").mkdir(parents=True)
+    os.symlink("/etc/passwd", repo / "submitted" / "new" / "submission.json")
+
+
+def linked_folder(repo: Path) -> None:
+    os.symlink("old", repo / "submitted" / "new")
+
+
+def two(repo: Path) -> None:
+    add("submitted/new/submission.json")(repo)
+    add("submitted/other/submission.json")(repo)
+
+
+def program(repo: Path) -> None:
+    add("submitted/new/run.sh")(repo)
+    (repo / "submitted" / "new" / "run.sh").chmod(0o755)
+
+
+def many(repo: Path) -> None:
+    for number in range(4):
+        add(f"submitted/new/f{number}")(repo)
+
+
+def removed(repo: Path) -> None:
+    shutil.rmtree(repo / "submitted" / "old")
+
+
+def test_one_folder_is_taken(tmp_path):
+    status, log, output = judged(tmp_path, add("submitted/new/runs/demo_topic/a.json"))
+    assert (status, output) == (0, "folder=submitted/new"), log
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (add(".github/workflows/verify.yml"), "outside"),
+        (add("tools/biobench.whl"), "outside"),
+        (add("submitted/..x/a"), "outside"),
+        (add("submitted/$(id)/a"), "outside"),
+        (add("submitted/new/a\n::error::b"), "outside"),
+        (link, "not a plain file"),
+        (linked_folder, "not a plain file"),
+        (program, "not a plain file"),
+        (two, "more than one submission"),
+        (many, "more than 3 files"),
+        (add("submitted/new/a", "x" * 1001), "or 1000 bytes"),
+        (removed, "no submission"),
+    ],
+)
+def test_other_requests_are_refused(tmp_path, change, said):
+    status, log, output = judged(tmp_path, change)
+    assert status == 1
+    assert said in log
+    assert output == ""
+    assert len(log.splitlines()) == 1
