@@ -146,7 +146,11 @@ def _stores(results_dir: Path) -> list[tuple[Source, Store]]:
     found: list[tuple[Source, Store]] = [("run", Store(results_dir))]
     folder = results_dir / SUBMITTED
     if folder.is_dir():
-        found += [("submitted", Store(path)) for path in sorted(folder.iterdir()) if path.is_dir()]
+        # Their indexes stand apart: nothing is written into an accepted submission, and no index in it is believed.
+        held = results_dir / ".indexes"
+        for path in sorted(folder.iterdir()):
+            if path.is_dir():
+                found.append(("submitted", Store(path, held / f"{path.name}.parquet")))
     return found
 
 

@@ -21,7 +21,7 @@ from biobench.schema.record import RunRecord
 from biobench.store.files import write_atomic
 
 FILE = ".index.parquet"
-"""Below `runs/`."""
+"""Below `runs/`, where the store is one's own."""
 _JSON = ("overrides", "scores", "ceiling", "contamination")
 """Columns that hold JSON."""
 _FORMAT = b"biobench.index.1"
@@ -153,10 +153,10 @@ def folder_times(runs: Path) -> list[tuple[str, int]]:
     return sorted((entry.name, entry.stat().st_mtime_ns) for entry in _entries(runs) if entry.is_dir())
 
 
-def read_index(runs: Path) -> dict[tuple[str, str], tuple[int, int, Brief]]:
+def read_index(file: Path) -> dict[tuple[str, str], tuple[int, int, Brief]]:
     """(task, key) -> (time, size, brief) as last written; empty where there is no index of this version."""
     try:
-        table = pq.read_table(io.BytesIO((runs / FILE).read_bytes()))
+        table = pq.read_table(io.BytesIO(file.read_bytes()))
     except (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return {}
     if (table.schema.metadata or {}).get(b"format") != _FORMAT or table.schema.names != _names():
@@ -183,7 +183,7 @@ def _parsed(texts: list[str]) -> list[Any]:
     return values
 
 
-def write_index(runs: Path, rows: Iterable[tuple[int, int, Brief]]) -> None:
+def write_index(file: Path, rows: Iterable[tuple[int, int, Brief]]) -> None:
     """Replace the index. A folder that cannot be written goes without: the records are what counts."""
     held: dict[str, list[Any]] = {name: [] for name in _names()}
     for modified, size, brief in rows:
@@ -195,7 +195,7 @@ def write_index(runs: Path, rows: Iterable[tuple[int, int, Brief]]) -> None:
     sink = io.BytesIO()
     pq.write_table(table, sink, compression="zstd")
     try:
-        write_atomic(runs / FILE, sink.getvalue())
+        write_atomic(file, sink.getvalue())
     except StoreError:
         return
 

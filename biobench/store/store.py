@@ -20,6 +20,7 @@ from biobench.errors import DataUnavailableError, StoreError
 from biobench.schema.document import Document, Prediction
 from biobench.schema.record import RunRecord
 from biobench.store.files import cannot_write, commit, remove_stale, sha256_of, write_atomic, write_temporary
+from biobench.store.index import FILE as INDEX
 from biobench.store.index import Brief, folder_times, list_files, read_index, write_index
 from biobench.store.keys import is_key, is_task_id
 from biobench.store.records import from_json, to_json
@@ -42,8 +43,10 @@ class Finding:
 class Store:
     """The runs of one results folder. The folder is made by the first save, not by looking."""
 
-    def __init__(self, results_dir: str | Path) -> None:
+    def __init__(self, results_dir: str | Path, index: Path | None = None) -> None:
+        """index: where the index of a folder that is not one's own is kept; an index inside it is then not read."""
         self.root = Path(results_dir)
+        self._index = self.root / "runs" / INDEX if index is None else index
         self._cleaned: set[Path] = set()
 
     def get(self, task_id: str, key: str) -> RunRecord | None:
@@ -148,7 +151,7 @@ class Store:
 
     def _briefs(self) -> tuple[list[Brief], list[Finding]]:
         runs = self.root / "runs"
-        known = read_index(runs)
+        known = read_index(self._index)
         rows: list[tuple[int, int, Brief]] = []
         findings: list[Finding] = []
         changed = False
@@ -167,7 +170,7 @@ class Store:
             if record is not None:
                 rows.append((seen.modified, seen.size, Brief.of(record)))
         if (changed and rows) or known:
-            write_index(runs, rows)
+            write_index(self._index, rows)
         briefs = [row[2] for row in rows]
         briefs.sort(key=lambda b: (b.task, b.model, b.seed, b.key))
         return briefs, findings

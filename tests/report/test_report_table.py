@@ -9,6 +9,8 @@ from scipy import stats
 from biobench.report.published import load_published
 from biobench.report.table import build
 from biobench.report.tasks import shipped
+from biobench.store import Store
+from biobench.store.index import FILE, list_files, write_index
 
 SEEDS = {42: 0.60, 43: 0.64, 44: 0.62}
 
@@ -189,3 +191,22 @@ def test_a_task_that_is_not_shipped_has_its_column(tmp_path):
     (row,) = own(report)
     assert (row.task, row.suite, row.variant) == ("my_own", "en", "")
     assert not [r for r in report.averages if r.source == "run"]
+
+
+def test_nothing_is_written_into_a_submission_and_no_index_in_it_is_believed(tmp_path):
+    theirs = tmp_path / "submitted" / "theirs"
+    save_runs(theirs, "tiny", "bc5cdr", {42: 0.5})
+    before = sorted(p for p in theirs.rglob("*"))
+    (row,) = (r for r in build(tmp_path, "micro").rows if r.source == "submitted")
+    assert sorted(p for p in theirs.rglob("*")) == before
+    assert (tmp_path / ".indexes" / "theirs.parquet").is_file()
+    assert row.mean == pytest.approx(0.5)
+
+    # An index that claims other scores for the very same files.
+    store = Store(theirs)
+    told = [b._replace(scores=dict.fromkeys(b.scores, 0.99)) for b in store.briefs()[0]]
+    seen = list(list_files(theirs / "runs"))
+    write_index(theirs / "runs" / FILE, [(s.modified, s.size, b) for s, b in zip(seen, told, strict=True)])
+    assert Store(theirs).briefs()[0][0].scores["micro_f1"] == 0.99
+    (again,) = (r for r in build(tmp_path, "micro").rows if r.source == "submitted")
+    assert again.mean == pytest.approx(0.5)
