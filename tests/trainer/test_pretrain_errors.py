@@ -15,7 +15,7 @@ from pretrain_models import tiny
 from transformers import AutoTokenizer
 
 from biobench.errors import BioBenchError, ModelError, StoreError, TrainingError, UsageError
-from trainer import api, bench
+from trainer import api
 from trainer.card import model_card
 from trainer.disk import write_text
 from trainer.library import load_recipe
@@ -225,11 +225,3 @@ def test_plain_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[st
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 11
     assert lines[-1] == "phase 1/1 x 40/40  loss 1.500  1,000 tokens/s  4 s left"
-
-
-@pytest.mark.parametrize("objective", ["clm", "mlm"])
-def test_both_sides_of_the_benchmark_compute_the_same_loss(objective: str) -> None:
-    speed = bench.against_hf(objective, steps=1, warm=1, windows=2, length=64)
-    assert speed.losses[0] == pytest.approx(speed.losses[1], abs=1e-4)
-    assert speed.ours > 0
-    assert speed.theirs > 0
