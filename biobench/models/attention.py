@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface, AttentionMaskInterface
 
-from biobench.models.grouped import grouped_attention, make_groups, visible
+from biobench.models.grouped import Group, grouped_attention, make_groups, visible
 from biobench.models.local import in_blocks
 
 PACKED = "biobench_packed"
@@ -69,12 +69,6 @@ def packed(layout: Layout) -> Iterator[None]:
 def flash_available() -> bool:
     """True where the optional flash-attn package can be imported."""
     return find_spec("flash_attn") is not None
-
-
-def _band(length: int, window: int, device: torch.device) -> Tensor:
-    """(length, length) bool: True where |i - j| < window."""
-    at = torch.arange(length, device=device)
-    return (at[:, None] - at[None, :]).abs() < window
 
 
 def _packed_attention(
@@ -141,11 +135,7 @@ def _gathered(
         return gather, real, real.view(-1).nonzero()[:, 0]
 
     gather, real, scatter = layout.remember("gather", indices)
-    mask = real[:, None, None, :]
-    if window is not None and longest > window:
-        mask = mask & _band(longest, window, query.device)[None, None]
-        # A padded query row may see nothing; let it see itself so that its softmax is defined.
-        mask = mask | torch.eye(longest, dtype=torch.bool, device=query.device)[None, None]
+    mask = visible(Group(0, documents, longest, real), window, query.device)
 
     def spread(x: Tensor) -> Tensor:
         return x[0].transpose(0, 1)[gather].view(documents, longest, x.shape[1], x.shape[3]).transpose(1, 2)

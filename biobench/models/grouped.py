@@ -92,16 +92,16 @@ def make_groups(lengths: list[int], heads: int) -> Groups:
     return Groups(tuple(groups), rows, gather, heads)
 
 
-def visible(group: Group, window: int | None) -> Tensor | None:
+def visible(group: Group, window: int | None, device: torch.device | None = None) -> Tensor | None:
     """(count or 1, 1, length or 1, length) bool: which keys a query sees; None where it sees all.
 
     window counts the token itself: |i - j| < window is visible. A padded query sees at least itself.
     """
     mask = None if group.real is None else group.real[:, None, None, :]
     if window is not None and group.length > window:
-        at = torch.arange(group.length)
+        at = torch.arange(group.length, device=device)
         band = ((at[:, None] - at[None, :]).abs() < window)[None, None]
-        mask = band if mask is None else (band & mask) | torch.eye(group.length, dtype=torch.bool)[None, None]
+        mask = band if mask is None else (band & mask) | (at[:, None] == at[None, :])[None, None]
     return mask
 
 

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from biobench.errors import StoreError
 from biobench.schema.floor import FLOOR_VERSION, FloorRecord
-from biobench.store.files import write_atomic
-from biobench.store.keys import is_task_id
+from biobench.store.side_records import read_record, task_folder, write_record
 from biobench.store.store import Finding
 
 _AGAIN = "delete the file and repeat `biobench tasks gate`"
@@ -25,9 +21,8 @@ def floor_key(task_hash: str, data_hash: str) -> str:
 
 def save_floor(results_dir: str | Path, record: FloorRecord) -> Path:
     """Write the record, atomically, over an older one of the same task and data. Raises StoreError."""
-    path = _folder(results_dir, record.task) / f"{floor_key(record.task_hash, record.data_hash)}.json"
-    text = json.dumps(record.model_dump(mode="json"), indent=1, ensure_ascii=False, allow_nan=False)
-    write_atomic(path, (text + "\n").encode("utf-8", "backslashreplace"))
+    path = task_folder(results_dir, "floors", record.task) / f"{floor_key(record.task_hash, record.data_hash)}.json"
+    write_record(path, record)
     return path
 
 
@@ -38,7 +33,7 @@ def find_floor(results_dir: str | Path, task: str, task_hash: str, data_hash: st
     which the data hash covers, and nothing of the training fields that a task hash also holds.
     Raises StoreError where the pair's own file is damaged.
     """
-    folder = _folder(results_dir, task)
+    folder = task_folder(results_dir, "floors", task)
     own = folder / f"{floor_key(task_hash, data_hash)}.json"
     if own.is_file():
         record = _read(own)
@@ -81,34 +76,15 @@ def floors_fingerprint(results_dir: str | Path) -> str:
     return digest.hexdigest()
 
 
-def _folder(results_dir: str | Path, task: str) -> Path:
-    if not is_task_id(task):
-        raise StoreError(f"'{task[:40]}' is not a task id", hint="lower-case letters, digits and underscores")
-    return Path(results_dir) / "floors" / task
-
-
 def _paths(results_dir: str | Path, task: str) -> list[Path]:
     return sorted(Path(results_dir).glob(f"floors/{task}/*.json"))
 
 
 def _read(path: Path) -> FloorRecord | None:
     """The record; None for one of another gate version, which counts as not made."""
-    try:
-        data = json.loads(path.read_bytes())
-    except OSError as error:
-        raise StoreError(f"cannot be read: {error.strerror or error}", hint="check permissions", file=path) from error
-    except (ValueError, RecursionError) as error:
-        raise StoreError("is not JSON", hint=_AGAIN, file=path, line=getattr(error, "lineno", None)) from error
-    if not isinstance(data, dict):
-        raise StoreError("does not hold a record", hint=_AGAIN, file=path)
-    if data.get("floor_version") != FLOOR_VERSION:
+    record = read_record(path, FloorRecord, ("floor_version", FLOOR_VERSION), _AGAIN)
+    if record is None:
         return None
-    try:
-        record = FloorRecord.model_validate(data)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(step) for step in first["loc"]) or "the record"
-        raise StoreError(f"damaged record: {where}: {first['msg']}", hint=_AGAIN, file=path) from error
     if record.task != path.parent.name or floor_key(record.task_hash, record.data_hash) != path.stem:
         raise StoreError(f"holds the floors of another task ({record.task})", hint=_AGAIN, file=path)
     return record

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 
-from pydantic import ValidationError
-
-from biobench.errors import StoreError
 from biobench.schema.contamination import OVERLAP_VERSION, Contamination, OverlapRecord
-from biobench.store.files import write_atomic
-from biobench.store.keys import is_task_id
+from biobench.store.side_records import read_record, task_folder, write_record
 from biobench.store.store import Store
 
+_ROOM = "overlap"
+_VERSION = ("overlap_version", OVERLAP_VERSION)
 _AGAIN = "delete the file and repeat `biobench data overlap`"
 
 
 def save_overlap(results_dir: str | Path, record: OverlapRecord) -> Path:
     """Write the measurement, atomically, over an older one of the same model, data and text. Raises StoreError."""
-    path = _folder(results_dir, record.task) / f"{_key(record)}.json"
-    text = json.dumps(record.model_dump(mode="json"), indent=1, ensure_ascii=False, allow_nan=False)
-    write_atomic(path, (text + "\n").encode("utf-8", "backslashreplace"))
+    path = task_folder(results_dir, _ROOM, record.task) / f"{_key(record)}.json"
+    write_record(path, record)
     return path
 
 
@@ -33,8 +29,9 @@ def find_overlap(results_dir: str | Path, task: str, model_hash: str, data_hash:
     """
     found = [
         record
-        for path in sorted(_folder(results_dir, task).glob("*.json"))
-        if (record := _read(path)) is not None and (record.model_hash, record.data_hash) == (model_hash, data_hash)
+        for path in sorted(task_folder(results_dir, _ROOM, task).glob("*.json"))
+        if (record := read_record(path, OverlapRecord, _VERSION, _AGAIN)) is not None
+        and (record.model_hash, record.data_hash) == (model_hash, data_hash)
     ]
     worst = max(found, key=lambda r: (r.contamination.seen, r.made), default=None)
     return None if worst is None else worst.contamination
@@ -57,29 +54,3 @@ def note_in_records(results_dir: str | Path, task: str, model_hash: str, data_ha
 def _key(record: OverlapRecord) -> str:
     parts = f"{record.model_hash}\n{record.data_hash}\n{record.contamination.corpus_hash}"
     return hashlib.sha256(parts.encode()).hexdigest()[:32]
-
-
-def _folder(results_dir: str | Path, task: str) -> Path:
-    if not is_task_id(task):
-        raise StoreError(f"'{task[:40]}' is not a task id", hint="lower-case letters, digits and underscores")
-    return Path(results_dir) / "overlap" / task
-
-
-def _read(path: Path) -> OverlapRecord | None:
-    """The record; None for one of another version, which counts as not made."""
-    try:
-        data = json.loads(path.read_bytes())
-    except OSError as error:
-        raise StoreError(f"cannot be read: {error.strerror or error}", hint="check permissions", file=path) from error
-    except (ValueError, RecursionError) as error:
-        raise StoreError("is not JSON", hint=_AGAIN, file=path, line=getattr(error, "lineno", None)) from error
-    if not isinstance(data, dict):
-        raise StoreError("does not hold a measurement", hint=_AGAIN, file=path)
-    if data.get("overlap_version") != OVERLAP_VERSION:
-        return None
-    try:
-        return OverlapRecord.model_validate(data)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(step) for step in first["loc"]) or "the record"
-        raise StoreError(f"damaged record: {where}: {first['msg']}", hint=_AGAIN, file=path) from error

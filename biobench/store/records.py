@@ -7,10 +7,9 @@ import math
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from biobench.errors import StoreError
 from biobench.schema.record import RECORD_VERSION, RunRecord
+from biobench.store.side_records import validated
 
 _AGAIN = "delete the file and repeat the run"
 
@@ -53,9 +52,4 @@ def from_json(content: bytes, path: Path) -> RunRecord:
             hint="upgrade BioBench",
             file=path,
         )
-    try:
-        return RunRecord.model_validate(data)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(step) for step in first["loc"]) or "the record"
-        raise StoreError(f"damaged record: {where}: {first['msg']}", hint=_AGAIN, file=path) from error
+    return validated(data, RunRecord, path, _AGAIN)

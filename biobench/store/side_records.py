@@ -1,0 +1,56 @@
+"""Small records beside the runs, `<results>/<room>/<task>/<32 hex digits>.json`: how all are written and read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from biobench.errors import StoreError
+from biobench.store.files import write_atomic
+from biobench.store.keys import is_task_id
+
+R = TypeVar("R", bound=BaseModel)
+
+
+def task_folder(results_dir: str | Path, room: str, task: str) -> Path:
+    """Where the room keeps the records of a task. Raises StoreError for what is no task id."""
+    if not is_task_id(task):
+        raise StoreError(f"'{task[:40]}' is not a task id", hint="lower-case letters, digits and underscores")
+    return Path(results_dir) / room / task
+
+
+def write_record(path: Path, record: BaseModel) -> None:
+    """Write the record, atomically, over an older one. Raises StoreError."""
+    text = json.dumps(record.model_dump(mode="json"), indent=1, ensure_ascii=False, allow_nan=False)
+    write_atomic(path, (text + "\n").encode("utf-8", "backslashreplace"))
+
+
+def read_record(path: Path, kind: type[R], version: tuple[str, int], again: str) -> R | None:
+    """The record; None for one of another version, which counts as not made.
+
+    version: the field that holds it and the value that is read; again: the hint on how to remake the record.
+    Raises StoreError for a file that cannot be read or is damaged.
+    """
+    try:
+        data = json.loads(path.read_bytes())
+    except OSError as error:
+        raise StoreError(f"cannot be read: {error.strerror or error}", hint="check permissions", file=path) from error
+    except (ValueError, RecursionError) as error:
+        raise StoreError("is not JSON", hint=again, file=path, line=getattr(error, "lineno", None)) from error
+    if not isinstance(data, dict):
+        raise StoreError("does not hold a record", hint=again, file=path)
+    name, wanted = version
+    return validated(data, kind, path, again) if data.get(name) == wanted else None
+
+
+def validated(data: dict[str, Any], kind: type[R], path: Path, again: str) -> R:
+    """The record that `data` is. Raises StoreError naming the file and the first field that does not fit."""
+    try:
+        return kind.model_validate(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(step) for step in first["loc"]) or "the record"
+        raise StoreError(f"damaged record: {where}: {first['msg']}", hint=again, file=path) from error
