@@ -2,7 +2,8 @@
 
 ``python -m trainer.bench`` prints tokens per second of both on the same module, attention function, precision,
 batches and optimiser; the HF Trainer computes the stock loss over all logits, under the memory settings that
-each side has by itself. Every measurement has a process of its own. On a GPU it also prints tokens per second
+each side has by itself. Every measurement has a process of its own. The step without projection and loss is
+measured too: it bounds what any loss path can gain on that shape. On a GPU it also prints tokens per second
 and MFU of the base and large shapes at 8,192 tokens with random weights.
 """
 
@@ -50,6 +51,7 @@ TOY: dict[str, Any] = {
 VOCABULARIES = (32768, 1600)
 """The real French vocabulary, so that the loss path meets what it meets in practice; the toy recipes' own."""
 OBJECTIVES = ("clm", "mlm")
+SIDES = ("ours", "theirs", "bare")
 WARM, WINDOWS, LENGTH = 2, 8, 256
 """Steps before the clock starts; windows a step and their tokens."""
 _OPTIMIZER = Optimizer(learning_rate=1e-4)
@@ -66,24 +68,30 @@ class Once:
 
 @dataclass(frozen=True)
 class Speed:
-    """Rounds of one objective and vocabulary, each (ours, the HF Trainer's)."""
+    """Rounds of one objective and vocabulary, each (ours, the HF Trainer's, ours without projection and loss)."""
 
     objective: str
     vocabulary: int
-    rounds: tuple[tuple[Once, Once], ...]
+    rounds: tuple[tuple[Once, Once, Once], ...]
 
     @property
     def ratios(self) -> list[float]:
         """Ours over theirs within each round, ascending: what slows the machine for minutes hurts both alike."""
-        return sorted(mine.tokens_per_second / hf.tokens_per_second for mine, hf in self.rounds)
+        return sorted(mine.tokens_per_second / hf.tokens_per_second for mine, hf, _ in self.rounds)
+
+    @property
+    def bound(self) -> float:
+        """Median ratio if projection and loss cost nothing."""
+        return statistics.median(bare.tokens_per_second / hf.tokens_per_second for _, hf, bare in self.rounds)
 
     def line(self) -> str:
         """What is printed: median speeds, median ratio and its range, the first losses."""
-        mine, hf = (statistics.median(pair[i].tokens_per_second for pair in self.rounds) for i in (0, 1))
-        ratios, (first, other) = self.ratios, self.rounds[0]
+        mine, hf = (statistics.median(r[i].tokens_per_second for r in self.rounds) for i in (0, 1))
+        ratios, (first, other, _) = self.ratios, self.rounds[0]
         return (
             f"{self.objective}, vocabulary {self.vocabulary:,}: {mine:,.0f} tokens/s, HF Trainer {hf:,.0f}, "
             f"ratio {statistics.median(ratios):.2f} (median of {len(ratios)}, {ratios[0]:.2f} to {ratios[-1]:.2f}; "
+            f"{self.bound:.2f} if projection and loss cost nothing; "
             f"first losses {first.first_loss:.4f}, {other.first_loss:.4f})"
         )
 
@@ -117,11 +125,20 @@ def _batches(objective: str, count: int, windows: int, length: int, vocabulary: 
     return made
 
 
+class _Bare(Trainee):
+    """The same step without projection and loss."""
+
+    def forward(
+        self, input_ids: Tensor, positions: Tensor, targets: Tensor, *, causal: bool, **unused: Tensor | None
+    ) -> Tensor:
+        return self.hidden(input_ids, causal=causal).sum()
+
+
 def ours(
-    model: PreTrainedModel, batches: list[Targets], *, causal: bool, precision: str, warm: int
+    model: PreTrainedModel, batches: list[Targets], *, causal: bool, precision: str, warm: int, kind: type[Trainee]
 ) -> tuple[float, float]:
     """Our step over `batches`: (tokens per second after `warm` steps, loss of the first step)."""
-    module, optimizer = Trainee(model).train(), make_optimizer(model, _OPTIMIZER)
+    module, optimizer = kind(model).train(), make_optimizer(model, _OPTIMIZER)
     device = next(model.parameters()).device
     began, first = 0.0, 0.0
     for number, batch in enumerate(batches):
@@ -227,11 +244,13 @@ def _contender(side: str, objective: str, vocabulary: int, steps: int) -> Once:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     batches = _batches(objective, steps + WARM, WINDOWS, LENGTH, vocabulary)
     model = _model({**TOY, "vocab_size": vocabulary}, device)
-    if side == "ours" and device.type == "cpu":
+    causal, precision = objective == "clm", "bf16" if device.type == "cuda" else "fp32"
+    if side == "theirs":
+        return Once(*theirs(model, batches, causal=causal, precision=precision, warm=WARM))
+    if device.type == "cpu":
         keep_freed_memory()  # as a run of the trainer does
-    measure = ours if side == "ours" else theirs
-    precision = "bf16" if device.type == "cuda" else "fp32"
-    return Once(*measure(model, batches, causal=objective == "clm", precision=precision, warm=WARM))
+    kind = _Bare if side == "bare" else Trainee
+    return Once(*ours(model, batches, causal=causal, precision=precision, warm=WARM, kind=kind))
 
 
 def _in_new_process(side: str, objective: str, vocabulary: int, steps: int) -> Once:
@@ -245,13 +264,13 @@ def _in_new_process(side: str, objective: str, vocabulary: int, steps: int) -> O
 
 
 def against_hf(objective: str, vocabulary: int, *, steps: int, rounds: int) -> Speed:
-    """Both sides on the toy shape, `rounds` times in turn, who begins alternating, each time in a new process."""
-    pairs: list[tuple[Once, Once]] = []
+    """All sides on the toy shape, `rounds` times in turn, who begins alternating, each time in a new process."""
+    seen: list[tuple[Once, Once, Once]] = []
     for number in range(rounds):
-        order = ("ours", "theirs") if number % 2 == 0 else ("theirs", "ours")
-        seen = {side: _in_new_process(side, objective, vocabulary, steps) for side in order}
-        pairs.append((seen["ours"], seen["theirs"]))
-    return Speed(objective, vocabulary, tuple(pairs))
+        order = SIDES if number % 2 == 0 else SIDES[::-1]
+        once = {side: _in_new_process(side, objective, vocabulary, steps) for side in order}
+        seen.append((once["ours"], once["theirs"], once["bare"]))
+    return Speed(objective, vocabulary, tuple(seen))
 
 
 def on_gpu(name: str, objective: str, *, windows: int, steps: int = 12, warm: int = 4) -> tuple[float, float | None]:
@@ -265,7 +284,7 @@ def on_gpu(name: str, objective: str, *, windows: int, steps: int = 12, warm: in
         objectives.pad(b, objectives.capacity(b.inputs.size, 8192, None if objective == "clm" else Masking(rate=0.3)))
         for b in batches
     ]
-    speed, _ = ours(model, fixed, causal=objective == "clm", precision="bf16", warm=warm)
+    speed, _ = ours(model, fixed, causal=objective == "clm", precision="bf16", warm=warm, kind=Trainee)
     cost = token_cost(model, length=8192, causal=objective == "clm", predicted=1.0 if objective == "clm" else 0.3)
     peak = peak_of(torch.cuda.get_device_name(device))
     return speed, None if peak is None else speed * cost.total / peak
@@ -288,7 +307,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--vocabulary", type=int, action="append", help="default: 32,768, and 1,600 as the recipes")
     parser.add_argument("--objective", choices=OBJECTIVES, action="append", help="default: both")
     parser.add_argument("--windows", type=int, default=4, help="windows of 8,192 tokens per step on a GPU")
-    parser.add_argument("--side", choices=("ours", "theirs"), help="measure this side alone, here, and print JSON")
+    parser.add_argument("--side", choices=SIDES, help="measure this side alone, here, and print JSON")
     given = parser.parse_args(arguments)
     kinds, sizes = given.objective or OBJECTIVES, given.vocabulary or VOCABULARIES
     if given.side is not None:

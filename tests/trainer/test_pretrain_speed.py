@@ -24,9 +24,24 @@ def test_both_sides_train_on_the_same(objective: str, capsys: pytest.CaptureFixt
     assert all(s["tokens_per_second"] > 0 for s in said)
 
 
+def test_the_bare_side_has_the_body_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench.main(["--side", "bare", "--objective", "clm", "--vocabulary", "50", "--steps", "1"]) == 0
+    said = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert said["tokens_per_second"] > 0
+    batch = bench._batches("clm", 1, 2, 16, 50)[0]
+    model = bench._model({**bench.TOY, "vocab_size": 50}, torch.device("cpu"))
+    ids, nothing = torch.from_numpy(batch.inputs), torch.empty(0, dtype=torch.int64)
+    bench._Bare(model)(ids, nothing, nothing, causal=True).backward()
+    trained = {name for name, p in model.named_parameters() if p.grad is not None}
+    assert trained
+    assert not any(name.startswith(("head.", "decoder.")) for name in trained)
+
+
 def test_the_ratio_is_the_median_of_the_rounds() -> None:
-    speed = Speed("clm", 1600, tuple((Once(mine, 7.0), Once(10.0, 7.0)) for mine in (30.0, 10.0, 16.0)))
+    rounds = ((30.0, 40.0), (10.0, 12.0), (16.0, 18.0))
+    speed = Speed("clm", 1600, tuple((Once(mine, 7.0), Once(10.0, 7.0), Once(bare, 0.0)) for mine, bare in rounds))
     assert speed.ratios == [1.0, 1.6, 3.0]
+    assert speed.bound == 1.8
     assert "16 tokens/s, HF Trainer 10, ratio 1.60 (median of 3, 1.00 to 3.00" in speed.line()
 
 
