@@ -7,7 +7,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from biobench.report.pretraining import FOLDER
+from biobench.report.pretraining import FOLDER, Pretraining, pretraining_fingerprint, read_pretraining
 from biobench.report.table import Results, fingerprint, load
 from leaderboard.launch import PRETRAINING_VARIABLE, RESULTS_VARIABLE
 
@@ -33,3 +33,16 @@ def results() -> Results:
     """Everything in the folder; read again when a file of it changes."""
     folder = str(results_dir().resolve())
     return _load(folder, fingerprint(folder))
+
+
+@st.cache_resource(max_entries=2, show_spinner="…")
+def _read(folder: str, state: str) -> Pretraining:
+    """`state` stands for the folder's content."""
+    del state
+    return read_pretraining(folder)
+
+
+def pretraining() -> Pretraining:
+    """Every pretraining run and analysis; read again when a file of them changes."""
+    folder = str(pretraining_dir().resolve())
+    return _read(folder, pretraining_fingerprint(folder))

@@ -8,13 +8,16 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from biobench.errors import StoreError
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
+from biobench.report.ledgers import ledger_facts
+from biobench.report.render import plain_note
 from biobench.report.rows import AverageName, Report, Row
 from biobench.report.table import build
 from biobench.report.wide import percent
 from leaderboard import charts
-from leaderboard.folder import results
+from leaderboard.folder import pretraining, results
 from leaderboard.needle_view import show_maps
 from leaderboard.state import choose
 from leaderboard.table import literal
@@ -44,6 +47,7 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     else:
         st.caption(words["published_only"])
     _averages(report, line, words)
+    _ledger(groups, words)
     st.dataframe(_table(report, rows, words), hide_index=True, column_config=_formats(words))
     chart = charts.seeds(rows, "task", words)
     if chart is not None:
@@ -72,6 +76,26 @@ def _card(groups: Sequence[RunGroup], words: Mapping[str, str]) -> None:
         pd.DataFrame([(k, literal(plain(v))) for k, v in facts.items()], columns=["", " "]).set_index(""),
         hide_header=True,
     )
+
+
+def _ledger(groups: Sequence[RunGroup], words: Mapping[str, str]) -> None:
+    """How the model was made, where a run of the pretraining folder made it."""
+    hashes = dict.fromkeys(g.records[0].model.hash for g in groups)
+    run = next((found for h in hashes if (found := pretraining().of_model(h)) is not None), None)
+    if run is None or run.ledger is None:
+        return
+    with st.expander(f"{words['ledger']}: {literal(plain(run.name))}"):
+        try:
+            held = ledger_facts(run.ledger)
+        except StoreError as error:
+            # the other parts of the page do without it
+            st.warning(literal(plain_note(error.what)))
+            return
+        facts = pd.DataFrame([(k, literal(plain(v))) for k, v in held.facts], columns=["", " "])
+        st.table(facts.set_index(""), hide_header=True)
+        phases = [{k: plain(v) for k, v in phase} for phase in held.phases]
+        st.dataframe(pd.DataFrame(phases), hide_index=True)
+        st.caption(words["ledger_help"])
 
 
 def _averages(report: Report, line: tuple[str, str, str], words: Mapping[str, str]) -> None:

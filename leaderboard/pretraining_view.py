@@ -9,13 +9,13 @@ import pandas as pd
 import streamlit as st
 
 from biobench.errors import StoreError
+from biobench.report.ledgers import ledger_table
 from biobench.report.mechanism import cka_chart
-from biobench.report.pretraining import Pretraining, TrainingRun, pretraining_fingerprint, read_pretraining
+from biobench.report.pretraining import Pretraining, TrainingRun
 from biobench.report.render import plain_note
 from biobench.report.rows import AverageName
-from biobench.report.twins import ledger_table
 from leaderboard import curves
-from leaderboard.folder import pretraining_dir
+from leaderboard.folder import pretraining
 from leaderboard.state import choose, start, write_link
 from leaderboard.table import literal
 
@@ -27,8 +27,7 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     """Draw the view. `average` plays no part here."""
     del average
     st.title(words["pretraining_view"])
-    folder = str(pretraining_dir().resolve())
-    held = _read(folder, pretraining_fingerprint(folder))
+    held = pretraining()
     if held.findings:
         with st.expander(f"{words['findings']}: {len(held.findings)}"):
             for finding in held.findings:
@@ -43,13 +42,6 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
         _ledgers(held.runs, words)
     if held.analyses:
         _cka(held, words)
-
-
-@st.cache_resource(max_entries=2, show_spinner="…")
-def _read(folder: str, state: str) -> Pretraining:
-    """`state` stands for the folder's content."""
-    del state
-    return read_pretraining(folder)
 
 
 def _chosen(runs: Sequence[TrainingRun], words: Mapping[str, str]) -> list[TrainingRun]:

@@ -126,6 +126,13 @@ _WORDS: dict[str, tuple[str, str]] = {
     "event": ("event", "événement"),
     "train": ("training", "entraînement"),
     "evaluation": ("evaluation", "évaluation"),
+    "ledger": ("How it was pretrained", "Comment il a été préentraîné"),
+    "ledger_help": (
+        "From the training ledger of the run that exported exactly these weights. The Pretraining view has its curves "
+        "and lays ledgers side by side.",
+        "D'après le registre de l'essai qui a exporté exactement ces poids. La vue Préentraînement en montre les "
+        "courbes et compare les registres.",
+    ),
     "ledgers": ("Ledgers side by side", "Registres côte à côte"),
     "only_differing": ("Only what differs", "Seulement ce qui diffère"),
     "quantity": ("quantity", "grandeur"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils.logging import disable_progress_bar
 
+from biobench.schema.checkpoint import content_hash
 from trainer.disk import write_json, writing
 from trainer.distributed import World
 from trainer.model import model_from_config
@@ -32,11 +34,11 @@ def export(
     folder: Path,
     world: World,
     *,
-    texts: dict[str, str] | None = None,
+    texts: Callable[[str], dict[str, str]] | None = None,
 ) -> None:
     """Write `folder` whole or not at all; the first process writes, all must call.
 
-    start: the run's folder with config.json. texts: further files, name to content.
+    start: the run's folder with config.json. texts: gives further files, name to content, for the export's hash.
     Raises StoreError when the disk does not take it.
     """
     weights = full_weights(model)
@@ -53,8 +55,9 @@ def export(
             plain.save_pretrained(temporary)
             tokenizer.save_pretrained(temporary)
             _both_spellings(temporary / "config.json")
-            for name, text in (texts or {}).items():
-                (temporary / name).write_text(text, encoding="utf-8")
+            if texts is not None:
+                for name, text in texts(content_hash(temporary)).items():
+                    (temporary / name).write_text(text, encoding="utf-8")
             shutil.rmtree(folder, ignore_errors=True)
             temporary.rename(folder)
     world.barrier()

@@ -104,6 +104,11 @@ class Ledger(Strict):
     """ISO 8601, UTC."""
     code_version: str
     packages: dict[str, str]
+    model_hash: str | None = None
+    """`biobench.schema.checkpoint.content_hash` of the exported model, by which benchmark records name it.
+
+    None in ledgers written before it was kept.
+    """
 
 
 def read_ledger(path: str | Path) -> Ledger:

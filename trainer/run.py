@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
@@ -24,7 +25,7 @@ from trainer.distributed import World
 from trainer.export import export
 from trainer.flops import token_cost
 from trainer.interventions import check_unchanged, fingerprint
-from trainer.ledger import FILE, Ledger, LedgerBase, LedgerCorpus, PhaseRecord
+from trainer.ledger import FILE, Ledger, LedgerBase, LedgerCorpus, PhaseRecord, read_ledger
 from trainer.loop import Loop
 from trainer.memory import keep_freed_memory
 from trainer.metrics import Metrics, make_tracker
@@ -336,13 +337,18 @@ class Run:
         """Export the trained model with its card and ledger, unless an earlier start did."""
         folder = self.out / "model"
         if training is None and (folder / FILE).is_file():
-            return Result("done", self.out, folder, Ledger.model_validate_json((folder / FILE).read_text("utf-8")))
+            return Result("done", self.out, folder, read_ledger(folder))
         if training is None:
             assert state is not None
             training = prepare(self.recipe, len(self.recipe.phases) - 1, model, state, self.world, fresh=False)
-        text = {"README.md": model_card(self.recipe, ledger), FILE: ledger.model_dump_json(indent=2)}
-        self._export(training, tokenizer, folder, text)
+
+        def texts(model_hash: str) -> dict[str, str]:
+            own = ledger.model_copy(update={"model_hash": model_hash})
+            return {"README.md": model_card(self.recipe, own), FILE: own.model_dump_json(indent=2)}
+
+        self._export(training, tokenizer, folder, texts)
         if self.world.first:
+            ledger = read_ledger(folder)
             write_json(self.out / FILE, ledger.model_dump(mode="json"))
         self.world.barrier()
         return Result("done", self.out, folder, ledger)
@@ -352,9 +358,9 @@ class Run:
         training: Training,
         tokenizer: PreTrainedTokenizerBase,
         folder: Path,
-        text: dict[str, str] | None = None,
+        texts: Callable[[str], dict[str, str]] | None = None,
     ) -> None:
-        export(training.module.model, self.out / START, tokenizer, folder, self.world, texts=text)
+        export(training.module.model, self.out / START, tokenizer, folder, self.world, texts=texts)
 
 
 def code_version() -> str:

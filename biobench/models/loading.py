@@ -6,32 +6,19 @@ and tokenizer files, so a copied or moved folder is the same model and a changed
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from biobench.errors import ModelError
+from biobench.schema.checkpoint import content_hash
 from biobench.schema.record import ModelIdentity
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-_WEIGHTS = ("*.safetensors", "pytorch_model*.bin", "*.index.json")
-_TOKENIZER = (
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "vocab.txt",
-    "vocab.json",
-    "merges.txt",
-    "*.model",
-    "*.bpe",
-    "bpe.codes",
-)
 _NO_LIMIT = 1_000_000
 """Tokenizers without a declared limit report a huge sentinel; anything beyond this is one."""
 
@@ -127,21 +114,6 @@ def _folder_name(path: Path) -> str:
     path = path.absolute() if path.name not in ("", ".", "..") else path.resolve()
     generic = path.name.lower() in _GENERIC or path.name.startswith(("checkpoint-", "step-", "step_"))
     return f"{path.parent.name}/{path.name}" if generic else path.name
-
-
-def content_hash(folder: Path) -> str:
-    """sha256 over the names and contents of weights, config and tokenizer files (hex, 64 characters)."""
-    files = {p for pattern in (*_WEIGHTS, "config.json", *_TOKENIZER) for p in folder.glob(pattern)}
-    if any(p.suffix == ".safetensors" for p in files):
-        files = {p for p in files if p.suffix != ".bin"}
-    if not any(p.suffix in (".safetensors", ".bin") for p in files):
-        raise ModelError(
-            "no weights in the model's folder", hint="it must hold *.safetensors or pytorch_model.bin", file=folder
-        )
-    digest = hashlib.sha256()
-    for path in sorted(files, key=lambda p: p.name):
-        digest.update(path.name.encode() + b"\0" + hashlib.file_digest(path.open("rb"), "sha256").digest())
-    return digest.hexdigest()
 
 
 def load_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:

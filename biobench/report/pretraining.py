@@ -52,6 +52,12 @@ class Point(_Outside):
     tokens_per_second: float | None = Field(default=None, ge=0)
 
 
+class _Trained(_Outside):
+    """The part of a ledger that ties it to benchmark records."""
+
+    model_hash: Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")] | None = None
+
+
 class _Value(_Outside):
     value: float
     low: float | None
@@ -83,12 +89,14 @@ class _Analysis(_Pair):
 class TrainingRun:
     """One run. name: its folder, below the named one; ledger: the file, None where the run has none (yet).
 
+    model_hash: of the exported encoder, as benchmark records name it; None where no ledger tells.
     skipped: how many points of training stand between two that are kept, 0 where all are.
     """
 
     name: str
     points: tuple[Point, ...]
     ledger: Path | None
+    model_hash: str | None
     skipped: int
 
 
@@ -108,6 +116,10 @@ class Pretraining:
     runs: tuple[TrainingRun, ...]
     analyses: tuple[Analysis, ...]
     findings: tuple[Finding, ...]
+
+    def of_model(self, model_hash: str) -> TrainingRun | None:
+        """The run that made the encoder with this content hash."""
+        return next((run for run in self.runs if run.model_hash == model_hash), None)
 
 
 def pretraining_fingerprint(folder: str | Path) -> str:
@@ -200,7 +212,15 @@ def _run(path: Path, name: str, file: str) -> tuple[TrainingRun, list[Finding]]:
             break
     kept, skipped = _thinned(points)
     ledger = next((f for f in (path.parent / LEDGER, path.parent / "model" / LEDGER) if _is_small(f)), None)
-    return TrainingRun(name, kept, ledger, skipped), findings
+    return TrainingRun(name, kept, ledger, _model_hash(ledger), skipped), findings
+
+
+def _model_hash(ledger: Path | None) -> str | None:
+    """As the ledger has it; None for a damaged one too, which says so where it is shown."""
+    try:
+        return None if ledger is None else _Trained.model_validate_json(ledger.read_bytes()).model_hash
+    except (OSError, ValidationError):
+        return None
 
 
 def _is_small(file: Path) -> bool:

@@ -6,14 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
-import biobench
-from biobench.errors import StoreError, UsageError
+from biobench.errors import UsageError
 from biobench.report.entrants import Entrant
 from biobench.report.escape import plain
-
-FILE = "ledger.json"
+from biobench.report.ledgers import FILE, own_trainer
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,47 +66,10 @@ def compare_ledgers(ledgers: Mapping[str, Path]) -> tuple[Twins, ...]:
     """A verdict for each pair that has ledgers. Raises StoreError where a ledger is damaged."""
     if len(ledgers) < 2:
         return ()
-    read_ledger, compare = _trainer()
+    read_ledger, compare = own_trainer()
     read = {label: read_ledger(path) for label, path in ledgers.items()}
     found = []
     for a, b in combinations(read, 2):
         diff = compare(read[a], read[b])
         found.append(Twins(a, b, diff.matched, diff.noise_pair, tuple(row.name for row in diff.differing)))
     return tuple(found)
-
-
-def _trainer() -> tuple[Any, Any]:
-    """`read_ledger` and `compare` of our trainer. Raises UsageError where another package has its name."""
-    import trainer
-
-    # other distributions use the import name too
-    if Path(trainer.__file__ or "").resolve().parents[1] != Path(biobench.__file__).resolve().parents[1]:
-        raise UsageError(
-            f"the import name 'trainer' belongs to another package here ({trainer.__file__})",
-            hint="uninstall that package, or install biobench in an environment of its own",
-        )
-    from trainer.ledger import read_ledger
-    from trainer.twins import compare
-
-    return read_ledger, compare
-
-
-@dataclass(frozen=True, slots=True)
-class LedgerTable:
-    """Two ledgers side by side. rows: (quantity, first, second, whether twins must agree on it)."""
-
-    verdict: str
-    matched: bool
-    rows: tuple[tuple[str, str, str, bool], ...]
-
-
-def ledger_table(first: Path, second: Path) -> LedgerTable:
-    """Every quantity of two ledgers, and the verdict in one line. Raises StoreError where one is damaged."""
-    read_ledger, compare = _trainer()
-    try:
-        diff = compare(read_ledger(first), read_ledger(second))
-    except KeyError as error:
-        raise StoreError(
-            f"a ledger names no {error} seed", hint="export the run again with --resume", file=first
-        ) from error
-    return LedgerTable(diff.verdict, diff.matched, tuple((r.name, r.first, r.second, r.binding) for r in diff.rows))

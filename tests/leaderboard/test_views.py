@@ -10,6 +10,7 @@ import stat
 import zipfile
 
 import pytest
+from ledger_make import ledger, write
 from report_make import save_run, save_runs
 from streamlit.testing.v1 import AppTest
 from test_app import APP, Cells, bodies, open_app, tables
@@ -18,10 +19,10 @@ from view_make import cka, fill, metrics_line, save_needle, save_pretraining
 
 from biobench.errors import UsageError
 from biobench.report import pretraining
+from biobench.report.ledgers import ledger_table
 from biobench.report.needle import needle_grid, needle_grids
 from biobench.report.pretraining import read_pretraining
 from biobench.report.submission import MANIFEST, submit
-from biobench.report.twins import ledger_table
 from biobench.report.unpack import unpack
 from biobench.report.verify import verify
 from leaderboard.launch import PRETRAINING_VARIABLE, launch
@@ -119,6 +120,37 @@ def test_the_pretraining_view_shows_the_last_losses_and_the_ledgers(monkeypatch,
     assert ledgers["quantity"].tolist() == [name for name, a, b, _ in found.rows if a != b]
     divergence = next(f.value for f in app.dataframe if "layer" in f.value.columns)
     assert divergence.set_index("layer").loc["0", "divergence, %"] == "10.00 [8.00, 12.00]"
+
+
+def test_the_model_view_shows_the_ledger_of_these_weights(monkeypatch, tmp_path):
+    own = "ab" * 32
+    save_runs(tmp_path, "tiny", "bc5cdr", {42: 0.6, 43: 0.7}, weights=own)
+    save_runs(tmp_path, "another", "bc5cdr", {42: 0.6, 43: 0.7})
+    save_pretraining(tmp_path / "pretraining", steps=4)
+    for name, made in (("detour", own), ("twin", "cd" * 32)):
+        held = ledger(name, "clm" if name == "detour" else "mlm", model_hash=made)
+        write(tmp_path / "pretraining" / name / "ledger.json", held)
+
+    def shown(model):
+        app = open_app(monkeypatch, tmp_path, view="model_view", model="\x1f".join((model, "", "run")))
+        assert app.title[0].value == model
+        return app, [e for e in app.expander if e.label.startswith("How it was pretrained")]
+
+    assert not shown("another")[1]
+    _, (found,) = shown("tiny")
+    assert found.label.endswith("detour")
+    facts = found.table[0].value
+    assert facts.loc["tokens"].tolist() == ["1,000"]
+    assert facts.loc["seeds"].tolist() == ["data 1, init 1, training 1"]
+    (phase,) = found.dataframe[0].value.to_dict("records")
+    assert (phase["objective"], phase["tokens"], phase["training loss"]) == ("clm", "1,000", "2.0000")
+
+    # a damaged one says so, and the page stays
+    file = tmp_path / "pretraining" / "detour" / "ledger.json"
+    file.write_text(file.read_text().replace('"steps":10', '"steps":"many"'))
+    app, (found,) = shown("tiny")
+    assert "damaged" in found.warning[0].value
+    assert app.dataframe
 
 
 def test_a_folder_of_runs_can_be_named(monkeypatch, tmp_path):

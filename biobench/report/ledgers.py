@@ -1,0 +1,98 @@
+"""What training ledgers say: one as a table of facts, two side by side. The one place that knows the trainer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import biobench
+from biobench.errors import StoreError, UsageError
+
+FILE = "ledger.json"
+
+
+def own_trainer() -> tuple[Any, Any]:
+    """`read_ledger` and `compare` of our trainer. Raises UsageError where another package has its name."""
+    import trainer
+
+    # other distributions use the import name too
+    if Path(trainer.__file__ or "").resolve().parents[1] != Path(biobench.__file__).resolve().parents[1]:
+        raise UsageError(
+            f"the import name 'trainer' belongs to another package here ({trainer.__file__})",
+            hint="uninstall that package, or install biobench in an environment of its own",
+        )
+    from trainer.ledger import read_ledger
+    from trainer.twins import compare
+
+    return read_ledger, compare
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerTable:
+    """Two ledgers side by side. rows: (quantity, first, second, whether twins must agree on it)."""
+
+    verdict: str
+    matched: bool
+    rows: tuple[tuple[str, str, str, bool], ...]
+
+
+def ledger_table(first: Path, second: Path) -> LedgerTable:
+    """Every quantity of two ledgers, and the verdict in one line. Raises StoreError where one is damaged."""
+    read_ledger, compare = own_trainer()
+    try:
+        diff = compare(read_ledger(first), read_ledger(second))
+    except KeyError as error:
+        raise StoreError(
+            f"a ledger names no {error} seed", hint="export the run again with --resume", file=first
+        ) from error
+    return LedgerTable(diff.verdict, diff.matched, tuple((r.name, r.first, r.second, r.binding) for r in diff.rows))
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerFacts:
+    """One ledger. facts: (quantity, value) of the run; phases: the same of each phase, quantities in one order."""
+
+    name: str
+    facts: tuple[tuple[str, str], ...]
+    phases: tuple[tuple[tuple[str, str], ...], ...]
+
+
+def ledger_facts(file: Path) -> LedgerFacts:
+    """What a model was trained on, in words and numbers. Raises StoreError where the ledger is damaged."""
+    read_ledger, _ = own_trainer()
+    held = read_ledger(file)
+    seeds = ", ".join(f"{name} {seed}" for name, seed in sorted(held.seeds.items()))
+    sources = ", ".join(f"{name} {share:.1%}" for name, share in held.corpus.sources.items())
+    facts = (
+        ("run", held.name),
+        ("start", held.base.source + (f"@{held.base.revision}" if held.base.revision else "")),
+        ("corpus", f"{held.corpus.manifest_hash[:16]} ({held.corpus.tokens:,} tokens; {sources})"),
+        ("benchmark documents kept out", f"{held.corpus.excluded_documents:,}"),
+        ("tokens", f"{held.tokens:,}"),
+        ("steps", f"{held.steps:,} of {held.step_tokens:,} tokens"),
+        ("window tokens", f"{held.sequence_length:,}"),
+        ("seeds", seeds),
+        ("precision", held.precision),
+        ("FLOPs", f"{held.flops:.2e}"),
+        ("hours", f"{held.seconds / 3600:.2f}"),
+        ("finished", held.finished),
+        ("made with", f"BioBench {held.code_version}"),
+    )
+    return LedgerFacts(held.name, facts, tuple(_phase(phase) for phase in held.phases))
+
+
+def _phase(phase: Any) -> tuple[tuple[str, str], ...]:
+    masking = "–" if phase.masking is None else f"{phase.masking.get('rate', '–')}"
+    return (
+        ("phase", phase.name),
+        ("objective", phase.objective),
+        ("masking rate", masking),
+        ("tokens", f"{phase.tokens:,}"),
+        ("epochs", f"{phase.epochs:.2f}"),
+        ("peak rate", f"{phase.peak_rate:.3g}"),
+        ("final rate", f"{phase.final_rate:.3g}"),
+        ("frozen layers", phase.frozen_layers or "–"),
+        ("training loss", f"{phase.train_loss:.4f}"),
+        ("validation loss", "–" if phase.validation_loss is None else f"{phase.validation_loss:.4f}"),
+    )

@@ -1,0 +1,41 @@
+"""What a checkpoint is, whatever its folder is called: the identity that records, ledgers and exports share."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from biobench.errors import ModelError
+
+_WEIGHTS = ("*.safetensors", "pytorch_model*.bin", "*.index.json")
+_TOKENIZER = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "*.model",
+    "*.bpe",
+    "bpe.codes",
+)
+
+
+def content_hash(folder: Path) -> str:
+    """sha256 over the names and contents of weights, config and tokenizer files (hex, 64 characters).
+
+    Raises ModelError where the folder holds no weights.
+    """
+    files = {p for pattern in (*_WEIGHTS, "config.json", *_TOKENIZER) for p in folder.glob(pattern)}
+    if any(p.suffix == ".safetensors" for p in files):
+        files = {p for p in files if p.suffix != ".bin"}
+    if not any(p.suffix in (".safetensors", ".bin") for p in files):
+        raise ModelError(
+            "no weights in the model's folder", hint="it must hold *.safetensors or pytorch_model.bin", file=folder
+        )
+    digest = hashlib.sha256()
+    for path in sorted(files, key=lambda p: p.name):
+        with path.open("rb") as stream:
+            digest.update(path.name.encode() + b"\0" + hashlib.file_digest(stream, "sha256").digest())
+    return digest.hexdigest()
