@@ -299,10 +299,15 @@ def _now(device: torch.device) -> float:
     return time.perf_counter()
 
 
+def _steps(vocabulary: int) -> int:
+    """Enough for half a second or more at the toy width."""
+    return 8 if vocabulary > 8192 else 40
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Print the comparison, and on a GPU the speeds of the paper's shapes."""
     parser = argparse.ArgumentParser(prog="python -m trainer.bench", description=__doc__)
-    parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--steps", type=int, help="measured steps; default: 8, and 40 where the vocabulary is small")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--vocabulary", type=int, action="append", help="default: 32,768, and 1,600 as the recipes")
     parser.add_argument("--objective", choices=OBJECTIVES, action="append", help="default: both")
@@ -311,11 +316,13 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     kinds, sizes = given.objective or OBJECTIVES, given.vocabulary or VOCABULARIES
     if given.side is not None:
-        print(json.dumps(asdict(_contender(given.side, kinds[0], sizes[0], given.steps))))
+        print(json.dumps(asdict(_contender(given.side, kinds[0], sizes[0], given.steps or _steps(sizes[0])))))
         return 0
     for size in sizes:
         for objective in kinds:
-            print(against_hf(objective, size, steps=given.steps, rounds=given.rounds).line(), flush=True)
+            print(
+                against_hf(objective, size, steps=given.steps or _steps(size), rounds=given.rounds).line(), flush=True
+            )
     if torch.cuda.is_available():
         for name in ("answerdotai/ModernBERT-base", "answerdotai/ModernBERT-large"):
             for objective in kinds:

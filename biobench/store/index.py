@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from biobench.errors import StoreError
 from biobench.schema.record import RunRecord
 from biobench.store.files import write_atomic
+from biobench.store.tables import read_bytes
 
 FILE = ".index.parquet"
 """Below `runs/`, where the store is one's own."""
@@ -156,7 +157,7 @@ def folder_times(runs: Path) -> list[tuple[str, int]]:
 def read_index(file: Path) -> dict[tuple[str, str], tuple[int, int, Brief]]:
     """(task, key) -> (time, size, brief) as last written; empty where there is no index of this version."""
     try:
-        table = pq.read_table(io.BytesIO(file.read_bytes()))
+        table = read_bytes(file.read_bytes())
     except (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return {}
     if (table.schema.metadata or {}).get(b"format") != _FORMAT or table.schema.names != _names():

@@ -54,10 +54,19 @@ def to_parquet(gold: Sequence[Document], predictions: Sequence[Prediction]) -> b
     return sink.getvalue()
 
 
+def read_bytes(content: bytes) -> pa.Table:
+    """A parquet file's bytes as a table. Raises pyarrow's errors and OSError.
+
+    On the calling thread alone. Arrow's pool may hold Python's buffer until the interpreter ends, and then aborts
+    the process after its work is done (github.com/apache/arrow/issues/34314).
+    """
+    return pq.ParquetFile(pa.BufferReader(content), pre_buffer=False).read(use_threads=False)
+
+
 def from_parquet(content: bytes, path: Path) -> tuple[list[Document], list[Prediction]]:
     """Documents (without text) and predictions of a file's bytes. Raises StoreError."""
     try:
-        table = pq.read_table(io.BytesIO(content))
+        table = read_bytes(content)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
         raise StoreError(
             f"is not a parquet file: {str(error).splitlines()[0]}", hint="delete it and repeat the run", file=path

@@ -173,6 +173,32 @@ def test_every_view_opens_without_an_error(browser, address, view, scheme):
     page.close()
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_names_stay_in_sight_when_a_wide_table_is_scrolled(browser, address, scheme):
+    page = browser.new_page(viewport={"width": 390, "height": 800}, color_scheme=scheme)
+    page.set_default_timeout(WAIT)
+    page.goto(f"{address}/?suites=en")
+    english(page)
+    settle(page)
+    table = page.locator("table.bb[aria-label=English]")
+    before, after, ground, moved = table.evaluate(
+        """table => {
+            const name = [...table.rows].at(-1).cells[0];
+            let box = table;
+            while (box.scrollWidth <= box.clientWidth || getComputedStyle(box).overflowX === "visible")
+                box = box.parentElement;
+            const before = name.getBoundingClientRect().left;
+            box.scrollLeft = 200;
+            return [before, name.getBoundingClientRect().left, getComputedStyle(name).backgroundColor, box.scrollLeft];
+        }"""
+    )
+    assert moved > 40, "the table is not wide enough to show anything"
+    assert abs(after - before) <= 1
+    numbers = [float(x) for x in ground[ground.index("(") + 1 : -1].split(",")]
+    assert len(numbers) == 3 or numbers[3] == 1, f"scores show through the names: {ground}"
+    page.close()
+
+
 def contrast(page) -> float:
     """Of the page's text on its ground, as WCAG 2 defines it."""
     colours = page.evaluate(

@@ -18,6 +18,7 @@ from safetensors.torch import load_file
 from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer
 
 from biobench.errors import StoreError, UsageError
+from biobench.models.loading import find_checkpoint
 from trainer import api
 from trainer.families import layers_of
 from trainer.metrics import read_metrics
@@ -83,6 +84,8 @@ def test_the_export_loads_bidirectional_and_the_ledger_states_the_run(reference:
     assert ledger["tokens"] == 20 * 8 * 48
     assert ledger["phases"][0]["targets"] == 12 * 8 * 47
     assert ledger["phases"][1]["first_sample"] == 96
+    assert ledger["model_hash"] == find_checkpoint(str(folder)).hash, "by this benchmark records find the ledger"
+    assert json.loads((reference / "ledger.json").read_text()) == ledger
     assert "toy_detour" in (folder / "README.md").read_text()
     assert (reference / "phases" / "detour" / "model.safetensors").is_file()
 
