@@ -8,16 +8,19 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from biobench.errors import StoreError
+from biobench.report.classes import class_differences, comparable_groups
 from biobench.report.compare import Comparison, PairResult, TaskLine, compare
-from biobench.report.entrants import line_name
+from biobench.report.entrants import Entrant, find_entrants, line_name
 from biobench.report.escape import plain
 from biobench.report.render import plain_note
 from biobench.report.rows import AverageName
 from biobench.report.table import Results, fingerprint
+from biobench.report.twins import Twins
 from biobench.report.verdict_fr import verdict_fr
 from leaderboard import charts
-from leaderboard.folder import results, results_dir
-from leaderboard.state import from_link, start, write_link
+from leaderboard.folder import pretraining, results, results_dir
+from leaderboard.state import choose, from_link, start, write_link
 
 MOST = 5
 SUITES = ("all", "fr", "en", "needle")
@@ -44,7 +47,16 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
         return
     asked = None if suite == "all" else suite
     folder = str(results_dir().resolve())
-    found = _compare(tuple(chosen), folder, fingerprint(folder), asked, average, documents)
+    state = fingerprint(folder)
+    try:
+        found = _compare(tuple(chosen), folder, state, asked, average, documents, _ledgers(held, chosen))
+    except StoreError as error:
+        if not _ledgers(held, chosen):
+            raise
+        # a damaged ledger takes the verdict on twins away, not the comparison
+        st.warning(plain_note(str(error)))
+        found = _compare(tuple(chosen), folder, state, asked, average, documents, ())
+    _twins(found, words)
     _verdict(found, words)
     if len(found.models) > 2:
         st.subheader(words["standings"])
@@ -52,23 +64,58 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
         st.caption(words["letters_help"])
     for pair in found.pairs:
         _pair(pair, words)
+    _classes(find_entrants(chosen, held), found, words)
     with st.expander(words["details"]):
         st.code(found.text(), language=None)
 
 
 @st.cache_resource(max_entries=32)
 def _compare(
-    models: tuple[str, ...], folder: str, state: str, suite: str | None, average: AverageName, documents: bool
+    models: tuple[str, ...],
+    folder: str,
+    state: str,
+    suite: str | None,
+    average: AverageName,
+    documents: bool,
+    ledgers: tuple[tuple[str, str, int], ...],
 ) -> Comparison:
     """`state` stands for the folder's content."""
     del state
-    return compare(models, results_dir=folder, suite=suite, average=average, documents=documents)
+    named = {model: path for model, path, _ in ledgers}
+    return compare(models, results_dir=folder, suite=suite, average=average, documents=documents, ledgers=named)
+
+
+def _ledgers(held: Results, chosen: Sequence[str]) -> tuple[tuple[str, str, int], ...]:
+    """(model, ledger, time of change) of those that a run of the pretraining folder made, by their weights."""
+    found = []
+    for name in chosen:
+        weights = dict.fromkeys(g.briefs[0].weights for g in held.groups if line_name(g.model, g.variant) == name)
+        run = next((run for w in weights if (run := pretraining().of_model(w)) is not None), None)
+        if run is not None and run.ledger is not None:
+            found.append((name, str(run.ledger), run.ledger.stat().st_mtime_ns))
+    return tuple(found)
 
 
 def _names(held: Results) -> list[str]:
     """Runs first, then published models, by name."""
     own = sorted({line_name(g.model, g.variant) for g in held.groups}, key=str.casefold)
     return own + sorted({v.model for v in held.published} - set(own), key=str.casefold)
+
+
+def _twins(found: Comparison, words: Mapping[str, str]) -> None:
+    """A badge for each pair whose ledgers are known; the verdict says in words what differs."""
+    for twins in found.twins:
+        key = "noise_pair" if twins.noise_pair else "twins" if twins.matched else "no_twins"
+        # names come from users: the badge holds none of them
+        shown = words[key] if len(found.models) == 2 else f"{words[key]} ({_place(found, twins)})"
+        if twins.matched:
+            st.badge(shown, icon=":material/check:", color="green")
+        else:
+            st.badge(shown, icon=":material/close:", color="orange")
+
+
+def _place(found: Comparison, twins: Twins) -> str:
+    return " – ".join(str(found.models.index(name) + 1) for name in (twins.first, twins.second))
 
 
 def _verdict(found: Comparison, words: Mapping[str, str]) -> None:
@@ -109,6 +156,45 @@ def _pair(result: PairResult, words: Mapping[str, str]) -> None:
     formats = {"A": number(format="%.1f"), "B": number(format="%.1f"), words["difference"]: number(format="%+.2f")}
     ends = {"95%": st.column_config.TextColumn(alignment="right")}
     st.dataframe(_table(result.tasks, rows, words), hide_index=True, column_config=formats | ends)
+
+
+def _classes(entrants: Sequence[Entrant], found: Comparison, words: Mapping[str, str]) -> None:
+    """Differences label by label, for a pair and a task that the reader chooses."""
+    named = {e.label: e for e in entrants}
+    pairs: dict[str, tuple[Entrant, Entrant]] = {}
+    shared: dict[str, list[str]] = {}
+    for place, result in enumerate(found.pairs, 1):
+        a, b = named[result.pair.first], named[result.pair.second]
+        tasks = [t for t in found.tasks if comparable_groups(a, b, t) is not None]
+        if tasks:
+            pairs[str(place)], shared[str(place)] = (a, b), tasks
+    if not pairs:
+        return
+    st.subheader(words["classes"], anchor=False)
+    left, right = st.columns(2)
+    with left:
+        names = {key: f"{plain(a.label)} − {plain(b.label)}" for key, (a, b) in pairs.items()}
+        pair = choose(words["pair"], list(pairs), "classes_pair", names)
+    with right:
+        task = choose(words["choose_task"], shared[pair], "classes_task")
+    groups = comparable_groups(*pairs[pair], task)
+    assert groups is not None
+    rows = [
+        {
+            words["label"]: plain(line.label),
+            words["support"]: line.support,
+            "A": 100 * line.first,
+            "B": 100 * line.second,
+            words["difference"]: 100 * line.difference,
+            "95%": "–" if line.low is None or line.high is None else f"{100 * line.low:+.1f} … {100 * line.high:+.1f}",
+        }
+        for line in class_differences(*groups)
+    ]
+    number = st.column_config.NumberColumn
+    formats = {"A": number(format="%.1f"), "B": number(format="%.1f"), words["difference"]: number(format="%+.2f")}
+    ends = {"95%": st.column_config.TextColumn(alignment="right")}
+    st.dataframe(pd.DataFrame(rows), hide_index=True, column_config=formats | ends)
+    st.caption(words["classes_help"])
 
 
 def _row(line: TaskLine) -> dict[str, Any]:

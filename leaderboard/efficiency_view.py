@@ -1,4 +1,4 @@
-"""Scores against what they cost: parameters, seconds of a run, memory, energy where it was measured."""
+"""Scores against what they cost: parameters, speed of training, seconds of a run, memory, energy where measured."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from leaderboard import charts
 from leaderboard.folder import results
 from leaderboard.state import choose
 
-COSTS = ("parameters", "seconds", "peak_memory_bytes", "energy_kwh")
+COSTS = ("parameters", "train_tokens_per_second", "seconds", "peak_memory_bytes", "energy_kwh")
 """Fields of a row, as the axis."""
 
 

@@ -106,7 +106,10 @@ def _averages(report: Report, line: tuple[str, str, str], words: Mapping[str, st
 
 def _table(report: Report, rows: Sequence[Row], words: Mapping[str, str]) -> pd.DataFrame:
     best: dict[str, Row] = {}
+    floors: dict[str, Row] = {}
     for row in report.rows:
+        if row.source == "floor" and (row.task not in floors or row.mean > floors[row.task].mean):
+            floors[row.task] = row
         if row.source not in ("ceiling", "floor") and (row.task not in best or row.mean > best[row.task].mean):
             best[row.task] = row
     return pd.DataFrame(
@@ -117,6 +120,7 @@ def _table(report: Report, rows: Sequence[Row], words: Mapping[str, str]) -> pd.
                 words["score"]: percent(row),
                 words["best"]: f"{percent(best[row.task], margin=False)} ({plain(best[row.task].model)})",
                 words["gap"]: round(100 * (best[row.task].mean - row.mean), 1),
+                words["floor"]: _floor(floors.get(row.task)),
                 words["seeds"]: row.n_seeds,
                 words["seconds"]: None if row.seconds is None else round(row.seconds, 1),
                 words["memory"]: None if row.peak_memory_bytes is None else round(row.peak_memory_bytes / 1e9, 2),
@@ -126,6 +130,11 @@ def _table(report: Report, rows: Sequence[Row], words: Mapping[str, str]) -> pd.
             for row in rows
         ]
     )
+
+
+def _floor(row: Row | None) -> str:
+    """The best of the policies that do not read as an encoder does, where the gate measured some."""
+    return "–" if row is None else f"{percent(row, margin=False)} ({plain(row.model)})"
 
 
 def _formats(words: Mapping[str, str]) -> dict[str, Any]:

@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 import streamlit as st
 
+from biobench.data.catalog import load_task
+from biobench.data.load import load_data
+from biobench.errors import BioBenchError
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
 from biobench.report.render import plain_note
@@ -14,10 +17,15 @@ from biobench.report.rows import AverageName, Row
 from biobench.report.table import build
 from biobench.report.tasks import TaskInfo
 from biobench.report.wide import percent
+from biobench.schema.document import Document
 from leaderboard import charts
 from leaderboard.folder import results
+from leaderboard.marked import sample
 from leaderboard.state import choose
 from leaderboard.table import literal
+
+SAMPLES = 3
+"""Documents shown."""
 
 
 def show(words: Mapping[str, str], average: AverageName) -> None:
@@ -29,6 +37,7 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     info = held.infos[task]
     st.title(literal(plain(info.name)))
     _card(info, words)
+    _samples(info, words)
     report = build(held, average, tasks=[task])
     rows = sorted(report.rows, key=lambda r: -r.mean)
     groups = [g for g in held.groups if g.task == task]
@@ -79,6 +88,31 @@ def _card(info: TaskInfo, words: Mapping[str, str]) -> None:
     if spec is not None and spec.counts:
         with st.expander(words["counts"]):
             st.dataframe(pd.DataFrame(spec.counts))
+
+
+def _samples(info: TaskInfo, words: Mapping[str, str]) -> None:
+    """A few training documents with their gold, where the data is at hand and may be shown; on demand."""
+    spec = info.spec
+    if spec is None or not st.toggle(words["samples"], key=f"samples_{info.id}"):
+        return
+    if spec.access == "agreement":
+        st.info(words["samples_withheld"])
+        return
+    try:
+        found = _read_samples(info.id)
+    except BioBenchError:
+        # not here, or not whole: the command that is named tells which
+        st.info(words["samples_absent"].format(info.id))
+        return
+    for document in found:
+        st.html(sample(document))
+    st.caption(words["samples_help"])
+
+
+@st.cache_data(max_entries=32, show_spinner="…")
+def _read_samples(task: str) -> list[Document]:
+    """Raises BioBenchError, which is not kept, so that data that comes later is seen."""
+    return list(load_data(load_task(task), None, offline=True).train[:SAMPLES])
 
 
 def _scores(rows: Sequence[Row], words: Mapping[str, str]) -> pd.DataFrame:

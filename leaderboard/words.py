@@ -70,7 +70,33 @@ _WORDS: dict[str, tuple[str, str]] = {
     "documents_found": ("documents", "documents"),
     "efficiency_view": ("Efficiency", "Efficacité"),
     "cost": ("Cost", "Coût"),
+    "samples": ("Show samples", "Montrer des exemples"),
+    "samples_help": (
+        "The first training documents of the split, mentions coloured as annotated.",
+        "Les premiers documents d'entraînement, mentions colorées telles qu'annotées.",
+    ),
+    "samples_withheld": (
+        "This corpus needs an agreement: none of its text is shown.",
+        "Ce corpus exige un accord : aucun de ses textes n'est montré.",
+    ),
+    "samples_absent": (
+        "The data is not at hand here; `biobench tasks show {}` says how to get it.",
+        "Les données ne sont pas ici ; `biobench tasks show {}` dit comment les obtenir.",
+    ),
+    "twins": ("matched twins", "jumeaux appariés"),
+    "noise_pair": ("matched but for the training seed", "appariés, graine d'entraînement exceptée"),
+    "no_twins": ("not matched twins", "jumeaux non appariés"),
+    "classes": ("Class by class", "Classe par classe"),
+    "pair": ("Pair", "Paire"),
+    "classes_help": (
+        "F1 of each label, mean over seeds; A is the first of the pair. Intervals: other fine-tuning seeds on this "
+        "test set, each label alone; with many labels some will exclude zero by chance.",
+        "F1 de chaque étiquette, moyenne sur les graines ; A est le premier de la paire. Intervalles : autres graines "
+        "d'ajustement sur ce jeu de test, chaque étiquette seule ; sur beaucoup d'étiquettes, certains excluent zéro "
+        "par hasard.",
+    ),
     "cost_parameters": ("parameters", "paramètres"),
+    "cost_train_tokens_per_second": ("tokens a second in training", "tokens par seconde à l'entraînement"),
     "cost_seconds": ("seconds a run", "secondes par essai"),
     "cost_peak_memory_bytes": ("peak memory, bytes", "mémoire maximale, octets"),
     "cost_energy_kwh": ("energy a run, kWh", "énergie par essai, kWh"),

@@ -41,6 +41,7 @@ CSV_COLUMNS = (
     "truncated_documents",
     "lost_gold",
     "parameters",
+    "train_tokens_per_second",
 )
 
 

@@ -48,6 +48,8 @@ class Row:
     peak_memory_bytes: int | None = None
     energy_kwh: float | None = None
     """Mean over runs; None where one of them was not measured."""
+    train_tokens_per_second: float | None = None
+    """Mean over runs, of training alone."""
     truncated_documents: int | None = None
     lost_gold: int | None = None
     parameters: int | None = None

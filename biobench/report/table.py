@@ -196,6 +196,7 @@ def run_rows(
                 seconds=sum(b.seconds for b in group.briefs) / count,
                 peak_memory_bytes=max(b.peak_memory_bytes for b in group.briefs),
                 energy_kwh=_mean([b.energy_kwh for b in group.briefs]),
+                train_tokens_per_second=sum(b.train_tokens_per_second for b in group.briefs) / count,
                 truncated_documents=first.truncated_documents,
                 lost_gold=first.lost_gold,
                 parameters=first.parameters,

@@ -25,7 +25,7 @@ FILE = ".index.parquet"
 """Below `runs/`, where the store is one's own."""
 _JSON = ("overrides", "scores", "ceiling", "contamination")
 """Columns that hold JSON."""
-_FORMAT = b"biobench.index.1"
+_FORMAT = b"biobench.index.2"
 
 
 class Brief(NamedTuple):
@@ -58,6 +58,7 @@ class Brief(NamedTuple):
     seconds: float
     peak_memory_bytes: int
     energy_kwh: float | None
+    train_tokens_per_second: float
     max_length: int
     truncated_documents: int
     lost_gold: int
@@ -95,6 +96,7 @@ class Brief(NamedTuple):
             seconds=r.cost.seconds,
             peak_memory_bytes=r.cost.peak_memory_bytes,
             energy_kwh=r.cost.energy_kwh,
+            train_tokens_per_second=r.cost.train_tokens_per_second,
             max_length=r.windows.max_length,
             truncated_documents=r.windows.truncated_documents,
             lost_gold=r.windows.lost_gold,

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from report_make import save_run, save_runs
 from streamlit.testing.v1 import AppTest
+from test_compare_policies import play
 
 import leaderboard
 from biobench.report.compare import compare
@@ -216,6 +217,7 @@ def test_the_model_view_shows_its_own_numbers(monkeypatch, tmp_path):
     save_runs(tmp_path, "tiny", "bc5cdr", {42: 0.6, 43: 0.62, 44: 0.64})
     save_runs(tmp_path, "tiny", "gad", {42: 0.7})
     save_runs(tmp_path, "better", "gad", {42: 0.8})
+    play(tmp_path, "gad", 0.3)
     app = open_app(monkeypatch, tmp_path, view="model_view", model="\x1f".join(("tiny", "", "run")))
     assert app.title[0].value == "tiny"
     table = next(f.value for f in app.dataframe if "task" in f.value.columns).set_index("task")
@@ -223,6 +225,7 @@ def test_the_model_view_shows_its_own_numbers(monkeypatch, tmp_path):
     assert table["score"].to_dict() == {t: percent(r) for t, r in rows.items()}
     assert table.loc["gad", "behind the best"] == 10.0
     assert table.loc["gad", "best here"] == "80.0 (better)"
+    assert table["floor"].to_dict() == {"bc5cdr": "–", "gad": "30.0 (majority)"}
     assert app.query_params["view"] == "model_view"
 
 
@@ -348,6 +351,8 @@ def test_the_efficiency_view_shows_cost_and_score(monkeypatch, tmp_path):
     (row,) = build(tmp_path, "macro", sources=["run"]).rows
     table = app.dataframe[0].value
     assert table.to_dict("records") == [{"model": "tiny", "parameters": row.parameters, "score": 61.0}]
+    app.selectbox(key="efficiency_cost").set_value("train_tokens_per_second").run()
+    assert app.dataframe[0].value["tokens a second in training"].tolist() == [row.train_tokens_per_second]
     app.selectbox(key="efficiency_cost").set_value("energy_kwh").run()
     assert "not known" in app.info[0].value
     app = open_app(monkeypatch, tmp_path / "none", view="efficiency_view")

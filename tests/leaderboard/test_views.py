@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import html
 import io
 import json
 import re
@@ -17,15 +18,21 @@ from test_app import APP, Cells, bodies, open_app, tables
 from test_report_submission import honest_run
 from view_make import cka, fill, metrics_line, save_needle, save_pretraining
 
+from biobench.data.catalog import load_task
+from biobench.data.load import load_data
 from biobench.errors import UsageError
 from biobench.report import pretraining
+from biobench.report.classes import class_differences
 from biobench.report.ledgers import ledger_table
 from biobench.report.needle import needle_grid, needle_grids
 from biobench.report.pretraining import read_pretraining
 from biobench.report.submission import MANIFEST, submit
+from biobench.report.table import load
 from biobench.report.unpack import unpack
 from biobench.report.verify import verify
+from biobench.schema.document import Document, Span
 from leaderboard.launch import PRETRAINING_VARIABLE, launch
+from leaderboard.marked import sample
 from leaderboard.needle_view import maps_html
 from leaderboard.submit_view import _checked
 from leaderboard.words import words
@@ -317,3 +324,68 @@ def test_board_filters_by_size_window_access_and_licence(monkeypatch, tmp_path):
     linked.query_params["windows"] = "window_long\x1f<b>"
     linked.run()
     assert linked.multiselect(key="windows").value == ["window_long"]
+
+
+def test_the_compare_view_badges_twins_and_lays_classes_side_by_side(monkeypatch, tmp_path):
+    made = {"detour": "ab" * 32, "twin": "cd" * 32}
+    save_pretraining(tmp_path / "pretraining", steps=4)
+    for name, level in (("detour", 0.6), ("twin", 0.7)):
+        for task in ("bc5cdr", "hoc"):
+            save_runs(tmp_path, name, task, {42: level, 43: level + 0.02}, weights=made[name])
+        held = ledger(name, "clm" if name == "detour" else "mlm", model_hash=made[name])
+        write(tmp_path / "pretraining" / name / "ledger.json", held)
+
+    def shown():
+        return open_app(monkeypatch, tmp_path, view="compare_view", models="\x1f".join(made), classes_task="bc5cdr")
+
+    app = shown()
+    assert any("matched twins" in m.value and "not matched" not in m.value for m in app.markdown)
+    assert any(t.value.startswith("Matched twins: detour and twin") for t in app.text)
+    classes = next(f.value for f in app.dataframe if "support in test" in f.value.columns)
+    groups = {g.model: g for g in load(tmp_path).groups if g.task == "bc5cdr"}
+    lines = class_differences(groups["detour"], groups["twin"])
+    assert lines
+    assert classes["label"].tolist() == [line.label for line in lines]
+    assert classes["difference, points"].tolist() == pytest.approx([100 * line.difference for line in lines])
+
+    write(tmp_path / "pretraining" / "twin" / "ledger.json", ledger("twin", model_hash=made["twin"], steps=11))
+    assert any("not matched twins" in m.value for m in shown().markdown)
+    file = tmp_path / "pretraining" / "twin" / "ledger.json"
+    file.write_text(file.read_text().replace('"steps":11', '"steps":"many"'))
+    app = shown()
+    assert "damaged" in app.warning[0].value
+    assert not any("twins" in m.value for m in app.markdown)
+
+
+def test_the_task_view_shows_samples_where_it_may(monkeypatch, tmp_path):
+    monkeypatch.setenv("BIOBENCH_DATA_DIR", str(tmp_path / "nothing"))
+    for task, said in (("bc5cdr", "not at hand"), ("deid", "agreement")):
+        app = open_app(monkeypatch, tmp_path, view="task_view", task=task)
+        assert not bodies(app), "on demand alone"
+        app.toggle(key=f"samples_{task}").set_value(True).run()
+        assert not app.exception
+        assert said in app.info[0].value
+
+
+@pytest.mark.real
+def test_samples_are_the_corpus(monkeypatch, tmp_path, data_dir):
+    monkeypatch.setenv("BIOBENCH_DATA_DIR", str(data_dir))
+    app = open_app(monkeypatch, tmp_path, view="task_view", task="bc5cdr")
+    app.toggle(key="samples_bc5cdr").set_value(True).run(timeout=60)
+    documents = load_data(load_task("bc5cdr"), data_dir).train[:3]
+    assert len(bodies(app)) == 3
+    for body, document in zip(bodies(app), documents, strict=True):
+        assert html.escape(document.id) in body
+        assert f'title="{document.spans[0].label}: right"' in body
+
+
+def test_a_sample_is_escaped_and_bounded():
+    text = "<script>alert(1)</script> fever " + "x" * 5000
+    held = Document("<b>", "g", text, "train", spans=(Span(26, 31, "<i>"),), labels=("a&b",))
+    shown = sample(held, most=100)
+    parser = Cells()
+    parser.feed(shown)
+    assert parser.tags <= {"div", "small", "p", "span", "b"}
+    assert "fever</span>" in shown
+    assert "&lt;i&gt;, a&amp;b" in shown
+    assert "x" * 100 not in shown
