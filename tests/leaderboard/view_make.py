@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 import random
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ledger_make import ledger, write
 from report_make import save_runs
-from store_make import record
+from store_make import record, weights_hash
 
 from biobench.report.tasks import shipped
 from biobench.schema.document import Document, Prediction
@@ -97,8 +98,9 @@ def metrics_line(step: int, total: int, loss: float, **fields: Any) -> dict[str,
     } | fields
 
 
-def save_pretraining(folder: Path, steps: int = 120) -> None:
-    """A detour, its twin and an analysis of the two."""
+def save_pretraining(folder: Path, steps: int = 120, models: Mapping[str, str] | None = None) -> None:
+    """A detour, its twin and an analysis of the two. models: run -> benchmarked model that it exported."""
+    hashes = {run: weights_hash(model) for run, model in (models or {}).items()}
     for name, floor, objective in (("detour", 1.9, "clm"), ("twin", 1.6, "mlm")):
         chance = random.Random(name)
         lines = []
@@ -108,7 +110,7 @@ def save_pretraining(folder: Path, steps: int = 120) -> None:
                 loss = floor + 0.05 + 4 * math.exp(-step / 25)
                 lines.append(metrics_line(step, steps, loss) | {"event": "evaluation"})
         run = folder / name
-        write(run / "ledger.json", ledger(name, objective))
+        write(run / "ledger.json", ledger(name, objective, model_hash=hashes.get(name)))
         (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     (folder / "cka.json").write_text(json.dumps(cka()))
 
@@ -151,7 +153,7 @@ def fill(results: Path, pretraining: Path) -> None:
     save_needle(results, "example/long-encoder", 4096, 0.96)
     save_needle(results, "example/base-encoder", 1024, 0.9)
     _set_costs(results, {"long": (149_000_000, 310.0), "base": (110_000_000, 170.0), "small": (33_000_000, 60.0)})
-    save_pretraining(pretraining)
+    save_pretraining(pretraining, models={"detour": "example/long-encoder", "twin": "example/base-encoder"})
 
 
 def _set_costs(results: Path, costs: dict[str, tuple[int, float]]) -> None:

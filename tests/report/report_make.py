@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from store_make import documents, predictions, record
+from store_make import documents, predictions, record, weights_hash
 
 from biobench.report.tasks import shipped
 from biobench.schema.record import RunRecord
@@ -21,7 +21,7 @@ def save_run(results: Path, model: str, task: str, seed: int, score: float, **fi
     info = shipped().get(task)
     source = next(iter(info.hashes)) if info else "local"
     spec = fields.pop("spec", info.hashes[source] if info else f"hash of {task}")
-    data, weights = fields.pop("data", "d"), fields.pop("weights", f"hash of {model}")
+    data, weights = fields.pop("data", "d"), fields.pop("weights", weights_hash(model))
     precision, windows = fields.pop("precision", "fp32"), fields.pop("windows", {})
     base = record(model=model, task=task, seed=seed, **fields)
     identity = base.task.model_copy(
