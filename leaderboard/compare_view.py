@@ -19,7 +19,7 @@ from biobench.report.table import Results, fingerprint
 from biobench.report.twins import Twins
 from biobench.report.verdict_fr import verdict_fr
 from leaderboard import charts
-from leaderboard.folder import pretraining, results, results_dir
+from leaderboard.folder import made_by, results, results_dir
 from leaderboard.state import choose, from_link, start, write_link
 
 MOST = 5
@@ -47,11 +47,11 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
         return
     asked = None if suite == "all" else suite
     folder = str(results_dir().resolve())
-    state = fingerprint(folder)
+    state, ledgers = fingerprint(folder), _ledgers(held, chosen)
     try:
-        found = _compare(tuple(chosen), folder, state, asked, average, documents, _ledgers(held, chosen))
+        found = _compare(tuple(chosen), folder, state, asked, average, documents, ledgers)
     except StoreError as error:
-        if not _ledgers(held, chosen):
+        if not ledgers:
             raise
         # a damaged ledger takes the verdict on twins away, not the comparison
         st.warning(plain_note(str(error)))
@@ -89,8 +89,7 @@ def _ledgers(held: Results, chosen: Sequence[str]) -> tuple[tuple[str, str, int]
     """(model, ledger, time of change) of those that a run of the pretraining folder made, by their weights."""
     found = []
     for name in chosen:
-        weights = dict.fromkeys(g.briefs[0].weights for g in held.groups if line_name(g.model, g.variant) == name)
-        run = next((run for w in weights if (run := pretraining().of_model(w)) is not None), None)
+        run = made_by(g for g in held.groups if line_name(g.model, g.variant) == name)
         if run is not None and run.ledger is not None:
             found.append((name, str(run.ledger), run.ledger.stat().st_mtime_ns))
     return tuple(found)

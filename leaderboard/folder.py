@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import streamlit as st
 
-from biobench.report.pretraining import FOLDER, Pretraining, pretraining_fingerprint, read_pretraining
+from biobench.report.groups import RunGroup
+from biobench.report.pretraining import (
+    FOLDER,
+    Pretraining,
+    TrainingRun,
+    pretraining_fingerprint,
+    read_pretraining,
+)
 from biobench.report.table import Results, fingerprint, load
 from leaderboard.launch import PRETRAINING_VARIABLE, RESULTS_VARIABLE
 
@@ -46,3 +54,10 @@ def pretraining() -> Pretraining:
     """Every pretraining run and analysis; read again when a file of them changes."""
     folder = str(pretraining_dir().resolve())
     return _read(folder, pretraining_fingerprint(folder))
+
+
+def made_by(groups: Iterable[RunGroup]) -> TrainingRun | None:
+    """The pretraining run that exported the encoder of these runs, told by its weights; None where none did."""
+    held = pretraining()
+    weights = dict.fromkeys(g.briefs[0].weights for g in groups)
+    return next((run for w in weights if (run := held.of_model(w)) is not None), None)

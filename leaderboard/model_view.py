@@ -17,7 +17,7 @@ from biobench.report.rows import AverageName, Report, Row
 from biobench.report.table import build
 from biobench.report.wide import percent
 from leaderboard import charts
-from leaderboard.folder import pretraining, results
+from leaderboard.folder import made_by, results
 from leaderboard.needle_view import show_maps
 from leaderboard.state import choose
 from leaderboard.table import literal
@@ -80,8 +80,7 @@ def _card(groups: Sequence[RunGroup], words: Mapping[str, str]) -> None:
 
 def _ledger(groups: Sequence[RunGroup], words: Mapping[str, str]) -> None:
     """How the model was made, where a run of the pretraining folder made it."""
-    hashes = dict.fromkeys(g.records[0].model.hash for g in groups)
-    run = next((found for h in hashes if (found := pretraining().of_model(h)) is not None), None)
+    run = made_by(groups)
     if run is None or run.ledger is None:
         return
     with st.expander(f"{words['ledger']}: {literal(plain(run.name))}"):
