@@ -10,9 +10,10 @@ _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
 def make_tiny_encoder(folder: Path, window: int = 128) -> Path:
-    """Write a tiny random ModernBERT of `window` tokens and its tokenizer to `folder`, the same bytes on every call.
+    """Write a tiny random ModernBERT of `window` tokens and its tokenizer to `folder`, the same weights on every call.
 
-    The tokenizer (WordPiece, 2,000 entries) is trained on the demo tasks' training sentences.
+    The tokenizer (WordPiece, 2,000 entries) is trained on the demo tasks' training sentences; the order of its
+    single letters differs from call to call, so two folders are two models.
     """
     import torch
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers

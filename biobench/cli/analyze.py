@@ -58,7 +58,7 @@ def cka(
     as_json: Json = False,
 ) -> None:
     """Divergence (1 - CKA) of two checkpoints' states, layer by layer, beside seed noise."""
-    from biobench.cli.run import quiet_libraries
+    from biobench.models.loading import quiet_libraries
 
     analyze_runs.own_trainer()
     quiet_libraries()

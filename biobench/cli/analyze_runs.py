@@ -93,7 +93,7 @@ def transplant(
 ) -> None:
     """Copy B's layers or modules into A; with --task, score A, B and the hybrids and say what is recovered."""
     own_trainer()
-    from biobench.cli.run import quiet_libraries
+    from biobench.models.loading import quiet_libraries
     from biobench.report.mechanism import standings
     from trainer.transplant import transplant as make
 
@@ -249,7 +249,7 @@ def stability(
     as_json: Json = False,
 ) -> None:
     """Spread of scores over fine-tuning learning rates."""
-    from biobench.cli.run import quiet_libraries
+    from biobench.models.loading import quiet_libraries
     from biobench.report.mechanism import stability as summarise
 
     try:

@@ -45,7 +45,7 @@ def toy(
     """Freeze, decay-sweep, transplant and CKA on toy runs: trains, scores and prints the tables."""
     analyze_runs.own_trainer()
     from biobench.cli.analyze import cka
-    from biobench.cli.run import quiet_libraries
+    from biobench.models.loading import quiet_libraries
     from biobench.report.mechanism import standings, standings_chart
     from trainer.figures import save
 

@@ -33,7 +33,8 @@ def demo(
     """The whole story on embedded data, in minutes on a CPU, no network."""
     from biobench.cli.pretrain import trainer_api
     from biobench.cli.report import print_report
-    from biobench.cli.run import quiet_libraries, run_request
+    from biobench.cli.run import run_request
+    from biobench.models.loading import quiet_libraries
     from biobench.run import Request
 
     quiet_libraries()

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import dataclass
 from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from biobench.cli.common import percent
-from biobench.run.plan import Item
-from biobench.run.result import RunResult
+from biobench.run.result import RunName, RunResult
 
 _PLAIN_SECONDS = 30.0
 """Without a terminal, a run in progress says where it is at most this often."""
+
+
+@dataclass
+class _Shown:
+    """A run under way. bar: its line on a terminal; last: when it last spoke without one (seconds)."""
+
+    label: str
+    bar: TaskID | None
+    last: float
 
 
 class Terminal:
@@ -23,9 +32,7 @@ class Terminal:
     def __init__(self) -> None:
         self.console = Console(file=sys.stderr)
         self.bar: Progress | None = None
-        self.task: TaskID | None = None
-        self.label = ""
-        self.last = 0.0
+        self.runs: dict[str, _Shown] = {}
         if self.console.is_terminal:
             self.bar = Progress(
                 TextColumn("{task.description}"),
@@ -46,28 +53,29 @@ class Terminal:
         if self.bar is not None:
             self.bar.stop()
 
-    def start(self, item: Item, position: int, total: int) -> None:
+    def start(self, run: RunName, position: int, total: int) -> None:
         """A run begins."""
-        self.label = f"[{position}/{total}] {item.checkpoint.id} · {item.task.id} · seed {item.seed}"
-        self.last = time.monotonic()
+        self._drop(run.key)  # a worker that died left it
+        shown = _Shown(f"[{position}/{total}] {run.model} · {run.task} · seed {run.seed}", None, time.monotonic())
         if self.bar is None:
-            self._say(f"{self.label}: started")
+            self._say(f"{shown.label}: started")
         else:
-            self.task = self.bar.add_task(self.label, total=None, what="loading")
+            shown.bar = self.bar.add_task(shown.label, total=None, what="loading")
+        self.runs[run.key] = shown
 
-    def step(self, done: int, total: int, what: str) -> None:
+    def step(self, run: RunName, done: int, total: int, what: str) -> None:
         """The run moved on."""
-        if self.bar is not None and self.task is not None:
-            self.bar.update(self.task, completed=done, total=total, what=what)
-        elif self.bar is None and time.monotonic() - self.last >= _PLAIN_SECONDS:
-            self.last = time.monotonic()
-            self._say(f"{self.label}: step {done}/{total}, {what}")
+        shown = self.runs[run.key]
+        if self.bar is not None and shown.bar is not None:
+            self.bar.update(shown.bar, completed=done, total=total, what=what)
+        elif time.monotonic() - shown.last >= _PLAIN_SECONDS:
+            shown.last = time.monotonic()
+            self._say(f"{shown.label}: step {done}/{total}, {what}")
 
     def finish(self, result: RunResult) -> None:
         """A run ended."""
-        if self.bar is not None and self.task is not None:
-            self.bar.remove_task(self.task)
-            self.task = None
+        if result.key is not None:
+            self._drop(result.key)
         seed = "" if result.seed is None else f" · seed {result.seed}"
         line = f"{result.model} · {result.task}{seed}: {result.status}"
         if result.scores:
@@ -77,6 +85,11 @@ class Terminal:
         if result.status in ("failed", "unavailable"):
             line += f" ({result.reason})"
         self._say(line)
+
+    def _drop(self, key: str) -> None:
+        shown = self.runs.pop(key, None)
+        if self.bar is not None and shown is not None and shown.bar is not None:
+            self.bar.remove_task(shown.bar)
 
     def _say(self, line: str) -> None:
         self.console.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -96,6 +96,7 @@ def run(
 def run_request(request: Request, *, dry_run: bool, as_json: bool) -> int:
     """Plan, make and print the runs; the exit status."""
     from biobench.cli.progress import Terminal
+    from biobench.models.loading import quiet_libraries
     from biobench.run import make_plan
     from biobench.run.api import run_plan
 
@@ -183,16 +184,3 @@ def print_results(results: list[RunResult]) -> None:
     for r in results:
         if r.status in ("failed", "unavailable"):
             console.print(f"{r.task}: {r.status}: {r.reason}", markup=False, highlight=False, soft_wrap=True)
-
-
-def quiet_libraries() -> None:
-    """Keep the model library's own chatter out of the way of ours."""
-    import os
-    import warnings
-
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    from transformers.utils import logging
-
-    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    warnings.filterwarnings("ignore", category=UserWarning, module="torch")

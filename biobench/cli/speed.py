@@ -27,7 +27,7 @@ def speed(
     """Fine-tuning and inference throughput, and memory, by document length."""
     from dataclasses import asdict
 
-    from biobench.cli.run import quiet_libraries
+    from biobench.models.loading import quiet_libraries
     from biobench.run.speed import measure
 
     quiet_libraries()

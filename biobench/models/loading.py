@@ -198,3 +198,16 @@ def load_base(checkpoint: Checkpoint, dtype: torch.dtype) -> PreTrainedModel:
     if getattr(model.config, "is_encoder_decoder", False):
         raise ModelError("an encoder-decoder model is not an encoder", hint="give an encoder checkpoint")
     return model  # type: ignore[no-any-return]
+
+
+def quiet_libraries() -> None:
+    """Keep the model library's own chatter out of the way of ours."""
+    import os
+    import warnings
+
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    warnings.filterwarnings("ignore", category=UserWarning, module="torch")

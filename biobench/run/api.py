@@ -99,8 +99,10 @@ def run_plan(plan: Plan, reporter: Reporter) -> list[RunResult]:
     if plan.request.executor == "ray" and undone(plan):
         plan.workers = 1 + run_on_ray(plan.request, _workers(plan), plan.device)
         return list(execute(plan, reporter))
-    workers = min(worker_count(plan.request.parallel, plan.device), len(undone(plan)))
+    left = len(undone(plan))
+    workers = min(worker_count(plan.request.parallel, plan.device), left)
+    known: dict[str, RunResult] = {}
     if workers > 1:
-        run_workers(plan.request, workers, plan.device)
+        known = run_workers(plan, workers, len(plan.items) - left, reporter)
         plan.workers = workers
-    return list(execute(plan, reporter))
+    return list(execute(plan, reporter, known))

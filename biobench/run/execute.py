@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Protocol
 
 import torch
 
 from biobench.errors import BioBenchError, TrainingError
 from biobench.finetune.engine import LoadedEncoder, finetune, load_encoder
-from biobench.finetune.loop import Outcome
+from biobench.finetune.loop import Outcome, Progress
 from biobench.finetune.machine import peak_memory_bytes, reset_peak_memory
 from biobench.finetune.prepare import Prepared, prepare
 from biobench.finetune.tuning import tuned
@@ -24,7 +25,7 @@ from biobench.run.contamination import contamination
 from biobench.run.energy import metered
 from biobench.run.plan import Item, Plan, TaskEntry
 from biobench.run.provenance import provenance
-from biobench.run.result import RunResult, of_record
+from biobench.run.result import RunName, RunResult, of_record
 from biobench.schema.record import Cost, RunRecord, TaskIdentity
 from biobench.score import scored
 from biobench.store import Store
@@ -33,13 +34,13 @@ _POLL_SECONDS = 0.5
 
 
 class Reporter(Protocol):
-    """What the command line shows while runs are made."""
+    """What the command line shows while runs are made; several may be under way at once."""
 
-    def start(self, item: Item, position: int, total: int) -> None:
-        """A run begins."""
+    def start(self, run: RunName, position: int, total: int) -> None:
+        """A run begins, the `position`-th (from 1) of `total`."""
 
-    def step(self, done: int, total: int, what: str) -> None:
-        """The run in progress moved on."""
+    def step(self, run: RunName, done: int, total: int, what: str) -> None:
+        """A run moved on to step `done` of `total`."""
 
     def finish(self, result: RunResult) -> None:
         """A run ended, was skipped, failed, or had no data."""
@@ -48,10 +49,10 @@ class Reporter(Protocol):
 class Silent:
     """Says nothing."""
 
-    def start(self, item: Item, position: int, total: int) -> None:
+    def start(self, run: RunName, position: int, total: int) -> None:
         """Nothing."""
 
-    def step(self, done: int, total: int, what: str) -> None:
+    def step(self, run: RunName, done: int, total: int, what: str) -> None:
         """Nothing."""
 
     def finish(self, result: RunResult) -> None:
@@ -83,8 +84,12 @@ class _Workshop:
         return self._prepared[2]
 
 
-def execute(plan: Plan, reporter: Reporter) -> Iterator[RunResult]:
-    """Make every run of the plan; yields one result a run, as each ends."""
+def execute(plan: Plan, reporter: Reporter, known: Mapping[str, RunResult] | None = None) -> Iterator[RunResult]:
+    """Make every run of the plan; yields one result a run, as each ends.
+
+    known: results by key that workers have ended with and the reporter has heard of; they stand.
+    """
+    known = known or {}
     for result in without_data(plan):
         reporter.finish(result)
         yield result
@@ -95,12 +100,13 @@ def execute(plan: Plan, reporter: Reporter) -> Iterator[RunResult]:
     while waiting:
         left: list[Item] = []
         for item in waiting:
-            made = _one(item, plan, store, workshop, reporter, position + 1, total)
+            made = known.get(item.key) or _one(item, plan, store, workshop, reporter, position + 1, total)
             if made is None:
                 left.append(item)
                 continue
             position += 1
-            reporter.finish(made)
+            if item.key not in known:
+                reporter.finish(made)
             yield made
         waiting = left
         if waiting:
@@ -153,11 +159,18 @@ def _one(
         result = _stored(item, plan, store)
         if result is not None:
             return result
-        reporter.start(item, position, total)
-        return _make(item, plan, store, workshop, reporter)
+        reason = store.failure(item.task.id, item.key, plan.request.started)
+        if reason is not None:
+            return _failed(item, reason)
+        name = RunName(item.key, item.checkpoint.id, item.task.id, item.seed)
+        reporter.start(name, position, total)
+        result = _make(item, plan, store, workshop, partial(reporter.step, name))
+        if result.status == "failed":
+            store.note_failure(item.task.id, item.key, plan.request.started, result.reason or "")
+        return result
 
 
-def _make(item: Item, plan: Plan, store: Store, workshop: _Workshop, reporter: Reporter) -> RunResult:
+def _make(item: Item, plan: Plan, store: Store, workshop: _Workshop, step: Progress) -> RunResult:
     began = time.perf_counter()
     try:
         reset_peak_memory(plan.device)
@@ -165,7 +178,7 @@ def _make(item: Item, plan: Plan, store: Store, workshop: _Workshop, reporter: R
         prepared = workshop.prepared(item.checkpoint, item.task)
         with metered(plan.request.energy) as meter:
             train = tuned if plan.request.track == "tuned" else finetune
-            outcome = train(loaded, prepared, item.seed, item.task.precision, reporter.step)
+            outcome = train(loaded, prepared, item.seed, item.task.precision, step)
         record = _record(item, plan, loaded, prepared, outcome, time.perf_counter() - began, meter.kwh)
         record = scored(record, prepared.test.documents, outcome.predictions)
         stored = store.save(record, prepared.test.documents, outcome.predictions)

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from biobench.run.plan import Status
 from biobench.schema.record import RunRecord
+
+
+class RunName(NamedTuple):
+    """Which run is meant: its key, and what a person calls it."""
+
+    key: str
+    model: str
+    task: str
+    seed: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,14 @@
 <results>/runs/<task>/<key>.json      the record; its presence means the run is done
 <results>/runs/<task>/<key>.parquet   the predictions, written first
 <results>/locks/<task>/<key>.lock     who is making the run; released by the system when that process dies
+<results>/locks/<task>/<key>.failed   why it failed last, for the other workers of the same command
 """
 
 from __future__ import annotations
 
 import gc
 import hashlib
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -232,8 +234,7 @@ class Store:
         The lock is the operating system's: it ends with the process, however that ends. Raises StoreError
         where the folder cannot be written.
         """
-        path = self.root / "locks" / self._path(task_id, key, ".lock").relative_to(self.root / "runs")
-        lock = _acquired(path)
+        lock = _acquired(self._beside(task_id, key, ".lock"))
         if lock is None:
             yield False
             return
@@ -241,6 +242,22 @@ class Store:
             yield True
         finally:
             lock.release()
+
+    def note_failure(self, task_id: str, key: str, command: float, reason: str) -> None:
+        """Let the other workers of a command know that this run failed, and why.
+
+        command: when the command began, seconds since the epoch, by which its workers know each other.
+        """
+        note = json.dumps({"command": command, "reason": reason}, ensure_ascii=False)
+        write_atomic(self._beside(task_id, key, ".failed"), note.encode())
+
+    def failure(self, task_id: str, key: str, command: float) -> str | None:
+        """Why this run failed in a worker of this very command; None where it did not."""
+        content = _read(self._beside(task_id, key, ".failed"))
+        if content is None:
+            return None
+        note = json.loads(content)
+        return str(note["reason"]) if note["command"] == command else None
 
     def _record_paths(self) -> list[Path]:
         try:
@@ -257,6 +274,10 @@ class Store:
                 file=folder / task_id / f"{key}.json" if "/" not in task_id + key else folder,
             )
         return folder / task_id / (key + suffix)
+
+    def _beside(self, task_id: str, key: str, suffix: str) -> Path:
+        """A file about making the run, which is no part of its result."""
+        return self.root / "locks" / self._path(task_id, key, suffix).relative_to(self.root / "runs")
 
     def _clean(self, folder: Path) -> None:
         """Remove what dead processes left, once a folder and process."""

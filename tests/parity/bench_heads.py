@@ -18,12 +18,11 @@ from pathlib import Path
 
 import torch
 
-from biobench.cli.run import quiet_libraries
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.load import load_data
 from biobench.finetune.engine import finetune, load_encoder
 from biobench.finetune.prepare import prepare
-from biobench.models.loading import find_checkpoint, load_tokenizer, window
+from biobench.models.loading import find_checkpoint, load_tokenizer, quiet_libraries, window
 from biobench.schema.document import Document, Prediction
 
 _TOKEN = {
