@@ -127,6 +127,8 @@ def test_workers_end_with_their_parent(tmp_path: Path, how: signal.Signals) -> N
             stderr=err,
             cwd=tmp_path,
             env={**os.environ, "OMP_NUM_THREADS": "1"},
+            # What a shell puts into the background ignores SIGINT, and so would all that it starts.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
     try:
         until = time.monotonic() + 240
