@@ -1,10 +1,10 @@
 """How fast the trainer is: against the HF Trainer on a CPU, and for the paper's shapes on a GPU.
 
 ``python -m trainer.bench`` prints tokens per second of both on the same module, attention function, precision,
-batches, optimiser, clipping and logging interval; the HF Trainer computes the stock loss over all logits, under
-the memory settings that each side has by itself. Every measurement has a process of its own. The step without
-projection and loss is measured too: it bounds what any loss path can gain on that shape. On a GPU it also
-prints tokens per second and MFU of the base and large shapes at 8,192 tokens with random weights.
+batches, optimiser and clipping; the HF Trainer computes the stock loss over all logits, under the memory settings
+that each side has by itself, and writes its log lines. Every measurement has a process of its own. The step
+without projection and loss is measured too: it bounds what any loss path can gain on that shape. On a GPU it
+also prints tokens per second and MFU of the base and large shapes at 8,192 tokens with random weights.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ WARM, WINDOWS, LENGTH = 2, 8, 256
 """Steps before the clock starts; windows a step and their tokens."""
 _OPTIMIZER = Optimizer(learning_rate=1e-4)
 _CLIP, _LOG = 1.0, 20
-"""The toy recipes' gradient norm (also the HF Trainer's default) and steps between two log lines, on both sides."""
+"""As in the toy recipes: the norm to which both sides clip (the HF Trainer's default too), its steps between log lines."""
 _SPECIAL = 5
 
 

@@ -252,12 +252,19 @@ class Store:
         write_atomic(self._beside(task_id, key, ".failed"), note.encode())
 
     def failure(self, task_id: str, key: str, command: float) -> str | None:
-        """Why this run failed in a worker of this very command; None where it did not."""
-        content = _read(self._beside(task_id, key, ".failed"))
+        """Why this run failed in a worker of this very command; None where it did not.
+
+        Raises StoreError where the note is damaged.
+        """
+        path = self._beside(task_id, key, ".failed")
+        content = _read(path)
         if content is None:
             return None
-        note = json.loads(content)
-        return str(note["reason"]) if note["command"] == command else None
+        try:
+            note = json.loads(content)
+            return str(note["reason"]) if note["command"] == command else None
+        except (ValueError, TypeError, KeyError) as error:
+            raise StoreError("is not the note of a failed run", hint="delete it", file=path) from error
 
     def _record_paths(self) -> list[Path]:
         try:

@@ -222,6 +222,19 @@ def test_a_claim_passes_on_the_work_that_failed(tmp_path):
         assert mine
 
 
+def test_a_failure_is_known_to_its_command_alone(tmp_path):
+    store, key = Store(tmp_path), "0" * 32
+    assert store.failure("my_task", key, 1700000000.25) is None
+    store.note_failure("my_task", key, 1700000000.25, "the loss is not finite (étape 3)")
+    assert Store(tmp_path).failure("my_task", key, 1700000000.25) == "the loss is not finite (étape 3)"
+    assert store.failure("my_task", key, 1700000000.5) is None, "a later command tries again"
+    assert store.get("my_task", key) is None
+    for damage in (b"", b"[]", b"{}", b"\xff"):
+        (tmp_path / "locks" / "my_task" / f"{key}.failed").write_bytes(damage)
+        with pytest.raises(StoreError, match="not the note of a failed run"):
+            store.failure("my_task", key, 1700000000.25)
+
+
 def test_a_killed_process_gives_its_claim_back(tmp_path):
     key = "0" * 32
     program = (
