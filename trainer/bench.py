@@ -56,7 +56,7 @@ WARM, WINDOWS, LENGTH = 2, 8, 256
 """Steps before the clock starts; windows a step and their tokens."""
 _OPTIMIZER = Optimizer(learning_rate=1e-4)
 _CLIP, _LOG = 1.0, 20
-"""As in the toy recipes: the norm to which both sides clip (the HF Trainer's default too), its steps between log lines."""
+"""As in the toy recipes: the norm both sides clip to (the HF Trainer's default too); its steps between log lines."""
 _SPECIAL = 5
 
 
