@@ -50,6 +50,10 @@ def run(
     energy: Annotated[
         bool, typer.Option("--energy", help="Measure the energy of each run (extra: biobench[energy]).")
     ] = False,
+    save_every: Annotated[
+        float | None,
+        typer.Option("--save-every", min=0.0, help="Seconds after which a run writes its state (default: 5 minutes)."),
+    ] = None,
     gate: Annotated[
         bool, typer.Option("--gate/--no-gate", help="Ask before a task's first run whether it measures something.")
     ] = True,
@@ -89,6 +93,7 @@ def run(
         energy=energy,
         gate=gate,
         trust_remote_code=trust_remote_code,
+        **({} if save_every is None else {"save_every": save_every}),
     )
     raise typer.Exit(run_request(request, dry_run=dry_run, as_json=as_json))
 
@@ -141,6 +146,7 @@ def planned(plan: Plan) -> list[RunResult]:
             lines.append(of_record(record, "skipped", str(store.path_of(record)), "the same run is stored already"))
             continue
         spec = item.task.loaded.spec
+        begun = not plan.request.force and store.state_path(item.task.id, item.key).is_file()
         lines.append(
             RunResult(
                 model=item.checkpoint.id,
@@ -148,6 +154,7 @@ def planned(plan: Plan) -> list[RunResult]:
                 task_version=spec.version,
                 seed=item.seed,
                 status="planned",
+                reason="goes on from where it was stopped" if begun else None,
                 key=item.key,
                 primary=spec.metric.primary,
             )

@@ -19,6 +19,7 @@ from biobench.finetune.machine import Precision, keep_freed_memory, micro_batch_
 from biobench.finetune.network import Network, build_head
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.probe import train_probe
+from biobench.finetune.savepoint import Savepoint
 from biobench.models.encoder import Encoder
 from biobench.models.loading import Checkpoint, load_base, load_tokenizer
 
@@ -60,8 +61,18 @@ def seed_everything(seed: int, device: torch.device) -> None:
         torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
 
 
-def finetune(loaded: LoadedEncoder, prepared: Prepared, seed: int, precision: Precision, progress: Progress) -> Outcome:
-    """Fine-tune from the initial weights with this seed. Raises TrainingError."""
+def finetune(
+    loaded: LoadedEncoder,
+    prepared: Prepared,
+    seed: int,
+    precision: Precision,
+    progress: Progress,
+    keep: Savepoint | None = None,
+) -> Outcome:
+    """Fine-tune from the initial weights with this seed, or go on from what `keep` holds. Raises TrainingError.
+
+    A probe keeps nothing: it takes as long as reading the frozen encoder's states once.
+    """
     if prepared.spec.training.encoder == "frozen":
         loaded.encoder.load_state_dict(loaded.initial)
         if loaded.features is None or not loaded.features.of(prepared, precision):
@@ -69,7 +80,12 @@ def finetune(loaded: LoadedEncoder, prepared: Prepared, seed: int, precision: Pr
             loaded.features = extract(loaded.encoder, prepared, precision, progress)
         seed_everything(seed, loaded.encoder.device)
         return train_probe(loaded.features, prepared, seed, loaded.encoder, progress)
+    held = None if keep is None else keep.load()
+    if keep is not None and keep.refused is not None:
+        progress(0, 1, f"begins anew: {keep.refused}")
     backoffs: list[str] = []
+    if held is not None:
+        precision, backoffs = held["precision"], held["backoffs"]
     while True:
         loaded.encoder.load_state_dict(loaded.initial)
         # A run that was given up leaves its gradients behind.
@@ -80,8 +96,11 @@ def finetune(loaded: LoadedEncoder, prepared: Prepared, seed: int, precision: Pr
         network = Network(loaded.encoder, head.to(device))
         budget = micro_batch_tokens(device)
         try:
-            return Run(network, prepared, seed, precision, budget, backoffs, progress).train()
+            return Run(network, prepared, seed, precision, budget, backoffs, progress, keep).train(held)
         except NonFiniteLossError as error:
+            held = None
+            if keep is not None:
+                keep.remove()
             if precision == "fp32":
                 raise TrainingError(
                     f"the loss is not finite in fp32 ({error})",

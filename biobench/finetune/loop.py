@@ -3,14 +3,16 @@
 A step takes the recipe's batch whatever the micro-batches; gradients are those of the batch's mean loss.
 After each epoch (or every k steps) the validation score decides; the best weights stay in memory and are
 the ones that predict the test split. A non-finite loss restarts the run in fp32; an out-of-memory halves
-the micro-batch and repeats the step. Both are recorded, and neither changes the effective batch.
+the micro-batch and repeats the step. Both are recorded, and neither changes the effective batch. With a
+savepoint the state between two steps is kept on disk, and a run that was killed goes on from it, bit by bit.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,6 +26,7 @@ from biobench.finetune.objective import batch_units, loss_sum, positive_weights
 from biobench.finetune.optim import all_finite, make_optimizer, rate
 from biobench.finetune.predict import decide, fixed_threshold, probabilities, tune_threshold
 from biobench.finetune.prepare import Prepared
+from biobench.finetune.savepoint import Savepoint
 from biobench.finetune.vocabulary import UsedRows, trained_rows
 from biobench.schema.document import Prediction
 from biobench.schema.record import CurvePoint
@@ -44,6 +47,7 @@ class Outcome:
     """What a run gave: test predictions, the record of the training, seconds and tokens.
 
     best_score, threshold, network: the selection score on validation, and the weights that reached it.
+    earlier_seconds: what of the run's time was spent by processes that were killed, up to their last savepoint.
     """
 
     predictions: list[Prediction]
@@ -54,10 +58,17 @@ class Outcome:
     best_score: float = 0.0
     threshold: float = 0.5
     network: Network | None = None
+    earlier_seconds: float = 0.0
 
 
 @dataclass(slots=True)
 class _State:
+    """What changes from step to step, besides weights, optimiser and random numbers."""
+
+    step: int = 0
+    tokens: int = 0
+    losses: list[float] = field(default_factory=list)
+    """Of the steps since the last validation."""
     best_score: float = -1.0
     best_step: int = 0
     best_weights: dict[str, Tensor] | None = None
@@ -65,6 +76,10 @@ class _State:
     waited: int = 0
     curve: list[CurvePoint] = field(default_factory=list)
     evaluation_seconds: float = 0.0
+    seconds: float = 0.0
+    """Of killed processes, writing of savepoints left out."""
+    resumed: int = 0
+    """How often the state was taken up from disk."""
 
 
 class Run:
@@ -79,6 +94,7 @@ class Run:
         budget: int,
         backoffs: list[str],
         progress: Progress,
+        keep: Savepoint | None = None,
     ) -> None:
         self.network = network
         self.prepared = prepared
@@ -88,6 +104,7 @@ class Run:
         self.budget = budget
         self.backoffs = backoffs
         self.progress = progress
+        self.keep, self.written = keep, 0.0
         self.device = network.encoder.device
         self.rows: UsedRows | None = None
         self.state = _State(threshold=fixed_threshold(prepared.spec.head))
@@ -100,48 +117,102 @@ class Run:
         if self.weights is not None:
             self.weights = self.weights.to(self.device)
 
-    def train(self) -> Outcome:
-        """Train, restore the best weights, predict the test split."""
+    def train(self, held: dict[str, Any] | None = None) -> Outcome:
+        """Train, restore the best weights, predict the test split. held: a savepoint's state to go on from."""
         with trained_rows(self.network.encoder, [e.ids for e in self.prepared.train.encoded]) as rows:
             self.rows = rows
-            return self._train()
+            return self._train(held)
 
-    def _train(self) -> Outcome:
-        began = time.perf_counter()
+    def _train(self, held: dict[str, Any] | None) -> Outcome:
+        began, state = time.perf_counter(), self.state
         optimizer = make_optimizer(self.network, self.recipe)
         parameters = [p for p in self.network.parameters() if p.requires_grad]
-        losses: list[float] = []
-        tokens, step, stopped = 0, 0, False
-        for step, batch in enumerate(self._batches(), start=1):
+        if held is not None:
+            self._take_up(held, optimizer)
+        self.written = 0.0 if self.keep is None else self.keep.seconds
+        stopped = False
+        for batch in self._batches(state.step):
             for group in optimizer.param_groups:
-                group["lr"] = rate(step - 1, self.total, self.recipe) * group.get("scale", 1.0)
-            losses.append(self._backward(batch))
-            if not all_finite(losses[-1:]):
-                raise NonFiniteLossError(f"step {step}")
+                group["lr"] = rate(state.step, self.total, self.recipe) * group.get("scale", 1.0)
+            loss = self._backward(batch)
+            state.step += 1
+            state.losses.append(loss)
+            if not all_finite([loss]):
+                raise NonFiniteLossError(f"step {state.step}")
             clip_grad_norm_(parameters, self.recipe.max_grad_norm)
             optimizer.step()
             if self.rows is not None:
                 self.rows.decayed(optimizer.param_groups[0]["lr"], self.recipe.weight_decay)
             optimizer.zero_grad(set_to_none=self.device.type != "cpu")
-            tokens += sum(self.prepared.train.lengths[i] for i in batch)
-            self.progress(step, self.total, f"loss {losses[-1]:.3f}")
-            if step % self.every == 0 or step == self.total:
-                if self._validate(step, losses):
+            state.tokens += sum(self.prepared.train.lengths[i] for i in batch)
+            self.progress(state.step, self.total, f"loss {loss:.3f}{self._unkept()}")
+            if state.step % self.every == 0 or state.step == self.total:
+                if self._validate(state.step, state.losses):
                     stopped = True
                     break
-                losses = []
-        return self._finish(began, step, tokens, stopped)
+                state.losses = []
+            if self.keep is not None and self.keep.due():
+                self.keep.save(lambda: self._held(optimizer, began))
+        return self._finish(began, stopped)
 
-    def _batches(self) -> Iterator[list[int]]:
-        """Batches of the whole run, epoch after epoch, cut at the last step."""
-        step, epoch = 0, 0
-        train = self.prepared.train
+    def _unkept(self) -> str:
+        """A word about a savepoint that could not be written."""
+        problem = None if self.keep is None else self.keep.problem
+        return "" if problem is None else f" (cannot be taken up later: {problem})"
+
+    def _seconds(self, began: float) -> float:
+        """Of the run so far, by this process and those before it, writing of savepoints left out."""
+        writing = 0.0 if self.keep is None else self.keep.seconds - self.written
+        return self.state.seconds + time.perf_counter() - began - writing
+
+    def _held(self, optimizer: torch.optim.Optimizer, began: float) -> dict[str, Any]:
+        """Everything that the next step depends on, and what the record tells of the steps before it."""
+        state = {f.name: getattr(self.state, f.name) for f in fields(_State)}
+        state["curve"] = [point.model_dump() for point in self.state.curve]
+        state["seconds"] = self._seconds(began)
+        cuda = torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else None
+        return {
+            "state": state,
+            "network": self.network.state_dict(),
+            "rows": None if self.rows is None else self.rows.pending,
+            "optimizer": optimizer.state_dict(),
+            "random": torch.get_rng_state(),
+            "cuda_random": cuda,
+            "precision": self.precision,
+            "budget": self.budget,
+            "backoffs": list(self.backoffs),
+        }
+
+    def _take_up(self, held: dict[str, Any], optimizer: torch.optim.Optimizer) -> None:
+        state = dict(held["state"])
+        state["curve"] = [CurvePoint.model_validate(point) for point in state["curve"]]
+        state["resumed"] += 1
+        for name, value in state.items():
+            setattr(self.state, name, value)
+        if self.state.best_weights is not None:
+            self.state.best_weights = {k: v.to(self.device) for k, v in self.state.best_weights.items()}
+        self.network.load_state_dict(held["network"])
+        if self.rows is not None:
+            self.rows.pending = held["rows"]
+        optimizer.load_state_dict(held["optimizer"])
+        torch.set_rng_state(held["random"])
+        if held["cuda_random"] is not None:
+            torch.cuda.set_rng_state(held["cuda_random"], self.device)
+        self.budget = held["budget"]
+        held.clear()  # two copies of the weights, and two of the optimiser's moments
+        self.progress(self.state.step, self.total, "goes on where it was stopped")
+
+    def _batches(self, done: int) -> Iterator[list[int]]:
+        """Batches of the whole run after the first `done`, epoch after epoch, cut at the last step."""
+        epoch = done // self.per_epoch
+        step, train = epoch * self.per_epoch, self.prepared.train
         while True:
             for batch in epoch_order(train.lengths, self.recipe.batch_size, self.seed, epoch, self.recipe.batching):
                 if step == self.total:
                     return
-                yield batch
                 step += 1
+                if step > done:
+                    yield batch
             epoch += 1
 
     def _backward(self, batch: list[int]) -> float:
@@ -211,9 +282,9 @@ class Run:
         state.evaluation_seconds += time.perf_counter() - began
         return self.recipe.patience is not None and state.waited >= self.recipe.patience
 
-    def _finish(self, began: float, steps: int, tokens: int, stopped: bool) -> Outcome:
+    def _finish(self, began: float, stopped: bool) -> Outcome:
         state = self.state
-        train_seconds = time.perf_counter() - began - state.evaluation_seconds
+        train_seconds = self._seconds(began) - state.evaluation_seconds
         if state.best_weights is not None:
             self.network.load_state_dict(state.best_weights)
         testing = time.perf_counter()
@@ -222,7 +293,7 @@ class Run:
         chances = probabilities(self.network, self.prepared, test, self.precision, self.budget)
         predictions = decide(self.prepared, test, chances, state.threshold)
         record = TrainingRecord(
-            steps=steps,
+            steps=state.step,
             best_step=state.best_step,
             curve=tuple(state.curve),
             precision=self.precision,
@@ -232,10 +303,11 @@ class Run:
             backoffs=tuple(self.backoffs),
             threshold=state.threshold if self.prepared.spec.type == "multi_label" else None,
             stopped_early=stopped,
+            resumed=state.resumed,
         )
         evaluation = state.evaluation_seconds + time.perf_counter() - testing
         best = (state.best_score, state.threshold, self.network)
-        return Outcome(predictions, record, train_seconds, evaluation, tokens, *best)
+        return Outcome(predictions, record, train_seconds, evaluation, state.tokens, *best, state.seconds)
 
 
 def _is_out_of_memory(error: BaseException) -> bool:

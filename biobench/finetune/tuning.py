@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from torch import Tensor
 
@@ -11,37 +12,46 @@ from biobench.errors import TrainingError
 from biobench.finetune.engine import LoadedEncoder, finetune
 from biobench.finetune.loop import Outcome, Progress
 from biobench.finetune.machine import Precision
-from biobench.finetune.network import Network
+from biobench.finetune.network import Network, build_head
 from biobench.finetune.predict import decide, probabilities
 from biobench.finetune.prepare import Prepared, Split
-from biobench.schema.record import Trial
+from biobench.finetune.savepoint import Savepoint
+from biobench.schema.record import Training, Trial
 from biobench.schema.task import TaskSpec
 
 _UNREAD = Split((), (), (), (), (), ())
 """The test split as the trials see it: nothing."""
 
 
-def tuned(loaded: LoadedEncoder, prepared: Prepared, seed: int, precision: Precision, progress: Progress) -> Outcome:
-    """Fine-tune once for each factor of `training.grid`; the best on validation predicts the test split.
+@dataclass(slots=True)
+class _Best:
+    """The best trial so far: what `quality` compares, its factor and record, and the weights that reached it."""
 
-    Every model gets the same number of trials, each a whole run of the recipe with its rates multiplied. Ties
-    go to the factor nearest to 1, then to the first. The record is the chosen trial's, with all trials in it;
-    seconds and tokens are those of all trials together. Raises TrainingError.
-    """
-    if prepared.spec.training.encoder == "frozen":
-        raise TrainingError("a probe chooses its rate itself", hint="leave out --track tuned")
-    trials: list[Trial] = []
-    best: tuple[tuple[float, float], Outcome, dict[str, Tensor], Prepared] | None = None
-    train_seconds = evaluation_seconds = 0.0
-    train_tokens = 0
-    factors = prepared.spec.training.grid
-    for number, factor in enumerate(factors, start=1):
-        blind = replace(prepared, spec=with_rates(prepared.spec, factor), test=_UNREAD)
-        named = _named(progress, number, len(factors))
-        outcome = finetune(loaded, blind, seed, precision, named)
+    quality: tuple[float, float]
+    factor: float
+    record: Training
+    score: float
+    threshold: float
+    weights: dict[str, Tensor]
+
+
+@dataclass(slots=True)
+class _Trials:
+    """The trials made so far; seconds and tokens are of all of them together."""
+
+    done: list[Trial] = field(default_factory=list)
+    best: _Best | None = None
+    train_seconds: float = 0.0
+    evaluation_seconds: float = 0.0
+    tokens: int = 0
+    earlier_seconds: float = 0.0
+    resumed: int = 0
+
+    def add(self, factor: float, spec: TaskSpec, outcome: Outcome) -> None:
+        """A trial has ended. The best has the highest score; ties go to the factor nearest to 1, then the first."""
         assert outcome.network is not None
-        recipe = blind.spec.training
-        trials.append(
+        recipe = spec.training
+        self.done.append(
             Trial(
                 factor=factor,
                 learning_rate=recipe.learning_rate,
@@ -50,32 +60,89 @@ def tuned(loaded: LoadedEncoder, prepared: Prepared, seed: int, precision: Preci
                 best_step=outcome.record.best_step,
             )
         )
-        train_seconds += outcome.train_seconds
-        evaluation_seconds += outcome.evaluation_seconds
-        train_tokens += outcome.train_tokens
+        self.train_seconds += outcome.train_seconds
+        self.evaluation_seconds += outcome.evaluation_seconds
+        self.tokens += outcome.train_tokens
+        self.earlier_seconds += outcome.earlier_seconds
+        self.resumed += outcome.record.resumed
         quality = (outcome.best_score, -abs(factor - 1.0))
-        if best is None or quality > best[0]:
+        if self.best is None or quality > self.best.quality:
             weights = {k: v.detach().clone() for k, v in outcome.network.state_dict().items()}
-            best = (quality, outcome, weights, blind)
+            self.best = _Best(quality, factor, outcome.record, outcome.best_score, outcome.threshold, weights)
+
+    def held(self) -> dict[str, Any]:
+        """As a savepoint keeps it."""
+        assert self.best is not None
+        best = {f.name: getattr(self.best, f.name) for f in fields(_Best)}
+        state = {f.name: getattr(self, f.name) for f in fields(_Trials)}
+        return {
+            **state,
+            "done": [trial.model_dump() for trial in self.done],
+            "best": {**best, "record": self.best.record.model_dump()},
+            "earlier_seconds": self.train_seconds + self.evaluation_seconds,
+        }
+
+    @classmethod
+    def taken_up(cls, held: dict[str, Any]) -> _Trials:
+        """From what `held` gave."""
+        best = {**held["best"], "record": Training.model_validate(held["best"]["record"])}
+        done = [Trial.model_validate(trial) for trial in held["done"]]
+        return cls(**{**held, "done": done, "best": _Best(**best), "resumed": held["resumed"] + 1})
+
+
+def tuned(
+    loaded: LoadedEncoder,
+    prepared: Prepared,
+    seed: int,
+    precision: Precision,
+    progress: Progress,
+    keep: Savepoint | None = None,
+) -> Outcome:
+    """Fine-tune once for each factor of `training.grid`; the best on validation predicts the test split.
+
+    Every model gets the same number of trials, each a whole run of the recipe with its rates multiplied. Ties
+    go to the factor nearest to 1, then to the first. The record is the chosen trial's, with all trials in it;
+    seconds and tokens are those of all trials together. keep: holds the trials that have ended, and the state
+    of the one under way in a part of its own. Raises TrainingError.
+    """
+    if prepared.spec.training.encoder == "frozen":
+        raise TrainingError("a probe chooses its rate itself", hint="leave out --track tuned")
+    held = None if keep is None else keep.load()
+    trials = _Trials() if held is None else _Trials.taken_up(held)
+    factors = prepared.spec.training.grid
+    for number, factor in enumerate(factors, start=1):
+        if number <= len(trials.done):
+            continue
+        blind = replace(prepared, spec=with_rates(prepared.spec, factor), test=_UNREAD)
+        part = None if keep is None else keep.part(f"trial-{number}")
+        outcome = finetune(loaded, blind, seed, precision, _named(progress, number, len(factors)), part)
+        trials.add(factor, blind.spec, outcome)
+        if keep is not None and keep.due():
+            keep.save(trials.held)
+            if part is not None and keep.problem is None:
+                part.remove()
+    best = trials.best
     assert best is not None
-    _, chosen, weights, blind = best
-    assert chosen.network is not None
     began = time.perf_counter()
-    network = Network(loaded.encoder, chosen.network.head)
-    network.load_state_dict(weights)
-    seen = replace(blind, test=prepared.test)
-    record = chosen.record.model_copy(update={"trials": tuple(trials)})
+    head = build_head(prepared.spec.head, loaded.checkpoint, loaded.encoder.width, len(prepared.outputs))
+    network = Network(loaded.encoder, head.to(loaded.encoder.device))
+    network.load_state_dict(best.weights)
+    seen = replace(prepared, spec=with_rates(prepared.spec, best.factor))
+    record = best.record.model_copy(update={"trials": tuple(trials.done), "resumed": trials.resumed})
     exact: Precision = "bf16" if record.precision == "bf16" else "fp32"
     chances = probabilities(network, seen, seen.test, exact, record.micro_batch_tokens)
-    predictions = decide(seen, seen.test, chances, chosen.threshold)
-    evaluation_seconds += time.perf_counter() - began
-    return replace(
-        chosen,
-        predictions=predictions,
-        record=record,
-        train_seconds=train_seconds,
-        evaluation_seconds=evaluation_seconds,
-        train_tokens=train_tokens,
+    predictions = decide(seen, seen.test, chances, best.threshold)
+    evaluation_seconds = trials.evaluation_seconds + time.perf_counter() - began
+    return Outcome(
+        predictions,
+        record,
+        trials.train_seconds,
+        evaluation_seconds,
+        trials.tokens,
+        best.score,
+        best.threshold,
+        network,
+        trials.earlier_seconds,
     )
 
 

@@ -37,7 +37,8 @@ class UsedRows(nn.Module):
         self.register_buffer("lookup", lookup, persistent=False)
         pad = whole.padding_idx
         self.padding: int | None = None if pad is None else int(lookup[pad])
-        self._factor = 1.0
+        self.pending = 1.0
+        """What the rows of the whole table that are not used are still to be multiplied by."""
 
     def forward(self, ids: Tensor) -> Tensor:
         """(…, width): from the compact table in training, from the whole one otherwise."""
@@ -48,14 +49,14 @@ class UsedRows(nn.Module):
 
     def decayed(self, rate: float, weight_decay: float) -> None:
         """Note one optimiser step: what it did to every row that was not used."""
-        self._factor *= 1.0 - rate * weight_decay
+        self.pending *= 1.0 - rate * weight_decay
 
     @torch.no_grad()
     def write_back(self) -> None:
         """Bring the whole table up to date."""
-        self.whole.weight.mul_(self._factor)
+        self.whole.weight.mul_(self.pending)
         self.whole.weight[self.used] = self.rows.detach()
-        self._factor = 1.0
+        self.pending = 1.0
 
 
 @contextmanager

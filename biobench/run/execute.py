@@ -19,6 +19,7 @@ from biobench.finetune.engine import LoadedEncoder, finetune, load_encoder
 from biobench.finetune.loop import Outcome, Progress
 from biobench.finetune.machine import peak_memory_bytes, reset_peak_memory
 from biobench.finetune.prepare import Prepared, prepare
+from biobench.finetune.savepoint import Savepoint
 from biobench.finetune.tuning import tuned
 from biobench.models.loading import Checkpoint, load_tokenizer, window
 from biobench.run.contamination import contamination
@@ -172,27 +173,48 @@ def _one(
 
 def _make(item: Item, plan: Plan, store: Store, workshop: _Workshop, step: Progress) -> RunResult:
     began = time.perf_counter()
+    keep = _savepoint(item, plan, store)
     try:
         reset_peak_memory(plan.device)
         loaded = workshop.encoder(item.checkpoint)
         prepared = workshop.prepared(item.checkpoint, item.task)
         with metered(plan.request.energy) as meter:
             train = tuned if plan.request.track == "tuned" else finetune
-            outcome = train(loaded, prepared, item.seed, item.task.precision, step)
-        record = _record(item, plan, loaded, prepared, outcome, time.perf_counter() - began, meter.kwh)
+            outcome = train(loaded, prepared, item.seed, item.task.precision, step, keep)
+        seconds = outcome.earlier_seconds + time.perf_counter() - began
+        energy = meter.kwh if outcome.record.resumed == 0 else None
+        record = _record(item, plan, loaded, prepared, outcome, seconds, energy)
         record = scored(record, prepared.test.documents, outcome.predictions)
         stored = store.save(record, prepared.test.documents, outcome.predictions)
+        _forget(keep)
     except TrainingError as error:
+        _forget(keep)
         return _failed(item, f"{error}; {error.hint}")
     except (RuntimeError, ValueError, TypeError, IndexError, KeyError, AssertionError) as error:
         if isinstance(error, BioBenchError):
             raise
+        _forget(keep)
         # A checkpoint can break in ways nobody foresaw; the other runs of the plan must not die with it.
         where = traceback.extract_tb(error.__traceback__)[-1]
         # The message may quote the data; of agreement-bound data no word leaves its folder.
         said = "" if item.task.loaded.spec.access == "agreement" else f": {error}"
         return _failed(item, f"{type(error).__name__}{said} ({where.filename}:{where.lineno})")
     return of_record(stored, "done", str(store.path_of(stored)))
+
+
+def _forget(keep: Savepoint | None) -> None:
+    """A run that has ended, well or not, is not to be gone on with."""
+    if keep is not None:
+        keep.remove()
+
+
+def _savepoint(item: Item, plan: Plan, store: Store) -> Savepoint | None:
+    """Where the run keeps its state; nowhere if it learns from text under an agreement, which stays in its folder."""
+    if item.task.loaded.spec.access == "agreement":
+        return None
+    since = plan.request.started if plan.request.force else 0.0
+    path = store.state_path(item.task.id, item.key)
+    return Savepoint(path, plan.device, every=plan.request.save_every, since=since)
 
 
 def _failed(item: Item, reason: str) -> RunResult:

@@ -14,6 +14,7 @@ from biobench.data.hashing import task_hash, task_identity
 from biobench.data.load import load_data
 from biobench.errors import DataUnavailableError, UsageError
 from biobench.finetune.machine import Precision, resolve_device, resolve_precision
+from biobench.finetune.savepoint import EVERY_SECONDS
 from biobench.models.loading import Checkpoint, find_checkpoint
 from biobench.schema.document import TaskData
 from biobench.schema.task import parse_seeds
@@ -50,6 +51,8 @@ class Request:
     gate: bool = True
     """Ask the gate before a task's first run, where no verdict is stored."""
     trust_remote_code: bool = False
+    save_every: float = EVERY_SECONDS
+    """Seconds of work after which a run writes its state, so that it can go on if its process is killed."""
     started: float = field(default_factory=time.time)
     """Seconds since the epoch; --force makes anew what is older, and worker processes inherit it."""
 

@@ -89,6 +89,8 @@ class Training(Strict):
     """Each change forced by a non-finite loss or by memory, in words."""
     threshold: float | None = None
     stopped_early: bool = False
+    resumed: int = 0
+    """How often the run was taken up from a savepoint after its process had been killed."""
     trials: tuple[Trial, ...] = ()
     """Tuned track: every trial, in the order of the grid; their number is the budget."""
 
@@ -102,7 +104,8 @@ class Cost(Strict):
     peak_memory_bytes: int
     train_tokens_per_second: float
     energy_kwh: float | None = None
-    """Kilowatt-hours as codecarbon measures or estimates them for this process; None where nobody asked."""
+    """Kilowatt-hours as codecarbon measures or estimates them for this process; None where nobody asked, or where an
+    earlier process of the run was killed."""
 
 
 class Windows(Strict):

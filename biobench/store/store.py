@@ -4,6 +4,7 @@
 <results>/runs/<task>/<key>.parquet   the predictions, written first
 <results>/locks/<task>/<key>.lock     who is making the run; released by the system when that process dies
 <results>/locks/<task>/<key>.failed   why it failed last, for the other workers of the same command
+<results>/locks/<task>/<key>.state    where a run under way stands; gone when it has ended
 """
 
 from __future__ import annotations
@@ -242,6 +243,10 @@ class Store:
             yield True
         finally:
             lock.release()
+
+    def state_path(self, task_id: str, key: str) -> Path:
+        """Where the holder of a run keeps its state while it is under way."""
+        return self._beside(task_id, key, ".state")
 
     def note_failure(self, task_id: str, key: str, command: float, reason: str) -> None:
         """Let the other workers of a command know that this run failed, and why.

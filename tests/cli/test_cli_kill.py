@@ -244,3 +244,49 @@ def test_the_other_takes_over_from_a_killed_one(launcher: Launcher, tiny: Path, 
     assert kept.items() <= finished(results).items()
     assert {row["status"] for row in second.rows()} <= {"done", "skipped"}
     whole(results)
+
+
+def test_a_killed_run_goes_on_where_it_was_stopped(launcher: Launcher, tiny: Path, tmp_path: Path) -> None:
+    def one(results: Path, *more: str | Path) -> list[str | Path]:
+        shared = ("--set", "training.epochs=12", "--device", "cpu", "--parallel", "1", "--json", "--save-every", "0")
+        return ["run", tiny, "--task", "demo_ner", "--seeds", "5", "--results-dir", results, *shared, *more]
+
+    undisturbed = launcher.start(*one(tmp_path / "undisturbed"))
+    assert undisturbed.wait() == 0, undisturbed.err.read_text()
+    (expected,) = Store(tmp_path / "undisturbed").records()
+    assert expected.training.resumed == 0
+    assert not list((tmp_path / "undisturbed" / "locks").glob("*/*.state*")), "a run that has ended keeps no state"
+
+    results = tmp_path / "results"
+    state = results / "locks" / "demo_ner" / f"{expected.key}.state"
+    for _ in range(2):
+        child = launcher.start(*one(results))
+        before = state.stat().st_mtime_ns if state.exists() else 0
+        until = time.monotonic() + PATIENCE
+        while (not state.exists() or state.stat().st_mtime_ns == before) and time.monotonic() < until:
+            time.sleep(0.001)
+        kill(child.pid)
+        assert child.wait() == -signal.SIGKILL, "the run ended before it was killed"
+    assert finished(results) == {}
+
+    planned = launcher.start(*one(results, "--dry-run"))
+    assert planned.wait() == 0
+    assert [(r["status"], r["reason"]) for r in planned.rows()] == [("planned", "goes on from where it was stopped")]
+    last = launcher.start(*one(results))
+    assert last.wait() == 0, last.err.read_text()
+    (record,) = Store(results).records()
+    assert record.training == expected.training.model_copy(update={"resumed": 2})
+    assert record.scores == expected.scores
+    assert record.predictions_sha256 == expected.predictions_sha256
+    assert record.cost.seconds >= record.cost.train_seconds + record.cost.evaluation_seconds - 0.01
+    assert not state.exists()
+
+    child = launcher.start(*one(results, "--force"))
+    while not state.exists():
+        time.sleep(0.001)
+    kill(child.pid)
+    child.wait()
+    anew = launcher.start(*one(results, "--force"))
+    assert anew.wait() == 0, anew.err.read_text()
+    (record,) = Store(results).records()
+    assert record.training == expected.training, "--force takes no state of an earlier command"

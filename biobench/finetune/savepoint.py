@@ -1,0 +1,136 @@
+"""The state of a fine-tuning run on disk, so that a killed run goes on where it stood instead of beginning anew.
+
+A run writes its state every few minutes; short runs never do. The file is complete or not there, and is only
+taken up by the same run (the store's key names it) under the same torch, device and number of threads, so that
+the scores are those of a run that nobody killed. It is no result: where it cannot be written, the run goes on
+without, and says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import time
+import zipfile
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+
+import torch
+
+from biobench.errors import StoreError
+from biobench.store.files import commit
+
+EVERY_SECONDS = 300.0
+"""Seconds of work between two writes, unless the user says otherwise."""
+_SHARE = 50.0
+"""A write that took a second is followed by at least this many seconds of work."""
+_FORMAT = 1
+_UNREADABLE = (OSError, RuntimeError, EOFError, UnpicklingError, zipfile.BadZipFile, ValueError, KeyError, TypeError)
+
+
+class Savepoint:
+    """The state file of one run, which only the process that holds the run may touch.
+
+    path: the file. every: seconds of work between two writes; a slow disk makes it longer. since: a state
+    written before this moment (seconds since the epoch) is not taken up.
+    """
+
+    def __init__(self, path: Path, device: torch.device, *, every: float = EVERY_SECONDS, since: float = 0.0) -> None:
+        self.path, self.device, self.every, self.since = path, device, every, since
+        self.seconds = 0.0
+        """What writing has cost in this process."""
+        self.problem: str | None = None
+        """Why the state is no longer written."""
+        self.refused: str | None = None
+        """Why a file that is there was not taken up."""
+        self._last = time.perf_counter()
+        self._wait = every
+
+    def part(self, name: str) -> Savepoint:
+        """The savepoint of a part of the run, in a file of its own."""
+        path = self.path.with_name(f"{self.path.name}.{name}")
+        return Savepoint(path, self.device, every=self.every, since=self.since)
+
+    def due(self) -> bool:
+        """Whether enough work was done since the last write."""
+        return self.problem is None and time.perf_counter() - self._last >= self._wait
+
+    def load(self) -> dict[str, Any] | None:
+        """What `save` was given last, on the CPU.
+
+        None where there is nothing that this process may go on from; `refused` says why there is no using a file.
+        """
+        try:
+            if self.path.stat().st_mtime < self.since:
+                return None
+            with zipfile.ZipFile(self.path) as archive:
+                broken = archive.testzip()  # torch reads without looking at the checksums
+            if broken is not None:
+                raise ValueError(f"{broken} is damaged")
+            held = torch.load(self.path, map_location="cpu", weights_only=True)
+            made_with, state = held["made_with"], held["state"]
+        except FileNotFoundError:
+            return None
+        except _UNREADABLE as error:
+            self.refused = f"the state on disk cannot be read: {_first_line(error)}"
+            return None
+        mine = self._made_with()
+        if made_with != mine:
+            other = [f"{name} {value}" for name, value in made_with.items() if mine.get(name) != value]
+            self.refused = f"the state on disk was made with {', '.join(other)}"
+            return None
+        assert isinstance(state, dict)
+        return state
+
+    def save(self, state: Callable[[], dict[str, Any]]) -> None:
+        """Write what `state` gives (tensors, numbers, text, lists and dicts of them) in place of the last one."""
+        began = time.perf_counter()
+        temporary = self.path.with_name(f".{self.path.name}.{secrets.token_hex(6)}.tmp")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._remove_temporary()
+            with open(temporary, "xb") as stream:
+                torch.save({"made_with": self._made_with(), "state": state()}, stream)
+                stream.flush()
+                os.fsync(stream.fileno())
+            commit(temporary, self.path)
+        except (OSError, RuntimeError, StoreError) as error:
+            # torch reports a full disk as a RuntimeError of its writer
+            self.problem = _first_line(error)
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+        self._last = time.perf_counter()
+        self.seconds += self._last - began
+        self._wait = max(self.every, _SHARE * (self._last - began))
+
+    def remove(self) -> None:
+        """Forget the state and those of the parts. A file that cannot be removed is left."""
+        try:
+            for path in (self.path, *self.path.parent.glob(f"{self.path.name}.*")):
+                path.unlink(missing_ok=True)
+            self._remove_temporary()
+        except OSError as error:
+            self.problem = error.strerror or str(error)
+
+    def _remove_temporary(self) -> None:
+        """What a process left that was killed while it wrote."""
+        for path in self.path.parent.glob(f".{self.path.name}.*.tmp"):
+            path.unlink(missing_ok=True)
+
+    def _made_with(self) -> dict[str, str | int]:
+        return {
+            "format": _FORMAT,
+            "torch": str(torch.__version__),
+            "transformers": metadata.version("transformers"),
+            "device": torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else self.device.type,
+            "threads": torch.get_num_threads(),
+        }
+
+
+def _first_line(error: BaseException) -> str:
+    said = str(getattr(error, "strerror", None) or error).strip() or type(error).__name__
+    return said.splitlines()[0][:120]
