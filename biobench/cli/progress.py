@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from biobench.cli.common import percent
+from biobench.finetune.loop import Note
 from biobench.run.result import RunName, RunResult
 
 _PLAIN_SECONDS = 30.0
@@ -66,6 +67,8 @@ class Terminal:
     def step(self, run: RunName, done: int, total: int, what: str) -> None:
         """The run moved on."""
         shown = self.runs[run.key]
+        if isinstance(what, Note):
+            self._say(f"{shown.label}: step {done}/{total}, {what}")
         if self.bar is not None and shown.bar is not None:
             self.bar.update(shown.bar, completed=done, total=total, what=what)
         elif time.monotonic() - shown.last >= _PLAIN_SECONDS:

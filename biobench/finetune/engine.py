@@ -14,7 +14,7 @@ from torch import Tensor
 
 from biobench.errors import TrainingError
 from biobench.finetune.features import Features, extract
-from biobench.finetune.loop import NonFiniteLossError, Outcome, Progress, Run
+from biobench.finetune.loop import NonFiniteLossError, Note, Outcome, Progress, Run
 from biobench.finetune.machine import Precision, keep_freed_memory, micro_batch_tokens
 from biobench.finetune.network import Network, build_head
 from biobench.finetune.prepare import Prepared
@@ -82,7 +82,7 @@ def finetune(
         return train_probe(loaded.features, prepared, seed, loaded.encoder, progress)
     held = None if keep is None else keep.load()
     if keep is not None and keep.refused is not None:
-        progress(0, 1, f"begins anew: {keep.refused}")
+        progress(0, 1, Note(f"begins anew: {keep.refused}"))
     backoffs: list[str] = []
     if held is not None:
         precision, backoffs = held["precision"], held["backoffs"]

@@ -33,7 +33,14 @@ from biobench.schema.record import CurvePoint
 from biobench.schema.record import Training as TrainingRecord
 
 Progress = Callable[[int, int, str], None]
-"""(steps done, steps in all, what is happening)."""
+"""(steps done, steps in all, what is happening: text, or a `Note`)."""
+
+
+class Note(str):
+    """What is happening, and worth a line that stays."""
+
+    __slots__ = ()
+
 
 _SMALLEST_BUDGET = 16
 
@@ -200,7 +207,7 @@ class Run:
             torch.cuda.set_rng_state(held["cuda_random"], self.device)
         self.budget = held["budget"]
         held.clear()  # two copies of the weights, and two of the optimiser's moments
-        self.progress(self.state.step, self.total, "goes on where it was stopped")
+        self.progress(self.state.step, self.total, Note("goes on where it was stopped"))
 
     def _batches(self, done: int) -> Iterator[list[int]]:
         """Batches of the whole run after the first `done`, epoch after epoch, cut at the last step."""

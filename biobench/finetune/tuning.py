@@ -10,7 +10,7 @@ from torch import Tensor
 
 from biobench.errors import TrainingError
 from biobench.finetune.engine import LoadedEncoder, finetune
-from biobench.finetune.loop import Outcome, Progress
+from biobench.finetune.loop import Note, Outcome, Progress
 from biobench.finetune.machine import Precision
 from biobench.finetune.network import Network, build_head
 from biobench.finetune.predict import decide, probabilities
@@ -158,4 +158,8 @@ def with_rates(spec: TaskSpec, factor: float) -> TaskSpec:
 
 
 def _named(progress: Progress, number: int, count: int) -> Progress:
-    return lambda done, total, what: progress(done, total, f"trial {number}/{count}: {what}")
+    def named(done: int, total: int, what: str) -> None:
+        text = f"trial {number}/{count}: {what}"
+        progress(done, total, Note(text) if isinstance(what, Note) else text)
+
+    return named

@@ -21,6 +21,7 @@ from typing import Any
 import torch
 
 from biobench.errors import BioBenchError, UsageError
+from biobench.finetune.loop import Note
 from biobench.models.loading import quiet_libraries
 from biobench.run.execute import Reporter, Silent, execute
 from biobench.run.plan import Plan, Request, make_plan
@@ -113,7 +114,7 @@ class _Wire:
     def step(self, run: RunName, done: int, total: int, what: str) -> None:
         """The run moved on."""
         now = time.monotonic()
-        if now - self.last >= _STEP_SECONDS:
+        if isinstance(what, Note) or now - self.last >= _STEP_SECONDS:
             self.last = now
             self._send("step", run, done, total, what)
 
