@@ -2,47 +2,88 @@
 
 from __future__ import annotations
 
+import io
 import json
 
 import pytest
 import torch
 from torch import nn
 
-from trainer import bench
-from trainer.bench import Once, Speed
+from trainer import bench, bench_sides
+from trainer.bench import Speed
+from trainer.library import load_recipe
 from trainer.memory import clear_gradients
+from trainer.recipe import Masking
+
+
+def _alone(
+    side: str, objective: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> list[dict[str, float]]:
+    """What a side says over two turns of one step."""
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n\n"))
+    words = ["--side", side, "--objective", objective, "--vocabulary", "50", "--steps", "1", "--turns", "2"]
+    assert bench.main(words) == 0
+    said = capsys.readouterr().out.splitlines()
+    return [json.loads(line.removeprefix(bench._MARK)) for line in said if line.startswith(bench._MARK)]
 
 
 @pytest.mark.parametrize("objective", bench.OBJECTIVES)
-def test_both_sides_train_on_the_same(objective: str, capsys: pytest.CaptureFixture[str]) -> None:
-    said = []
-    for side in ("ours", "theirs"):
-        words = ["--side", side, "--objective", objective, "--vocabulary", "50", "--steps", "1"]
-        assert bench.main(words) == 0
-        said.append(json.loads(capsys.readouterr().out.splitlines()[-1]))
-    assert said[0]["first_loss"] == pytest.approx(said[1]["first_loss"], abs=1e-5)
-    assert all(s["tokens_per_second"] > 0 for s in said)
+def test_both_sides_train_on_the_same(
+    objective: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine, other = (_alone(side, objective, monkeypatch, capsys) for side in ("ours", "theirs"))
+    assert mine[0]["first_loss"] == pytest.approx(other[0]["first_loss"], abs=1e-5)
+    for said in (mine, other):
+        assert [list(s) for s in said] == [["first_loss"], ["seconds"], ["seconds"]]
+        assert all(s["seconds"] > 0 for s in said[1:])
 
 
-def test_the_bare_side_has_the_body_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    assert bench.main(["--side", "bare", "--objective", "clm", "--vocabulary", "50", "--steps", "1"]) == 0
-    said = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert said["tokens_per_second"] > 0
-    batch = bench._batches("clm", 1, 2, 16, 50)[0]
-    model = bench._model({**bench.TOY, "vocab_size": 50}, torch.device("cpu"))
+def test_both_sides_end_with_the_same_weights() -> None:
+    spec = bench_sides.toy()
+    batches = bench_sides.make_batches("mlm", 3, 2, 16, 60, spec.masking)
+    ends = []
+    for train, more in ((bench_sides.ours, {"kind": bench_sides.Trainee}), (bench_sides.theirs, {})):
+        model = bench_sides.build({**spec.shape, "vocab_size": 60}, torch.device("cpu"))
+        losses: list[float | None] = []
+        train(model, batches, losses.append, causal=False, precision="fp32", optimizer=spec.optimizer, **more)
+        assert [x is None for x in losses] == [False, True, True]
+        ends.append(dict(model.named_parameters()))
+    started = dict(bench_sides.build({**spec.shape, "vocab_size": 60}, torch.device("cpu")).named_parameters())
+    for name, value in ends[0].items():
+        assert not torch.equal(value, started[name])
+        torch.testing.assert_close(value, ends[1][name], atol=2e-5, rtol=1e-4)
+
+
+def test_the_shape_is_the_toy_recipes() -> None:
+    recipe, spec = load_recipe("toy_detour"), bench_sides.toy()
+    assert spec.shape == recipe.base.config
+    assert spec.windows * spec.length == recipe.step_tokens
+    assert spec.masking == recipe.phases[1].masking
+    assert spec.optimizer == recipe.optimizer
+
+
+def test_a_contender_that_ends_is_named() -> None:
+    with pytest.raises(RuntimeError, match=r"the process of 'ours' ended with \d+: (?s:.*)negative dimensions"):
+        bench.against_hf("clm", -1, steps=1, turns=1)
+
+
+def test_the_bare_side_has_the_body_alone(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert all(s["seconds"] > 0 for s in _alone("bare", "clm", monkeypatch, capsys)[1:])
+    batch = bench_sides.make_batches("clm", 1, 2, 16, 50, Masking(rate=0.3))[0]
+    model = bench_sides.build({**bench_sides.toy().shape, "vocab_size": 50}, torch.device("cpu"))
     ids, nothing = torch.from_numpy(batch.inputs), torch.empty(0, dtype=torch.int64)
-    bench._Bare(model)(ids, nothing, nothing, causal=True).backward()
+    bench_sides.Bare(model)(ids, nothing, nothing, causal=True).backward()
     trained = {name for name, p in model.named_parameters() if p.grad is not None}
     assert trained
     assert not any(name.startswith(("head.", "decoder.")) for name in trained)
 
 
-def test_the_ratio_is_the_median_of_the_rounds() -> None:
-    rounds = ((30.0, 40.0), (10.0, 12.0), (16.0, 18.0))
-    speed = Speed("clm", 1600, tuple((Once(mine, 7.0), Once(10.0, 7.0), Once(bare, 0.0)) for mine, bare in rounds))
+def test_the_ratio_is_the_median_of_the_turns() -> None:
+    turns = ((30.0, 10.0, 40.0), (10.0, 10.0, 12.0), (16.0, 10.0, 18.0))
+    speed = Speed("clm", 1600, turns, (7.0, 7.0))
     assert speed.ratios == [1.0, 1.6, 3.0]
     assert speed.bound == 1.8
-    assert "16 tokens/s, HF Trainer 10, ratio 1.60 (median of 3, 1.00 to 3.00" in speed.line()
+    assert "16 tokens/s, HF Trainer 10, ratio 1.60 (median of 3 turns, middle half 1.30 to 2.30" in speed.line()
 
 
 def test_cleared_gradients_are_those_of_a_fresh_step() -> None:
