@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from biobench.report.groups import Source
+from biobench.report.groups import Source, is_limited
 from biobench.report.rows import Row
 from biobench.report.tasks import TaskInfo
 from biobench.stats.means import pooled_df, t_from_se
@@ -26,7 +26,8 @@ def suite_averages(rows: Sequence[Row], infos: Mapping[str, TaskInfo], *, incomp
     """Plain means over the tasks of each suite, for every line that has them all.
 
     incomplete: lines with a part of the suite are averaged over that part and say so; otherwise they get no
-    average and a note counts them. Suites of a single task have no average.
+    average and a note counts them. Limited runs have none: their test sets are smaller, and a mean of them would
+    stand among means of whole ones. Suites of a single task have no average.
     """
     members: dict[str, list[str]] = defaultdict(list)
     for info in infos.values():
@@ -40,7 +41,7 @@ def suite_averages(rows: Sequence[Row], infos: Mapping[str, TaskInfo], *, incomp
     parts: dict[str, int] = defaultdict(int)
     for (suite, _), members_rows in lines.items():
         needed = len(members[suite])
-        if needed < 2:
+        if needed < 2 or is_limited(members_rows[0].variant):
             continue
         complete = len(members_rows) == needed
         if complete or (incomplete and len(members_rows) > 1):
@@ -75,7 +76,8 @@ def _average(suite: str, rows: Sequence[Row], needed: int) -> Row:
             n=min(r.n_seeds for r in rows),
             estimand=Estimand.THESE_TEST_SETS,
         )
-        if test.interval is not None:
+        # equal scores of the few seeds of every task do not show that others would give the same
+        if test.interval is not None and sd > 0:
             low, high = max(float(test.interval.low), 0.0), min(float(test.interval.high), 1.0)
     metrics = {r.metric for r in rows}
     first = rows[0]

@@ -182,7 +182,7 @@ def compare(
         alpha=alpha,
         rope=rope,
         # a model and itself agree exactly, however coarsely it was printed
-        resolution=held.step if len({(e.model, e.source) for e in entrants}) > 1 else 0.0,
+        resolution=held.resolution if len({(e.model, e.source) for e in entrants}) > 1 else 0.0,
         paired_seeds=all(held.paired.values()),
     )
     detailed = len(many.pairs) <= MOST_DETAILED
@@ -268,7 +268,12 @@ def _pair(
     else:
         paired = all(held.paired.values())
         within = within_tasks_seeds(
-            held.scores(a), held.scores(b), clusters=held.clusters, paired_seeds=paired, level=1 - alpha
+            held.scores(a),
+            held.scores(b),
+            clusters=held.clusters,
+            paired_seeds=paired,
+            level=1 - alpha,
+            resolutions=[held.unit(info.id) for info in held.tasks],
         )
     variance = pair.comparison.variance
     return PairResult(pair, lines, within, None if variance is None else seeds_needed(wanted, variance, alpha=alpha))
@@ -286,7 +291,7 @@ def _line(
 ) -> TaskLine:
     first, second = held.cells[a][task], held.cells[b][task]
     published = bool(first.step or second.step)
-    step = max(first.step, second.step)
+    step = max(first.step, second.step, held.unit(task))
     seeds = compare_seeds(first.scores, second.scores, paired=held.paired[task], level=1 - alpha, resolution=step).test
     shown = None
     if runs is not None:
@@ -297,6 +302,7 @@ def _line(
             evaluated=runs.evaluated,
             paired_seeds=runs.paired_seeds,
             level=1 - alpha,
+            resolution=runs.resolution,
         )
     notes = list(shown.notes) if shown is not None else [reasons.get(task, "not computed for so many pairs")]
     return TaskLine(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -31,6 +32,8 @@ class Cell:
     group: RunGroup | None = None
     step: float = 0.0
     policy: bool = False
+    unit: float = 0.0
+    """What one more right answer is worth at most, a fraction: scores that agree to less agree by chance."""
 
     @property
     def mean(self) -> float:
@@ -75,6 +78,18 @@ class Contest:
     def step(self) -> float:
         """The coarsest rounding among the scores."""
         return max(cell.step for cells in self.cells for cell in cells.values())
+
+    def unit(self, task: str) -> float:
+        """The coarsest unit of the scores on one task; a model and itself agree exactly, however coarse it is."""
+        if len({(e.model, e.source) for e in self.entrants}) == 1:
+            return 0.0
+        return max(cells[task].unit for cells in self.cells)
+
+    @property
+    def resolution(self) -> float:
+        """For the tests over tasks: the step of printed scores, or the tasks' units as a root mean square."""
+        units = [self.unit(info.id) for info in self.tasks]
+        return max(self.step, math.sqrt(sum(u * u for u in units) / len(units)))
 
     def scores(self, entrant: int) -> list[tuple[float, ...]]:
         """Per task the scores of one model."""
@@ -267,7 +282,7 @@ def _mismatch(entrants: Sequence[Entrant], options: Sequence[dict[Condition, lis
         sides = [f"'{e.label}' was run {_worded(g[0])}" for e, g in ((first, groups_a), (second, groups_b))]
         return UsageError(
             f"{task}: {' and '.join(sides)}: not the same {said[what]}, so not comparable",
-            hint="run both the same way, or leave the task out with --task",
+            hint="run both the same way, or name the other tasks with --task (repeatable)",
         )
     return UsageError(f"{task}: no condition is shared by all models", hint="compare fewer models, or run them alike")
 
@@ -316,7 +331,10 @@ def _cell(entrant: Entrant, group: RunGroup | None, info: TaskInfo, metric: str,
         value = entrant.published[info.id]
         return Cell((value.value,), step=value.step)
     scores = group.scores(metric)
-    return None if scores is None else Cell(tuple(scores), group.seeds, group)
+    if scores is None:
+        return None
+    answers = sum(row["support"] for row in group.records[0].per_label.values())
+    return Cell(tuple(scores), group.seeds, group, unit=1 / answers if answers else 0.0)
 
 
 def _common_seeds(task: str, row: Sequence[Cell]) -> tuple[bool, list[Cell], list[str]]:
@@ -345,7 +363,11 @@ def _common_seeds(task: str, row: Sequence[Cell]) -> tuple[bool, list[Cell], lis
     if len(common) < 2:
         return False, list(row), [f"{task}: fewer than two common seeds, seeds are compared as independent"]
     cut = [
-        Cell(tuple(s for s, seed in zip(c.scores, c.seeds, strict=True) if seed in common), tuple(common), c.group)
+        replace(
+            c,
+            scores=tuple(s for s, seed in zip(c.scores, c.seeds, strict=True) if seed in common),
+            seeds=tuple(common),
+        )
         for c in row
     ]
     return True, cut, [f"{task}: compared on the {len(common)} seeds that all models have"]

@@ -71,6 +71,7 @@ class Evidence:
                 groups=groups,
                 evaluated=mask,
                 paired_seeds=held.paired[info.id],
+                resolution=held.unit(info.id),
             )
         except (StoreError, DataUnavailableError, DataFormatError, ScoreError, StatsInputError) as error:
             return f"{error} ({error.hint})"

@@ -17,6 +17,9 @@ Source = Literal["published", "run", "submitted", "floor", "ceiling"]
 """Where a score comes from."""
 
 
+_LIMIT = "limit "
+
+
 @dataclass(frozen=True)
 class RunGroup:
     """Runs that differ by seed alone, one a seed, ordered by seed.
@@ -68,6 +71,11 @@ class RunGroup:
         return found
 
 
+def is_limited(variant: str) -> bool:
+    """Whether runs of this variant saw a part of the documents (--limit), in training and in the test."""
+    return any(part.startswith(_LIMIT) for part in variant.split(", "))
+
+
 def group_runs(
     briefs: Sequence[Brief], infos: Mapping[str, TaskInfo], store: Store, source: Source = "run"
 ) -> list[RunGroup]:
@@ -89,7 +97,7 @@ def group_runs(
         if b.track != "fixed":
             parts.append(b.track)
         if b.limit is not None:
-            parts.append(f"limit {b.limit}")
+            parts.append(f"{_LIMIT}{b.limit}")
         if b.spec != shipped:
             parts += sorted(b.overrides)
             if not b.overrides and (shipped is not None or len(specs[b.task]) > 1):

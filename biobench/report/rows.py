@@ -74,7 +74,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """rows: tasks; averages: suites; columns: the tasks that have rows, in order of the catalogue."""
+    """rows: tasks; averages: suites; columns: the tasks that have rows, in order of the catalogue.
+
+    unranked: tasks whose runs the gate refuses; they are in no average.
+    """
 
     average: AverageName
     rows: tuple[Row, ...]
@@ -83,6 +86,7 @@ class Report:
     notes: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     groups: tuple[RunGroup, ...] = field(default=(), repr=False)
+    unranked: frozenset[str] = frozenset()
 
     @property
     def suites(self) -> tuple[str, ...]:

@@ -130,15 +130,29 @@ def build(
     notes += [text for source, task, text in everything.remarks if wanted(task, source)]
     notes += [a.text for a in everything.published if any(wanted(task, "published") for task in a.tasks)]
     notes += means.notes
+    notes += _unranked(means.rows, [infos[t] for t in sorted(held.refused) if infos[t].in_suite])
     return Report(
         average=average,
         rows=tuple(rows),
         averages=means.rows,
         columns=tuple(info for info in infos.values() if info.id in present),
+        unranked=held.refused,
         notes=tuple(dict.fromkeys(notes)),
         findings=held.findings,
         groups=held.groups,
     )
+
+
+def _unranked(averages: Sequence[Row], refused: Sequence[TaskInfo]) -> list[str]:
+    """What the averages shown leave out because a task fails its gate."""
+    suites = dict.fromkeys(row.suite for row in averages)
+    left = {suite: [info.id for info in refused if info.suite == suite] for suite in suites}
+    return [
+        f"the {suite} average leaves out {', '.join(tasks)} for every line, published ones too: the gate refuses "
+        f"{'its' if len(tasks) == 1 else 'their'} runs here"
+        for suite, tasks in left.items()
+        if tasks
+    ]
 
 
 def _stores(results_dir: Path) -> list[tuple[Source, Store]]:
@@ -159,6 +173,12 @@ def metric_of(info: TaskInfo, average: AverageName) -> str:
     return info.paper if average == "paper" else METRICS[average]
 
 
+def _step(group: RunGroup) -> float:
+    """What one document is worth where a document is an answer; 0 where it holds many."""
+    first = group.briefs[0]
+    return 1 / first.test_documents if first.type == "single_label" else 0.0
+
+
 def run_rows(
     groups: Sequence[RunGroup], infos: Mapping[str, TaskInfo], average: AverageName
 ) -> tuple[list[Row], list[tuple[Source, str, str]]]:
@@ -174,7 +194,7 @@ def run_rows(
             remarks.append((group.source, group.task, text))
             continue
         first, cut = group.briefs[0], _cut(group)
-        summary = seed_interval(scores)
+        summary = seed_interval(scores, resolution=_step(group))
         interval = summary.interval
         count = len(scores)
         rows.append(

@@ -23,7 +23,8 @@ def tie_groups(report: Report, suite: str) -> dict[Line, str]:
     Only lines with every task of the suite take part. Empty where there are fewer than two of them or more
     than 30, or where the suite has a single corpus.
     """
-    corpora = {c.id: c.corpus for c in report.columns if c.suite == suite and c.in_suite}
+    averaged = [c for c in report.columns if c.suite == suite and c.in_suite and c.id not in report.unranked]
+    corpora = {c.id: c.corpus for c in averaged}
     complete = [row.line for row in report.averages if row.suite == suite and row.complete]
     if not 2 <= len(complete) <= MOST or len(set(corpora.values())) < 2:
         return {}

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from statistics import NormalDist
 
 from biobench.report.beside import NAMES
 from biobench.report.compare import Comparison, PairResult
 from biobench.stats import Estimand, Interval, MeanTest, RankInterval
 
-#: A p value below this is called certain, where test-set noise is part of it.
+#: A p value below this is called certain, where seeds and test-set noise are part of it.
 CERTAIN = 1e-6
-_WITH_DOCUMENTS = (Estimand.THESE_TASKS, Estimand.THESE_RUNS)
+#: From fewer seeds than these their spread is too badly known for so small a p; it is then taken for SEED_SD.
+CERTAIN_SEEDS = 5
+#: More than fine-tuning seeds of a working recipe differ by (standard deviation, a fraction).
+SEED_SD = 0.05
+#: Pairs that are spoken of one by one where no test over corpora can be had.
+MOST_SPOKEN = 6
 
 
 def verdict(held: Comparison) -> tuple[str, ...]:
@@ -99,7 +106,7 @@ def _statements(held: Comparison, result: PairResult) -> list[str]:
     general = None if suite.p is None else _evidence(held, suite, signed, f"t over {_corpora(held)}")
     local = None if within is None or within.p is None else _evidence(held, within, signed)
     shown = within is not None and within.p is not None and within.p <= held.alpha
-    certain = shown and is_certain(within)
+    certain = shown and is_certain(result)
     wins = result.pair.comparison.wins if signed > 0 else result.pair.comparison.losses
     if better in held.perfect and wins == len(held.tasks):
         size = f"{100 * abs(signed):.2f} points of {metric_name(held)}"
@@ -118,6 +125,9 @@ def _statements(held: Comparison, result: PairResult) -> list[str]:
         return lines
     if shown and local is not None:
         lines = [f"{claim} on {here}, by {local}."]
+        if is_about_runs(result):
+            runs = f"The runs at hand of {better} are better than those of {worse} on {here}, by {local}."
+            lines = [f"Whether {claim} is not shown: a single seed may have been lucky. {runs}"]
         return [*lines, f"Whether it holds on other tasks like these is not shown: {general}."] if general else lines
     lines = [f"No difference is shown between {order[0]} and {order[1]}."]
     if general is not None:
@@ -130,9 +140,31 @@ def _statements(held: Comparison, result: PairResult) -> list[str]:
     return lines
 
 
-def is_certain(test: MeanTest | None) -> bool:
-    """Whether the test takes test-set noise in and leaves no doubt."""
-    return test is not None and test.p is not None and test.p < CERTAIN and test.estimand in _WITH_DOCUMENTS
+def is_certain(result: PairResult) -> bool:
+    """Whether the difference on these tasks leaves no doubt, seeds and test-set noise taken in.
+
+    With five seeds or more that is a p below `CERTAIN`. With fewer it is a difference that is as far from zero
+    if the seeds spread by `SEED_SD`.
+    """
+    within = result.within
+    if within.test is None or within.test.p is None or within.se_documents is None:
+        return False
+    counts = [(line.n_first, line.n_second) for line in result.tasks]
+    if min((n for pair in counts for n in pair if n), default=0) >= CERTAIN_SEEDS:
+        return within.test.p < CERTAIN
+    seeds = SEED_SD**2 * sum(1 / n for pair in counts for n in pair if n) / len(counts) ** 2
+    noise = math.sqrt(within.se_documents**2 + seeds)
+    return within.test.p <= 0.05 and 2 * NormalDist().cdf(-abs(within.difference) / noise) < CERTAIN
+
+
+def is_about_runs(result: PairResult) -> bool:
+    """Whether the test on these tasks speaks of the runs at hand alone: some task has a single seed."""
+    return result.within.test is not None and result.within.test.estimand is Estimand.THESE_RUNS
+
+
+def untested(held: Comparison) -> bool:
+    """Whether no pair could be tested on tasks like these, which takes two corpora."""
+    return all(r.pair.p_holm is None for r in held.pairs)
 
 
 def _evidence(held: Comparison, test: MeanTest, signed: float, method: str = "") -> str:
@@ -178,6 +210,13 @@ def _many(held: Comparison) -> list[str]:
     else:
         lines.append(f"Highest average: {' and '.join(level)} ({100 * best.score:.2f}, {metric_name(held)}).")
     told = [r.pair for r in held.pairs if r.pair.different]
+    if untested(held):
+        lines.append(
+            f"No pair is tested on tasks like these: there is {_corpora(held)}, and a t over corpora needs two."
+        )
+        if len(held.pairs) <= MOST_SPOKEN:
+            lines += [_statements(held, r)[0] for r in held.pairs if any(r.pair.comparison.task_differences)]
+        return lines
     lines.append(
         f"{len(told)} of {plural(len(held.pairs), 'pair')} told apart on tasks like these (t over {_corpora(held)}, "
         f"Holm's correction, p at most {held.alpha:g})."

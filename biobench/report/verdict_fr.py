@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from biobench.report.compare import Comparison, PairResult
 from biobench.report.twins import Twins
-from biobench.report.verdict import is_certain, p_value, ranks
+from biobench.report.verdict import MOST_SPOKEN, is_about_runs, is_certain, p_value, ranks, untested
 from biobench.stats import Estimand, Interval, MeanTest
 
 _ABOUT = {
@@ -134,7 +134,7 @@ def _statements(held: Comparison, result: PairResult) -> list[str]:
             "aucun jeu de test."
         ]
         return [*lines, f"Tâches comme celles-ci : {general}."] if general else lines
-    if shown and is_certain(within) and local is not None:
+    if shown and is_certain(result) and local is not None:
         lines = [f"Certain : {claim} sur {here}, de {local}."]
         if general is not None:
             known = "Tâches comme celles-ci : montré aussi"
@@ -149,6 +149,9 @@ def _statements(held: Comparison, result: PairResult) -> list[str]:
         return lines
     if shown and local is not None:
         lines = [f"{claim} sur {here}, de {local}."]
+        if is_about_runs(result):
+            runs = f"Les essais de {better} sont meilleurs que ceux de {worse} sur {here}, de {local}."
+            lines = [f"Que {claim} n'est pas montré : une seule graine a pu être heureuse. {runs}"]
         tail = f"Que cela vaille pour d'autres tâches comme celles-ci n'est pas montré : {general}."
         return [*lines, tail] if general else lines
     lines = [f"Aucune différence n'est montrée entre {order[0]} et {order[1]}."]
@@ -194,6 +197,14 @@ def _many(held: Comparison) -> list[str]:
     else:
         lines = [f"Moyenne la plus haute : {' et '.join(level)} ({100 * best.score:.2f}, {_metric(held)})."]
     told = [r.pair for r in held.pairs if r.pair.different]
+    if untested(held):
+        lines.append(
+            f"Aucune paire n'est testée pour des tâches comme celles-ci : il y a {_corpora(held)}, et un t sur les "
+            "corpus en demande deux."
+        )
+        if len(held.pairs) <= MOST_SPOKEN:
+            lines += [_statements(held, r)[0] for r in held.pairs if any(r.pair.comparison.task_differences)]
+        return lines
     lines.append(
         f"{_plural(len(told), 'paire distinguée', 'paires distinguées')} sur {len(held.pairs)} pour des tâches comme "
         f"celles-ci (t sur {_corpora(held)}, correction de Holm, p au plus {held.alpha:g})."

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from biobench.stats.counts import f1_scores
 from biobench.stats.resample import group_weights, score_draws
@@ -43,11 +44,15 @@ class TaskPool:
 
 @dataclass(frozen=True)
 class SuiteDraws:
-    """estimate: (models,), mean of cluster means; draws: (draws, models), the same in each draw."""
+    """estimate: (models,), mean of cluster means; draws: (draws, models), the same in each draw.
+
+    clusters: how many were drawn from.
+    """
 
     estimate: FloatArray
     draws: FloatArray
     estimand: Estimand
+    clusters: int
 
 
 @dataclass(frozen=True)
@@ -140,7 +145,7 @@ def suite_draws(
                 if chosen.size:
                     total[chosen] += _cluster_draw(members, chosen.size, redraw, rng)
         result[start : start + count] = total / slots
-    return SuiteDraws(estimate, result, estimand)
+    return SuiteDraws(estimate, result, estimand, len(clusters))
 
 
 def rank_intervals(
@@ -148,15 +153,19 @@ def rank_intervals(
 ) -> tuple[RankInterval, ...]:
     """Each model's rank by suite score with its interval over the draws, in the order of the models.
 
-    Ranks are whole numbers, so the intervals cover at least the level where models differ by more than
-    their noise; equal models get each other's rank into their intervals.
+    Where clusters were drawn, the draws are first stretched around the estimate from the normal's to the t's
+    width on that many clusters: the percentiles of a few clusters are too sure of themselves, and would exclude
+    ranks that the t test leaves open. Ranks are whole numbers, so the intervals cover at least the level where
+    models differ by more than their noise; equal models get each other's rank into their intervals.
     """
     models = draws.estimate.size
     labels = check_names(names, models, "model")
     low = np.empty(draws.draws.shape, dtype=np.int32)
     high = np.empty_like(low)
+    stretch = _stretch(draws, level)
     for start in range(0, draws.draws.shape[0], CHUNK):
-        low[start : start + CHUNK], high[start : start + CHUNK] = _ranks(draws.draws[start : start + CHUNK])
+        moved = draws.estimate + stretch * (draws.draws[start : start + CHUNK] - draws.estimate)
+        low[start : start + CHUNK], high[start : start + CHUNK] = _ranks(moved)
     own, _ = _ranks(draws.estimate[None])
     tail = (1 - level) / 2
     ends_low = np.quantile(low, tail, axis=0, method="inverted_cdf")
@@ -175,6 +184,15 @@ def rank_intervals(
         )
         for i in range(models)
     )
+
+
+def _stretch(draws: SuiteDraws, level: float) -> float:
+    """How much wider the t on the clusters is than the normal; 1 where no cluster was drawn, or none can be."""
+    if draws.estimand is not Estimand.TASKS_LIKE_THESE or draws.clusters < 2:
+        return 1.0
+    t = float(special.stdtrit(draws.clusters - 1, (1 + level) / 2))
+    # of two clusters each draw is one, which lies a standard error from the mean and never further
+    return t if draws.clusters == 2 else t / float(special.ndtri((1 + level) / 2))
 
 
 def _clusters(pools: Sequence[TaskPool]) -> list[list[TaskPool]]:

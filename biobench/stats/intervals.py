@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -52,12 +53,13 @@ class DocumentSummary:
     note: str | None
 
 
-def seed_interval(scores: ArrayLike, *, level: float = 0.95) -> SeedSummary:
+def seed_interval(scores: ArrayLike, *, level: float = 0.95, resolution: float = 0.0) -> SeedSummary:
     """Mean, sd (n - 1) and t interval over the seeds' scores, in the scores' unit.
 
     Estimand: the mean score of this recipe over all seeds, on this test set. Nominal (0.95 at 3, 5, 9
     seeds) for normal seed noise; a normal or percentile interval covers 0.74 to 0.91 there.
-    Equal scores give an interval of no width, a single one gives none.
+    resolution: the step of the scores (one document of the test set); the interval is never narrower than its
+    rounding error makes it. Without it, equal scores give an interval of no width; a single one gives none.
     """
     x = as_values(scores, "scores over seeds")
     check_level(level)
@@ -66,9 +68,13 @@ def seed_interval(scores: ArrayLike, *, level: float = 0.95) -> SeedSummary:
         return SeedSummary(1, mean, None, None, SINGLE)
     sd = float(x.std(ddof=1))
     if is_zero(sd, float(abs(x).max())):
+        sd = 0.0
+    floor = resolution / math.sqrt(12)
+    if max(sd, floor) == 0:
         interval = Interval(mean, mean, level, "all seeds equal", Estimand.NEW_SEEDS)
         return SeedSummary(int(x.size), mean, 0.0, interval, CONSTANT)
-    test = t_from_se(mean, sd / np.sqrt(x.size), x.size - 1, n=int(x.size), estimand=Estimand.NEW_SEEDS, level=level)
+    se = max(sd, floor) / math.sqrt(x.size)
+    test = t_from_se(mean, se, x.size - 1, n=int(x.size), estimand=Estimand.NEW_SEEDS, level=level)
     return SeedSummary(int(x.size), mean, sd, test.interval, None)
 
 

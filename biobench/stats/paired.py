@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
+from scipy import special, stats
 
 from biobench.stats.counts import Average, Counts, f1_scores
 from biobench.stats.intervals import RARE, SE_DRAWS, Method, choose_method
@@ -24,6 +24,9 @@ from biobench.stats.resample import (
 )
 from biobench.stats.runs import TaskRuns, shared_groups
 from biobench.stats.types import Estimand, FloatArray, StatsInputError, as_values, is_zero
+
+_LARGE = 1e9
+"""Degrees of freedom beyond which a t is a normal distribution."""
 
 
 @dataclass(frozen=True)
@@ -108,18 +111,19 @@ def compare_task(
     draws: int = SE_DRAWS,
     level: float = 0.95,
     seed: int = 0,
+    resolution: float = 0.0,
 ) -> TaskComparison:
     """Two models on one task, from counts of the same test split.
 
     Documents always pair: a draw takes the same groups for both models and all seeds. The total adds the
     two variances less their interaction (seeds are crossed with documents), with Welch-Satterthwaite
     degrees of freedom. Bootstrap or jackknife as in ``document_interval``; coverage nominal under the same
-    conditions.
+    conditions. resolution: as in ``mean_test``, for the seed part.
     """
     runs = TaskRuns.of("task", (first, second), average, evaluated=evaluated, paired_seeds=paired_seeds)
     a = f1_scores(first, runs.average, runs.evaluated)
     b = f1_scores(second, runs.average, runs.evaluated)
-    seeds = compare_seeds(a, b, paired=paired_seeds, level=level)
+    seeds = compare_seeds(a, b, paired=paired_seeds, level=level, resolution=resolution)
     difference = float(a.mean() - b.mean())
     se, chosen = document_se([runs], 0, 1, method=method, draws=draws, rng=np.random.default_rng(seed))
     groups = first.n_groups
@@ -143,7 +147,7 @@ def compare_task(
         notes.append("one seed: seed noise is unknown, so nothing is said about other seeds")
     elif se is not None:
         seed_df = seeds.test.df if seeds.test.df is not None else math.inf
-        parts = [(seeds.test.se**2, seed_df), (se**2, groups - 1.0)]
+        parts = [[(seeds.test.se**2, seed_df)], [(se**2, groups - 1.0)]]
         variance, df = crossed(parts, interaction(runs, 0, 1))
         detectable = detectable_from_se(math.sqrt(variance), df)
         total = t_from_se(
@@ -200,19 +204,30 @@ def interaction(task: TaskRuns, first: int, second: int) -> float:
     return interaction_variance(a) + interaction_variance(b)
 
 
-def crossed(parts: Sequence[tuple[float, float]], twice: float) -> tuple[float, float]:
-    """Variance and degrees of freedom of ``parts`` (variance, df), ``twice`` being counted twice in them.
+def crossed(sources: Sequence[Sequence[tuple[float, float]]], twice: float) -> tuple[float, float]:
+    """Variance and degrees of freedom of all ``sources`` of noise together, ``twice`` being counted twice in them.
 
-    Never less than the largest part, which sampling noise in ``twice`` could otherwise bring about. The
-    degrees of freedom are Welch-Satterthwaite's for the parts, lowered as the subtraction lowers the
-    variance but not the error of the parts.
+    sources: seeds and documents, each as parts (variance, df) that add up. Never less than any source's
+    variance, which sampling noise in ``twice`` could otherwise bring about. The degrees of freedom are
+    Welch-Satterthwaite's for the parts, lowered as the subtraction lowers the variance but not the error of
+    the parts, and lowered to a source's own where that alone has the wider 95% interval (two seeds, whose t has
+    a degree of freedom or two): more noise cannot make a result surer.
     """
+    parts = [part for source in sources for part in source]
     total = sum(variance for variance, _ in parts)
-    variance = max([total - twice, *(part for part, _ in parts)])
     if total == 0:
         return 0.0, math.inf
+    own = [(sum(variance for variance, _ in source), pooled_df(source)) for source in sources]
+    variance = max([total - twice, *(v for v, _ in own)])
     lowest = min(df for part, df in parts if part > 0)
-    return variance, max(lowest, pooled_df(parts) * (variance / total) ** 2)
+    df = max(lowest, pooled_df(parts) * (variance / total) ** 2)
+    wider = [d for v, d in own if _half(v, d) > _half(variance, df)]
+    return variance, min([df, *wider])
+
+
+def _half(variance: float, df: float) -> float:
+    """Half the width of the 95% t interval."""
+    return math.sqrt(variance) * float(special.stdtrit(min(df, _LARGE), 0.975))
 
 
 def mcnemar(first_right: ArrayLike, second_right: ArrayLike) -> McNemar:

@@ -105,6 +105,7 @@ def compare_many(
     )
     owners = check_names(clusters if clusters is not None else tasks, means[0].size, "task")
     complete = {frozenset(pair) for pair in chosen} == {frozenset(pair) for pair in combinations(labels, 2)}
+    complete &= all(p is not None for p in corrected)
     notes = [] if complete else ["tie groups need all pairs tested"]
     apart = [(place[p.first], place[p.second]) for p in results if p.different] if complete else None
     return ManyComparison(

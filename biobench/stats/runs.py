@@ -28,6 +28,8 @@ class TaskRuns:
     evaluated: BoolArray
     groups: tuple[str, ...] | None
     paired_seeds: bool
+    resolution: float = 0.0
+    """The step of the scores (see ``mean_test``): seeds that agree to less agree by chance."""
 
     @classmethod
     def of(
@@ -40,6 +42,7 @@ class TaskRuns:
         groups: Sequence[str] | None = None,
         evaluated: ArrayLike | None = None,
         paired_seeds: bool = True,
+        resolution: float = 0.0,
     ) -> TaskRuns:
         """Checked runs: one test split for all models, one id a group, equal seeds where they pair."""
         if not models:
@@ -69,6 +72,7 @@ class TaskRuns:
             evaluated=evaluated_labels(first, evaluated),
             groups=None if groups is None else tuple(groups),
             paired_seeds=paired_seeds,
+            resolution=resolution,
         )
 
 

@@ -55,7 +55,7 @@ def within_tasks(
         scores = [
             [f1_scores(task.models[m], task.average, task.evaluated) for m in (first, second)] for task in cluster
         ]
-        parts = _seed_parts(scores, [task.paired_seeds for task in cluster])
+        parts = _seed_parts(scores, [task.paired_seeds for task in cluster], [task.resolution for task in cluster])
         if parts is None:
             seeds_known = False
         else:
@@ -86,8 +86,12 @@ def within_tasks_seeds(
     clusters: Sequence[str] | None = None,
     paired_seeds: bool = True,
     level: float = 0.95,
+    resolutions: Sequence[float] | None = None,
 ) -> WithinTasks:
-    """As ``within_tasks`` from the scores alone: other seeds, these tasks and these test sets."""
+    """As ``within_tasks`` from the scores alone: other seeds, these tasks and these test sets.
+
+    resolutions: the step of each task's scores (see ``mean_test``).
+    """
     if len(first) != len(second) or not len(first):
         raise StatsInputError(f"{len(first)} and {len(second)} tasks", hint="give both models the same tasks")
     names = check_names(None, len(first), "task")
@@ -96,7 +100,8 @@ def within_tasks_seeds(
     for label in dict.fromkeys(owners):
         rows = [i for i, owner in enumerate(owners) if owner == label]
         scores = [[np.asarray(side[i], dtype=np.float64) for side in (first, second)] for i in rows]
-        parts.append(_seed_parts(scores, [paired_seeds] * len(rows)))
+        steps = [0.0 if resolutions is None else resolutions[i] for i in rows]
+        parts.append(_seed_parts(scores, [paired_seeds] * len(rows), steps))
         means.append(float(np.mean([a.mean() - b.mean() for a, b in scores])))
     notes = ["no counts: test-set noise is left out"]
     known = [part for part in parts if part is not None]
@@ -109,11 +114,13 @@ def within_tasks_seeds(
 Parts = list[tuple[float, float]]
 
 
-def _seed_parts(scores: Sequence[Sequence[FloatArray]], paired: Sequence[bool]) -> Parts | None:
+def _seed_parts(
+    scores: Sequence[Sequence[FloatArray]], paired: Sequence[bool], resolutions: Sequence[float]
+) -> Parts | None:
     """(variance, df) that each task's seeds add to the cluster mean; None where a task has one seed."""
     parts: Parts = []
-    for (a, b), pair in zip(scores, paired, strict=True):
-        test = compare_seeds(a, b, paired=pair).test
+    for (a, b), pair, step in zip(scores, paired, resolutions, strict=True):
+        test = compare_seeds(a, b, paired=pair, resolution=step).test
         # one seed on both sides with equal scores has a test (p 1) but still no seed noise to speak of
         if test.se is None or min(a.size, b.size) == 1:
             return None
@@ -143,7 +150,7 @@ def _combined(
         estimand = Estimand.THESE_TEST_SETS
     elif seeds is None:
         estimand = Estimand.THESE_RUNS
-    variance, df = crossed((seeds or []) + (documents or []), twice)
+    variance, df = crossed([seeds or [], documents or []], twice)
     test = t_from_se(
         difference,
         math.sqrt(variance),

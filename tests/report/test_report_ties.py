@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from compare_make import save
 from report_make import save_runs
+from test_compare_policies import play
 
 from biobench.report.compare import compare
 from biobench.report.table import build
 from biobench.report.tasks import shipped
 from biobench.report.ties import MOST, tie_groups
+from biobench.report.wide import blocks
 
 FRENCH = [i.id for i in shipped().values() if i.suite == "fr" and i.in_suite]
 
@@ -42,3 +45,30 @@ def test_no_letters_for_one_line_or_for_crowds(tmp_path):
         for task in FRENCH:
             save_runs(tmp_path, f"m{i}", task, {42: 0.5})
     assert tie_groups(build(tmp_path, "macro"), "fr") == {}
+
+
+def test_limited_runs_stand_behind_the_full_ones(tmp_path):
+    for model, base in (("first", 0.6), ("second", 0.4)):
+        fill(tmp_path, model, base)
+    for task in FRENCH:
+        save(tmp_path, "smoke", task, 42, 1.0, limit=20)
+    built = build(tmp_path, "macro", sources=("run",))
+    assert {row.model for row in built.averages} == {"first", "second"}
+    assert {line[0] for line in tie_groups(built, "fr")} == {"first", "second"}
+    (block,) = blocks(built)
+    assert [line.model for line in block.lines] == ["first", "second", "smoke"]
+
+
+def test_a_task_that_fails_its_gate_is_named_beside_the_average(tmp_path):
+    for model, base in (("first", 0.62), ("third", 0.40)):
+        fill(tmp_path, model, base)
+    before = tie_groups(build(tmp_path, "macro"), "fr")
+    play(tmp_path, FRENCH[0], 0.5, why="the surface tells it")
+    built = build(tmp_path, "macro")
+    said = [n for n in built.notes if n.startswith("the fr average leaves out ")]
+    assert said == [
+        f"the fr average leaves out {FRENCH[0]} for every line, published ones too: the gate refuses its runs here"
+    ]
+    assert {row.tasks for row in built.averages if row.suite == "fr"} == {len(FRENCH) - 1}
+    assert tie_groups(built, "fr").keys() == before.keys()
+    assert not any(n.startswith("the fr average leaves out ") for n in build(tmp_path, "macro", suites=("en",)).notes)

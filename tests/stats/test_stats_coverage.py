@@ -176,6 +176,36 @@ def test_rank_intervals():
     assert (covered / 250 >= 0.93).all()
 
 
+@pytest.mark.parametrize("clusters", [2, 3, 6])
+def test_equal_models_are_seldom_ranked(clusters):
+    """Two models of one ability: some rank interval of a single rank about as often as the t test rejects."""
+    rng = np.random.default_rng(13)
+    alone = 0
+    for repeat in range(300):
+        level = rng.normal(0, 1.0, (clusters, 2))
+        pools = [score_pool(str(t), level[t][:, None].tolist()) for t in range(clusters)]
+        alone += any(r.low == r.high for r in rank_intervals(suite_draws(pools, draws=300, seed=repeat)))
+    assert alone / 300 <= 0.08
+
+
+@pytest.mark.parametrize(("seeds", "groups"), [(2, 600), (3, 600)])
+def test_both_is_never_surer_than_a_part(seeds, groups):
+    """Few seeds: the t on both sources is no narrower than either, and covers at least nominally."""
+    rng = np.random.default_rng(14)
+    pair = Population(np.array([0.5, 0.4, 0.3]), np.full((2, 3), 0.7), seed_sd=0.03)
+    covered = 0
+    for _ in range(300):
+        a, b = pair.sample(groups, pair.run_recalls(seeds, rng), rng)
+        result = compare_task(a, b, "macro", paired_seeds=False, method="jackknife")
+        for part in (result.seeds.test, result.documents):
+            assert (
+                result.total.interval.high - result.total.interval.low
+                >= (part.interval.high - part.interval.low) - 1e-12
+            )
+        covered += 0.0 in result.total.interval
+    assert covered / 300 >= 0.93
+
+
 def test_the_simulation_scores_as_the_package_does():
     rng = np.random.default_rng(3)
     recalls = COMMON.run_recalls(2, rng)

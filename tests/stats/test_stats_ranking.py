@@ -118,7 +118,9 @@ def test_hierarchical_draws_are_centred_and_rank_the_models():
         spread[estimand] = drawn.draws.std(axis=0)
         ranks = rank_intervals(drawn, ["low", "middle", "high"])
         assert [r.rank for r in ranks] == [3, 2, 1]
-        assert [(r.low, r.high) for r in ranks] == [(3, 3), (2, 2), (1, 1)]
+        # two clusters leave every rank open for other tasks, as a t with one degree of freedom does
+        open_ranks = [(1, 3)] * 3 if estimand is Estimand.TASKS_LIKE_THESE else [(3, 3), (2, 2), (1, 1)]
+        assert [(r.low, r.high) for r in ranks] == open_ranks
         assert {r.estimand for r in ranks} == {estimand}
     assert (spread[Estimand.TASKS_LIKE_THESE] > spread[Estimand.THESE_TASKS]).all()
     again = suite_draws(document_pools(suite(), document_draws=400), draws=3000)
