@@ -146,7 +146,7 @@ def planned(plan: Plan) -> list[RunResult]:
             lines.append(of_record(record, "skipped", str(store.path_of(record)), "the same run is stored already"))
             continue
         spec = item.task.loaded.spec
-        begun = not plan.request.force and store.state_path(item.task.id, item.key).is_file()
+        begun = not plan.request.force and store.is_begun(item.task.id, item.key)
         lines.append(
             RunResult(
                 model=item.checkpoint.id,

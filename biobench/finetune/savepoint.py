@@ -1,9 +1,9 @@
 """The state of a fine-tuning run on disk, so that a killed run goes on where it stood instead of beginning anew.
 
 A run writes its state every few minutes; short runs never do. The file is complete or not there, and is only
-taken up by the same run (the store's key names it) under the same torch, device and number of threads, so that
-the scores are those of a run that nobody killed. It is no result: where it cannot be written, the run goes on
-without, and says so.
+taken up by the same run (the store's key names it) under the same torch and device, and on a CPU with the same
+number of threads, which is set for the rest of the run: the scores are those of a run that nobody killed. It is
+no result: where it cannot be written, the run goes on without, and says so.
 """
 
 from __future__ import annotations
@@ -78,12 +78,14 @@ class Savepoint:
         except _UNREADABLE as error:
             self.refused = f"the state on disk cannot be read: {_first_line(error)}"
             return None
-        mine = self._made_with()
-        if made_with != mine:
+        mine, threads = self._made_with(), made_with.pop("threads", None)
+        if made_with != mine or (threads is not None and threads > _cores()):
             other = [f"{name} {value}" for name, value in made_with.items() if mine.get(name) != value]
-            self.refused = f"the state on disk was made with {', '.join(other)}"
+            self.refused = f"the state on disk was made with {', '.join(other) or f'{threads} threads'}"
             return None
         assert isinstance(state, dict)
+        if threads is not None:
+            torch.set_num_threads(threads)  # sums depend on their number; the caller restores its own
         return state
 
     def save(self, state: Callable[[], dict[str, Any]]) -> None:
@@ -94,7 +96,10 @@ class Savepoint:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._remove_temporary()
             with open(temporary, "xb") as stream:
-                torch.save({"made_with": self._made_with(), "state": state()}, stream)
+                made_with = self._made_with()
+                if self.device.type == "cpu":
+                    made_with["threads"] = torch.get_num_threads()
+                torch.save({"made_with": made_with, "state": state()}, stream)
                 stream.flush()
                 os.fsync(stream.fileno())
             commit(temporary, self.path)
@@ -127,8 +132,11 @@ class Savepoint:
             "torch": str(torch.__version__),
             "transformers": metadata.version("transformers"),
             "device": torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else self.device.type,
-            "threads": torch.get_num_threads(),
         }
+
+
+def _cores() -> int:
+    return os.cpu_count() or 1
 
 
 def _first_line(error: BaseException) -> str:

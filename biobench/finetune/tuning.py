@@ -109,7 +109,11 @@ def tuned(
         raise TrainingError("a probe chooses its rate itself", hint="leave out --track tuned")
     held = None if keep is None else keep.load()
     trials = _Trials() if held is None else _Trials.taken_up(held)
+    if keep is not None and keep.refused is not None:
+        progress(0, 1, Note(f"begins anew: {keep.refused}"))
     factors = prepared.spec.training.grid
+    if trials.done:
+        progress(0, 1, Note(f"goes on after trial {len(trials.done)}/{len(factors)}"))
     for number, factor in enumerate(factors, start=1):
         if number <= len(trials.done):
             continue

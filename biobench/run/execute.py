@@ -14,7 +14,7 @@ from typing import Protocol
 
 import torch
 
-from biobench.errors import BioBenchError, TrainingError
+from biobench.errors import BioBenchError, ModelError, TrainingError
 from biobench.finetune.engine import LoadedEncoder, finetune, load_encoder
 from biobench.finetune.loop import Outcome, Progress
 from biobench.finetune.machine import peak_memory_bytes, reset_peak_memory
@@ -172,7 +172,7 @@ def _one(
 
 
 def _make(item: Item, plan: Plan, store: Store, workshop: _Workshop, step: Progress) -> RunResult:
-    began = time.perf_counter()
+    began, threads = time.perf_counter(), torch.get_num_threads()
     keep = _savepoint(item, plan, store)
     try:
         reset_peak_memory(plan.device)
@@ -187,7 +187,7 @@ def _make(item: Item, plan: Plan, store: Store, workshop: _Workshop, step: Progr
         record = scored(record, prepared.test.documents, outcome.predictions)
         stored = store.save(record, prepared.test.documents, outcome.predictions)
         _forget(keep)
-    except TrainingError as error:
+    except (TrainingError, ModelError) as error:
         _forget(keep)
         return _failed(item, f"{error}; {error.hint}")
     except (RuntimeError, ValueError, TypeError, IndexError, KeyError, AssertionError) as error:
@@ -199,6 +199,8 @@ def _make(item: Item, plan: Plan, store: Store, workshop: _Workshop, step: Progr
         # The message may quote the data; of agreement-bound data no word leaves its folder.
         said = "" if item.task.loaded.spec.access == "agreement" else f": {error}"
         return _failed(item, f"{type(error).__name__}{said} ({where.filename}:{where.lineno})")
+    finally:
+        torch.set_num_threads(threads)  # a run that was taken up has the number of its first process
     return of_record(stored, "done", str(store.path_of(stored)))
 
 

@@ -248,6 +248,11 @@ class Store:
         """Where the holder of a run keeps its state while it is under way."""
         return self._beside(task_id, key, ".state")
 
+    def is_begun(self, task_id: str, key: str) -> bool:
+        """Whether a killed process left the run's state, or that of a part of it."""
+        path = self.state_path(task_id, key)
+        return path.is_file() or any(path.parent.glob(f"{path.name}.*"))
+
     def note_failure(self, task_id: str, key: str, command: float, reason: str) -> None:
         """Let the other workers of a command know that this run failed, and why.
 

@@ -202,7 +202,7 @@ def test_a_state_of_another_machine_or_an_earlier_wish_is_not_taken_up(
     assert Savepoint(path, CPU, since=1001.0).load() is None
     assert Savepoint(path, CPU, since=999.0).load() is not None
     for module, name, value in (
-        (savepoint.torch, "get_num_threads", lambda: 77),
+        (savepoint, "_cores", lambda: 0),
         (savepoint.torch, "__version__", "0.0"),
         (savepoint.metadata, "version", lambda name: "0.0"),
     ):
@@ -213,6 +213,18 @@ def test_a_state_of_another_machine_or_an_earlier_wish_is_not_taken_up(
             assert keep.refused is not None
             assert keep.refused.startswith("the state on disk was made with ")
     assert _keep(tmp_path).load() is not None
+
+
+def test_the_number_of_threads_is_that_of_the_first_process(setup: Any, tmp_path: Path) -> None:
+    whole = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        _stopped(setup, tmp_path)
+        torch.set_num_threads(2)
+        _keep(tmp_path).load()
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(whole)
 
 
 def test_a_disk_that_takes_no_state_stops_nothing(setup: Any, tmp_path: Path) -> None:
@@ -279,7 +291,7 @@ def test_the_tuned_track_goes_on_within_a_trial_and_between_trials(setup: Any, t
         tuned(*setup(*arguments), 1, "fp32", _killed_at(4, "trial 2/3: loss"), _keep(tmp_path))
     heard: list[str] = []
     again = tuned(*setup(*arguments), 1, "fp32", lambda done, total, what: heard.append(what), _keep(tmp_path))
-    assert heard[0] == "trial 2/3: goes on where it was stopped"
+    assert heard[:2] == ["goes on after trial 1/3", "trial 2/3: goes on where it was stopped"]
     assert again.predictions == whole.predictions
     # Once by the trials, once by the trial under way.
     assert again.record == whole.record.model_copy(update={"resumed": 2})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -114,3 +115,13 @@ def test_weights_learnt_from_agreement_bound_text_are_not_written(
     assert result.status == "done"
     assert seen == [True, True]
     assert _states(tmp_path) == []
+
+
+def test_a_checkpoint_that_does_not_load_costs_only_its_own_runs(tmp_path: Path) -> None:
+    plan = _plan(tmp_path)
+    broken = shutil.copytree(tmp_path / "tiny", tmp_path / "broken")
+    (broken / "model.safetensors").write_bytes((broken / "model.safetensors").read_bytes()[:1000])
+    request = replace(plan.request, models=(str(broken), str(tmp_path / "tiny")))
+    failed, done = run_plan(make_plan(request), Silent())
+    assert (failed.status, done.status) == ("failed", "done")
+    assert "cannot be loaded" in (failed.reason or "")
