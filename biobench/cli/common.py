@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from biobench.errors import UsageError
 
 DataDir = Annotated[
     str | None,
@@ -26,6 +29,15 @@ Overrides = Annotated[
 def print_json(value: Any) -> None:
     """One JSON document on stdout."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+
+def write_output(path: Path, text: str) -> None:
+    """The file that `--output` names. Raises UsageError where it cannot be written."""
+    try:
+        path.write_text(text, encoding="utf-8", errors="replace")
+    except OSError as error:
+        what = f"{path} cannot be written: {error.strerror or error}"
+        raise UsageError(what, hint="choose another --output") from error
 
 
 def percent(value: float | None) -> str:

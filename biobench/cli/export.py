@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from biobench.cli.common import ResultsDir
+from biobench.cli.common import ResultsDir, write_output
 
 
 def register(app: typer.Typer) -> None:
@@ -30,14 +30,10 @@ def export(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to a file, not to stdout.")] = None,
 ) -> None:
     """A model's results as metadata for the model hub, as Every Eval Ever JSON, or its tasks' BibTeX."""
-    from biobench.errors import UsageError
     from biobench.report.export import export as run
 
     text = run(model, format_, results_dir, dataset=dataset)
     if output is None:
         sys.stdout.buffer.write(text.encode("utf-8", "replace"))
-        return
-    try:
-        output.write_text(text, encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise UsageError(f"{output} cannot be written: {error.strerror}", hint="choose another --output") from error
+    else:
+        write_output(output, text)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
-from biobench.cli.common import ResultsDir
+from biobench.cli.common import ResultsDir, write_output
 from biobench.errors import UsageError
+
+if TYPE_CHECKING:
+    from biobench.report.table import Results
 
 
 def register(app: typer.Typer) -> None:
@@ -32,12 +35,21 @@ def report(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to a file, not to stdout.")] = None,
 ) -> None:
     """The results table: own runs with their intervals beside the published scores."""
+    from biobench.data.catalog import SUITES
+    from biobench.report.groups import Source
     from biobench.report.render import print_table, render
-    from biobench.report.table import build
+    from biobench.report.rows import AverageName
+    from biobench.report.table import build, load
 
-    _check(average, ("macro", "micro", "weighted", "paper"), "--average")
+    _check([average], get_args(AverageName), "--average")
+    _check(source, get_args(Source), "--source")
+    held = load(results_dir)
+    _check(task, held.infos, "--task")
+    _check(suite, {*SUITES, *(info.suite for info in held.infos.values())}, "--suite")
+    if model:
+        _check(model, _models(held), "--model")
     built = build(
-        results_dir,
+        held,
         cast(Any, average),
         tasks=_some(task),
         suites=_some(suite),
@@ -46,7 +58,7 @@ def report(
         incomplete=incomplete,
     )
     if output is not None:
-        output.write_text(render(built, format_), encoding="utf-8")
+        write_output(output, render(built, format_))
     elif format_ == "table" and sys.stdout.isatty():
         print_table(built)
     else:
@@ -65,8 +77,20 @@ def _some(values: list[str]) -> list[str] | None:
     return values or None
 
 
-def _check(value: str, allowed: tuple[str, ...], option: str) -> None:
+def _models(held: Results) -> set[str]:
+    """Every model with a row under some average, and those that have runs but no row."""
+    from biobench.report.rows import AverageName
+
+    shown = {row.model for average in get_args(AverageName) for row in held.rows(average).rows}
+    return shown | {group.model for group in (*held.groups, *(refusal.group for refusal in held.refusals))}
+
+
+def _check(values: Iterable[str], allowed: Collection[str], option: str) -> None:
+    """Raises UsageError for the first value that is not among `allowed`."""
+    from biobench.report.escape import plain
     from biobench.schema.strict import suggest
 
-    if value not in allowed:
-        raise UsageError(f"{option} '{value}' is not known", hint=suggest(value, list(allowed)))
+    for value in values:
+        if value not in allowed:
+            hint = suggest(value, [plain(name) for name in allowed])
+            raise UsageError(f"{option} '{plain(value)}' is not known", hint=hint)

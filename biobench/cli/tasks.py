@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from biobench.cli import gate
-from biobench.cli.common import DataDir, Json, print_json
+from biobench.cli.common import DataDir, Json, print_json, write_output
 from biobench.errors import BioBenchError, UsageError
 
 tasks = typer.Typer(help="List, describe, validate and scaffold task specs.", no_args_is_help=True)
@@ -123,12 +124,14 @@ def new(
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
     """Scaffold a spec from a data file: format, labels and counts are read from it."""
-    from biobench.data.scaffold import scaffold
+    from biobench.data.scaffold import check_task_id, scaffold
 
+    check_task_id(task_id)
     target = output or Path(f"{task_id}.yaml")
-    if target.exists() and not force:
+    # What cannot be looked at is no file here; writing it says why.
+    if os.path.exists(target) and not force:
         raise UsageError(f"{target} exists already", hint="choose another --output, or --force")
-    target.write_text(scaffold(data, task_id), encoding="utf-8")
+    write_output(target, scaffold(data, task_id))
     typer.echo(f"{target}: written; fill in what it leaves open, then `biobench tasks validate {target}`")
 
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 import csv
 import json
 import re
+import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from biobench.data.readers.base import missing
 from biobench.errors import DataFormatError, UsageError
 
 _SPLIT_NAMES = {
@@ -25,6 +29,8 @@ _SPLIT_NAMES = {
 _TAG = re.compile(r"O|[BI]-\S+")
 _SAMPLE = 200_000
 """Lines or rows that are looked at in each file."""
+_FILLED, _MOSTLY_FILLED = 0.5, 0.9
+"""A column counts where this share of its cells holds a value; as a label, a mostly filled one comes first."""
 
 
 @dataclass(slots=True)
@@ -40,9 +46,12 @@ def scaffold(path: str | Path, task_id: str | None = None) -> str:
 
     Known: token files with IOB tags; delimited rows, JSON lines or a parquet table with a text and a label.
     Files beside it that are called train, dev and test are taken as splits; a single file is split 80/10/10.
-    Raises UsageError when there is no such file, DataFormatError when its format is not recognised.
+    Raises UsageError when there is no such file or `task_id` is none, DataFormatError when the file's format is
+    not recognised.
     """
     path = Path(path)
+    if task_id is not None:
+        check_task_id(task_id)
     if not path.exists():
         raise UsageError(f"there is no file '{path}'", hint="give a data file or a folder with train, dev and test")
     files = _split_files(path)
@@ -50,7 +59,7 @@ def scaffold(path: str | Path, task_id: str | None = None) -> str:
     for file in files.values():
         sniffed.labels |= _sniff(file).labels
     folder = next(iter(files.values())).parent.resolve()
-    own = task_id or (re.sub(r"[^a-z0-9]+", "_", folder.name.lower()).strip("_") or "my_task")
+    own = task_id or _as_task_id(folder.name)
     ner = sniffed.type == "token_ner"
     listed = ", ".join(f"{name}: {json.dumps(file.name)}" for name, file in files.items())
     splits = "official" if len(files) == 3 else "{ratios: [0.8, 0.1, 0.1], seed: 42, method: datasets}"
@@ -81,6 +90,19 @@ citation: unknown       # fill in
 """
 
 
+def check_task_id(text: str) -> None:
+    """Raises UsageError, with an id that could stand instead, where `text` is no task id."""
+    if not re.fullmatch(r"[a-z0-9_]+", text):
+        hint = f"use lower-case letters, digits and underscores, such as {_as_task_id(text)}"
+        raise UsageError(f"'{text}' is not a task id", hint=hint)
+
+
+def _as_task_id(text: str) -> str:
+    bare = unicodedata.normalize("NFKD", text.lower())
+    bare = "".join(c for c in bare if not unicodedata.combining(c))
+    return re.sub(r"[^a-z0-9]+", "_", bare).strip("_") or "my_task"
+
+
 def _split_files(path: Path) -> dict[str, Path]:
     folder, suffix = (path, None) if path.is_dir() else (path.parent, path.suffix)
     found: dict[str, Path] = {}
@@ -102,10 +124,7 @@ def _sniff(path: Path) -> _Sniffed:
     if path.suffix in (".jsonl", ".ndjson"):
         reader = "{{format: json, layout: lines, text: {text}, label: {label}}}"
         return _sniff_objects(_json_lines(path), path, reader)
-    try:
-        lines = path.read_text(encoding="utf-8-sig").replace("\r\n", "\n").split("\n")[:_SAMPLE]
-    except UnicodeDecodeError as error:
-        raise DataFormatError(f"byte {error.start} is not UTF-8", hint="save the file as UTF-8", file=path) from None
+    lines = [line for _, line in _lines(path)]
     found = _sniff_tokens(lines) or _sniff_rows(lines)
     if found is None:
         raise DataFormatError(
@@ -128,42 +147,72 @@ def _parquet(path: Path) -> list[dict[str, Any]]:
         raise DataFormatError(f"is not a parquet file ({reason})", hint="download it again", file=path) from None
 
 
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """(1-based number, line without its end) of the sample, by the rules of the readers: strict UTF-8, a byte
+    order mark dropped, LF and CRLF as line ends. Raises DataFormatError."""
+    try:
+        with path.open("rb") as stream:
+            for number, raw in enumerate(islice(stream, _SAMPLE), start=1):
+                text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+                yield number, text.removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError as error:
+        what = f"byte 0x{error.object[error.start]:02x} is not UTF-8"
+        raise DataFormatError(what, hint="save the file as UTF-8", file=path, line=number) from None
+    except OSError as error:
+        what = f"cannot be read: {error.strerror or error}"
+        raise DataFormatError(what, hint="check the file and its permissions", file=path) from None
+
+
 def _json_lines(path: Path) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = []
-    with path.open(encoding="utf-8", errors="replace") as stream:
-        for number, line in enumerate(stream, start=1):
-            if line.strip() and number <= _SAMPLE:
-                try:
-                    item = json.loads(line)
-                except json.JSONDecodeError as error:
-                    raise DataFormatError(
-                        f"not valid JSON: {error.msg}", hint="one object a line", file=path, line=number
-                    ) from None
-                if isinstance(item, dict):
-                    items.append(item)
+    for number, line in _lines(path):
+        if not line.strip():
+            continue
+        try:
+            item = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise DataFormatError(
+                f"not valid JSON: {error.msg}", hint="one object a line", file=path, line=number
+            ) from None
+        if isinstance(item, dict):
+            items.append(item)
     return items
 
 
 def _sniff_objects(items: list[dict[str, Any]], path: Path, reader: str) -> _Sniffed:
-    """The longest text field is the text; the field with the fewest different values (lists too) is the label."""
-    names = list(items[0]) if items else []
-    texts = [n for n in names if all(isinstance(item.get(n), str) for item in items)]
-    text = max(texts, key=lambda n: sum(len(item[n]) for item in items), default=None)
+    """The longest text field is the text; the field with the fewest different values (lists too) is the label.
+
+    Nulls are looked past: what to do with such rows is for the reader to say."""
+    columns = _columns(items)
+    texts = [n for n, cells in columns.items() if all(isinstance(cell, str) for cell in cells)]
+    text = max(texts, key=lambda n: sum(map(len, columns[n])), default=None)
     labels: dict[str, set[str]] = {}
     several: set[str] = set()
-    for name in names:
-        values = [item.get(name) for item in items]
-        if name == text or any(isinstance(v, (dict, float)) or v is None for v in values):
+    for name, values in columns.items():
+        if name == text or any(isinstance(v, (dict, float)) for v in values):
             continue
         if any(isinstance(v, list) and len(v) != 1 for v in values):
             several.add(name)
-        labels[name] = {str(x) for v in values for x in (v if isinstance(v, list) else [v])}
+        each = (x for v in values for x in (v if isinstance(v, list) else [v]))
+        labels[name] = {str(x) for x in each if not missing(x)}
     fitting = {n: found for n, found in labels.items() if 2 <= len(found) <= max(2, min(200, len(items) // 2))}
     if text is None or not fitting:
         raise DataFormatError("has no text field with a label field", hint="write the spec by hand", file=path, line=1)
-    label = min(fitting, key=lambda n: (n not in several, len(fitting[n])))
+    sparse = {n for n in fitting if len(columns[n]) < _MOSTLY_FILLED * len(items)}
+    label = min(fitting, key=lambda n: (n in sparse, n not in several, len(fitting[n])))
     kind = "multi_label" if label in several else "single_label"
     return _Sniffed(kind, reader.format(text=json.dumps(text), label=json.dumps(label)), fitting[label])
+
+
+def _columns(items: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    """Field name to its values that are not null, for the fields that enough of the objects fill."""
+    found: dict[str, list[Any]] = {}
+    for item in items:
+        for name, value in item.items():
+            cells = found.setdefault(name, [])
+            if not missing(value):
+                cells.append(value)
+    return {name: cells for name, cells in found.items() if len(cells) > _FILLED * len(items)}
 
 
 def _sniff_tokens(lines: list[str]) -> _Sniffed | None:

@@ -6,7 +6,7 @@ and tokenizer files, so a copied or moved folder is the same model and a changed
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,9 +58,9 @@ def find_checkpoint(model: str, *, offline: bool = False, trust_remote_code: boo
         )
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=trust_remote_code)
-    except (ValueError, OSError, json.JSONDecodeError, KeyError) as error:
+    except Exception as error:  # what the library (or the model's own code) raises has no common class
         raise ModelError(
-            f"the config cannot be read: {str(error).splitlines()[0]}",
+            f"the config cannot be read: {_said(error)}",
             hint="the folder must hold a config that AutoConfig knows; --trust-remote-code allows the model's own code",
             file=folder / "config.json",
         ) from error
@@ -100,7 +100,7 @@ def _locate(model: str, offline: bool) -> tuple[Path, str, str | None]:
         ) from error
     except (RepositoryNotFoundError, HfHubHTTPError, HFValidationError, OSError) as error:
         raise ModelError(
-            f"model '{model}' could not be fetched: {str(error).splitlines()[0]}",
+            f"model '{model}' could not be fetched: {_said(error)}",
             hint="check the id and revision; private models need `hf auth login`",
         ) from error
     return Path(folder), name, revision or Path(folder).name
@@ -122,11 +122,14 @@ def load_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
 
     try:
         tokenizer = AutoTokenizer.from_pretrained(checkpoint.folder, trust_remote_code=checkpoint.trust_remote_code)
-    except (ValueError, OSError, KeyError, ImportError) as error:
+    except Exception as error:  # a tokenizer.json that is not whole raises a bare Exception
+        broken = _broken_file(checkpoint.folder, "tokenizer.json", _open_tokenizer)
         raise ModelError(
-            f"the tokenizer cannot be loaded: {str(error).splitlines()[0]}",
-            hint="the folder must hold the tokenizer's files (tokenizer.json or the vocabulary)",
-            file=checkpoint.folder,
+            f"the tokenizer cannot be loaded: {_said(error)}",
+            hint="the folder must hold the tokenizer's files (tokenizer.json or the vocabulary)"
+            if broken is None
+            else "copy or download the file again, or save the tokenizer again",
+            file=broken or checkpoint.folder,
         ) from error
     vocabulary = getattr(checkpoint.config, "vocab_size", None)
     if vocabulary is not None and len(tokenizer) > vocabulary:
@@ -189,15 +192,54 @@ def load_base(checkpoint: Checkpoint, dtype: torch.dtype) -> PreTrainedModel:
         model = AutoModel.from_pretrained(
             checkpoint.folder, dtype=dtype, trust_remote_code=checkpoint.trust_remote_code
         )
-    except (ValueError, OSError, KeyError, RuntimeError) as error:
-        raise ModelError(
-            f"the weights cannot be loaded: {str(error).splitlines()[0]}",
-            hint="the folder must load with AutoModel.from_pretrained",
-            file=checkpoint.folder,
-        ) from error
+    except Exception as error:  # safetensors, pickle and the model's own code have errors of their own
+        raise _weights_error(checkpoint.folder, error) from error
     if getattr(model.config, "is_encoder_decoder", False):
         raise ModelError("an encoder-decoder model is not an encoder", hint="give an encoder checkpoint")
     return model  # type: ignore[no-any-return]
+
+
+def _weights_error(folder: Path, error: Exception) -> ModelError:
+    """What to say of weights that do not load: the file that is not whole where there is one, else the folder."""
+    broken = _broken_file(folder, "*.safetensors", _open_safetensors) or _broken_file(folder, "*.bin", _open_pickled)
+    hint = "the folder must load with AutoModel.from_pretrained"
+    if broken is not None:
+        hint = "the file is damaged or cut short: copy or download it again, or save the model again"
+    return ModelError(f"the weights cannot be loaded: {_said(error)}", hint=hint, file=broken or folder)
+
+
+def _said(error: Exception) -> str:
+    """The first line of the error's message, or its kind where it has none."""
+    return next(iter(str(error).strip().splitlines()), "") or type(error).__name__
+
+
+def _broken_file(folder: Path, pattern: str, open_: Callable[[Path], object]) -> Path | None:
+    """The first of the folder's files of this pattern that `open_` cannot open; None where all open."""
+    for path in sorted(folder.glob(pattern)):
+        try:
+            open_(path)
+        except Exception:  # whatever it is, this file is the one to name
+            return path
+    return None
+
+
+def _open_safetensors(path: Path) -> None:
+    from safetensors import safe_open
+
+    with safe_open(path, framework="pt"):
+        pass
+
+
+def _open_pickled(path: Path) -> None:
+    import torch
+
+    torch.load(path, map_location="meta", weights_only=True)
+
+
+def _open_tokenizer(path: Path) -> None:
+    from tokenizers import Tokenizer
+
+    Tokenizer.from_file(str(path))
 
 
 def quiet_libraries() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.errors import DataUnavailableError, SpecError, UsageError
+from biobench.report.escape import plain
 from biobench.schema.document import Document
 from biobench.schema.record import RunRecord
 from biobench.score import rescore
@@ -40,9 +41,12 @@ class RescoreRow:
 def rescore_all(results_dir: str | Path, data_dir: str | Path | None = None) -> list[RescoreRow]:
     """Score every stored run again and replace the records whose scores differ.
 
-    Damaged records and data that is not at hand become rows; the others go on. Raises StoreError where a
-    record cannot be written.
+    Damaged records and data that is not at hand become rows; the others go on. Raises UsageError where there is
+    no such folder, StoreError where a record cannot be written.
     """
+    if not Path(results_dir).is_dir():
+        hint = "give the folder of your runs with --results-dir; `biobench run` makes one"
+        raise UsageError(f"{plain(str(results_dir))}: there is no results folder", hint=hint)
     store = Store(results_dir)
     known = {r.key: r for r in store.records()}
 

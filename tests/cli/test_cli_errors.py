@@ -72,6 +72,8 @@ ARGUMENTS = [
     (["tasks", "show", "demo_nre"], "unknown task 'demo_nre'", "demo_ner"),
     (["tasks", "validate", "nowhere.yaml"], "nowhere.yaml", ""),
     (["report", "--format", "pdf"], "pdf", ""),
+    (["rescore"], "results: there is no results folder", "--results-dir"),
+    (["rescore", "--results-dir", "nope", "--json"], "nope: there is no results folder", "--results-dir"),
 ]
 
 

@@ -42,6 +42,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize(("arguments", "unwanted", "target"), COMMANDS, ids=[" ".join(a) for a, _, _ in COMMANDS])
 def test_no_heavy_import(arguments: list[str], unwanted: set[str], target: float, tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
     done = subprocess.run(
         [sys.executable, "-c", MEASURE, json.dumps(arguments)],
         cwd=tmp_path,

@@ -7,9 +7,11 @@ line and, for data under an agreement, leaves the value out.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
@@ -133,3 +135,8 @@ def read_lines(request: Request, path: Path, errors: str = "strict") -> Iterator
 def at(path: Path, line: int) -> str:
     """``file:line`` for `Document.origin`."""
     return f"{path}:{line}"
+
+
+def missing(value: Any) -> bool:
+    """Null, or the NaN that data tools write where a cell was empty."""
+    return value is None or (isinstance(value, float) and math.isnan(value))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from biobench.data.readers.base import ReaderOptions, Request, at, read_lines, read_text, reader
+from biobench.data.readers.base import ReaderOptions, Request, at, missing, read_lines, read_text, reader
 from biobench.schema.document import Document
 from biobench.schema.strict import suggest
 
@@ -78,12 +78,16 @@ def _document(
     values = raw if isinstance(raw, list) else [raw]
     text = item[options.text]
     blank = not isinstance(text, str) or not text.strip()
-    # JSON written by data tools holds NaN where a cell was empty; it parses to a float.
-    missing = raw is None or (isinstance(raw, float) and raw != raw)
-    if blank or missing:
+    if blank or missing(raw):
         if options.drop_missing:
             return None
         raise request.bad("the object has no text or no label", "set `drop_missing: true`", path, line)
+    if any(missing(value) for value in values):
+        hint = f"take it out of the list in field '{options.label}', or remove the object"
+        raise request.bad("a null stands among the object's labels", hint, path, line)
+    if options.id and missing(item[options.id]):
+        hint = f"field '{options.id}' is null there: fill it in or remove the object"
+        raise request.bad("the object has no id", hint, path, line)
     labels: list[str] = []
     for value in values:
         name = str(value)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import model_validator
 
-from biobench.data.readers.base import ReaderOptions, Request, at, reader
+from biobench.data.readers.base import ReaderOptions, Request, at, missing, reader
 from biobench.data.tags import Mode, iob1_to_iob2, split_tag, tags_to_spans
+from biobench.errors import DataFormatError
 from biobench.schema.document import Document
 from biobench.schema.strict import Strict, suggest
 from biobench.schema.task import fail
@@ -84,33 +86,73 @@ def table_rows(request: Request, path: Path, columns: list[str]) -> Iterator[tup
         raise request.bad(f"is not a whole parquet file ({reason})", "download it again", path) from None
 
 
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One row; what it lacks is refused, since a null is no text and no label. Raises DataFormatError."""
+
+    request: Request
+    values: dict[str, Any]
+    path: Path
+    number: int
+
+    def value(self, column: str, what: str) -> Any:
+        """The cell of this column."""
+        value = self.values[column]
+        if missing(value):
+            raise self._bad(f"the row has no {what}", f"column '{column}' is null there: fill it in or remove the row")
+        return value
+
+    def one_or_several(self, column: str, what: str) -> list[Any]:
+        """The cell's items, or the cell itself as the only one."""
+        value = self.value(column, what)
+        items: list[Any] = value if isinstance(value, list) else [value]
+        if any(missing(item) for item in items):
+            hint = f"take it out of the list in column '{column}', or remove the row"
+            raise self._bad(f"a null stands among the row's {what.removesuffix('s')}s", hint)
+        return items
+
+    def several(self, column: str, what: str) -> list[Any]:
+        """The items of a cell that holds a list."""
+        if not isinstance(self.value(column, what), list):
+            raise self._bad(f"the row's {what} are not a list", f"column '{column}' must hold lists")
+        return self.one_or_several(column, what)
+
+    def _bad(self, what: str, hint: str) -> DataFormatError:
+        return self.request.bad(what, hint, self.path, self.number)
+
+
 def _document(
     request: Request, options: ParquetOptions, row: dict[str, Any], own: str, split: str, path: Path, number: int
 ) -> Document:
     c = options.columns
+    there = _Row(request, row, path, number)
     if c.id is not None:
-        own = str(row[c.id])
-    group = str(row[c.group]) if c.group is not None else own
+        own = str(there.value(c.id, "id"))
+    group = own if c.group is None else str(there.value(c.group, "group"))
     if options.group_pattern == "before_underscore":
         group = group.rpartition("_")[0] or group
     if c.text is not None and c.labels is not None:
-        values = row[c.labels]
         labels = [
             label
-            for value in (values if isinstance(values, list) else [values])
+            for value in there.one_or_several(c.labels, "label")
             if (label := _label(request, options, _name(request, options, value, path, number), path, number))
         ]
         return Document(
             id=own,
             group=group,
-            text=str(row[c.text]).strip(),
+            text=str(there.value(c.text, "text")).strip(),
             split=split,
             labels=tuple(dict.fromkeys(labels)),
             origin=at(path, number),
         )
     assert c.tokens is not None
     assert c.tags is not None
-    words, tags = row[c.tokens], [_name(request, options, v, path, number) for v in row[c.tags]]
+    words = there.several(c.tokens, "tokens")
+    if not all(isinstance(word, str) for word in words):
+        raise request.bad(
+            "the row's tokens are not texts", f"column '{c.tokens}' must hold lists of texts", path, number
+        )
+    tags = [_name(request, options, v, path, number) for v in there.several(c.tags, "tags")]
     if len(words) != len(tags):
         raise request.bad(f"row has {len(words)} tokens and {len(tags)} tags", "repair the row", path, number)
     tags = [_tag(request, options, tag, path, number) for tag in tags]

@@ -1,0 +1,68 @@
+"""`report`: a filter that names nothing is refused, what only results have is a name too."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cli_make import Said
+
+sys.path[:0] = [str(Path(__file__).resolve().parent.parent / part) for part in ("store", "report")]
+
+from report_make import save_run  # noqa: E402
+
+Run = Callable[..., Said]
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """A run on a shipped task and one on a task that only the results know, in a suite of its own."""
+    save_run(tmp_path / "results", "own-encoder", "gad", 42, 0.8)
+    save_run(tmp_path / "results", "own-encoder", "my_task", 42, 0.7)
+    return tmp_path / "results"
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "hint"),
+    [
+        ("--task", "gda", "did you mean 'gad'?"),
+        ("--suite", "frr", "did you mean 'fr'?"),
+        ("--suite", "de", "known: en, fr, needle"),
+        ("--source", "runs", "did you mean 'run'?"),
+        ("--model", "own-encodr", "did you mean 'own-encoder'?"),
+        ("--average", "macr", "did you mean 'macro'?"),
+    ],
+)
+def test_an_unknown_value_is_refused(option: str, value: str, hint: str, biobench: Run, results: Path) -> None:
+    said = biobench("report", "--task", "gad", option, value)
+    assert said.refusal() == f"{option} '{value}' is not known"
+    assert said.err.splitlines()[1] == f"hint: {hint}"
+
+
+def test_the_second_value_is_looked_at_too(biobench: Run, results: Path) -> None:
+    assert "'x_y_z'" in biobench("report", "--task", "gad", "--task", "x_y_z").refusal()
+
+
+def test_without_results_the_published_rows_are_shown(biobench: Run, tmp_path: Path) -> None:
+    said = biobench("report", "--source", "published", "--format", "json")
+    assert (said.status, said.err) == (0, "")
+    models = {row["model"] for row in said.json()}
+    assert models
+    assert biobench("report", "--model", min(models), "--format", "json").json()
+    assert biobench("report", "--suite", "needle").status == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_models_of_every_kind_of_row_are_known(biobench: Run, results: Path) -> None:
+    """Whatever the other filters leave, and whatever the average shows."""
+    for average in ("macro", "micro", "weighted", "paper"):
+        for row in biobench("report", "--average", average, "--format", "json").json():
+            assert biobench("report", "--task", "gad", "--source", "floor", "--model", row["model"]).status == 0
+
+
+def test_a_task_that_only_results_have(biobench: Run, results: Path) -> None:
+    (row, *_) = biobench("report", "--task", "my_task", "--format", "json").json()
+    assert row["model"] == "own-encoder"
+    assert biobench("report", "--suite", row["suite"], "--format", "json").json()
