@@ -102,7 +102,9 @@ def compare_suite(
         rope=rope,
         improvement=_improvement(first, second, owners) if seeded else None,
         detectable=detectable_difference(test.sd, means.size) if test.sd is not None else None,
-        variance=suite_variance(first, second, owners, paired_seeds=paired_seeds) if seeded else None,
+        variance=suite_variance(first, second, owners, paired_seeds=paired_seeds, resolution=resolution)
+        if seeded
+        else None,
         tasks=names,
         task_differences=tuple(float(x) for x in d),
         clusters=labels,
@@ -138,30 +140,37 @@ def wilcoxon_p(differences: FloatArray) -> float | None:
 
 
 def suite_variance(
-    first: SuiteScores, second: SuiteScores, clusters: Sequence[str], *, paired_seeds: bool = True
+    first: SuiteScores,
+    second: SuiteScores,
+    clusters: Sequence[str],
+    *,
+    paired_seeds: bool = True,
+    resolution: float = 0.0,
 ) -> SuiteVariance:
     """Splits the variance of cluster differences into what seeds add and the rest, by moments.
 
     Needs two seeds or more on every task. The part between clusters is what remains of their observed
-    variance, at least zero; with one cluster it is zero, being unknown.
+    variance, at least zero; with one cluster it is zero, being unknown. resolution: the step of the scores
+    (see ``mean_test``), below whose rounding neither part is taken.
     """
     labels = tuple(dict.fromkeys(clusters))
     sizes = {label: sum(c == label for c in clusters) for label in labels}
+    floor = resolution**2 / 6
     per_seed = dict.fromkeys(labels, 0.0)
     present = dict.fromkeys(labels, 0.0)
     for x, y, cluster in zip(first, second, clusters, strict=True):
         a, b = as_values(x, "scores", minimum=2), as_values(y, "scores", minimum=2)
         share = sizes[cluster] ** -2
         if paired_seeds and a.size == b.size:
-            single = float((a - b).var(ddof=1))
+            single = max(float((a - b).var(ddof=1)), floor)
             now = single / a.size
         else:
-            single = float(a.var(ddof=1) + b.var(ddof=1))
+            single = max(float(a.var(ddof=1) + b.var(ddof=1)), floor)
             now = float(a.var(ddof=1) / a.size + b.var(ddof=1) / b.size)
         per_seed[cluster] += share * single
         present[cluster] += share * now
     _, means = cluster_means(suite_means(first) - suite_means(second), clusters)
-    observed = float(means.var(ddof=1)) if means.size > 1 else 0.0
+    observed = max(float(means.var(ddof=1)), floor) if means.size > 1 else 0.0
     count = len(labels)
     between = max(0.0, observed - sum(present.values()) / count)
     return SuiteVariance(between, sum(per_seed.values()) / count, count)
