@@ -1,37 +1,36 @@
-"""``python -m trainer pretrain RECIPE``: the entry for torchrun and accelerate launch."""
+"""``python -m trainer pretrain RECIPE``: another name of ``biobench pretrain``, for launchers that want a module.
+
+Both are one command, so a run is the same whichever way it was started: the same options, the benchmark's
+documents kept out of the corpus by the same default. The trainer does not know the benchmark; it finds the
+command as a shell does, by the script that the installed distribution declares.
+"""
 
 from __future__ import annotations
 
-import argparse
 import sys
+from collections.abc import Sequence
+from importlib.metadata import entry_points
 
-from biobench.errors import BioBenchError
-from trainer import api
+COMMAND = "biobench"
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run a recipe; returns the exit status (0 done, 2 bad input, 75 stopped and saved)."""
-    parser = argparse.ArgumentParser(prog="python -m trainer", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    train = commands.add_parser("pretrain", help="run a recipe")
-    train.add_argument("recipe", help="path, or the name of a shipped recipe")
-    train.add_argument("--out", help="folder of the run (default runs/NAME)")
-    train.add_argument("--resume", action="store_true", help="continue the run in that folder")
-    train.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE")
-    train.add_argument("--quiet", action="store_true", help="report no progress")
-    given = parser.parse_args(arguments)
-    try:
-        result = api.pretrain(
-            given.recipe,
-            out=given.out,
-            resume=given.resume,
-            overrides=given.overrides,
-            progress="none" if given.quiet else "auto",
-        )
-    except BioBenchError as error:
-        print(f"{error}\nhint: {error.hint}", file=sys.stderr)
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Hand over to ``biobench pretrain`` and give its exit status (0 done, 2 bad input, 75 stopped and saved)."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] != ["pretrain"]:
+        print("python -m trainer knows one command: pretrain\nhint: see `biobench pretrain --help`", file=sys.stderr)
         return 2
-    return api.PREEMPTED_EXIT if result.status == "preempted" else 0
+    script = next(iter(entry_points(group="console_scripts", name=COMMAND)), None)
+    if script is None:
+        print(
+            f"the command {COMMAND} is not installed, by which the benchmark's documents are kept out of the corpus\n"
+            "hint: install the project (`pip install -e .`) in the environment of this Python",
+            file=sys.stderr,
+        )
+        return 2
+    sys.argv = [COMMAND, *given]
+    script.load()()
+    return 0
 
 
 if __name__ == "__main__":

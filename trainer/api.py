@@ -81,8 +81,7 @@ def ledger_diff(a: str | Path, b: str | Path) -> LedgerDiff:
 
 
 def recipe_schema() -> dict[str, Any]:
-    """JSON Schema of recipes, for editor completion."""
-    from biobench.schema.strict import json_schema
-    from trainer.recipe import Recipe
+    """JSON Schema of recipes, whole ones and such as extend another, for editor completion."""
+    from trainer import recipe_schema as written
 
-    return json_schema(Recipe)
+    return written.recipe_schema()

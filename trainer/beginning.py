@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from trainer.model import check_fit, load_model, load_tokenizer, new_model
+from trainer.corpus import documents, excluded_documents
+from trainer.model import check_fit, check_own_ids, load_model, load_tokenizer, new_model
 from trainer.recipe import Recipe, TokenizerTraining
-from trainer.sources import texts
 from trainer.tokenization import train_tokenizer
 
 
-def tokenizer_for(recipe: Recipe) -> PreTrainedTokenizerBase:
-    """The run's tokenizer: the checkpoint's, a named one, or one trained on the corpus."""
+def tokenizer_for(recipe: Recipe, exclude: Sequence[str] = ()) -> PreTrainedTokenizerBase:
+    """The run's tokenizer: the checkpoint's, a named one, or one trained on the corpus.
+
+    exclude: texts of documents that must not be trained on, besides the recipe's own list; no tokenizer is
+    trained on them either.
+    """
     wanted = recipe.base.tokenizer
     if isinstance(wanted, TokenizerTraining):
         root = Path(recipe.corpus.root)
-        everything = (text for source in recipe.corpus.sources for text in texts(source, root))
-        return train_tokenizer(everything, wanted.vocabulary, recipe.corpus.sequence_length)
+        excluded = excluded_documents(recipe.corpus, exclude)
+        everything = (text for source in recipe.corpus.sources for text in documents(source, root))
+        allowed = (text for text in everything if excluded.why(text) is None)
+        return train_tokenizer(allowed, wanted.vocabulary, recipe.corpus.sequence_length)
     if wanted is not None:
         return load_tokenizer(wanted)
     assert recipe.base.model is not None
@@ -33,4 +40,6 @@ def base_model(recipe: Recipe, tokenizer: PreTrainedTokenizerBase) -> PreTrained
         assert recipe.base.model is not None
         model = load_model(recipe.base.model, revision=recipe.base.revision)
     check_fit(model, tokenizer, masked=any(p.objective == "mlm" for p in recipe.phases))
+    if recipe.base.model is not None and recipe.base.tokenizer is not None:
+        check_own_ids(recipe.base.model, tokenizer, revision=recipe.base.revision)
     return model

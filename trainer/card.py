@@ -20,11 +20,12 @@ def model_card(recipe: Recipe, ledger: Ledger, results: Sequence[dict[str, Any]]
     """
     masked = recipe.phases[-1].objective == "mlm"
     what = "A bidirectional encoder" if masked else "A causal model"
-    auto = "AutoModelForMaskedLM" if masked else "AutoModelForCausalLM"
+    both_sides = not ledger.base.architecture.endswith("ForCausalLM")
+    auto = "AutoModelForMaskedLM" if both_sides else "AutoModelForCausalLM"
     front: dict[str, Any] = {
         "library_name": "transformers",
-        "pipeline_tag": "fill-mask" if masked else "text-generation",
-        "tags": ["biomedical", "encoder" if masked else "decoder", "biobench"],
+        "pipeline_tag": _pipeline(masked, both_sides),
+        "tags": ["biomedical", "encoder" if masked or both_sides else "decoder", "biobench"],
     }
     if recipe.base.model is not None:
         front["base_model"] = recipe.base.model
@@ -34,7 +35,7 @@ def model_card(recipe: Recipe, ledger: Ledger, results: Sequence[dict[str, Any]]
         recipe.description,
         f"{what} ({ledger.base.architecture}, {human(ledger.base.parameters)} parameters), trained by "
         f"`biobench pretrain` for {human(ledger.tokens)} tokens in {ledger.steps} steps. It loads with `AutoModel` "
-        f"and `{auto}`; nothing of the training's attention is saved.",
+        f"and `{auto}`; nothing of the training's attention is saved.{_direction(masked, both_sides)}",
         "## Phases\n\n"
         + _table(
             [
@@ -85,6 +86,22 @@ def model_card(recipe: Recipe, ledger: Ledger, results: Sequence[dict[str, Any]]
         "## Ledger\n\n```json\n" + json.dumps(ledger.model_dump(mode="json"), indent=2) + "\n```",
     ]
     return "\n\n".join(p for p in parts if p) + "\n"
+
+
+def _pipeline(masked: bool, both_sides: bool) -> str:
+    """The hub's task name; one whose pipeline can load the class of the exported model."""
+    if masked != both_sides:
+        return "feature-extraction"
+    return "fill-mask" if masked else "text-generation"
+
+
+def _direction(masked: bool, both_sides: bool) -> str:
+    """A sentence where the class that loads the model reads in another direction than the last phase did."""
+    if masked == both_sides:
+        return ""
+    if both_sides:
+        return " The last phase was causal, while these classes let every token attend to both sides."
+    return " The last phase was masked, while these classes let every token attend to those before it only."
 
 
 def _table(header: list[str], rows: Sequence[Sequence[object]]) -> str:

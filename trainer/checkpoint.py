@@ -7,6 +7,7 @@ read by another number of processes, wrapped or not.
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import shutil
@@ -17,14 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pydantic import ValidationError
 from torch import Tensor, nn
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.filesystem import FileSystemReader
 from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import save
 
-from biobench.errors import StoreError, TrainingError
+from biobench.errors import StoreError
 from biobench.schema.strict import Strict
 from trainer.disk import file_hash, store_error, write_json, write_text, writing
 from trainer.distributed import World
@@ -89,9 +89,10 @@ class Checkpoints:
             with _quiet():
                 save(state, checkpoint_id=temporary, no_dist=self.world.size == 1)
         except (OSError, CheckpointException, RuntimeError) as error:
+            known = _save_error(error, final, full=_too_small(temporary, state))
             if self.world.first:
                 shutil.rmtree(temporary, ignore_errors=True)
-            raise _save_error(error, final) from error
+            raise known from error
         self.world.barrier()
         if self.world.first:
             try:
@@ -133,7 +134,7 @@ def read_progress(folder: Path) -> Progress:
     file = folder / PROGRESS
     try:
         return Progress.model_validate_json(file.read_text(encoding="utf-8"))
-    except (OSError, ValidationError) as error:
+    except (OSError, ValueError) as error:
         raise StoreError("the checkpoint's record is missing or damaged", hint=_REMEDY, file=file) from error
 
 
@@ -141,9 +142,14 @@ def verify(folder: Path, world: World) -> None:
     """Compare a checkpoint's files with their hashes (first process). Raises StoreError naming a damaged one."""
     if world.first:
         try:
-            hashes: dict[str, str] = json.loads((folder / HASHES).read_text(encoding="utf-8"))
-            damaged = next((n for n, h in hashes.items() if file_hash(folder / n) != h), None)
-        except (OSError, json.JSONDecodeError) as error:
+            hashes = json.loads((folder / HASHES).read_text(encoding="utf-8"))
+            named = hashes.items() if isinstance(hashes, dict) and hashes else [(HASHES, "")]
+            damaged = next((n for n, h in named if file_hash(folder / n) != h), None)
+        except ValueError as error:
+            raise StoreError(
+                f"the checkpoint cannot be read: {HASHES} is damaged", hint=_REMEDY, file=folder
+            ) from error
+        except OSError as error:
             raise StoreError("the checkpoint cannot be read: a file is missing", hint=_REMEDY, file=folder) from error
         if damaged is not None:
             raise StoreError(f"the checkpoint cannot be read: {damaged} is damaged", hint=_REMEDY, file=folder)
@@ -191,21 +197,46 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def _save_error(error: BaseException, folder: Path) -> StoreError | TrainingError:
-    """The OSError inside a failed save as one line; `CheckpointException` keeps those of all processes."""
-    if isinstance(error, OSError):
-        return store_error(error, folder)
-    inner: list[BaseException] = []
-    if isinstance(error, CheckpointException):
-        inner = [failure[0] for failure in error.failures.values()]
-    for cause in (*inner, error.__cause__, error.__context__):
-        if isinstance(cause, OSError):
-            return store_error(cause, folder)
+def _save_error(error: BaseException, folder: Path, *, full: bool) -> StoreError:
+    """The OSError inside a failed save as one line; full: what is left on the disk does not hold the rest."""
+    inner = next((cause for cause in _causes(error) if isinstance(cause, OSError)), None)
+    if inner is None and full:
+        inner = OSError(errno.ENOSPC, "No space left on device")
+    if inner is not None:
+        return store_error(inner, folder)
+    causes = [c for c in _causes(error) if not isinstance(c, CheckpointException)] or [error]
+    said = [*str(causes[0]).strip().splitlines(), type(causes[0]).__name__][0]
     return StoreError(
-        f"the checkpoint cannot be written: {str(error).strip().splitlines()[0][:160]}",
+        f"the checkpoint cannot be written: {said[:160]}",
         hint="check free space and permissions, then continue with --resume",
         file=folder,
     )
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """`error`, and what it was raised from or during; `CheckpointException` keeps the errors of all processes."""
+    waiting, seen = [error], set[int]()
+    while waiting:
+        now = waiting.pop(0)
+        if id(now) in seen:
+            continue
+        seen.add(id(now))
+        yield now
+        inside = [failure[0] for failure in now.failures.values()] if isinstance(now, CheckpointException) else []
+        waiting += [e for e in (*inside, now.__cause__, now.__context__) if e is not None]
+
+
+def _too_small(folder: Path, state: dict[str, Any]) -> bool:
+    """Whether the disk of a half-written checkpoint has no room for the rest of `state`.
+
+    The error of another process arrives without its cause, so the space left is looked at too.
+    """
+    needed = sum(v.numel() * v.element_size() for v in state.values() if isinstance(v, Tensor))
+    try:
+        written = sum(f.stat().st_size for f in folder.iterdir()) if folder.is_dir() else 0
+        return shutil.disk_usage(folder.parent).free < needed - written
+    except OSError:
+        return False
 
 
 def _number(folder: Path) -> int:

@@ -6,9 +6,10 @@ result is a pure function of the texts, the tokenizer and the spec; its manifest
 
 from __future__ import annotations
 
+import io
 import itertools
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,10 +26,13 @@ from trainer.model import end_token
 from trainer.order import shuffled
 from trainer.recipe import CorpusSource, CorpusSpec
 from trainer.shards import MANIFEST, Corpus
-from trainer.sources import identity, texts
+from trainer.sources import files_of, identity, texts
 from trainer.tokenization import tokenizer_hash
 
 FORMAT = 1
+ENCODING = 2
+"""How text becomes ids. It keys the cache but is not in the manifest: a corpus whose tokens are as before keeps
+its hash. 1 took special tokens that are spelled out in the text for control tokens."""
 PART_DOCUMENTS = 2000
 Pairs = NDArray[np.int64]
 """(documents, 2): source number, document number in it."""
@@ -54,11 +58,27 @@ class _Source:
         return sum(int(n.sum()) for n in self.lengths)
 
 
-def excluded_documents(spec: CorpusSpec, more: list[str]) -> Excluded:
+def documents(source: CorpusSource, root: Path) -> Iterator[str]:
+    """`texts` of a source, each proved to be text. Raises DataFormatError for half of a surrogate pair."""
+    for number, text in enumerate(texts(source, root), 1):
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            files = files_of(source, root) if source.path is not None else []
+            raise DataFormatError(
+                f"document {number} of corpus source '{source.id}' holds half of a character "
+                f"(U+{ord(text[error.start]):04X})",
+                hint="write the text again as UTF-8, without lone surrogates such as \\ud800",
+                file=files[0] if len(files) == 1 else None,
+            ) from None
+        yield text
+
+
+def excluded_documents(spec: CorpusSpec, more: Sequence[str]) -> Excluded:
     """The documents that must stay out: those of the recipe's files and `more` (texts)."""
     root = Path(spec.root)
     listed: Iterator[str] = itertools.chain.from_iterable(
-        texts(CorpusSource(id="excluded", path=name), root) for name in spec.exclude.files
+        documents(CorpusSource(id="excluded", path=name), root) for name in spec.exclude.files
     )
     return Excluded(itertools.chain(listed, more), n=spec.exclude.ngram)
 
@@ -102,7 +122,7 @@ def _key(spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, excluded: Exclude
     root = Path(spec.root)
     described = spec.model_dump(mode="json", exclude={"root", "cache", "exclude"})
     parts = [
-        FORMAT,
+        [FORMAT, ENCODING],
         described,
         [identity(s, root) for s in spec.sources],
         tokenizer_hash(tokenizer),
@@ -141,7 +161,7 @@ def _tokenise(
     assert end is not None
     start = [tokenizer.cls_token_id] if spec.start_token == "cls" and tokenizer.cls_token_id is not None else []
     result = _Source(source)
-    stream = texts(source, Path(spec.root))
+    stream = documents(source, Path(spec.root))
     for number in itertools.count():
         batch = list(itertools.islice(stream, PART_DOCUMENTS))
         if not batch:
@@ -173,14 +193,57 @@ def _write_part(
     end: int,
     dtype: str,
 ) -> None:
-    encoded = tokenizer(batch, add_special_tokens=False, verbose=False)["input_ids"] if batch else []
-    rows = [np.array([*start, *ids, end], dtype=dtype) for ids in encoded]
+    rows = [np.array([*start, *ids, end], dtype=dtype) for ids in encode(batch, tokenizer)]
+    lengths = io.BytesIO()
+    np.save(lengths, np.array([len(r) for r in rows], dtype=np.int64))
     with writing(tokens_file):
-        (np.concatenate(rows) if rows else np.zeros(0, dtype=dtype)).tofile(tokens_file)
+        _write(tokens_file, np.concatenate(rows) if rows else np.zeros(0, dtype=dtype))
         temporary = lengths_file.with_suffix(".tmp")
-        with temporary.open("wb") as file:
-            np.save(file, np.array([len(r) for r in rows], dtype=np.int64))
+        temporary.write_bytes(lengths.getvalue())
         temporary.replace(lengths_file)
+
+
+def _write(file: Path, tokens: NDArray[Any]) -> None:
+    """Write an array's bytes. `ndarray.tofile` would hide why a write failed: its OSError has no errno."""
+    with file.open("wb") as handle:
+        handle.write(tokens.data)
+
+
+def encode(batch: list[str], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
+    """The ids of each text without special tokens; what is spelled like one ("[SEP]", "</s>") is text as well.
+
+    No id of `control_ids` is among them.
+    """
+    if not batch:
+        return []
+    found: list[list[int]] = tokenizer(batch, add_special_tokens=False, split_special_tokens=True, verbose=False)[
+        "input_ids"
+    ]
+    control = control_ids(tokenizer)
+    return [ids if control.isdisjoint(ids) else _spelled(ids, control, tokenizer) for ids in found]
+
+
+def control_ids(tokenizer: PreTrainedTokenizerBase) -> set[int]:
+    """Ids that must not come from text: all special tokens but the unknown one, which stands for text."""
+    roles = ("pad", "bos", "eos", "cls", "sep", "mask")
+    named = {i for i in (getattr(tokenizer, f"{role}_token_id") for role in roles) if i is not None}
+    special = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
+    return named | ({*special, *tokenizer.all_special_ids} - {tokenizer.unk_token_id})
+
+
+def _spelled(ids: list[int], control: set[int], tokenizer: PreTrainedTokenizerBase) -> list[int]:
+    """`ids` with every control id written out character by character.
+
+    A Unigram model holds its control tokens among its pieces and finds them in the text whatever it is told.
+    """
+    result: list[int] = []
+    for one in ids:
+        if one not in control:
+            result.append(one)
+            continue
+        letters = [tokenizer.convert_tokens_to_ids(letter) for letter in str(tokenizer.convert_ids_to_tokens(one))]
+        result += [i for i in letters if isinstance(i, int) and i not in control]
+    return result
 
 
 def _assemble(
@@ -286,7 +349,7 @@ def _join(
         joined = np.concatenate(waiting) if waiting else np.zeros(0, dtype=dtype)
         file = folder / f"{name}-{len(shards):05d}.bin"
         with writing(file):
-            joined[:limit].tofile(file)
+            _write(file, joined[:limit])
         shards.append({"file": file.name, "tokens": limit, "sha256": file_hash(file)})
         waiting, count = [joined[limit:]], len(joined) - limit
 

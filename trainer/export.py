@@ -10,13 +10,14 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel
 from transformers.utils.logging import disable_progress_bar
 
 from biobench.schema.checkpoint import content_hash
 from trainer.disk import write_json, writing
 from trainer.distributed import World
 from trainer.model import model_from_config
+from trainer.runfolder import BEGINNING
 
 
 def full_weights(model: nn.Module) -> dict[str, Tensor]:
@@ -30,7 +31,6 @@ def full_weights(model: nn.Module) -> dict[str, Tensor]:
 def export(
     model: PreTrainedModel,
     start: Path,
-    tokenizer: PreTrainedTokenizerBase,
     folder: Path,
     world: World,
     *,
@@ -38,7 +38,8 @@ def export(
 ) -> None:
     """Write `folder` whole or not at all; the first process writes, all must call.
 
-    start: the run's folder with config.json. texts: gives further files, name to content, for the export's hash.
+    start: the run's folder with config.json and the tokenizer's files, which are copied. texts: gives further
+    files, name to content, for the export's hash.
     Raises StoreError when the disk does not take it.
     """
     weights = full_weights(model)
@@ -53,7 +54,8 @@ def export(
             temporary.mkdir(parents=True)
             disable_progress_bar()  # type: ignore[no-untyped-call]
             plain.save_pretrained(temporary)
-            tokenizer.save_pretrained(temporary)
+            for item in tokenizer_files(start):
+                shutil.copyfile(item, temporary / item.name)
             _both_spellings(temporary / "config.json")
             if texts is not None:
                 for name, text in texts(content_hash(temporary)).items():
@@ -61,6 +63,14 @@ def export(
             shutil.rmtree(folder, ignore_errors=True)
             temporary.rename(folder)
     world.barrier()
+
+
+def tokenizer_files(start: Path) -> list[Path]:
+    """The tokenizer as the run's beginning saved it.
+
+    A tokenizer that was loaded again, as on a resume, would be saved with other fields, under another hash.
+    """
+    return sorted(f for f in start.iterdir() if f.is_file() and f.name not in (BEGINNING, "config.json"))
 
 
 def _both_spellings(file: Path) -> None:

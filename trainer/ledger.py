@@ -8,8 +8,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from biobench.errors import StoreError
 from biobench.schema.strict import Strict
 
@@ -120,7 +118,15 @@ def read_ledger(path: str | Path) -> Ledger:
         raise StoreError("there is no ledger", hint="give the folder of a finished `biobench pretrain` run", file=given)
     try:
         return Ledger.model_validate_json(file.read_text(encoding="utf-8"))
-    except (OSError, ValidationError) as error:
+    except (OSError, ValueError) as error:
         raise StoreError(
             f"the ledger is damaged: {str(error).splitlines()[0]}", hint="export the run again with --resume", file=file
         ) from error
+
+
+def intact_ledger(file: Path) -> Ledger | None:
+    """The ledger in a file; None when it is missing or damaged."""
+    try:
+        return read_ledger(file) if file.is_file() else None
+    except StoreError:
+        return None

@@ -6,20 +6,44 @@ those of transformers. Loading goes through the registered attention; nothing ab
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
+from huggingface_hub.errors import StrictDataclassError
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils.logging import disable_progress_bar
 
 from biobench.errors import ModelError
+from biobench.schema.strict import suggest
 from trainer import attention
 from trainer.families import decoder_of, family_of
 from trainer.loss import linear_cross_entropy_sum
+
+ROLES = ("pad", "bos", "eos", "cls", "sep", "mask")
+"""Special tokens that configs and tokenizers name by id."""
+_TAKEN_TOO = {*(f"{role}_token_id" for role in ROLES), "num_labels", "output_attentions", "torch_dtype"}
+"""Names that every config reads besides its fields (transformers 5)."""
+_TAKEN_BY_ONE = {
+    "modernbert": {"global_attn_every_n_layers", "global_rope_theta", "local_rope_theta", "rope_scaling"},
+    "gemma3_text": {"sliding_window_pattern", "rope_theta", "rope_local_base_freq", "rope_scaling"},
+    "eurobert": {"rope_theta", "rope_scaling", "partial_rotary_factor"},
+}
+"""The same for single model types: what their `__post_init__` and rope conversion look for."""
+_BAD_VALUE = (
+    *(ValueError, TypeError, LookupError, AssertionError, ArithmeticError, AttributeError, RuntimeError),
+    StrictDataclassError,
+)
+_TOKENIZER_FILES = (
+    *("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json"),
+    *("tokenizer.model", "sentencepiece.bpe.model", "spiece.model"),
+)
 
 
 class Trainee(nn.Module):
@@ -124,32 +148,63 @@ def new_model(config: dict[str, Any], tokenizer: PreTrainedTokenizerBase, seed: 
     """A model with fresh weights: `config` is a transformers config with its ``model_type``.
 
     The vocabulary and the special tokens come from `tokenizer`. The weights depend on `seed` alone.
-    Raises ModelError when the config is not understood.
+    Raises ModelError when the config is not understood, or names other special tokens than `tokenizer`.
     """
     fields = {name: value for name, value in config.items() if value is not None}
-    kind = fields.pop("model_type", None)
-    family = family_of(str(kind))
+    _check_ids(fields, tokenizer, "base.config")
     stand_in = {"bos": "cls", "eos": "sep"}  # configs default to ids of another vocabulary
-    for name in ("pad", "bos", "eos", "cls", "sep", "mask"):
+    for name in ROLES:
         token = getattr(tokenizer, f"{name}_token_id")
         if token is None and name in stand_in:
             token = getattr(tokenizer, f"{stand_in[name]}_token_id")
         if token is not None:
             fields.setdefault(f"{name}_token_id", token)
     fields.setdefault("vocab_size", len(tokenizer))
-    try:
-        made = AutoConfig.for_model(str(kind), **fields)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            model: PreTrainedModel = getattr(transformers, family.auto).from_config(
-                made, attn_implementation=attention.NAME, dtype=torch.float32
-            )
-    except (ValueError, TypeError, KeyError, AssertionError) as error:
-        raise ModelError(
-            f"base.config is not a {kind} config: {_first_line(error)}",
-            hint="use the field names of the transformers config of that model type",
-        ) from error
+    made = make_config(fields)
+    with torch.random.fork_rng(devices=[]), config_values(made.model_type):
+        torch.manual_seed(seed)
+        model: PreTrainedModel = getattr(transformers, family_of(made.model_type).auto).from_config(
+            made, attn_implementation=attention.NAME, dtype=torch.float32
+        )
     return model
+
+
+def make_config(fields: dict[str, Any]) -> PreTrainedConfig:
+    """The transformers config of `fields`, its ``model_type`` among them.
+
+    Raises ModelError for a name that the config does not know, and for a value that it does not take.
+    """
+    kind = str(fields.get("model_type"))
+    family_of(kind)
+    given = {name: value for name, value in fields.items() if name != "model_type"}
+    known = _config_names(kind)
+    for name, value in given.items():
+        if name not in known:
+            raise ModelError(f"base.config.{name} is no field of a {kind} config", hint=suggest(name, sorted(known)))
+        if (name.startswith("num_") or name.endswith("_size")) and type(value) in (int, float) and value < 1:
+            raise ModelError(f"base.config.{name} is {value}", hint="give a whole number of 1 or more")
+    with config_values(kind):
+        made: PreTrainedConfig = AutoConfig.for_model(kind, **given)
+    return made
+
+
+def _config_names(kind: str) -> set[str]:
+    config = transformers.CONFIG_MAPPING[kind]
+    known = {field.name for field in dataclasses.fields(config)} | set(config.attribute_map)
+    return known | _TAKEN_TOO | _TAKEN_BY_ONE.get(kind, set())
+
+
+@contextmanager
+def config_values(kind: str) -> Iterator[None]:
+    """Turn what transformers raises over a config's values into one ModelError."""
+    try:
+        yield
+    except _BAD_VALUE as error:
+        said = " ".join(str(error).split())[:200] or type(error).__name__
+        raise ModelError(
+            f"base.config is not a {kind} config: {said}",
+            hint="check the value against the transformers config of that model type",
+        ) from error
 
 
 def model_from_config(folder: Path) -> PreTrainedModel:
@@ -195,6 +250,52 @@ def check_fit(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, mas
             "the tokenizer has neither an end-of-sequence nor a separator token to end documents with",
             hint="set eos_token or sep_token in tokenizer_config.json",
         )
+
+
+def check_own_ids(source: str | Path, tokenizer: PreTrainedTokenizerBase, *, revision: str | None = None) -> None:
+    """Raise ModelError unless `tokenizer` means by its ids what the checkpoint `source` was trained to mean.
+
+    Compared with the tokenizer beside the checkpoint; where there is none, with the special ids that its config
+    names. Tokens may be added on ids that the checkpoint's tokenizer leaves free.
+    """
+    own = _own_tokenizer(source, revision)
+    if own is None:
+        raw, _ = PreTrainedConfig.get_config_dict(str(source), revision=revision)
+        # The ids of the two ends are left at the class's defaults by many published configs.
+        named = {name: value for name, value in raw.items() if name not in ("bos_token_id", "eos_token_id")}
+        _check_ids(named, tokenizer, "the checkpoint's config")
+        return
+    _check_ids({f"{r}_token_id": getattr(own, f"{r}_token_id") for r in ROLES}, tokenizer, "the checkpoint's tokenizer")
+    theirs, given = own.get_vocab(), tokenizer.get_vocab()
+    moved = min((i for token, i in theirs.items() if given.get(token) != i), default=None)
+    if moved is not None:
+        token = own.convert_ids_to_tokens(moved)
+        raise ModelError(
+            f"base.tokenizer is not the checkpoint's: id {moved} is '{token}' there and "
+            f"'{tokenizer.convert_ids_to_tokens(moved)}' here",
+            hint="leave base.tokenizer out, or give a tokenizer with the same vocabulary",
+        )
+
+
+def _own_tokenizer(source: str | Path, revision: str | None) -> PreTrainedTokenizerBase | None:
+    """The tokenizer beside a checkpoint; None where there is none."""
+    if Path(source).is_dir() and not any((Path(source) / name).is_file() for name in _TOKENIZER_FILES):
+        return None
+    try:
+        return load_tokenizer(source, revision)
+    except ModelError:
+        return None
+
+
+def _check_ids(named: dict[str, Any], tokenizer: PreTrainedTokenizerBase, by: str) -> None:
+    """Raise ModelError where both `named` and the tokenizer name a special token's id, and not the same."""
+    for role in ROLES:
+        wanted, given = named.get(f"{role}_token_id"), getattr(tokenizer, f"{role}_token_id")
+        if isinstance(wanted, int) and given is not None and wanted != given:
+            raise ModelError(
+                f"{role}_token_id is {wanted} by {by} and {given} by the tokenizer",
+                hint="use the tokenizer that the checkpoint was made with, or take the id out of the config",
+            )
 
 
 def end_token(tokenizer: PreTrainedTokenizerBase) -> int | None:

@@ -14,8 +14,9 @@ from trainer import attention
 from trainer.families import family_of, layers_of
 from trainer.flops import PEAK, Cost, token_cost
 from trainer.loss import CHUNK_LOGITS
+from trainer.model import ROLES, config_values, make_config
 from trainer.quantities import human
-from trainer.recipe import Recipe, TokenizerTraining
+from trainer.recipe import Phase, Recipe, TokenizerTraining
 from trainer.shapes import SHAPES
 
 UTILISATION = 0.35
@@ -25,7 +26,7 @@ sheet's estimate for base and large at 8,192 tokens spans 0.28-0.43. An assumpti
 
 @dataclass(frozen=True)
 class PhasePlan:
-    """One phase. seconds is an estimate on the named GPUs."""
+    """One phase that is trained. seconds is an estimate on the named GPUs."""
 
     name: str
     objective: str
@@ -58,6 +59,10 @@ class Plan:
     """One chunk of logits with its gradient, and the projection's gradient."""
     gpu: str
     gpus: int
+    reused: tuple[str, ...] = ()
+    """Names of the phases that are taken over from another run; nothing above counts them."""
+    reused_from: str | None = None
+    """That run's folder."""
 
     @property
     def memory_bytes(self) -> int:
@@ -82,6 +87,8 @@ class Plan:
             "tokens": sum(p.tokens for p in self.phases),
             "flops": sum(p.flops for p in self.phases),
             "seconds": sum(p.seconds for p in self.phases),
+            "reused": list(self.reused),
+            "reused_from": self.reused_from,
             "phases": [
                 {
                     "name": p.name,
@@ -103,6 +110,8 @@ class Plan:
             f"{self.recipe}: {self.architecture}, {human(self.parameters)} parameters, {human(self.step_tokens)} "
             f"tokens a step",
         ]
+        if self.reused:
+            lines.append(f"  taken over from {self.reused_from}, not trained again: {', '.join(self.reused)}")
         for p in self.phases:
             lines.append(
                 f"  {p.name} ({p.objective}): {human(p.tokens)} tokens, {p.steps} steps, "
@@ -138,17 +147,10 @@ def skeleton(recipe: Recipe) -> PreTrainedModel:
                 hint="give a hub id that can be reached, or a folder with config.json",
             ) from error
         return _empty(config)
-    kind = fields.pop("model_type")
     # Ids of special tokens do not matter here, but must lie inside the vocabulary.
-    return _empty(
-        AutoConfig.for_model(
-            kind,
-            **fields,
-            **dict.fromkeys(
-                ("pad_token_id", "bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id", "mask_token_id"), 0
-            ),
-        )
-    )
+    config = make_config({**dict.fromkeys((f"{role}_token_id" for role in ROLES), 0), **fields})
+    with config_values(config.model_type):
+        return _empty(config)
 
 
 def _empty(config: Any) -> PreTrainedModel:
@@ -167,7 +169,8 @@ def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> Plan:
     model = skeleton(recipe)
     length = recipe.corpus.sequence_length
     phases = []
-    for phase in recipe.phases:
+    reused, trained = _split(recipe)
+    for phase in trained:
         steps = recipe.steps(phase)
         cost = token_cost(
             model,
@@ -182,7 +185,7 @@ def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> Plan:
     micro = min(recipe.batch.micro or recipe.batch.sequences, max(1, recipe.batch.sequences // gpus))
     sharded = gpus if recipe.engine.distributed == "fsdp2" else 1
     vocabulary, width = model.config.vocab_size, model.config.hidden_size
-    predicted = max(p.masking.rate if p.masking is not None else 1.0 for p in recipe.phases)
+    predicted = max(p.masking.rate if p.masking is not None else 1.0 for p in trained)
     return Plan(
         recipe=recipe.name,
         architecture=model.config.model_type,
@@ -197,7 +200,17 @@ def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> Plan:
         + int(2 * predicted * micro * length * width * 2),
         gpu=gpu,
         gpus=gpus,
+        reused=tuple(p.name for p in reused),
+        reused_from=None if recipe.reuse is None else recipe.reuse.run,
     )
+
+
+def _split(recipe: Recipe) -> tuple[list[Phase], list[Phase]]:
+    """The phases that `reuse` takes from another run, and those that are trained."""
+    if recipe.reuse is None:
+        return [], recipe.phases
+    count = [p.name for p in recipe.phases].index(recipe.reuse.through) + 1
+    return recipe.phases[:count], recipe.phases[count:]
 
 
 def _activation_bytes(recipe: Recipe, model: PreTrainedModel) -> float:

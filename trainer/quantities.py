@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -29,17 +29,35 @@ def _positive(value: int) -> int:
     return value
 
 
+def _not_negative(value: int) -> int:
+    if value < 0:
+        raise ValueError("an amount of tokens must not be below 0 | hint: write 0, 100M, 512k or a whole number")
+    return value
+
+
+def _schema(description: str, **limit: int) -> dict[str, Any]:
+    return {
+        "type": ["integer", "string"],
+        "pattern": r"^\s*[0-9][0-9_]*(\.[0-9]+)?\s*[kKMBT]?\s*$",
+        "description": description,
+        **limit,
+    }
+
+
 Tokens = Annotated[
     int,
     BeforeValidator(parse_amount),
     AfterValidator(_positive),
-    Field(
-        json_schema_extra={"type": ["integer", "string"], "description": "tokens: 10B, 100M, 512k or a whole number"}
-    ),
+    Field(json_schema_extra=_schema("tokens: 10B, 100M, 512k or a whole number", exclusiveMinimum=0)),
 ]
 """An amount of tokens."""
 
-TokensOrNone = Annotated[int, BeforeValidator(parse_amount), Field(ge=0)]
+TokensOrNone = Annotated[
+    int,
+    BeforeValidator(parse_amount),
+    AfterValidator(_not_negative),
+    Field(json_schema_extra=_schema("tokens: 0, 10B, 100M, 512k or a whole number", minimum=0)),
+]
 """An amount of tokens that may be 0."""
 
 

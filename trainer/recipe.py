@@ -82,6 +82,13 @@ class CorpusSource(Strict):
     repeat: float | None = Field(None, gt=0)
     """How often each document is read; 2.5 reads half of them a third time. Default 1."""
 
+    @field_validator("id")
+    @classmethod
+    def _id(cls, value: str) -> str:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", value):
+            raise fail(f"'{value}' is not a source id", "use letters, digits, '.', - and _; it names files")
+        return value
+
     @model_validator(mode="after")
     def _one(self) -> CorpusSource:
         if sum(x is not None for x in (self.embedded, self.path, self.hub)) != 1:
@@ -257,7 +264,7 @@ class Checkpoints(Strict):
     keep_phases: bool = True
     """Whether the optimiser state at each phase's end is kept, so that others can branch from it."""
     export: bool = False
-    """Whether each checkpoint is also written as a folder for from_pretrained."""
+    """Whether each checkpoint that `every` asks for is also written as a folder for from_pretrained."""
 
 
 class Logging(Strict):
@@ -324,6 +331,16 @@ class Recipe(Strict):
     def steps(self, phase: Phase) -> int:
         """Optimiser steps of a phase: the fewest that reach its tokens."""
         return math.ceil(phase.tokens / self.step_tokens)
+
+    def exports_at(self, step: int) -> bool:
+        """Whether the checkpoint after `step` steps of a phase is exported: one that `every` asks for.
+
+        The state saved where a run is told to stop is not, so that a resumed run ends with the same exports.
+        """
+        saved = self.checkpoints
+        if not saved.export or saved.every is None:
+            return False
+        return step > 0 and step % max(1, round(saved.every / self.step_tokens)) == 0
 
 
 def parse_layers(text: str) -> list[int]:

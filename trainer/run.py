@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import math
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +11,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from biobench.errors import UsageError
-from trainer import attention, corpus
+from trainer import corpus
 from trainer.batches import Batches, vocabulary_of
 from trainer.beginning import base_model, tokenizer_for
 from trainer.card import model_card
@@ -25,7 +21,7 @@ from trainer.distributed import World
 from trainer.export import export
 from trainer.flops import token_cost
 from trainer.interventions import check_unchanged, fingerprint
-from trainer.ledger import FILE, Ledger, LedgerBase, LedgerCorpus, PhaseRecord, read_ledger
+from trainer.ledger import FILE, Ledger, intact_ledger, read_ledger
 from trainer.loop import Loop
 from trainer.memory import keep_freed_memory
 from trainer.metrics import Metrics, make_tracker
@@ -37,6 +33,8 @@ from trainer.model import (
 from trainer.phase import Training, precision_of, prepare
 from trainer.progress import Listener, Tick
 from trainer.recipe import Recipe
+from trainer.record import phase_record, run_ledger
+from trainer.restore import finished_ledger, model_is_whole, restore_exports
 from trainer.runfolder import (
     START,
     Start,
@@ -47,7 +45,6 @@ from trainer.runfolder import (
     recipe_hash,
     save_start,
 )
-from trainer.schedule import factor
 from trainer.shards import Corpus
 from trainer.stop import StopFlag
 from trainer.tokenization import tokenizer_hash
@@ -94,11 +91,13 @@ class Run:
         world.barrier()
         state = self.checkpoints.latest()
         progress = Progress(recipe_hash=recipe_hash(recipe)) if state is None else read_progress(state)
-        tokenizer = load_tokenizer(self.out / START) if state is not None else tokenizer_for(recipe)
+        tokenizer = load_tokenizer(self.out / START) if state is not None else tokenizer_for(recipe, self.exclude)
         model = model_from_config(self.out / START) if state is not None else base_model(recipe, tokenizer)
         data = self._corpus(tokenizer)
         start = self._start(model, tokenizer, data, known=state is not None)
-        if state is None and recipe.reuse is not None:
+        if state is not None:
+            restore_exports(recipe, self.out, progress, world)
+        elif recipe.reuse is not None:
             progress, state = adopt(recipe, start, world)
         if world.size not in progress.world_sizes:
             progress = progress.model_copy(update={"world_sizes": (*progress.world_sizes, world.size)})
@@ -114,8 +113,8 @@ class Run:
         finally:
             if metrics is not None:
                 metrics.close()
-        ledger = self._ledger(progress, start, data)
-        return self._finish(training, model, tokenizer, state, ledger)
+        ledger = run_ledger(recipe, progress, start, data, world)
+        return self._finish(training, model, state, ledger)
 
     def _corpus(self, tokenizer: PreTrainedTokenizerBase) -> Corpus:
         spec = self.recipe.corpus
@@ -205,8 +204,8 @@ class Run:
             name = f"step-{at.total_steps:08d}"
             saved.append(self.checkpoints.save(training.module.model, training.optimizer, at, name=name))
             self.checkpoints.prune(recipe.checkpoints.keep, recipe.checkpoints.keep_phases)
-            if recipe.checkpoints.export:
-                self._export(training, tokenizer, self.out / "exports" / name)
+            if recipe.exports_at(at.step):
+                self._export(training, self.out / "exports" / name)
 
         loop = Loop(
             recipe,
@@ -231,114 +230,38 @@ class Run:
             batches.close()
         if training.frozen:
             check_unchanged(training.module.model, training.frozen, before)
-        record = self._record(index, progress, data, training, cost, loop.last_loss, validation)
+        record = phase_record(
+            recipe,
+            index,
+            progress,
+            windows=len(data.train),
+            report=training.report,
+            cost=cost,
+            loss=loop.last_loss,
+            validation=validation,
+        )
         progress = progress.model_copy(update={"phase": index + 1, "step": 0, "done": (*progress.done, record)})
         end = self.checkpoints.save(
             training.module.model, training.optimizer, progress, name=phase_end_name(index, phase.name)
         )
         self.checkpoints.prune(recipe.checkpoints.keep, recipe.checkpoints.keep_phases)
         if index + 1 < len(recipe.phases):
-            self._export(training, tokenizer, self.out / "phases" / phase.name)
+            self._export(training, self.out / "phases" / phase.name)
         return progress, end, training
-
-    def _record(
-        self,
-        index: int,
-        progress: Progress,
-        data: Corpus,
-        training: Training,
-        cost: float,
-        loss: float,
-        validation: float | None,
-    ) -> PhaseRecord:
-        recipe, phase = self.recipe, self.recipe.phases[index]
-        steps = recipe.steps(phase)
-        peak = recipe.optimizer.learning_rate * phase.schedule.peak
-        rates = [
-            peak * factor(phase, s, steps=steps, step_tokens=recipe.step_tokens)
-            for s in {0, steps - 1, *(range(steps) if steps <= 10_000 else range(0, steps, 100))}
-        ]
-        windows = steps * recipe.batch.sequences
-        return PhaseRecord(
-            name=phase.name,
-            objective=phase.objective,
-            masking=None if phase.masking is None else phase.masking.model_dump(mode="json"),
-            tokens=steps * recipe.step_tokens,
-            steps=steps,
-            targets=progress.targets,
-            first_sample=progress.first_sample,
-            last_sample=progress.first_sample + windows - 1,
-            order_hash=progress.order_hash,
-            epochs=round(windows / len(data.train), 4),
-            peak_rate=max(rates),
-            final_rate=peak * factor(phase, steps - 1, steps=steps, step_tokens=recipe.step_tokens),
-            schedule=phase.schedule.model_dump(mode="json"),
-            frozen_layers=None if phase.freeze is None else phase.freeze.layers,
-            head=phase.head,
-            data=phase.data,
-            isolate_documents=phase.isolate_documents,
-            flops=cost * steps * recipe.step_tokens,
-            leak=training.report.leak,
-            reach={k: (v.left, v.right) for k, v in training.report.reaches.items()},
-            train_loss=loss if math.isfinite(loss) else 0.0,
-            validation_loss=validation,
-        )
-
-    def _ledger(self, progress: Progress, start: Start, data: Corpus) -> Ledger:
-        recipe = self.recipe
-        phases = progress.done
-        return Ledger(
-            name=recipe.name,
-            recipe_hash=recipe_hash(recipe),
-            base=LedgerBase(
-                source=recipe.base.model or "fresh weights",
-                revision=recipe.base.revision,
-                architecture=start.architecture,
-                parameters=start.parameters,
-                init_hash=start.init_hash,
-                tokenizer_hash=start.tokenizer_hash,
-            ),
-            corpus=LedgerCorpus(
-                manifest_hash=data.hash,
-                windows=len(data.train),
-                tokens=int(data.manifest["train"]["tokens"]),
-                sources={s["id"]: float(s["share"]) for s in data.manifest["sources"]},
-                excluded_documents=int(data.manifest["exclusion"]["documents"]),
-                exclusion_hash=str(data.manifest["exclusion"]["hash"]),
-            ),
-            sequence_length=recipe.corpus.sequence_length,
-            batch_sequences=recipe.batch.sequences,
-            step_tokens=recipe.step_tokens,
-            optimizer=recipe.optimizer.model_dump(mode="json"),
-            precision=start.precision,
-            dropout=recipe.engine.dropout,
-            attention=attention.describe(),
-            distributed=recipe.engine.distributed if self.world.size > 1 else "none",
-            world_sizes=progress.world_sizes,
-            seeds=recipe.seeds.model_dump(),
-            phases=phases,
-            tokens=sum(p.tokens for p in phases),
-            steps=sum(p.steps for p in phases),
-            flops=sum(p.flops for p in phases),
-            seconds=round(progress.seconds, 3),
-            finished=datetime.now(UTC).isoformat(timespec="seconds"),
-            code_version=code_version(),
-            packages={name: metadata.version(name) for name in ("torch", "transformers", "tokenizers", "numpy")},
-        )
 
     def _finish(
         self,
         training: Training | None,
         model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
         state: Path | None,
         ledger: Ledger,
     ) -> Result:
-        """Export the trained model with its card and ledger, unless an earlier start did."""
+        """Export the trained model with its card and ledger, unless an earlier start did and both are whole."""
         folder = self.out / "model"
-        if training is None and (folder / FILE).is_file():
-            return Result("done", self.out, folder, read_ledger(folder))
         if training is None:
+            ledger = finished_ledger(self.out, ledger)
+            if not self.world.any(self.world.first and not model_is_whole(self.out, ledger)):
+                return self._done(folder, ledger)
             assert state is not None
             training = prepare(self.recipe, len(self.recipe.phases) - 1, model, state, self.world, fresh=False)
 
@@ -346,9 +269,12 @@ class Run:
             own = ledger.model_copy(update={"model_hash": model_hash})
             return {"README.md": model_card(self.recipe, own), FILE: own.model_dump_json(indent=2)}
 
-        self._export(training, tokenizer, folder, texts)
-        if self.world.first:
-            ledger = read_ledger(folder)
+        self._export(training, folder, texts)
+        return self._done(folder, read_ledger(folder) if self.world.first else ledger)
+
+    def _done(self, folder: Path, ledger: Ledger) -> Result:
+        """Write the run's own copy of the ledger where it is not there or another."""
+        if self.world.first and intact_ledger(self.out / FILE) != ledger:
             write_json(self.out / FILE, ledger.model_dump(mode="json"))
         self.world.barrier()
         return Result("done", self.out, folder, ledger)
@@ -356,23 +282,7 @@ class Run:
     def _export(
         self,
         training: Training,
-        tokenizer: PreTrainedTokenizerBase,
         folder: Path,
         texts: Callable[[str], dict[str, str]] | None = None,
     ) -> None:
-        export(training.module.model, self.out / START, tokenizer, folder, self.world, texts=texts)
-
-
-def code_version() -> str:
-    """The package's version, with the commit when it runs from a checkout."""
-    try:
-        version = metadata.version("biobench")
-    except metadata.PackageNotFoundError:
-        version = "uninstalled"
-    root = Path(__file__).resolve().parent.parent
-    if not (root / ".git").exists():
-        return version
-    done = subprocess.run(
-        ["git", "-C", str(root), "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=False
-    )
-    return f"{version}+{done.stdout.strip()}" if done.returncode == 0 else version
+        export(training.module.model, self.out / START, folder, self.world, texts=texts)

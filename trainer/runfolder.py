@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from biobench.errors import StoreError, UsageError
@@ -18,7 +18,7 @@ from trainer.recipe import Recipe
 
 RECIPE = "recipe.json"
 START = "start"
-_BEGINNING = "start.json"
+BEGINNING = "start.json"
 
 _FREE: Any = {
     "name": True,
@@ -71,7 +71,7 @@ def read_recipe(out: Path) -> Recipe:
     file = out / RECIPE
     try:
         return Recipe.model_validate_json(file.read_text(encoding="utf-8"))
-    except (OSError, ValidationError) as error:
+    except (OSError, ValueError) as error:
         raise StoreError(
             "this is not the folder of a run", hint="give the --out folder of a pretraining run", file=file
         ) from error
@@ -83,7 +83,7 @@ def open_run(recipe: Recipe, out: Path, *, resume: bool) -> bool:
     A start that failed before anything could be trained (a missing source, say) leaves the folder free.
     Raises UsageError when the folder holds a run and `resume` is off, or another run's.
     """
-    if not (out / RECIPE).is_file() or not (out / START / _BEGINNING).is_file():
+    if not (out / RECIPE).is_file() or not (out / START / BEGINNING).is_file():
         make_folder(out)
         write_json(out / RECIPE, recipe.model_dump(mode="json"))
         return False
@@ -97,7 +97,20 @@ def open_run(recipe: Recipe, out: Path, *, resume: bool) -> bool:
             f"the recipe has changed since the run in {out} began: {', '.join(changed[:4])}",
             hint="undo the change, or start a new run with --out DIR",
         )
+    _remove_leftovers(out)
     return True
+
+
+def _remove_leftovers(out: Path) -> None:
+    """Delete the parts that a kill left of folders and files on their way; whole ones never end in .tmp."""
+    places = (("exports", "*"), ("phases", "*"), ("checkpoints", "*"), (".", "model"), (".", "*.json.*"))
+    with writing(out):
+        for folder, name in places:
+            for left in (out / folder).glob(f"{name}.tmp"):
+                if left.is_dir():
+                    shutil.rmtree(left)
+                else:
+                    left.unlink()
 
 
 def save_start(out: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, start: Start) -> None:
@@ -106,17 +119,17 @@ def save_start(out: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizer
     with writing(folder):
         model.config.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
-    write_json(folder / _BEGINNING, start.model_dump(mode="json"))
+    write_json(folder / BEGINNING, start.model_dump(mode="json"))
 
 
 def read_start(out: Path) -> Start | None:
     """What a run started from; None when it was stopped before that was known."""
-    file = out / START / _BEGINNING
+    file = out / START / BEGINNING
     if not file.is_file():
         return None
     try:
         return Start.model_validate_json(file.read_text(encoding="utf-8"))
-    except ValidationError as error:
+    except (OSError, ValueError) as error:
         raise StoreError(
             "the run's beginning is damaged", hint="start the run again in another folder", file=file
         ) from error
@@ -144,9 +157,24 @@ def adopt(recipe: Recipe, start: Start, world: World) -> tuple[Progress, Path]:
             hint="reuse a run with equal base, corpus, batch, optimiser, seeds and first phases",
         )
     folder = Checkpoints(other, world).folder / phase_end_name(count - 1, recipe.reuse.through)
+    if not folder.is_dir():
+        raise _no_phase_end(other, theirs, recipe.reuse.through, folder)
     progress = read_progress(folder)
     done = tuple(r.model_copy(update={"adopted_from": r.adopted_from or theirs.name}) for r in progress.done)
     return progress.model_copy(update={"done": done, "recipe_hash": recipe_hash(recipe)}), folder
+
+
+def _no_phase_end(run: Path, theirs: Recipe, phase: str, folder: Path) -> UsageError:
+    """Why another run has no state at the end of `phase`: it was not kept, not reached, or taken away."""
+    if not theirs.checkpoints.keep_phases:
+        return UsageError(
+            f"reuse.run {run} did not keep its state at the end of phase '{phase}' (checkpoints.keep_phases is false)",
+            hint="train that run again with checkpoints.keep_phases=true, or leave reuse out",
+        )
+    return UsageError(
+        f"reuse.run {run} has no state at the end of phase '{phase}'",
+        hint=f"finish that run with --resume, or restore {folder}",
+    )
 
 
 def phase_end_name(index: int, name: str) -> str:

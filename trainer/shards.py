@@ -16,6 +16,17 @@ from trainer.disk import canonical, file_hash
 MANIFEST = "manifest.json"
 _REBUILD = "delete the folder; the corpus is built again from its sources"
 
+_PART = {"tokens": int, "shards": [{"file": str, "tokens": int, "sha256": str}]}
+_SHAPE = {
+    "sequence_length": int,
+    "dtype": str,
+    "sources": [{"id": str, "share": (int, float)}],
+    "exclusion": {"documents": int, "hash": str},
+    "train": _PART,
+    "held_out": _PART,
+}
+"""What is read of a manifest: field to its type, or to the shape of its parts."""
+
 
 class Shards:
     """Windows of one split, read from memory-mapped files; `shards` is the manifest's list of files."""
@@ -74,12 +85,30 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a built corpus. Raises StoreError when it is missing or damaged."""
     file = folder / MANIFEST
     try:
-        manifest: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        for key in ("sequence_length", "dtype", "train", "held_out"):
-            manifest[key]
-    except (OSError, json.JSONDecodeError, KeyError, TypeError) as error:
+        manifest = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
         raise StoreError("the corpus manifest is missing or damaged", hint=_REBUILD, file=file) from error
-    return manifest
+    missing = _missing(manifest, _SHAPE)
+    if missing is not None:
+        raise StoreError(
+            f"the corpus manifest is damaged: {missing} is missing or not what it should be", hint=_REBUILD, file=file
+        )
+    found: dict[str, Any] = manifest
+    return found
+
+
+def _missing(value: Any, shape: Any, name: str = "the whole") -> str | None:
+    """Name of the first part of `value` that is not of `shape`; None when all are."""
+    if isinstance(shape, dict):
+        if not isinstance(value, dict):
+            return name
+        found = (_missing(value.get(key), inner, f"'{key}'") for key, inner in shape.items())
+        return next((f for f in found if f is not None), None)
+    if isinstance(shape, list):
+        if not isinstance(value, list):
+            return name
+        return next((f for f in (_missing(item, shape[0], name) for item in value) if f is not None), None)
+    return None if isinstance(value, shape) and not isinstance(value, bool) else name
 
 
 def manifest_hash(manifest: dict[str, Any]) -> str:

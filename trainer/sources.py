@@ -82,25 +82,53 @@ def _file(file: Path, source: CorpusSource) -> Iterator[str]:
 
 
 def _json_text(line: str, field: str, file: Path, number: int) -> str:
-    try:
-        value = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise DataFormatError(
-            f"not JSON: {error.msg}", hint="each line must be one JSON object", file=file, line=number
-        ) from error
+    value = _json(line, file, number)
     text = value.get(field) if isinstance(value, dict) else None
     if not isinstance(text, str):
         keys = ", ".join(sorted(value)) if isinstance(value, dict) else "no object"
         raise DataFormatError(
-            f"no text under '{field}' (keys: {keys})", hint="set the source's `field`", file=file, line=number
+            f"no text under '{field}' (keys: {_printable(keys)})",
+            hint="set the source's `field`",
+            file=file,
+            line=number,
+        )
+    if _printable(text) != text:
+        raise DataFormatError(
+            "the text holds half of a surrogate pair, which is no character",
+            hint="write the whole pair (\\ud83d\\ude00, say), or leave the escape out",
+            file=file,
+            line=number,
         )
     return text
+
+
+def _json(line: str, file: Path, number: int) -> Any:
+    hint = "each line must be one JSON object"
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError as error:
+        raise DataFormatError(f"not JSON: {error.msg}", hint=hint, file=file, line=number) from error
+    except RecursionError as error:
+        raise DataFormatError("JSON nested too deeply to be read", hint=hint, file=file, line=number) from error
+    except ValueError as error:  # Python refuses to read numbers of thousands of digits
+        raise DataFormatError(
+            "a number has too many digits to be read",
+            hint="shorten it, or write it as text in quotes",
+            file=file,
+            line=number,
+        ) from error
+
+
+def _printable(text: str) -> str:
+    """`text` with halves of surrogate pairs, which no encoding takes, spelled out."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _parquet(file: Path, field: str) -> Iterator[str]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    rows = 0
     try:
         table = pq.ParquetFile(file)
         if field not in table.schema_arrow.names:
@@ -111,9 +139,13 @@ def _parquet(file: Path, field: str) -> Iterator[str]:
             )
         for batch in table.iter_batches(columns=[field]):
             yield from (str(text) for text in batch.column(0).to_pylist() if text is not None)
-    except pa.ArrowInvalid as error:
+            rows += batch.num_rows
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        said = [*str(error).splitlines(), type(error).__name__][0]
         raise DataFormatError(
-            f"not a readable parquet file: {str(error).splitlines()[0]}", hint="download or write it again", file=file
+            f"not a readable parquet file{f' after row {rows}' if rows else ''}: {said}",
+            hint="download or write it again",
+            file=file,
         ) from error
 
 

@@ -72,9 +72,11 @@ def compare(a: Ledger, b: Ledger) -> LedgerDiff:
     """Compare two runs.
 
     Binding: corpus manifest, window length, batch, optimiser, precision, dropout, initial weights, tokenizer,
-    data seed and init seed, and per phase tokens, steps, samples and their order, rates and schedule, frozen
-    layers, head, document isolation. Shown and free: objective, masking, targets, FLOPs, training seed.
+    data seed, and per phase tokens, steps, samples and their order, rates and schedule, frozen layers, head,
+    document isolation; the init seed where a phase redraws its head. Shown and free: objective, masking, targets,
+    FLOPs, training seed, and the init seed elsewhere (the initial weights speak for it).
     """
+    redrawn = any(p.head == "reinit" for p in (*a.phases, *b.phases))
     rows = [
         _row("corpus manifest", a.corpus.manifest_hash, b.corpus.manifest_hash, short=True),
         _row("initial weights", a.base.init_hash, b.base.init_hash, short=True),
@@ -85,6 +87,7 @@ def compare(a: Ledger, b: Ledger) -> LedgerDiff:
         _row("precision", a.precision, b.precision),
         _row("dropout", a.dropout, b.dropout),
         _row("data seed", a.seeds["data"], b.seeds["data"]),
+        _row("init seed", a.seeds.get("init"), b.seeds.get("init"), binding=redrawn),
         _row("total tokens", a.tokens, b.tokens),
         _row("total steps", a.steps, b.steps),
         _row("phases", len(a.phases), len(b.phases)),

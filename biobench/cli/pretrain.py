@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,17 +38,23 @@ def pretrain(
             help="Keep validation and test documents of every task whose data is at hand out of the corpus.",
         ),
     ] = True,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Report no progress.")] = False,
 ) -> None:
     """Run a pretraining recipe; under torchrun or accelerate launch it is distributed."""
+    first = os.environ.get("RANK", "0") == "0"
     api = trainer_api()
     sources = api.load_recipe(recipe, overrides).corpus.sources
     generated = all(source.embedded is not None for source in sources)
-    kept_out = benchmark_documents(data_dir) if exclude_tasks and not generated else {}
+    kept_out = benchmark_documents(data_dir, say=first) if exclude_tasks and not generated else {}
     held_out = unique_texts(kept_out)
-    result = api.pretrain(recipe, out=out, resume=resume, overrides=overrides, exclude=held_out)
+    progress = "none" if quiet else "auto"
+    result = api.pretrain(recipe, out=out, resume=resume, overrides=overrides, progress=progress, exclude=held_out)
     if result.status == "preempted":
-        typer.echo(f"stopped and saved in {result.out}; --resume continues", err=True)
+        if first:
+            typer.echo(f"stopped and saved in {result.out}; --resume continues", err=True)
         raise typer.Exit(api.PREEMPTED_EXIT)
+    if not first:
+        return
     if kept_out:
         _say_excluded(result, kept_out)
     typer.echo(f"{result.model}: an encoder that AutoModel loads; next: biobench run {result.model} --suite fr")

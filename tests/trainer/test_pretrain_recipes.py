@@ -148,6 +148,9 @@ phases:
         ("objective: mlm", "objective: clm", 9, "clm with masking"),
         ("objective: mlm", "objective: mlmm", 9, "objective"),
         ("{rate: 0.3}", "{rate: 30}", 9, "rate"),
+        ("{id: a, path", "{id: fr/emb, path", 4, "'fr/emb' is not a source id"),
+        ("{id: a, path", "{id: ../a, path", 4, "'../a' is not a source id"),
+        ("tokens: 10k}", "tokens: 10k, schedule: {warmup: -5}}", 9, "warmup"),
         ("path: texts", "embedded: {documents: 20}, path: texts", 4, "exactly one of"),
         ("base: {model: somewhere}", "base: {model: somewhere, config: {model_type: bert}}", 2, "either a model"),
         ("tokens: 10k}", "tokens: 10k, freeze: {layers: 7-3}}", 9, "not understood"),
@@ -201,5 +204,5 @@ def test_amounts_and_layers() -> None:
 
 def test_the_json_schema_names_every_field() -> None:
     schema = api.recipe_schema()
-    assert set(schema["properties"]) == set(type(load_recipe("toy_detour")).model_fields)
+    assert set(schema["properties"]) == {"extends", *type(load_recipe("toy_detour")).model_fields}
     assert schema["additionalProperties"] is False

@@ -1,0 +1,75 @@
+"""A checkpoint that cannot be written or read says why."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch.distributed.checkpoint.api import CheckpointException
+
+from biobench.errors import StoreError
+from trainer import checkpoint
+from trainer.checkpoint import HASHES, Checkpoints, Progress, verify
+from trainer.distributed import World
+
+WORLD = World(0, 1, torch.device("cpu"))
+FULL = OSError(errno.ENOSPC, "No space left on device")
+
+
+def failure(inner: BaseException) -> CheckpointException:
+    return CheckpointException("write", {0: (inner, None)})  # type: ignore[dict-item]
+
+
+def during(cause: BaseException | None) -> RuntimeError:
+    """What torch's writer raises when it is closed after a write failed with `cause`."""
+    error = RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos 704 vs 598")
+    error.__context__ = cause
+    return error
+
+
+def saved(folder: Path, error: BaseException, patch: pytest.MonkeyPatch) -> StoreError:
+    def fail(*_: object, checkpoint_id: Path, **__: object) -> None:
+        checkpoint_id.mkdir()
+        (checkpoint_id / "part").write_bytes(b"x" * 100)
+        raise error
+
+    patch.setattr(checkpoint, "save", fail)
+    model = torch.nn.Linear(100, 100)
+    with pytest.raises(StoreError) as caught:
+        Checkpoints(folder, WORLD).save(model, torch.optim.AdamW(model.parameters()), Progress(), name="step-1")
+    assert not list((folder / "checkpoints").iterdir()), "nothing half-written stays"
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+@pytest.mark.parametrize("error", [FULL, failure(FULL), failure(during(FULL)), during(FULL)])
+def test_a_full_disk_is_said_however_deep_it_stands(
+    error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = saved(tmp_path, error, monkeypatch)
+    assert found.what == "the disk is full"
+    assert "free space" in found.hint
+    assert found.file == str(tmp_path / "checkpoints" / "step-1")
+
+
+def test_a_full_disk_is_seen_where_the_error_came_without_its_cause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=200))
+    assert saved(tmp_path, failure(during(None)), monkeypatch).what == "the disk is full"
+
+
+def test_another_failure_says_its_own_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = saved(tmp_path, failure(during(None)), monkeypatch)
+    assert found.what.startswith("the checkpoint cannot be written: [enforce fail at inline_container.cc:672]")
+
+
+@pytest.mark.parametrize("content", [b"[]", b"{}", b"3", b"", b"\xff", b'["a"]'])
+def test_hashes_that_are_none_are_damaged(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / HASHES).write_bytes(content)
+    with pytest.raises(StoreError, match=f"{HASHES} is damaged"):
+        verify(tmp_path, WORLD)

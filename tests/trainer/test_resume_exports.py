@@ -1,0 +1,198 @@
+"""A run that was killed between a checkpoint and what is made of it ends with the files of an unbroken one."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import trainer.export
+import trainer.run
+from biobench.errors import StoreError
+from trainer import api
+from trainer.ledger import read_ledger
+from trainer.progress import Tick
+from trainer.reread import run_folder
+from trainer.run import Result
+
+EXPORTING = ["checkpoints.every=1500", "checkpoints.export=true"]
+OF_THE_MOMENT = {"README.md", "ledger.json"}
+"""They hold the time at which the run ended."""
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL: nothing in the trainer catches it."""
+
+
+def train(out: Path, overrides: list[str], *, resume: bool = False) -> Result:
+    return api.pretrain("toy_detour", out=out, overrides=overrides, resume=resume, progress="none")
+
+
+def results(out: Path) -> dict[str, bytes]:
+    """Name to content of all that the run is for; checkpoints, the start and the metrics are left out."""
+    files = [f for f in out.rglob("*") if f.is_file() and f.relative_to(out).parts[0] not in ("checkpoints", "start")]
+    return {
+        str(f.relative_to(out)): b"" if f.name in OF_THE_MOMENT else f.read_bytes()
+        for f in files
+        if f.name not in ("metrics.jsonl", "recipe.json")
+    }
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory, small: list[str]) -> Path:
+    out = tmp_path_factory.mktemp("runs") / "reference"
+    assert train(out, [*small, *EXPORTING]).status == "done"
+    return out
+
+
+def killed_before(number: int, call: Callable[..., None]) -> Callable[..., None]:
+    """`call`, but the process dies at the start of call number `number` (from 1)."""
+    left = [number]
+
+    def killing(*a: object, **k: object) -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            raise Killed
+        call(*a, **k)
+
+    return killing
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "number", "lost"),
+    [
+        (trainer.run, "export", 1, "exports/step-00000004"),
+        (trainer.export, "_both_spellings", 2, "exports/step-00000008"),
+        (trainer.run, "export", 3, "phases/detour"),
+        (trainer.export, "_both_spellings", 3, "phases/detour"),
+        (trainer.run, "export", 5, "model"),
+    ],
+)
+def test_a_kill_before_or_during_an_export_loses_nothing(
+    module: object,
+    name: str,
+    number: int,
+    lost: str,
+    reference: Path,
+    small: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    out = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr(module, name, killed_before(number, getattr(module, name)))
+        with pytest.raises(Killed):
+            train(out, [*small, *EXPORTING])
+    assert not (out / lost).exists()
+    assert train(out, [*small, *EXPORTING], resume=True).status == "done"
+    assert results(out) == results(reference)
+    assert read_ledger(out / "ledger.json").model_hash == read_ledger(reference / "ledger.json").model_hash
+    assert not list(out.rglob("*.tmp"))
+
+
+def test_a_kill_before_the_run_s_own_ledger_is_made_up_for(
+    reference: Path, small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr(trainer.run, "write_json", killed_before(1, trainer.run.write_json))
+        with pytest.raises(Killed):
+            train(out, [*small, *EXPORTING])
+    assert run_folder(out) is None
+    done = train(out, [*small, *EXPORTING], resume=True)
+    assert run_folder(out) == out
+    assert read_ledger(out / "ledger.json") == read_ledger(out / "model" / "ledger.json") == done.ledger
+    assert results(out) == results(reference)
+    assert train(out, [*small, *EXPORTING], resume=True).ledger == done.ledger
+
+
+@pytest.mark.parametrize("damage", [b"", b"{}", b"[1]", b"\xff\xfe", None])
+@pytest.mark.parametrize("copies", [["ledger.json"], ["model/ledger.json"], ["ledger.json", "model/ledger.json"]])
+def test_damaged_ledgers_are_written_again(
+    copies: list[str], damage: bytes | None, reference: Path, small: list[str], tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    shutil.copytree(reference, out)
+    for name in copies:
+        if damage is None:
+            (out / name).unlink()
+        else:
+            (out / name).write_bytes(damage)
+    if copies == ["ledger.json"] and damage is not None:
+        with pytest.raises(StoreError, match="the ledger is damaged") as caught:
+            api.ledger_diff(out, reference)
+        assert "--resume" in caught.value.hint
+    assert train(out, [*small, *EXPORTING], resume=True).status == "done"
+    assert api.ledger_diff(out, reference).matched
+    assert api.ledger_diff(out / "model", reference).matched
+    assert json.loads((out / "ledger.json").read_text()) == json.loads((out / "model" / "ledger.json").read_text())
+    if len(copies) == 1:
+        assert (out / "ledger.json").read_text() == (reference / "ledger.json").read_text(), "the end is not now"
+    assert results(out) == results(reference)
+
+
+@pytest.mark.parametrize(
+    ("name", "keep"),
+    [
+        ("model/model.safetensors", 1000),
+        ("model/config.json", 10),
+        ("model/README.md", None),
+        ("model/tokenizer.json", None),
+        ("phases/detour/model.safetensors", 5000),
+        ("phases/detour/tokenizer.json", 0),
+        ("exports/step-00000016/config.json", None),
+    ],
+)
+def test_damaged_exports_are_written_again(
+    name: str, keep: int | None, reference: Path, small: list[str], tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    shutil.copytree(reference, out)
+    content = (out / name).read_bytes()
+    (out / name).unlink()
+    if keep is not None:
+        (out / name).write_bytes(content[:keep])
+    assert train(out, [*small, *EXPORTING], resume=True).status == "done"
+    assert results(out) == results(reference)
+    assert (out / "model" / "ledger.json").read_text() == (reference / "model" / "ledger.json").read_text()
+
+
+def test_changed_weights_of_the_model_are_found(reference: Path, small: list[str], tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    shutil.copytree(reference, out)
+    file = out / "model" / "model.safetensors"
+    content = file.read_bytes()
+    file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    train(out, [*small, *EXPORTING], resume=True)
+    assert file.read_bytes() == content
+
+
+def test_a_run_that_was_told_to_stop_ends_with_the_same_exports(
+    reference: Path, small: list[str], tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+
+    def listen(tick: Tick) -> None:
+        if tick.done == 10:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    overrides = [*small, *EXPORTING]
+    assert api.pretrain("toy_detour", out=out, overrides=overrides, progress=listen).status == "preempted"
+    assert train(out, overrides, resume=True).status == "done"
+    assert results(out) == results(reference)
+
+
+def test_what_a_kill_left_half_written_goes(reference: Path, small: list[str], tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    shutil.copytree(reference, out)
+    for folder in ("exports/step-00000004.tmp", "phases/detour.tmp", "checkpoints/step-00000009.tmp", "model.tmp"):
+        (out / folder / "inside").mkdir(parents=True)
+    (out / "ledger.json.123.tmp").write_text("{")
+    (out / "checkpoints" / "latest.123.tmp").write_text("x")
+    train(out, [*small, *EXPORTING], resume=True)
+    assert not list(out.rglob("*.tmp"))
