@@ -312,6 +312,11 @@ def test_catalogue_parquet_views(make_task: Callable[..., LoadedTask], tmp_path:
     pq.write_table(kb, tmp_path / "data" / "k.parquet")
     (d,) = _read(make_task, tmp_path, "k.parquet", "{format: bigbio, view: kb, discontinuous: drop}")
     assert (d.text, d.spans) == ("lung and pain", ())
+    for column in ("document_id", "text", "entities"):
+        nulls = source.set_column(source.column_names.index(column), column, pa.nulls(1, source[column].type))
+        pq.write_table(nulls, tmp_path / "data" / "n.parquet")
+        with pytest.raises(DataFormatError, match=f"the row has no {column}"):
+            _read(make_task, tmp_path, "n.parquet", "{format: bigbio, view: source}")
 
 
 def test_xmi_offsets_are_utf16(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:

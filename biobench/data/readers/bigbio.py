@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from biobench.data.readers._standoff import Discontinuous, flatten, merge_fragments
-from biobench.data.readers.base import ReaderOptions, Request, at, reader
+from biobench.data.readers.base import ReaderOptions, Request, at, missing, reader
 from biobench.data.readers.parquet import table_rows
 from biobench.schema.document import Document, Span
 
@@ -31,6 +31,10 @@ def read_bigbio(request: Request) -> Iterator[Document]:
     body = "text" if options.view == "source" else "passages"
     for split, path in request.only_splits("train", "validation", "test", "all"):
         for number, row in table_rows(request, path, ["document_id", body, "entities"]):
+            for column in ("document_id", body, "entities"):
+                if missing(row[column]):
+                    hint = f"column '{column}' is null there: fill it in or remove the row"
+                    raise request.bad(f"the row has no {column}", hint, path, number)
             own = str(row["document_id"])
             text = row["text"] if options.view == "source" else _joined(request, row["passages"], path, number)
             spans = {s for entity in row["entities"] for s in _spans(request, options, entity, text, path, number)}
