@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +40,7 @@ from trainer.runfolder import (
     START,
     Start,
     adopt,
+    claimed,
     open_run,
     phase_end_name,
     read_start,
@@ -75,6 +77,10 @@ class Run:
 
     def go(self, *, resume: bool) -> Result:
         """Train what is left and export."""
+        with claimed(self.out) if self.world.first else contextlib.nullcontext():
+            return self._go(resume=resume)
+
+    def _go(self, *, resume: bool) -> Result:
         world, recipe = self.world, self.recipe
         world.same(recipe_hash(recipe), "the recipe")
         if recipe.batch.sequences % world.size:

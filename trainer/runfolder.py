@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from biobench.errors import StoreError, UsageError
@@ -19,6 +22,7 @@ from trainer.recipe import Recipe
 RECIPE = "recipe.json"
 START = "start"
 BEGINNING = "start.json"
+LOCK = ".lock"
 
 _FREE: Any = {
     "name": True,
@@ -75,6 +79,27 @@ def read_recipe(out: Path) -> Recipe:
         raise StoreError(
             "this is not the folder of a run", hint="give the --out folder of a pretraining run", file=file
         ) from error
+
+
+@contextmanager
+def claimed(out: Path) -> Iterator[None]:
+    """Keep other starts out of a run's folder meanwhile; the system lets go of it with the process.
+
+    Raises UsageError while another process is at work there, StoreError where the folder cannot be written.
+    """
+    make_folder(out)
+    lock = FileLock(out / LOCK, timeout=0)
+    with writing(out):
+        try:
+            lock.acquire()
+        except Timeout:
+            raise UsageError(
+                f"another process is at work in {out}", hint="wait for it, or choose another folder with --out DIR"
+            ) from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def open_run(recipe: Recipe, out: Path, *, resume: bool) -> bool:
