@@ -337,11 +337,15 @@ def _cell(entrant: Entrant, group: RunGroup | None, info: TaskInfo, metric: str,
     return Cell(tuple(scores), group.seeds, group, unit=1 / answers if answers else 0.0)
 
 
+_PAIRS = 3
+"""Common seeds for which others are dropped."""
+
+
 def _common_seeds(task: str, row: Sequence[Cell]) -> tuple[bool, list[Cell], list[str]]:
     """Whether seeds pair on this task, the cells (with the common seeds alone if so) and what was dropped.
 
-    Seeds pair where all models were run with them: the same head and data order. With fewer than two in
-    common and others besides, all are kept and treated as independent.
+    Seeds pair where all models were run with them: the same head and data order. With fewer than three in
+    common and others besides, all are kept and treated as independent: two pairs have one degree of freedom.
     """
     runs = [cell for cell in row if cell.group is not None]
     if any(cell.step for cell in row):
@@ -360,8 +364,8 @@ def _common_seeds(task: str, row: Sequence[Cell]) -> tuple[bool, list[Cell], lis
     equal = all(list(cell.seeds) == common for cell in row)
     if equal:
         return True, list(row), []
-    if len(common) < 2:
-        return False, list(row), [f"{task}: fewer than two common seeds, seeds are compared as independent"]
+    if len(common) < _PAIRS:
+        return False, list(row), [f"{task}: fewer than three common seeds, all seeds are compared as independent"]
     cut = [
         replace(
             c,

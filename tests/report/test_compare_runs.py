@@ -238,7 +238,7 @@ def test_damaged_records_are_named_and_the_rest_goes_on(tmp_path):
     assert len(held.tasks) == 3
     assert broken.name in held.findings[0].file
     assert broken.name in held.text()
-    assert any("2 seeds" in note for note in held.notes)
+    assert any("fewer than three common seeds" in note for note in held.notes)
 
 
 def test_seeds_pair_where_they_are_shared(tmp_path):
@@ -338,3 +338,18 @@ def test_labels_are_unique_whatever_the_names(tmp_path):
 def test_the_package_offers_it(tmp_path):
     save_runs(tmp_path, "a", ("gad",), 0.8)
     assert biobench.compare(["a", "a"], results_dir=tmp_path).models == ("a", "a #2")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "paired", "counts"),
+    [
+        ((1, 2, 3, 4), (3, 4, 5), False, (4, 3)),
+        ((1, 2, 3, 4), (2, 3, 4, 5), True, (3, 3)),
+        ((1, 2), (1, 2), True, (2, 2)),
+    ],
+)
+def test_seeds_are_dropped_for_three_pairs_or_more(tmp_path, first, second, paired, counts):
+    save_runs(tmp_path, "a", ("gad",), 0.8, seeds=first)
+    save_runs(tmp_path, "b", ("gad",), 0.6, seeds=second)
+    (line,) = compare("a", "b", results_dir=tmp_path).pairs[0].tasks
+    assert (line.paired, (line.n_first, line.n_second)) == (paired, counts)
