@@ -63,8 +63,8 @@ class Loop:
         """
         recipe, steps = self.recipe, self.recipe.steps(self.phase)
         step_tokens = recipe.step_tokens
-        save_every = _steps(recipe.checkpoints.every, step_tokens)
-        evaluate_every = _steps(recipe.logging.evaluate, step_tokens)
+        save_every = recipe.every(recipe.checkpoints.every)
+        evaluate_every = recipe.every(recipe.logging.evaluate)
         began, before = time.perf_counter(), progress.seconds
         self._since = (began, progress.step)
         while progress.step < steps:
@@ -227,10 +227,6 @@ class Loop:
                 }
             )
         return value
-
-
-def _steps(tokens: int | None, step_tokens: int) -> int | None:
-    return None if tokens is None else max(1, round(tokens / step_tokens))
 
 
 @contextlib.contextmanager

@@ -332,15 +332,17 @@ class Recipe(Strict):
         """Optimiser steps of a phase: the fewest that reach its tokens."""
         return math.ceil(phase.tokens / self.step_tokens)
 
+    def every(self, tokens: int | None) -> int | None:
+        """Steps from one thing that happens every `tokens` tokens to the next, at least 1; None for never."""
+        return None if tokens is None else max(1, round(tokens / self.step_tokens))
+
     def exports_at(self, step: int) -> bool:
         """Whether the checkpoint after `step` steps of a phase is exported: one that `every` asks for.
 
         The state saved where a run is told to stop is not, so that a resumed run ends with the same exports.
         """
-        saved = self.checkpoints
-        if not saved.export or saved.every is None:
-            return False
-        return step > 0 and step % max(1, round(saved.every / self.step_tokens)) == 0
+        every = self.every(self.checkpoints.every) if self.checkpoints.export else None
+        return every is not None and step > 0 and step % every == 0
 
 
 def parse_layers(text: str) -> list[int]:

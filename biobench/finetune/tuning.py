@@ -25,9 +25,8 @@ _UNREAD = Split((), (), (), (), (), ())
 
 @dataclass(slots=True)
 class _Best:
-    """The best trial so far: what `quality` compares, its factor and record, and the weights that reached it."""
+    """The best trial so far: its factor and record, its score on validation, and the weights that reached it."""
 
-    quality: tuple[float, float]
     factor: float
     record: Training
     score: float
@@ -65,10 +64,10 @@ class _Trials:
         self.tokens += outcome.train_tokens
         self.earlier_seconds += outcome.earlier_seconds
         self.resumed += outcome.record.resumed
-        quality = (outcome.best_score, -abs(factor - 1.0))
-        if self.best is None or quality > self.best.quality:
+        best = self.best
+        if best is None or (outcome.best_score, -abs(factor - 1.0)) > (best.score, -abs(best.factor - 1.0)):
             weights = {k: v.detach().clone() for k, v in outcome.network.state_dict().items()}
-            self.best = _Best(quality, factor, outcome.record, outcome.best_score, outcome.threshold, weights)
+            self.best = _Best(factor, outcome.record, outcome.best_score, outcome.threshold, weights)
 
     def held(self) -> dict[str, Any]:
         """As a savepoint keeps it."""
