@@ -7,6 +7,7 @@ there is one) and carries a hint that says what to do. The command line prints b
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 
 class BioBenchError(Exception):
@@ -32,6 +33,16 @@ class BioBenchError(Exception):
 
     def __str__(self) -> str:
         return f"{self.where}{self.what}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """From one process to another: every field, whatever the class takes to make one."""
+        return _again, (type(self), self.args, vars(self))
+
+
+def _again(kind: type[BioBenchError], args: tuple[Any, ...], fields: dict[str, Any]) -> BioBenchError:
+    made = kind.__new__(kind, *args)
+    made.__dict__.update(fields)
+    return made
 
 
 class SpecError(BioBenchError):

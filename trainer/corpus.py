@@ -6,11 +6,9 @@ result is a pure function of the texts, the tokenizer and the spec; its manifest
 
 from __future__ import annotations
 
-import io
 import itertools
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +22,7 @@ from trainer.disk import canonical, file_hash, make_folder, write_json, writing
 from trainer.exclusion import Excluded
 from trainer.model import end_token
 from trainer.order import shuffled
+from trainer.parts import Encoding, Report, Tokenised, tokenise, write_tokens
 from trainer.recipe import CorpusSource, CorpusSpec
 from trainer.shards import MANIFEST, Corpus
 from trainer.sources import files_of, identity, texts
@@ -33,29 +32,8 @@ FORMAT = 1
 ENCODING = 2
 """How text becomes ids. It keys the cache but is not in the manifest: a corpus whose tokens are as before keeps
 its hash. 1 took special tokens that are spelled out in the text for control tokens."""
-PART_DOCUMENTS = 2000
 Pairs = NDArray[np.int64]
 """(documents, 2): source number, document number in it."""
-Report = Callable[[str, float], None]
-"""Told what is being done and which fraction of it is done (nan: unknown)."""
-
-
-@dataclass
-class _Source:
-    """The tokenised documents of one source: where each lies, and how long it is."""
-
-    spec: CorpusSource
-    parts: list[NDArray[Any]] = field(default_factory=list)
-    lengths: list[NDArray[np.int64]] = field(default_factory=list)
-    excluded: dict[str, int] = field(default_factory=lambda: {"same": 0, "overlap": 0})
-
-    @property
-    def documents(self) -> int:
-        return sum(len(n) for n in self.lengths)
-
-    @property
-    def tokens(self) -> int:
-        return sum(int(n.sum()) for n in self.lengths)
 
 
 def documents(source: CorpusSource, root: Path) -> Iterator[str]:
@@ -136,7 +114,11 @@ def _build(spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, folder: Path, e
     work = make_folder(folder.with_name(f"{folder.name}.parts"))
     largest = max(tokenizer.get_vocab().values())
     dtype = "uint16" if largest < 1 << 16 else "uint32"
-    sources = [_tokenise(s, spec, tokenizer, work, dtype, excluded, say) for s in spec.sources]
+    start = [tokenizer.cls_token_id] if spec.start_token == "cls" and tokenizer.cls_token_id is not None else []
+    end = end_token(tokenizer)
+    assert end is not None
+    encoding = Encoding(tokenizer, tuple(start), end, dtype, excluded)
+    sources = [tokenise(s, documents(s, Path(spec.root)), encoding, work, say) for s in spec.sources]
     made = make_folder(folder.with_name(f"{folder.name}.tmp"))
     manifest = _assemble(spec, tokenizer, sources, made, dtype, excluded, say)
     write_json(made / MANIFEST, manifest)
@@ -147,109 +129,10 @@ def _build(spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, folder: Path, e
     shutil.rmtree(work)
 
 
-def _tokenise(
-    source: CorpusSource,
-    spec: CorpusSpec,
-    tokenizer: PreTrainedTokenizerBase,
-    work: Path,
-    dtype: str,
-    excluded: Excluded,
-    say: Report,
-) -> _Source:
-    """Tokenise a source in parts of `PART_DOCUMENTS`; parts of an earlier, interrupted build are taken over."""
-    end = end_token(tokenizer)
-    assert end is not None
-    start = [tokenizer.cls_token_id] if spec.start_token == "cls" and tokenizer.cls_token_id is not None else []
-    result = _Source(source)
-    stream = documents(source, Path(spec.root))
-    for number in itertools.count():
-        batch = list(itertools.islice(stream, PART_DOCUMENTS))
-        if not batch:
-            break
-        say(f"tokenising {source.id}: {number * PART_DOCUMENTS + len(batch)} documents", float("nan"))
-        kept: list[str] = []
-        for text in batch:
-            reason = excluded.why(text)
-            if reason is None:
-                kept.append(text)
-            else:
-                result.excluded[reason] += 1
-        tokens_file = work / f"{source.id}-{number:06d}.bin"
-        lengths_file = work / f"{source.id}-{number:06d}.npy"
-        if not lengths_file.is_file():
-            _write_part(tokens_file, lengths_file, kept, tokenizer, start, end, dtype)
-        result.lengths.append(np.load(lengths_file))
-        count = int(result.lengths[-1].sum())
-        result.parts.append(np.memmap(tokens_file, dtype=dtype, mode="r") if count else np.zeros(0, dtype=dtype))
-    return result
-
-
-def _write_part(
-    tokens_file: Path,
-    lengths_file: Path,
-    batch: list[str],
-    tokenizer: PreTrainedTokenizerBase,
-    start: list[int],
-    end: int,
-    dtype: str,
-) -> None:
-    rows = [np.array([*start, *ids, end], dtype=dtype) for ids in encode(batch, tokenizer)]
-    lengths = io.BytesIO()
-    np.save(lengths, np.array([len(r) for r in rows], dtype=np.int64))
-    with writing(tokens_file):
-        _write(tokens_file, np.concatenate(rows) if rows else np.zeros(0, dtype=dtype))
-        temporary = lengths_file.with_suffix(".tmp")
-        temporary.write_bytes(lengths.getvalue())
-        temporary.replace(lengths_file)
-
-
-def _write(file: Path, tokens: NDArray[Any]) -> None:
-    """Write an array's bytes. `ndarray.tofile` would hide why a write failed: its OSError has no errno."""
-    with file.open("wb") as handle:
-        handle.write(tokens.data)
-
-
-def encode(batch: list[str], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
-    """The ids of each text without special tokens; what is spelled like one ("[SEP]", "</s>") is text as well.
-
-    No id of `control_ids` is among them.
-    """
-    if not batch:
-        return []
-    found: list[list[int]] = tokenizer(batch, add_special_tokens=False, split_special_tokens=True, verbose=False)[
-        "input_ids"
-    ]
-    control = control_ids(tokenizer)
-    return [ids if control.isdisjoint(ids) else _spelled(ids, control, tokenizer) for ids in found]
-
-
-def control_ids(tokenizer: PreTrainedTokenizerBase) -> set[int]:
-    """Ids that must not come from text: all special tokens but the unknown one, which stands for text."""
-    roles = ("pad", "bos", "eos", "cls", "sep", "mask")
-    named = {i for i in (getattr(tokenizer, f"{role}_token_id") for role in roles) if i is not None}
-    special = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
-    return named | ({*special, *tokenizer.all_special_ids} - {tokenizer.unk_token_id})
-
-
-def _spelled(ids: list[int], control: set[int], tokenizer: PreTrainedTokenizerBase) -> list[int]:
-    """`ids` with every control id written out character by character.
-
-    A Unigram model holds its control tokens among its pieces and finds them in the text whatever it is told.
-    """
-    result: list[int] = []
-    for one in ids:
-        if one not in control:
-            result.append(one)
-            continue
-        letters = [tokenizer.convert_tokens_to_ids(letter) for letter in str(tokenizer.convert_ids_to_tokens(one))]
-        result += [i for i in letters if isinstance(i, int) and i not in control]
-    return result
-
-
 def _assemble(
     spec: CorpusSpec,
     tokenizer: PreTrainedTokenizerBase,
-    sources: list[_Source],
+    sources: list[Tokenised],
     folder: Path,
     dtype: str,
     excluded: Excluded,
@@ -317,7 +200,7 @@ def _pairs(source: int, documents: NDArray[np.int64]) -> Pairs:
     return np.stack([np.full(len(documents), source, dtype=np.int64), documents], axis=1)
 
 
-def _repeats(sources: list[_Source]) -> list[float]:
+def _repeats(sources: list[Tokenised]) -> list[float]:
     """How often each source is read: as given, or so that the shares come out with nothing left out.
 
     The source that is most plentiful for its share is read once; all others are repeated.
@@ -330,7 +213,7 @@ def _repeats(sources: list[_Source]) -> list[float]:
 
 def _join(
     documents: Pairs,
-    sources: list[_Source],
+    sources: list[Tokenised],
     folder: Path,
     name: str,
     spec: CorpusSpec,
@@ -349,7 +232,7 @@ def _join(
         joined = np.concatenate(waiting) if waiting else np.zeros(0, dtype=dtype)
         file = folder / f"{name}-{len(shards):05d}.bin"
         with writing(file):
-            _write(file, joined[:limit])
+            write_tokens(file, joined[:limit])
         shards.append({"file": file.name, "tokens": limit, "sha256": file_hash(file)})
         waiting, count = [joined[limit:]], len(joined) - limit
 
@@ -373,7 +256,7 @@ def _join(
     }
 
 
-def _locator(source: _Source) -> Callable[[int], NDArray[Any]]:
+def _locator(source: Tokenised) -> Callable[[int], NDArray[Any]]:
     """A function from document number to its tokens."""
     starts = [np.concatenate([[0], np.cumsum(n)]) for n in source.lengths]
     firsts = np.concatenate([[0], np.cumsum([len(n) for n in source.lengths])])

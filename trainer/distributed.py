@@ -7,20 +7,26 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 
 import torch
 import torch.distributed as dist
 
 from biobench.errors import TrainingError, UsageError
 
+PATIENCE = timedelta(days=14)
+"""How long the processes wait for one that builds the corpus, say. Collectives give up after minutes; a process
+that dies meanwhile is noticed by the launcher, which ends the others."""
+
 
 @dataclass(frozen=True)
 class World:
-    """This process's place among all: rank, size, device."""
+    """This process's place among all: rank, size, device. waiting: the group of the barriers, None for the default."""
 
     rank: int
     size: int
     device: torch.device
+    waiting: dist.ProcessGroup | None = None
 
     @property
     def first(self) -> bool:
@@ -28,9 +34,9 @@ class World:
         return self.rank == 0
 
     def barrier(self) -> None:
-        """Wait for all processes."""
+        """Wait for all processes, however long one of them takes."""
         if self.size > 1:
-            dist.barrier()
+            dist.barrier(group=self.waiting)
 
     def total(self, value: torch.Tensor) -> torch.Tensor:
         """The sum of `value` over all processes, in place."""
@@ -89,7 +95,8 @@ def world(device: str = "auto") -> Iterator[World]:
             dist.init_process_group("gloo")
     try:
         if dist.is_initialized():
-            yield World(dist.get_rank(), dist.get_world_size(), place)
+            patient = dist.new_group(backend="gloo", timeout=PATIENCE)
+            yield World(dist.get_rank(), dist.get_world_size(), place, patient)
         else:
             yield World(0, 1, place)
     except BaseException:

@@ -48,7 +48,7 @@ from trainer.runfolder import (
     save_start,
 )
 from trainer.shards import Corpus
-from trainer.stop import StopFlag
+from trainer.stop import StopFlag, StoppedError
 from trainer.tokenization import tokenizer_hash
 
 Status = Literal["done", "preempted"]
@@ -78,7 +78,10 @@ class Run:
     def go(self, *, resume: bool) -> Result:
         """Train what is left and export."""
         with claimed(self.out) if self.world.first else contextlib.nullcontext():
-            return self._go(resume=resume)
+            try:
+                return self._go(resume=resume)
+            except StoppedError:
+                return Result("preempted", self.out, None, None)
 
     def _go(self, *, resume: bool) -> Result:
         world, recipe = self.world, self.recipe
@@ -127,13 +130,17 @@ class Run:
         cache = Path(spec.root) / spec.cache if spec.cache is not None else self.out.parent / "corpora"
 
         def say(what: str, _: float) -> None:
-            if self.world.first:
-                self.listener(Tick(what, 0, self.total_steps))
+            self.listener(Tick(what, 0, self.total_steps))
+            if self.stop():
+                raise StoppedError
 
         built: Corpus | None = None
         if self.world.first:
-            built = corpus.build(spec, tokenizer, cache, exclude=self.exclude, report=say)
+            with contextlib.suppress(StoppedError):
+                built = corpus.build(spec, tokenizer, cache, exclude=self.exclude, report=say)
         self.world.barrier()
+        if self.world.any(self.world.first and built is None):
+            raise StoppedError
         if built is None:
             built = corpus.build(spec, tokenizer, cache, exclude=self.exclude, verify=False)
         self.world.same(built.hash, "the corpus")

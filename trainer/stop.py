@@ -9,6 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
+class StoppedError(Exception):
+    """The run was asked to stop before its training began: nothing of a state is to be saved."""
+
+
 class StopFlag:
     """Set by SIGTERM or SIGUSR1 (what clusters send before they take a machine away)."""
 
@@ -27,7 +31,7 @@ class StopFlag:
 
         def ask(*_: object) -> None:
             self.set = True
-            logging.getLogger("trainer").warning("asked to stop: finishing the step, then saving")
+            logging.getLogger("trainer").warning("asked to stop: finishing what is in hand, then saving")
 
         signals = (signal.SIGTERM, signal.SIGUSR1)
         before = [signal.signal(s, ask) for s in signals]

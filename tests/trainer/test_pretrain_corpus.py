@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 
 from biobench.errors import BioBenchError, DataFormatError, DataUnavailableError, StoreError
 from trainer import corpus as corpus_module
+from trainer import parts
 from trainer.corpus import build
 from trainer.embedded import documents
 from trainer.exclusion import Excluded
+from trainer.parts import Encoding
 from trainer.recipe import CorpusSource, CorpusSpec, EmbeddedText, Exclusion
 from trainer.shards import Corpus
 from trainer.sources import texts
@@ -82,25 +84,29 @@ def test_a_build_is_a_function_of_its_input_and_taken_from_the_cache(
 
 
 def test_an_interrupted_build_goes_on_with_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corpus_module, "PART_DOCUMENTS", 10)
-    written: list[Path] = []
-    write = corpus_module._write_part
+    monkeypatch.setattr(parts, "DOCUMENTS", 10)
+    monkeypatch.setattr(parts, "ALONE", 100)
+    written: list[str] = []
+    make = Encoding.make
 
-    def failing(tokens_file: Path, *rest: object) -> None:
+    def failing(self: Encoding, part: Path, batch: list[str]) -> None:
         if len(written) == 3:
             raise KeyboardInterrupt
-        written.append(tokens_file)
-        write(tokens_file, *rest)  # type: ignore[arg-type]
+        written.append(part.name)
+        make(self, part, batch)
 
-    monkeypatch.setattr(corpus_module, "_write_part", failing)
+    monkeypatch.setattr(Encoding, "make", failing)
     with pytest.raises(KeyboardInterrupt):
         build(spec(embedded()), TOKENIZER, tmp_path / "a")
-    again: list[Path] = []
-    monkeypatch.setattr(corpus_module, "_write_part", lambda f, *r: (again.append(f), write(f, *r)))
+    (work,) = (tmp_path / "a").glob("*.parts")
+    with (work / "e-000001.bin").open("ab") as file:
+        file.write(b"more than a part that is whole")
+    (work / "e-000002.npz").write_bytes(b"PK\x03\x04 torn")
+    again: list[str] = []
+    monkeypatch.setattr(Encoding, "make", lambda *a: (again.append(a[1].name), make(*a)))
     resumed = build(spec(embedded()), TOKENIZER, tmp_path / "a")
-    assert len(again) == 3
-    assert not {f.name for f in again} & {f.name for f in written}
-    monkeypatch.setattr(corpus_module, "PART_DOCUMENTS", 2000)
+    assert again == [f"e-{n:06d}.bin" for n in (1, 2, 3, 4, 5)]
+    monkeypatch.setattr(parts, "DOCUMENTS", 2000)
     assert resumed.hash == build(spec(embedded()), TOKENIZER, tmp_path / "b").hash
 
 

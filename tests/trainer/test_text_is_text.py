@@ -12,7 +12,9 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from biobench.errors import DataFormatError, StoreError
 from trainer import corpus as corpus_module
-from trainer.corpus import build, control_ids, encode
+from trainer.corpus import build
+from trainer.exclusion import Excluded
+from trainer.parts import Encoding, control_ids, encode
 from trainer.recipe import CorpusSource, CorpusSpec
 from trainer.tokenization import tokenizer_hash, train_tokenizer
 
@@ -121,11 +123,12 @@ def test_a_full_disk_is_called_full(tmp_path: Path) -> None:
     """The tokens, the lengths and the shards: /dev/full takes nothing."""
     tokenizer = TOKENIZERS["byte level"]
     batch = ["a b c " * 500] * 20
+    encoding = Encoding(tokenizer, (), 3, "uint16", Excluded([]))
     with pytest.raises(StoreError, match="the disk is full"):
-        corpus_module._write_part(Path("/dev/full"), tmp_path / "n.npy", batch, tokenizer, [], 3, "uint16")
-    (tmp_path / "n.tmp").symlink_to("/dev/full")
+        encoding.make(Path("/dev/full"), batch)
+    (tmp_path / "t.tmp").symlink_to("/dev/full")
     with pytest.raises(StoreError, match="the disk is full"):
-        corpus_module._write_part(tmp_path / "t.bin", tmp_path / "n.npy", batch, tokenizer, [], 3, "uint16")
+        encoding.make(tmp_path / "t.bin", batch)
     write(tmp_path, batch)
     made = spec(tmp_path, "a.jsonl")
     folder = corpus_module.corpus_folder(
