@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from biobench.report.groups import Source, is_limited
@@ -22,12 +22,19 @@ class Averages:
     notes: tuple[str, ...]
 
 
-def suite_averages(rows: Sequence[Row], infos: Mapping[str, TaskInfo], *, incomplete: bool = False) -> Averages:
+def suite_averages(
+    rows: Sequence[Row],
+    infos: Mapping[str, TaskInfo],
+    *,
+    incomplete: bool = False,
+    asked: Collection[str] | None = None,
+) -> Averages:
     """Plain means over the tasks of each suite, for every line that has them all.
 
     incomplete: lines with a part of the suite are averaged over that part and say so; otherwise they get no
     average and a note counts them. Limited runs have none: their test sets are smaller, and a mean of them would
-    stand among means of whole ones. Suites of a single task have no average.
+    stand among means of whole ones. Suites of a single task have no average. asked: the tasks that `rows` were
+    narrowed to; where it cuts a suite, no line is said to lack a task.
     """
     members: dict[str, list[str]] = defaultdict(list)
     for info in infos.values():
@@ -52,6 +59,7 @@ def suite_averages(rows: Sequence[Row], infos: Mapping[str, TaskInfo], *, incomp
         f"{count} {'line has' if count == 1 else 'lines have'} only a part of the {len(members[suite])} {suite} tasks "
         "beside this average and so no suite average"
         for suite, count in parts.items()
+        if asked is None or set(members[suite]) <= set(asked)
     ]
     return Averages(tuple(found), tuple(dict.fromkeys([*(n for r in found for n in r.notes), *notes])))
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -113,6 +113,45 @@ def group_runs(
         kept, notes = _one_a_seed(runs)
         groups.append(RunGroup(source, name, variant, task, tuple(kept), store, tuple(notes)))
     return groups
+
+
+def apart(groups: Iterable[RunGroup]) -> tuple[RunGroup, ...]:
+    """The groups, no two of one name on one task: in a table the later would stand in the place of the earlier.
+
+    Where several submissions name one model, each says which submission it is, on all its tasks: nobody has
+    checked that they are of one model, and parts of a suite from different hands are not one whole. Groups that
+    still share a name say what else differs: their weights, spec or data.
+    """
+    found = list(groups)
+    folders: dict[str, set[str]] = defaultdict(set)
+    for g in found:
+        if g.source == "submitted":
+            folders[g.model].add(g.store.root.name)
+    found = [
+        _said_of(g, f"submission {g.store.root.name}") if g.source == "submitted" and len(folders[g.model]) > 1 else g
+        for g in found
+    ]
+    alike: dict[tuple[str, ...], list[RunGroup]] = defaultdict(list)
+    for g in found:
+        alike[g.source, g.model, g.variant, g.task].append(g)
+    return tuple(
+        _said_of(g, *_differing([other.briefs[0] for other in others], g.briefs[0]))
+        for g in found
+        for others in [alike[g.source, g.model, g.variant, g.task]]
+    )
+
+
+def _said_of(group: RunGroup, *parts: str) -> RunGroup:
+    return replace(group, variant=", ".join(part for part in (group.variant, *parts) if part))
+
+
+def _differing(briefs: Sequence[Brief], own: Brief) -> list[str]:
+    """The hashes of `own` that the briefs do not share."""
+    return [
+        f"{name} {getattr(own, name)[:8]}"
+        for name in ("weights", "spec", "data")
+        if len({getattr(b, name) for b in briefs}) > 1
+    ]
 
 
 def _one_a_seed(runs: list[Brief]) -> tuple[list[Brief], list[str]]:

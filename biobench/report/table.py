@@ -10,7 +10,7 @@ from biobench.report.averages import suite_averages
 from biobench.report.beside import Remark, published_rows
 from biobench.report.contamination import as_fields, known, remark
 from biobench.report.floors import Refusal, Text, floor_infos, floor_rows, judge
-from biobench.report.groups import RunGroup, Source, group_runs
+from biobench.report.groups import RunGroup, Source, apart, group_runs
 from biobench.report.published import PublishedValue, load_published
 from biobench.report.rows import METRICS, AverageName, Report, Row
 from biobench.report.tasks import TaskInfo, task_infos
@@ -74,7 +74,7 @@ def load(results_dir: str | Path, published_folder: Path | None = None) -> Resul
     published = load_published(published_folder).values
     scanned = [(source, store, *store.briefs()) for source, store in _stores(Path(results_dir))]
     infos = task_infos([b for _, _, briefs, _ in scanned for b in briefs], published)
-    groups = tuple(g for source, store, briefs, _ in scanned for g in group_runs(briefs, infos, store, source))
+    groups = apart(g for source, store, briefs, _ in scanned for g in group_runs(briefs, infos, store, source))
     floors, damaged = scan_floors(results_dir)
     infos |= floor_infos(floors, infos)
     judged = judge(groups, floors)
@@ -124,7 +124,7 @@ def build(
 
     rows = [r for r in everything.rows if wanted(r.task, r.source) and (models is None or r.model in models)]
     ranked = {task: info for task, info in infos.items() if task not in held.refused}
-    means = suite_averages([r for r in rows if r.task in ranked], ranked, incomplete=incomplete)
+    means = suite_averages([r for r in rows if r.task in ranked], ranked, incomplete=incomplete, asked=tasks)
     present = {r.task for r in rows}
     notes = [note for row in rows for note in row.notes]
     notes += [text for source, task, text in everything.remarks if wanted(task, source)]

@@ -175,6 +175,45 @@ def test_submissions_are_rows_of_their_own(tmp_path):
     assert found == pytest.approx({"run": 0.62, "submitted": 0.9})
 
 
+def test_submissions_of_one_name_never_share_a_line(tmp_path):
+    members = [i.id for i in shipped().values() if i.suite == "en" and i.in_suite]
+    parts = {"mine": (members[:-2], 0.6), "theirs": (members[:2], 0.9)}
+    for name, (tasks, level) in parts.items():
+        for task in tasks:
+            save_runs(tmp_path / "submitted" / name, "org/x", task, {42: level, 43: level})
+    save_runs(tmp_path, "org/x", members[0], SEEDS)
+    report = build(tmp_path, "macro", sources=["run", "submitted"])
+    found = {(r.variant, r.task): r.mean for r in report.rows}
+    both = {
+        (f"submission {name}", task): pytest.approx(level) for name, (tasks, level) in parts.items() for task in tasks
+    }
+    assert found == both | {("", members[0]): pytest.approx(0.62)}
+    assert not report.averages, "as many scores as the suite has tasks, but of neither submission"
+    alone = build(tmp_path, "macro", sources=["submitted"], models=["org/x"])
+    assert len(alone.rows) == len(members)
+
+
+def test_runs_of_one_name_and_override_on_two_specs_both_stay(tmp_path):
+    for score, spec in ((0.2, "a" * 64), (0.3, "b" * 64)):
+        save_run(tmp_path, "tiny", "bc5cdr", 42, score, overrides=("training.epochs=1",), spec=spec)
+    found = {r.variant: r.mean for r in own(build(tmp_path, "micro"))}
+    assert found == {"training.epochs=1, spec aaaaaaaa": 0.2, "training.epochs=1, spec bbbbbbbb": 0.3}
+
+
+def test_a_filter_on_tasks_does_not_say_that_lines_lack_the_others(tmp_path):
+    members = [i.id for i in shipped().values() if i.suite == "en" and i.in_suite]
+    for task in members:
+        save_runs(tmp_path, "whole", task, SEEDS)
+    save_runs(tmp_path, "part", members[0], SEEDS)
+
+    def said(**asked):
+        report = build(tmp_path, "macro", sources=["run"], suites=["en"], **asked)
+        return [note for note in report.notes if "suite average" in note]
+
+    assert len(said()) == len(said(tasks=members)) == 1
+    assert not said(tasks=members[:2])
+
+
 def test_a_missing_score_is_said_not_guessed(tmp_path):
     made = save_run(tmp_path, "tiny", "bc5cdr", 42, 0.5)
     from biobench.store import Store
