@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from biobench.schema.contamination import Contamination
 from biobench.schema.strict import Strict
@@ -167,3 +167,11 @@ class RunRecord(Strict):
     """What is known of the model's training text and this task's documents; None: nothing."""
     redacted: bool = Field(default=False)
     """True for agreement-bound data: salted ids, no gold and no text in the predictions."""
+
+    @field_validator("per_label")
+    @classmethod
+    def _labels_are_whole(cls, rows: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
+        """Tables read a label's F1 together with its support."""
+        if any(not {"f1", "support"} <= row.keys() for row in rows.values()):
+            raise ValueError("a label lacks its f1 or its support")
+        return rows

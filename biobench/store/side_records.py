@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,8 +25,55 @@ def task_folder(results_dir: str | Path, room: str, task: str) -> Path:
 
 def write_record(path: Path, record: BaseModel) -> None:
     """Write the record, atomically, over an older one. Raises StoreError."""
+    write_atomic(path, to_bytes(record))
+
+
+def parsed(content: bytes, path: Path, again: str) -> dict[str, Any]:
+    """The JSON object in a record's file. again: the hint on how to remake the record.
+
+    Raises StoreError for what is no JSON object, and for what Python's reader takes but no other file of ours can
+    hold: numbers that are not finite or over 64 bits, and halves of surrogate pairs.
+    """
+    try:
+        data: Any = json.loads(content, parse_constant=_refuse, parse_float=_finite, parse_int=_within_64_bits)
+        if b"\\ud" in content.lower():
+            json.dumps(data, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        what = f"is not JSON: {error}" if isinstance(error, _NumberError) else "is not JSON"
+        if isinstance(error, UnicodeEncodeError):
+            what = "holds text that is not Unicode (half of a surrogate pair)"
+        raise StoreError(what, hint=again, file=path, line=getattr(error, "lineno", None)) from error
+    if not isinstance(data, dict):
+        raise StoreError("does not hold a record", hint=again, file=path)
+    return data
+
+
+class _NumberError(ValueError):
+    """A number that records do not hold; its text is ours."""
+
+
+def _refuse(name: str) -> float:
+    raise _NumberError(f"{name[:20]} is not a finite number")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _refuse(text)
+
+
+def _within_64_bits(text: str) -> int:
+    if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
+        raise _NumberError("a number has more than 64 bits")
+    return int(text)
+
+
+def to_bytes(record: BaseModel) -> bytes:
+    """Readable JSON in UTF-8; halves of surrogate pairs (names of files in other encodings) become U+FFFD.
+
+    Raises ValueError where a number is not finite.
+    """
     text = json.dumps(record.model_dump(mode="json"), indent=1, ensure_ascii=False, allow_nan=False)
-    write_atomic(path, (text + "\n").encode("utf-8", "backslashreplace"))
+    return (text + "\n").encode("utf-8", "surrogatepass").decode("utf-8", "replace").encode()
 
 
 def read_record(path: Path, kind: type[R], version: tuple[str, int], again: str) -> R | None:
@@ -35,13 +83,10 @@ def read_record(path: Path, kind: type[R], version: tuple[str, int], again: str)
     Raises StoreError for a file that cannot be read or is damaged.
     """
     try:
-        data = json.loads(path.read_bytes())
+        content = path.read_bytes()
     except OSError as error:
         raise StoreError(f"cannot be read: {error.strerror or error}", hint="check permissions", file=path) from error
-    except (ValueError, RecursionError) as error:
-        raise StoreError("is not JSON", hint=again, file=path, line=getattr(error, "lineno", None)) from error
-    if not isinstance(data, dict):
-        raise StoreError("does not hold a record", hint=again, file=path)
+    data = parsed(content, path, again)
     name, wanted = version
     return validated(data, kind, path, again) if data.get(name) == wanted else None
 

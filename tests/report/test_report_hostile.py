@@ -57,7 +57,7 @@ def test_numbers_of_a_label_that_its_predictions_do_not_give(packed, number, val
 
 
 def test_a_label_that_does_not_exist(packed):
-    change_record(packed, lambda r: r["per_label"].update({SCRIPT: {"f1": 1.0}}))
+    change_record(packed, lambda r: r["per_label"].update({SCRIPT: {"f1": 1.0, "support": 1.0}}))
     assert codes(packed) == {"S03"}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import subprocess
 import sys
@@ -98,6 +99,11 @@ def test_redacted_runs_of_one_data_set_share_their_names_and_no_others(tmp_path)
         (b"[]", "does not hold a record"),
         (b'{"record_version": 1}', "damaged record"),
         (b'{"record_version": 99}', "newer BioBench"),
+        (b'{"seed": NaN}', "NaN is not a finite number"),
+        (b'{"seed": 1e999}', "1e999 is not a finite number"),
+        (b'{"seed": 9223372036854775808}', "more than 64 bits"),
+        (b'{"seed": 1' + b"0" * 5_000 + b"}", "more than 64 bits"),
+        (b'{"key": "\\uD800"}', "not Unicode"),
     ],
 )
 def test_a_damaged_record_is_a_finding_and_the_rest_works(tmp_path, content, said):
@@ -112,6 +118,29 @@ def test_a_damaged_record_is_a_finding_and_the_rest_works(tmp_path, content, sai
     assert records == [good] == store.records()
     assert [f.file for f in findings] == [str(path)]
     assert said in findings[0].what
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("limit", 10**30), ("key", "half \ud800"), ("per_label", {"Drug": {}}), ("per_label", {"Drug": {"f1": 1.0}})],
+)
+def test_a_record_of_which_one_field_is_damaged_is_a_finding_too(tmp_path, field, value):
+    """Tables, indexes and views take for granted what is refused here."""
+    store = Store(tmp_path)
+    good, bad = saved(store), saved(store, seed=43)
+    path = (tmp_path / bad.predictions).with_suffix(".json")
+    path.write_text(json.dumps(json.loads(path.read_text()) | {field: value}))
+    briefs, findings = store.briefs()
+    assert [b.key for b in briefs] == [good.key]
+    assert [f.file for f in findings] == [str(path)]
+
+
+def test_a_model_folder_in_another_encoding_does_not_hide_its_run(tmp_path):
+    store = Store(tmp_path)
+    model = record().model.model_copy(update={"id": b"caf\xe9".decode("utf-8", "surrogateescape")})
+    store.save(record(seed=43).model_copy(update={"model": model}), documents(), predictions())
+    assert [r.model.id.rstrip("\ufffd") for r in store.records()] == ["caf"]
+    assert len(store.briefs()[0]) == 1
 
 
 def test_renamed_copied_or_half_deleted_runs_are_findings(tmp_path):
