@@ -5,7 +5,7 @@ Scores and differences are fractions; what each interval is about is its `estima
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 
 from biobench.data.catalog import load_task
 from biobench.errors import UsageError
-from biobench.report.contest import Contest, Refused, contest
+from biobench.report.contest import Contest, Match, Refused, contest
 from biobench.report.entrants import find_entrants
 from biobench.report.evidence import Evidence
 from biobench.report.rows import AverageName
@@ -29,10 +29,11 @@ from biobench.stats import (
     TaskPool,
     TaskRuns,
     WithinTasks,
-    compare_many,
     compare_seeds,
+    compare_suite,
     compare_task,
     document_pools,
+    gather_pairs,
     rank_intervals,
     score_pool,
     seeds_needed,
@@ -47,6 +48,8 @@ from biobench.store.floors import scan_floors
 WANTED = 0.01
 #: Pairs for which test-set noise is computed task by task; with more, the pairs have the suite test alone.
 MOST_DETAILED = 15
+#: Pairs that a note names, where it is not true of all.
+MOST_NAMED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,24 +174,37 @@ def compare(
     chosen = [load_task(t).id if t.endswith((".yaml", ".yml")) else t for t in named]
     held = contest(entrants, results, average, suite=suite, tasks=chosen or None)
     labels = [e.label for e in entrants]
-    pairs = [(labels[0], b) for b in labels[1:]] if against_first else list(combinations(labels, 2))
-    evidence, reasons = _evidence(held, data_dir, read=documents)
-    many = compare_many(
-        [held.scores(i) for i in range(len(entrants))],
+    everyone = range(len(entrants))
+    pairs = [(0, b) for b in everyone[1:]] if against_first else list(combinations(everyone, 2))
+    detailed = len(pairs) <= MOST_DETAILED
+    source = Evidence(None if data_dir is None else Path(data_dir)) if documents else None
+    # what one pair shows does not depend on the others: each is tested on the seeds and counts of its two
+    duels = [_duel(held.match(a, b), source if detailed else None) for a, b in pairs]
+    names = [(labels[a], labels[b]) for a, b in pairs]
+    many = gather_pairs(
+        [[mine[info.id].scores for info in held.tasks] for mine in held.cells],
         labels,
-        tasks=[info.id for info in held.tasks],
+        {
+            pair: compare_suite(
+                duel.match.scores(0),
+                duel.match.scores(1),
+                tasks=[info.id for info in held.tasks],
+                clusters=held.clusters,
+                rope=rope,
+                level=1 - alpha,
+                resolution=duel.match.resolution,
+                paired_seeds=all(duel.match.paired.values()),
+            )
+            for pair, duel in zip(names, duels, strict=True)
+        },
         clusters=held.clusters,
-        pairs=pairs,
         alpha=alpha,
-        rope=rope,
-        # a model and itself agree exactly, however coarsely it was printed
-        resolution=held.resolution if len({(e.model, e.source) for e in entrants}) > 1 else 0.0,
-        paired_seeds=all(held.paired.values()),
     )
-    detailed = len(many.pairs) <= MOST_DETAILED
-    notes = [*held.notes, *many.notes, *_documents_notes(reasons, documents)]
+    notes = [*held.notes, *many.notes, *_told(names, [duel.match.said for duel in duels])]
     if not detailed:
         notes.append(f"{len(many.pairs)} pairs: test-set noise task by task is computed up to {MOST_DETAILED} pairs")
+    elif documents:
+        notes += [f"test-set noise is unknown on {line}" for line in _told(names, [duel.reasons for duel in duels])]
     return Comparison(
         models=tuple(labels),
         average=held.average,
@@ -198,9 +214,9 @@ def compare(
         published=tuple(e.label for e in entrants if e.is_published),
         policies=tuple(e.label for e in entrants if e.is_policy),
         perfect=tuple(label for i, label in enumerate(labels) if _perfect(held, i)),
-        pairs=tuple(_pair(p, held, evidence if detailed else {}, reasons, alpha, wanted) for p in many.pairs),
+        pairs=tuple(_pair(p, duel, held, alpha, wanted) for p, duel in zip(many.pairs, duels, strict=True)),
         standings=many.standings,
-        ranks=_ranks(held, labels, evidence, alpha) if len(labels) > 2 else (),
+        ranks=_ranks(_duel(held.match(*everyone), source), labels, alpha) if len(labels) > 2 else (),
         twins=twins,
         alpha=alpha,
         estimand=many.estimand,
@@ -227,119 +243,120 @@ def _check(given: Sequence[str], rope: float, alpha: float, wanted: float) -> No
         raise UsageError(f"wanted difference {wanted} is not one of scores", hint="above zero, one point is 0.01")
 
 
-def _evidence(held: Contest, data_dir: str | Path | None, *, read: bool) -> tuple[dict[str, TaskRuns], dict[str, str]]:
-    """Counts by task, and for the tasks without them the reason."""
-    if not read:
-        return {}, {info.id: "not asked for" for info in held.tasks}
-    source = Evidence(None if data_dir is None else Path(data_dir))
-    found: dict[str, TaskRuns] = {}
-    reasons: dict[str, str] = {}
-    for info in held.tasks:
-        runs = source.task_runs(held, info)
-        if isinstance(runs, str):
-            reasons[info.id] = runs
-        else:
-            found[info.id] = runs
-    return found, reasons
+@dataclass(frozen=True, slots=True)
+class _Duel:
+    """A match and the counts behind it. runs: task -> counts. reasons: task -> why there are none, in words."""
+
+    match: Match
+    runs: Mapping[str, TaskRuns]
+    reasons: Mapping[str, str]
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the counts of every task are at hand."""
+        return len(self.runs) == len(self.match.tasks)
 
 
-def _documents_notes(reasons: Mapping[str, str], asked: bool) -> Iterable[str]:
-    if not asked:
-        return []
-    tasks: dict[str, list[str]] = {}
-    for task, reason in reasons.items():
-        tasks.setdefault(reason, []).append(task)
-    return [f"test-set noise is unknown on {', '.join(names)}: {reason}" for reason, names in tasks.items()]
+def _duel(match: Match, source: Evidence | None) -> _Duel:
+    """source: None where no predictions are to be read."""
+    if source is None:
+        return _Duel(match, {}, {info.id: "not computed" for info in match.tasks})
+    found = {info.id: source.task_runs(match, info) for info in match.tasks}
+    return _Duel(
+        match,
+        {task: runs for task, runs in found.items() if not isinstance(runs, str)},
+        {task: reason for task, reason in found.items() if isinstance(reason, str)},
+    )
 
 
-def _pair(
-    pair: Pair,
-    held: Contest,
-    evidence: Mapping[str, TaskRuns],
-    reasons: Mapping[str, str],
-    alpha: float,
-    wanted: float,
-) -> PairResult:
-    labels = [e.label for e in held.entrants]
-    a, b = labels.index(pair.first), labels.index(pair.second)
-    lines = tuple(_line(info.id, info.corpus, held, a, b, evidence.get(info.id), reasons, alpha) for info in held.tasks)
-    if len(evidence) == len(held.tasks):
-        within = within_tasks([evidence[info.id] for info in held.tasks], a, b, level=1 - alpha)
+def _told(pairs: Sequence[tuple[str, str]], said: Sequence[Mapping[str, str]]) -> Iterator[str]:
+    """What is to be said of tasks, one line for the tasks and pairs of which the same is said.
+
+    said: for each pair, task -> words. Pairs are named where it is not said of all.
+    """
+    where: dict[tuple[str, str], tuple[tuple[str, str], ...]] = {}
+    for pair, words in zip(pairs, said, strict=True):
+        for task, text in words.items():
+            where[task, text] = (*where.get((task, text), ()), pair)
+    lines: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
+    for (task, text), of in where.items():
+        lines.setdefault((text, of), []).append(task)
+    for (text, of), tasks in lines.items():
+        shown = "; ".join(f"{a} and {b}" for a, b in of[:MOST_NAMED])
+        more = f"; {len(of) - MOST_NAMED} more pairs" if len(of) > MOST_NAMED else ""
+        yield f"{', '.join(tasks)}: {text}" + (f" ({shown}{more})" if len(of) < len(pairs) else "")
+
+
+def _pair(pair: Pair, duel: _Duel, held: Contest, alpha: float, wanted: float) -> PairResult:
+    match = duel.match
+    lines = tuple(_line(info.id, info.corpus, duel, alpha) for info in match.tasks)
+    if duel.is_counted:
+        within = within_tasks([duel.runs[info.id] for info in match.tasks], 0, 1, level=1 - alpha)
     else:
-        paired = all(held.paired.values())
         within = within_tasks_seeds(
-            held.scores(a),
-            held.scores(b),
+            match.scores(0),
+            match.scores(1),
             clusters=held.clusters,
-            paired_seeds=paired,
+            paired_seeds=all(match.paired.values()),
             level=1 - alpha,
-            resolutions=[held.unit(info.id) for info in held.tasks],
+            resolutions=[match.unit(info.id) for info in match.tasks],
         )
     variance = pair.comparison.variance
     return PairResult(pair, lines, within, None if variance is None else seeds_needed(wanted, variance, alpha=alpha))
 
 
-def _line(
-    task: str,
-    corpus: str,
-    held: Contest,
-    a: int,
-    b: int,
-    runs: TaskRuns | None,
-    reasons: Mapping[str, str],
-    alpha: float,
-) -> TaskLine:
-    first, second = held.cells[a][task], held.cells[b][task]
-    published = bool(first.step or second.step)
-    step = max(first.step, second.step, held.unit(task))
-    seeds = compare_seeds(first.scores, second.scores, paired=held.paired[task], level=1 - alpha, resolution=step).test
+def _line(task: str, corpus: str, duel: _Duel, alpha: float) -> TaskLine:
+    match, runs = duel.match, duel.runs.get(task)
+    first, second = (cells[task] for cells in match.cells)
+    step = max(first.step, second.step, match.unit(task))
+    paired = match.paired[task]
+    seeds = compare_seeds(first.scores, second.scores, paired=paired, level=1 - alpha, resolution=step).test
     shown = None
     if runs is not None:
         shown = compare_task(
-            runs.models[a],
-            runs.models[b],
+            runs.models[0],
+            runs.models[1],
             runs.average,
             evaluated=runs.evaluated,
             paired_seeds=runs.paired_seeds,
             level=1 - alpha,
             resolution=runs.resolution,
         )
-    notes = list(shown.notes) if shown is not None else [reasons.get(task, "not computed for so many pairs")]
+    notes = list(shown.notes) if shown is not None else [duel.reasons[task]]
     return TaskLine(
         task=task,
         corpus=corpus,
-        metric=held.metrics[task],
+        metric=match.metrics[task],
         first=first.mean,
         second=second.mean,
         difference=first.mean - second.mean,
         n_first=0 if first.policy else len(first.seeds),
         n_second=0 if second.policy else len(second.seeds),
-        published=published,
-        paired=held.paired[task],
+        published=bool(first.step or second.step),
+        paired=paired,
         seeds=seeds,
         documents=None if shown is None else shown.documents,
         total=None if shown is None else shown.total,
-        groups=None if runs is None else runs.models[a].n_groups,
+        groups=None if runs is None else runs.models[0].n_groups,
         detectable=None if shown is None else shown.detectable,
         note="; ".join(notes) or None,
     )
 
 
-def _ranks(
-    held: Contest, labels: Sequence[str], evidence: Mapping[str, TaskRuns], alpha: float
-) -> tuple[RankInterval, ...]:
+def _ranks(everyone: _Duel, labels: Sequence[str], alpha: float) -> tuple[RankInterval, ...]:
     """Over tasks like these; documents are redrawn too where the counts of every task are at hand."""
+    match = everyone.match
     pools: list[TaskPool]
-    if len(evidence) == len(held.tasks):
-        pools = document_pools(evidence[info.id] for info in held.tasks)
+    if everyone.is_counted:
+        pools = document_pools(everyone.runs[info.id] for info in match.tasks)
     else:
         pools = [
             score_pool(
                 info.id,
-                [mine[info.id].scores for mine in held.cells],
+                [mine[info.id].scores for mine in match.cells],
                 cluster=info.corpus,
-                paired_seeds=held.paired[info.id],
+                paired_seeds=match.paired[info.id],
             )
-            for info in held.tasks
+            for info in match.tasks
         ]
     return rank_intervals(suite_draws(pools), labels, level=1 - alpha)

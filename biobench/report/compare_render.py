@@ -6,10 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from biobench.report.compare import Comparison, PairResult, TaskLine
 from biobench.report.escape import plain
 from biobench.report.verdict import ends, metric_name, p_value, points, ranks
-from biobench.stats import MeanTest, SeedPlan, Standing
+from biobench.stats import MeanTest, SeedPlan, Standing, cluster_means
 
 #: Per-task tables are printed for so many pairs; JSON has them all.
 MOST_TABLES = 6
@@ -59,7 +61,7 @@ def _tasks(held: Comparison, result: PairResult) -> str:
     ]
     suite = result.pair.comparison
     last = [points(suite.difference), "", "", _interval(suite.test), p_value(suite.test.p), "", ""]
-    rows.append(["suite", *_suite_means(held, result), *last])
+    rows.append(["suite", *_suite_means(result), *last])
     return f"A = {first}\nB = {second}\n{_grid(head, rows)}"
 
 
@@ -68,9 +70,11 @@ def _best(line: TaskLine) -> float | None:
     return line.total.p if line.total is not None else line.seeds.p
 
 
-def _suite_means(held: Comparison, result: PairResult) -> list[str]:
-    scores = {s.model: s.score for s in held.standings}
-    return [f"{100 * scores[name]:.2f}" for name in (result.pair.first, result.pair.second)]
+def _suite_means(result: PairResult) -> list[str]:
+    """Of the scores that the pair was compared by: means over corpora."""
+    corpora = [line.corpus for line in result.tasks]
+    sides = np.array([[line.first, line.second] for line in result.tasks]).T
+    return [f"{100 * cluster_means(side, corpora)[1].mean():.2f}" for side in sides]
 
 
 def _seeds(line: TaskLine) -> str:

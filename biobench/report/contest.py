@@ -56,23 +56,16 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Contest:
-    """cells: (entrants) task -> cell, seeds already made common where they pair. paired: task -> whether seed
-    i of one model goes with seed i of the others. Tasks of one corpus stand together."""
+class Match:
+    """Models tested together. cells: (entrants) task -> cell, with common seeds alone where they pair. paired:
+    task -> whether seed i of one model goes with seed i of the others. said: task -> what became of the seeds."""
 
     entrants: tuple[Entrant, ...]
-    average: AverageName
     tasks: tuple[TaskInfo, ...]
     metrics: Mapping[str, str]
     cells: tuple[Mapping[str, Cell], ...]
     paired: Mapping[str, bool]
-    notes: tuple[str, ...]
-    refused: tuple[Refused, ...] = ()
-
-    @property
-    def clusters(self) -> list[str]:
-        """The corpus of each task."""
-        return [info.corpus for info in self.tasks]
+    said: Mapping[str, str]
 
     @property
     def step(self) -> float:
@@ -81,19 +74,51 @@ class Contest:
 
     def unit(self, task: str) -> float:
         """The coarsest unit of the scores on one task; a model and itself agree exactly, however coarse it is."""
-        if len({(e.model, e.source) for e in self.entrants}) == 1:
-            return 0.0
-        return max(cells[task].unit for cells in self.cells)
+        return 0.0 if self._one_model else max(cells[task].unit for cells in self.cells)
 
     @property
     def resolution(self) -> float:
         """For the tests over tasks: the step of printed scores, or the tasks' units as a root mean square."""
         units = [self.unit(info.id) for info in self.tasks]
-        return max(self.step, math.sqrt(sum(u * u for u in units) / len(units)))
+        return 0.0 if self._one_model else max(self.step, math.sqrt(sum(u * u for u in units) / len(units)))
+
+    @property
+    def _one_model(self) -> bool:
+        return len({(e.model, e.source) for e in self.entrants}) == 1
 
     def scores(self, entrant: int) -> list[tuple[float, ...]]:
         """Per task the scores of one model."""
         return [self.cells[entrant][info.id].scores for info in self.tasks]
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """cells: (entrants) task -> cell, with all its seeds. Tasks of one corpus stand together."""
+
+    entrants: tuple[Entrant, ...]
+    average: AverageName
+    tasks: tuple[TaskInfo, ...]
+    metrics: Mapping[str, str]
+    cells: tuple[Mapping[str, Cell], ...]
+    notes: tuple[str, ...]
+    refused: tuple[Refused, ...] = ()
+
+    @property
+    def clusters(self) -> list[str]:
+        """The corpus of each task."""
+        return [info.corpus for info in self.tasks]
+
+    def match(self, *who: int) -> Match:
+        """These entrants, made fit to be tested with each other; what others lack takes nothing from them."""
+        cells: list[dict[str, Cell]] = [{} for _ in who]
+        paired, said = {}, {}
+        for info in self.tasks:
+            paired[info.id], row, words = _common_seeds([self.cells[i][info.id] for i in who])
+            if words:
+                said[info.id] = words
+            for mine, cell in zip(cells, row, strict=True):
+                mine[info.id] = cell
+        return Match(tuple(self.entrants[i] for i in who), self.tasks, self.metrics, tuple(cells), paired, said)
 
 
 def contest(
@@ -154,7 +179,7 @@ def _filled(
     notes: list[str],
 ) -> Contest:
     cells: list[dict[str, Cell]] = [{} for _ in entrants]
-    kept, paired, metrics = [], {}, {}
+    kept, metrics = [], {}
     unlike: list[tuple[str, list[str]]] = []
     for info in shared:
         metric = metric_of(info, average)
@@ -164,20 +189,19 @@ def _filled(
         if len(whole) < len(row):
             notes.append(f"{info.id}: some record has no {metric}; `biobench rescore` computes it; left out")
             continue
-        pairs, whole, said = _common_seeds(info.id, whole)
-        notes += [*said, *(note for g in picked[info.id] if g is not None for note in (*g.notes, *remark(g)))]
+        notes += [note for g in picked[info.id] if g is not None for note in (*g.notes, *remark(g))]
         unlike.append((info.id, _differences(entrants, picked[info.id])))
         for mine, cell in zip(cells, whole, strict=True):
             mine[info.id] = cell
         kept.append(info)
-        paired[info.id], metrics[info.id] = pairs, metric
+        metrics[info.id] = metric
     if not kept:
         hint = "run `biobench rescore`, or choose another --average"
         raise UsageError("no task has the scores to compare", hint=hint)
     for text in dict.fromkeys(text for _, texts in unlike for text in texts):
         notes.append(f"{', '.join(task for task, texts in unlike if text in texts)}: {text}")
     found = tuple(dict.fromkeys(notes))
-    return Contest(tuple(entrants), average, tuple(kept), metrics, tuple(cells), paired, found)
+    return Contest(tuple(entrants), average, tuple(kept), metrics, tuple(cells), found)
 
 
 def _wanted(results: Results, suite: str | None, tasks: Sequence[str] | None) -> list[TaskInfo]:
@@ -341,19 +365,19 @@ _PAIRS = 3
 """Common seeds for which others are dropped."""
 
 
-def _common_seeds(task: str, row: Sequence[Cell]) -> tuple[bool, list[Cell], list[str]]:
-    """Whether seeds pair on this task, the cells (with the common seeds alone if so) and what was dropped.
+def _common_seeds(row: Sequence[Cell]) -> tuple[bool, list[Cell], str]:
+    """Whether seeds pair on a task, the cells (with the common seeds alone if so) and, in words, what was dropped.
 
     Seeds pair where all models were run with them: the same head and data order. With fewer than three in
     common and others besides, all are kept and treated as independent: two pairs have one degree of freedom.
     """
     runs = [cell for cell in row if cell.group is not None]
     if any(cell.step for cell in row):
-        return False, list(row), []
+        return False, list(row), ""
     if len(runs) < len(row):
         if not runs:
-            return True, list(row), []
-        paired, whole, said = _common_seeds(task, runs)
+            return True, list(row), ""
+        paired, whole, said = _common_seeds(runs)
         count = len(whole[0].scores) if paired else 1
         rest = iter(whole)
         mixed = [
@@ -361,11 +385,10 @@ def _common_seeds(task: str, row: Sequence[Cell]) -> tuple[bool, list[Cell], lis
         ]
         return paired, mixed, said
     common = sorted(set.intersection(*(set(cell.seeds) for cell in row)))
-    equal = all(list(cell.seeds) == common for cell in row)
-    if equal:
-        return True, list(row), []
+    if all(list(cell.seeds) == common for cell in row):
+        return True, list(row), ""
     if len(common) < _PAIRS:
-        return False, list(row), [f"{task}: fewer than three common seeds, all seeds are compared as independent"]
+        return False, list(row), "fewer than three common seeds, all seeds are compared as independent"
     cut = [
         replace(
             c,
@@ -374,4 +397,4 @@ def _common_seeds(task: str, row: Sequence[Cell]) -> tuple[bool, list[Cell], lis
         )
         for c in row
     ]
-    return True, cut, [f"{task}: compared on the {len(common)} seeds that all models have"]
+    return True, cut, f"compared on the {len(common)} common seeds"

@@ -10,7 +10,7 @@ from typing import cast
 import numpy as np
 
 from biobench.errors import DataFormatError, DataUnavailableError, StoreError
-from biobench.report.contest import Contest
+from biobench.report.contest import Match
 from biobench.report.groups import RunGroup
 from biobench.report.rescore import run_documents
 from biobench.report.tasks import TaskInfo
@@ -39,14 +39,34 @@ _PARTIAL: dict[str, Average] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """counts: (seeds, groups, labels) in the order of `seeds`. average: the one to take, over the labels that are
+    `evaluated` (those with gold). groups: the groups' ids."""
+
+    seeds: tuple[int, ...]
+    counts: Counts
+    average: Average
+    evaluated: list[bool]
+    groups: tuple[str, ...]
+
+    def of(self, seeds: Sequence[int]) -> Counts:
+        """The counts of these seeds alone."""
+        if tuple(seeds) == self.seeds:
+            return self.counts
+        rows = [self.seeds.index(seed) for seed in seeds]
+        return Counts(self.counts.tp[rows], self.counts.fp[rows], self.counts.fn[rows])
+
+
 @dataclass(slots=True)
 class Evidence:
     """Reads counts of stored predictions. data_dir: the corpora, needed where gold is under an agreement."""
 
     data_dir: Path | None = None
     _test: dict[tuple[str, str, int | None], list[Document]] = field(default_factory=dict)
+    _read: dict[tuple[Path, tuple[str, ...], str], _Held] = field(default_factory=dict)
 
-    def task_runs(self, held: Contest, info: TaskInfo) -> TaskRuns | str:
+    def task_runs(self, held: Match, info: TaskInfo) -> TaskRuns | str:
         """The counts of all models on one task, or why there are none, in words."""
         cells = [mine[info.id] for mine in held.cells]
         metric = held.metrics[info.id]
@@ -57,32 +77,36 @@ class Evidence:
         if metric not in _EXACT and metric not in _PARTIAL:
             return f"{metric} is no average of F1 counts"
         try:
-            found = [self._counts(cast(RunGroup, c.group), c.seeds, metric) for c in cells]
-            for cell, (made, average, mask, _) in zip(cells, found, strict=True):
-                again = f1_scores(made, average, mask)
+            found = [self._held(cast(RunGroup, c.group), metric) for c in cells]
+            runs = [held.of(cell.seeds) for held, cell in zip(found, cells, strict=True)]
+            first = found[0]
+            for cell, made in zip(cells, runs, strict=True):
+                again = f1_scores(made, first.average, first.evaluated)
                 if np.abs(again - np.array(cell.scores)).max() > ROUNDING:
                     return "stored scores are not those of the stored predictions; run `biobench rescore`"
-            _, average, mask, groups = found[0]
             return TaskRuns.of(
                 info.id,
-                [made for made, *_ in found],
-                average,
+                runs,
+                first.average,
                 cluster=info.corpus,
-                groups=groups,
-                evaluated=mask,
+                groups=first.groups,
+                evaluated=first.evaluated,
                 paired_seeds=held.paired[info.id],
                 resolution=held.unit(info.id),
             )
         except (StoreError, DataUnavailableError, DataFormatError, ScoreError, StatsInputError) as error:
             return f"{error} ({error.hint})"
 
-    def _counts(
-        self, group: RunGroup, seeds: Sequence[int], metric: str
-    ) -> tuple[Counts, Average, list[bool], tuple[str, ...]]:
-        """Counts (seeds, groups, labels), the average to take, the labels with gold, the groups' ids."""
-        records = [r for r in group.records if r.seed in seeds]
-        single = [self._run_counts(group.store, record, metric) for record in records]
-        first, task = single[0], records[0].task
+    def _held(self, group: RunGroup, metric: str) -> _Held:
+        """The counts of all seeds, read once however many pairs ask for them."""
+        key = (group.store.root, tuple(b.key for b in group.briefs), metric)
+        if key not in self._read:
+            self._read[key] = self._counts(group, metric)
+        return self._read[key]
+
+    def _counts(self, group: RunGroup, metric: str) -> _Held:
+        single = [self._run_counts(group.store, record, metric) for record in group.records]
+        first, task = single[0], group.records[0].task
         labels = list(first.labels)
         dropped = {task.negative_label} if metric == "micro_f1_positive" else set()
         columns = [i for i, label in enumerate(labels) if label not in dropped]
@@ -94,7 +118,7 @@ class Evidence:
         made = Counts.of(*(np.stack([getattr(c, name)[:, columns] for c in single]) for name in ("tp", "fp", "fn")))
         gold = set(task.gold_labels)
         mask = [labels[i] in gold for i in columns]
-        return made, {**_EXACT, **_PARTIAL}[metric], mask, first.groups
+        return _Held(group.seeds, made, {**_EXACT, **_PARTIAL}[metric], mask, first.groups)
 
     def _run_counts(self, store: Store, record: RunRecord, metric: str) -> GroupCounts:
         documents = self._documents(record) if record.redacted else None

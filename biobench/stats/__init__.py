@@ -35,10 +35,11 @@ from biobench.stats.power import (
     t_power,
     values_needed,
 )
-from biobench.stats.ranking import ManyComparison, Pair, Standing, compare_many, task_ranks
+from biobench.stats.ranking import ManyComparison, Pair, Standing, compare_many, gather_pairs, task_ranks
 from biobench.stats.runs import TaskRuns
 from biobench.stats.suite import (
     SuiteComparison,
+    cluster_means,
     compare_suite,
     probability_of_improvement,
     suite_variance,
@@ -72,6 +73,7 @@ __all__ = [
     "TaskRuns",
     "WithinTasks",
     "benjamini_hochberg",
+    "cluster_means",
     "compare_many",
     "compare_seeds",
     "compare_suite",
@@ -81,6 +83,7 @@ __all__ = [
     "document_interval",
     "document_pools",
     "f1_scores",
+    "gather_pairs",
     "holm",
     "label_f1",
     "letter_groups",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -85,8 +85,8 @@ def compare_many(
     place = {name: index for index, name in enumerate(labels)}
     chosen = list(combinations(labels, 2)) if pairs is None else list(pairs)
     _check_pairs(chosen, place)
-    shown = [
-        compare_suite(
+    compared = {
+        (a, b): compare_suite(
             scores[place[a]],
             scores[place[b]],
             tasks=tasks,
@@ -97,14 +97,34 @@ def compare_many(
             paired_seeds=paired_seeds,
         )
         for a, b in chosen
-    ]
-    corrected = holm([one.test.p for one in shown])
+    }
+    return gather_pairs(scores, labels, compared, clusters=clusters if clusters is not None else tasks, alpha=alpha)
+
+
+def gather_pairs(
+    scores: Sequence[SuiteScores],
+    names: Sequence[str],
+    compared: Mapping[tuple[str, str], SuiteComparison],
+    *,
+    clusters: Sequence[str] | None = None,
+    alpha: float = 0.05,
+) -> ManyComparison:
+    """Several models of which pairs were compared, each on the seeds that its two share.
+
+    scores: models, tasks, seeds, for the standings. compared: (first, second) -> their comparison on these tasks
+    at level 1 - alpha; the corrections count these pairs.
+    """
+    labels = check_names(names, len(scores), "model")
+    place = {name: index for index, name in enumerate(labels)}
+    means = [suite_means(model) for model in scores]
+    _check_pairs(list(compared), place)
+    corrected = holm([one.test.p for one in compared.values()])
     results = tuple(
         Pair(a, b, one, p, p is not None and p <= alpha)
-        for (a, b), one, p in zip(chosen, shown, corrected, strict=True)
+        for ((a, b), one), p in zip(compared.items(), corrected, strict=True)
     )
-    owners = check_names(clusters if clusters is not None else tasks, means[0].size, "task")
-    complete = {frozenset(pair) for pair in chosen} == {frozenset(pair) for pair in combinations(labels, 2)}
+    owners = check_names(clusters, means[0].size, "task")
+    complete = {frozenset(pair) for pair in compared} == {frozenset(pair) for pair in combinations(labels, 2)}
     complete &= all(p is not None for p in corrected)
     notes = [] if complete else ["tie groups need all pairs tested"]
     apart = [(place[p.first], place[p.second]) for p in results if p.different] if complete else None

@@ -102,6 +102,29 @@ def test_a_model_against_a_floor_is_a_t_over_its_seeds(results):
     assert [s.model for s in many.standings] == ["oracle", "m", "majority"]
 
 
+@pytest.mark.parametrize("third", ["majority", "two seeds", "other seeds"])
+def test_what_a_pair_shows_does_not_depend_on_the_third(results, third):
+    """Fewer seeds of the third, other ones, or none (a policy, without predictions) take nothing from the pair."""
+    save_runs(results, "a", TASKS, 0.8, (1, 2, 3, 4, 5))
+    save_runs(results, "b", TASKS, 0.7, (1, 2, 3, 4, 5))
+    save_runs(results, "two seeds", TASKS, 0.6, (1, 2))
+    save_runs(results, "other seeds", TASKS, 0.6, (3, 4, 5, 6))
+    alone, many = compare("a", "b", results_dir=results), compare("a", "b", third, results_dir=results)
+    assert [(p.pair.first, p.pair.second) for p in many.pairs] == [("a", "b"), ("a", third), ("b", third)]
+    assert many.pairs[0].tasks == alone.pairs[0].tasks
+    assert many.pairs[0].within == alone.pairs[0].within
+    assert many.pairs[0].plan == alone.pairs[0].plan
+    assert many.pairs[0].pair.comparison == alone.pairs[0].pair.comparison
+    assert all(line.documents is not None and line.n_first == line.n_second == 5 for line in many.pairs[0].tasks)
+    standing = next(s for s in many.standings if s.model == "a")
+    assert standing.score == pytest.approx(np.mean([line.first for line in alone.pairs[0].tasks]))
+    notes = [n for n in many.notes if n not in alone.notes]
+    assert notes, "what is said of the other pairs names them"
+    assert all(f"(a and {third}; b and {third})" in n for n in notes)
+    counts = {line.n_second for line in many.pairs[1].tasks}
+    assert counts == {{"majority": 0, "two seeds": 2, "other seeds": 3}[third]}
+
+
 def test_floors_of_other_data_are_refused(results):
     save_runs(results, "m", ("gad",), 0.7, data="newer")
     with pytest.raises(UsageError, match="other data") as caught:
