@@ -116,8 +116,15 @@ def _folder_name(path: Path) -> str:
     return f"{path.parent.name}/{path.name}" if generic else path.name
 
 
+_SENTENCE = "The patient had 12 mg of aspirin; la fièvre a duré 3 jours."
+"""Any tokenizer that was trained on text knows a piece of it."""
+
+
 def load_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
-    """The checkpoint's tokenizer. Raises ModelError when there is none or it does not fit the embeddings."""
+    """The checkpoint's tokenizer. Raises ModelError when there is none or it does not fit the embeddings.
+
+    A folder without the tokenizer's files makes the library build an empty one, to which every word is unknown.
+    """
     from transformers import AutoTokenizer
 
     try:
@@ -140,6 +147,12 @@ def load_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
                 hint="tokenizer and weights come from different checkpoints",
                 file=checkpoint.folder,
             )
+    if set(tokenizer(_SENTENCE, add_special_tokens=False)["input_ids"]) <= set(tokenizer.all_special_ids):
+        raise ModelError(
+            "the tokenizer knows no word: a plain sentence becomes unknown or no tokens",
+            hint="the folder must hold the tokenizer's files (tokenizer.json or the vocabulary)",
+            file=checkpoint.folder,
+        )
     return tokenizer
 
 
@@ -168,6 +181,10 @@ ROBERTA_LIKE = frozenset(
         "mpnet",
         "roberta-prelayernorm",
         "xmod",
+        "luke",
+        "esm",
+        "lilt",
+        "markuplm",
     }
 )
 
@@ -185,17 +202,35 @@ def window(tokenizer: PreTrainedTokenizerBase, config: Any, max_length: int) -> 
 
 
 def load_base(checkpoint: Checkpoint, dtype: torch.dtype) -> PreTrainedModel:
-    """The bare encoder (no head), in `dtype`, evaluation mode. Raises ModelError."""
-    from transformers import AutoModel
+    """The bare encoder (no head), in `dtype`, evaluation mode.
 
+    Raises ModelError; also where the files lack weights of the encoder, which the library would draw at random.
+    """
+    from transformers import AutoModel, AutoModelForTextEncoding
+
+    architectures = getattr(checkpoint.config, "architectures", None) or [""]
+    alone = architectures[0].endswith("EncoderModel")  # the encoder half of T5 and its kind
     try:
-        model = AutoModel.from_pretrained(
-            checkpoint.folder, dtype=dtype, trust_remote_code=checkpoint.trust_remote_code
+        model, found = (AutoModelForTextEncoding if alone else AutoModel).from_pretrained(
+            checkpoint.folder,
+            dtype=dtype,
+            trust_remote_code=checkpoint.trust_remote_code,
+            output_loading_info=True,
         )
     except Exception as error:  # safetensors, pickle and the model's own code have errors of their own
         raise _weights_error(checkpoint.folder, error) from error
-    if getattr(model.config, "is_encoder_decoder", False):
+    if getattr(model.config, "is_encoder_decoder", False) and not alone:
         raise ModelError("an encoder-decoder model is not an encoder", hint="give an encoder checkpoint")
+    # Masked-LM checkpoints have no pooler, and nothing here reads one.
+    missing = sorted(name for name in found["missing_keys"] if not name.startswith("pooler."))
+    if missing:
+        stray = sorted(found["unexpected_keys"])
+        said = f"; they hold '{stray[0]}', which the model does not know" if stray else ""
+        raise ModelError(
+            f"the files lack {len(missing)} of the encoder's weights, such as '{missing[0]}'{said}",
+            hint="save the model again with save_pretrained, without wrappers that change the weights' names",
+            file=checkpoint.folder,
+        )
     return model  # type: ignore[no-any-return]
 
 

@@ -85,3 +85,59 @@ def test_a_damaged_tokenizer_is_named(folder: Path, content: str) -> None:
     with pytest.raises(ModelError, match="the tokenizer cannot be loaded: ") as caught:
         load_tokenizer(find_checkpoint(str(folder)))
     assert caught.value.file == str(folder / "tokenizer.json")
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        lambda name: f"_orig_mod.{name}",
+        lambda name: f"module.{name}",
+        lambda name: f"lost.{name}" if "layer.1.output.dense.bias" in name else name,
+    ],
+)
+def test_weights_that_the_model_does_not_find_are_refused(folder: Path, named: Callable[[str], str]) -> None:
+    from safetensors.torch import load_file, save_file
+
+    weights = load_file(folder / "model.safetensors")
+    save_file({named(k): v for k, v in weights.items()}, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ModelError, match=r"the files lack \d+ of the encoder's weights, such as '.*'; they hold"):
+        load_base(find_checkpoint(str(folder)), torch.float32)
+
+
+@pytest.mark.parametrize("task", ["MaskedLM", "SequenceClassification", "TokenClassification"])
+@pytest.mark.parametrize("family", ["bert", "roberta", "electra", "distilbert", "deberta", "modernbert"])
+def test_checkpoints_with_heads_hold_the_encoder(tmp_path: Path, family: str, task: str) -> None:
+    import transformers
+
+    bare = load_base(find_checkpoint(str(make_checkpoint(family, tmp_path / "bare"))), torch.float32)
+    full = getattr(transformers, f"AutoModelFor{task}").from_config(bare.config)
+    full.base_model.load_state_dict(bare.state_dict(), strict=False)
+    full.save_pretrained(tmp_path / "full")
+    loaded = load_base(find_checkpoint(str(tmp_path / "full")), torch.float32)
+    for name, weights in bare.state_dict().items():
+        if not name.startswith("pooler."):
+            torch.testing.assert_close(loaded.state_dict()[name], weights, atol=0, rtol=0)
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "camembert", "xlm-roberta", "deberta"])
+def test_a_folder_without_a_tokenizer_is_refused(tmp_path: Path, family: str) -> None:
+    folder = make_checkpoint("camembert" if family == "xlm-roberta" else family, tmp_path / "m")
+    if family == "xlm-roberta":
+        config = folder / "config.json"
+        config.write_text(config.read_text().replace('"camembert"', '"xlm-roberta"'))
+    for file in folder.glob("*token*"):
+        file.unlink()
+    with pytest.raises(ModelError, match=r"the tokenizer (knows no word|cannot be loaded)") as caught:
+        load_tokenizer(find_checkpoint(str(folder)))
+    assert "the tokenizer's files" in caught.value.hint
+
+
+def test_the_encoder_half_of_t5_is_an_encoder(tmp_path: Path) -> None:
+    import transformers
+
+    sizes = {"vocab_size": 60, "d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4}
+    for name, make in (("half", transformers.T5EncoderModel), ("whole", transformers.T5Model)):
+        make(transformers.T5Config(**sizes)).save_pretrained(tmp_path / name)
+    assert type(load_base(find_checkpoint(str(tmp_path / "half")), torch.float32)).__name__ == "T5EncoderModel"
+    with pytest.raises(ModelError, match="encoder-decoder"):
+        load_base(find_checkpoint(str(tmp_path / "whole")), torch.float32)
