@@ -81,6 +81,15 @@ def tokens_moved(step: int) -> Callable[[Sequence[Document]], list[Document]]:
     return change
 
 
+def rows_moved(step: int) -> Callable[[Sequence[Document]], list[Document]]:
+    """All labels of a split moved by rows, as a column that slipped."""
+
+    def change(documents: Sequence[Document]) -> list[Document]:
+        return [replace(d, labels=documents[(i - step) % len(documents)].labels) for i, d in enumerate(documents)]
+
+    return change
+
+
 def _with_gold_of(document: Document, other: Document) -> Document:
     if document.tokens:
         size = len(document.tokens)

@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import pytest
-from gate_make import broken, characters_moved, labels_shuffled, tokens_moved
+from gate_make import broken, characters_moved, labels_shuffled, rows_moved, tokens_moved
 
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.load import load_data
@@ -79,6 +79,14 @@ def test_real_mentions_moved_by_a_token_fail(name: str, step: int, data_dir: Pat
     task, data = loaded(name, data_dir)
     reasons = gate(task, broken(data, tokens_moved(step))).reasons
     assert any("mentions are shifted" in reason for reason in reasons), reasons
+
+
+@pytest.mark.parametrize("name", ["hoc", "chemprot_rebuilt"])
+@pytest.mark.parametrize("step", [1, -1])
+def test_real_labels_moved_by_a_row_fail(name: str, step: int, data_dir: Path) -> None:
+    task, data = loaded(name, data_dir)
+    reasons = gate(task, broken(data, rows_moved(step))).reasons
+    assert any("labels stand on the wrong row" in reason for reason in reasons), reasons
 
 
 @pytest.mark.parametrize("name", [n for n, reader in READERS.items() if reader == "training dictionary"])

@@ -20,7 +20,7 @@ from biobench.errors import DataUnavailableError, StoreError, UsageError
 from biobench.report.table import build, fingerprint, load
 from biobench.run.api import run
 from biobench.schema.document import TaskData
-from biobench.schema.floor import FloorRecord, GateCheck
+from biobench.schema.floor import FLOOR_VERSION, FloorRecord, GateCheck
 from biobench.store.floors import find_floor, save_floor, scan_floors
 
 
@@ -88,7 +88,7 @@ def test_damaged_and_foreign_files(tmp_path: Path) -> None:
     (path,) = (results / "floors" / "demo_topic").iterdir()
     (record,), _ = scan_floors(results)
     old = path.read_text(encoding="utf-8")
-    path.write_text(old.replace('"floor_version": 2', '"floor_version": 1'), encoding="utf-8")
+    path.write_text(old.replace(f'"floor_version": {FLOOR_VERSION}', '"floor_version": 1'), encoding="utf-8")
     assert scan_floors(results) == ([], []), "another version of the gate counts as not asked"
     path.write_text(old[:100], encoding="utf-8")
     with pytest.raises(StoreError, match="is not JSON"):

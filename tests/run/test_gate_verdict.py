@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from gate_make import broken, characters_moved, labels_shuffled, tokens_moved, types_shuffled
+from gate_make import broken, characters_moved, labels_shuffled, rows_moved, tokens_moved, types_shuffled
 
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.load import load_data
@@ -184,3 +184,47 @@ def test_the_surface_check_counts_edges() -> None:
     # `old` is clean; `an,` begins inside a word and ends on punctuation
     assert found.share == pytest.approx(2 / 4)
     assert surface([Document("d", "d", text, "test")]).best is None
+
+
+def in_groups(groups: int, size: int, labels: Sequence[str] = "ABC") -> TaskData:
+    """Sentences whose last word tells their label; in each group labels keep their order and mostly stay a row."""
+    rng = np.random.default_rng(7)
+
+    def made(split: str, count: int) -> list[Document]:
+        found = []
+        for g in range(count):
+            at = int(rng.integers(len(labels)))
+            for i in range(size):
+                at = (at + int(rng.random() < 0.5)) % len(labels)
+                words = " ".join(f"w{n}" for n in rng.integers(50, size=5))
+                found.append(Document(f"{split}{g}-{i}", f"{split}{g}", f"{words} says{labels[at]}", split,
+                                      labels=(labels[at],)))  # fmt: skip
+        return found
+
+    documents = {"train": made("train", 40), "validation": made("validation", 4), "test": made("test", groups)}
+    return TaskData(documents, tuple(labels), tuple(labels), "generated", "h")
+
+
+def test_labels_a_row_off_fail_though_neighbours_share_them(demo: dict[str, tuple[LoadedTask, TaskData]]) -> None:
+    task = replace(demo["demo_topic"][0], spec=demo["demo_topic"][0].spec.model_copy(update={"labels": list("ABC")}))
+    data = in_groups(20, 8)
+    assert gate(task, data).passed
+    for step, way in ((1, "up"), (-1, "down")):
+        verdict = gate(task, broken(data, rows_moved(step)))
+        assert failed(verdict) == {"rows"}, "dealing alone does not see it"
+        assert f"were moved {way} by a row" in verdict.reasons[0]
+        assert "labels stand on the wrong row" in verdict.reasons[0]
+
+
+def test_few_groups_are_asked_by_documents(demo: dict[str, tuple[LoadedTask, TaskData]]) -> None:
+    """Four hospitals have 24 orders, so no p below 0.01; their forty documents have enough."""
+    task = replace(demo["demo_topic"][0], spec=demo["demo_topic"][0].spec.model_copy(update={"labels": list("ABC")}))
+    few = in_groups(4, 10)
+    verdict = gate(task, few)
+    assert verdict.passed, verdict.reasons
+    assert verdict.test_groups == 4
+    assert any("by documents, as 4 test groups are too few" in check.words for check in verdict.checks)
+    assert not gate(task, broken(few, labels_shuffled(1))).passed
+    tiny = gate(task, in_groups(1, 5))
+    assert not tiny.passed
+    assert all("5 test documents cannot show it, the gate needs 8" in reason for reason in tiny.reasons)

@@ -22,6 +22,8 @@ from biobench.stats.types import BoolArray, FloatArray
 PERMUTATIONS = 999
 """Draws; the smallest p is 1 / 1000."""
 ALPHA = 0.01
+UNITS = 8
+"""Groups (or documents) that a test needs: with fewer, swaps and deals have too few outcomes for a p below `ALPHA`."""
 _CHUNK = 200
 _STRATUM = 16
 """Documents of a similar length among which predictions on places are dealt: long documents have more gold

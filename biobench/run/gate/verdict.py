@@ -6,6 +6,7 @@ import math
 import platform
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import metadata
 
@@ -18,8 +19,9 @@ from biobench.run.gate.alignment import alignment
 from biobench.run.gate.bag import bag_of_words
 from biobench.run.gate.blind import gold_oracle, majority, no_mention, prior, random_labels, random_mentions
 from biobench.run.gate.dictionary import dictionary
-from biobench.run.gate.permutation import ALPHA, PERMUTATIONS, Tested, beats, beats_dealt, types_beat_dealt
+from biobench.run.gate.permutation import ALPHA, PERMUTATIONS, UNITS, Tested, beats, beats_dealt, types_beat_dealt
 from biobench.run.gate.policy import Played
+from biobench.run.gate.rows import rows
 from biobench.run.gate.surface import surface
 from biobench.schema.document import TaskData
 from biobench.schema.floor import FloorRecord, GateCheck, PolicyScores
@@ -43,9 +45,15 @@ def gate(task: LoadedTask, data: TaskData) -> FloorRecord:
     played = policies(spec, data)
     scores = [_scores(spec, data, p) for p in played]
     checks = [_check_known(p, s) for p, s in zip(played, scores, strict=True) if p.known or p.expected_hits]
+    asked, note = _units(data)
     if spec.is_ner:
-        checks += [_check_surface(data), _check_alignment(data)]
-    checks += _check_text(spec, data, played)
+        checks += [_check_surface(data), _check_alignment(asked)]
+    else:
+        checks += _check_rows(spec, data, played)
+    checks += [
+        check.model_copy(update={"words": check.words + note}) if check.p is not None and note else check
+        for check in _check_text(spec, asked, played)
+    ]
     return FloorRecord(
         task=spec.id,
         task_version=spec.version,
@@ -92,6 +100,17 @@ def policies(spec: TaskSpec, data: TaskData) -> list[Played]:
         bag_of_words(data, SEED, single=single),
         gold_oracle(data),
     ]
+
+
+def _units(data: TaskData) -> tuple[TaskData, str]:
+    """The data as the tests take it, and what to say of it: a few groups are taken apart into their documents."""
+    groups, documents = len({d.group for d in data.test}), len(data.test)
+    if groups >= UNITS:
+        return data, ""
+    apart = replace(data, documents=data.documents | {"test": [replace(d, group=d.id) for d in data.test]})
+    if documents < UNITS:
+        return apart, f"; {documents} test documents cannot show it, the gate needs {UNITS}"
+    return apart, f"; by documents, as {groups} test group{'s are' if groups > 1 else ' is'} too few"
 
 
 def _scores(spec: TaskSpec, data: TaskData, played: Played) -> list[Scores]:
@@ -151,10 +170,33 @@ def _check_alignment(data: TaskData) -> GateCheck:
     return GateCheck(name="alignment", passed=not found.shifted, words=words, p=found.p)
 
 
+def _check_rows(spec: TaskSpec, data: TaskData, played: Sequence[Played]) -> list[GateCheck]:
+    found = None if spec.type == "needle" else rows(spec, data, _reader(played), _evaluated(data), SEED)
+    if found is None:
+        return []
+    t = found.tested
+    words = (
+        f"the bag of words has macro F1 {_percent(t.other)}, {_percent(t.observed)} if all labels were moved "
+        f"{found.move} by a row in their groups (p = {t.p:.3f})"
+    )
+    if found.slipped:
+        words += ": labels stand on the wrong row"
+    return [GateCheck(name="rows", passed=not found.slipped, words=words, p=t.p)]
+
+
+def _reader(played: Sequence[Played]) -> Played:
+    """The policy that reads the text."""
+    return next(p for p in played if not p.blind and p.kind == "floor")
+
+
+def _evaluated(data: TaskData) -> BoolArray:
+    """(labels,): those with gold in the full test split."""
+    return np.array([label in set(data.gold_labels) for label in data.labels])
+
+
 def _check_text(spec: TaskSpec, data: TaskData, played: Sequence[Played]) -> list[GateCheck]:
     """Whether the text says something of the labels, as far as `gate.expect` says it should."""
-    evaluated: BoolArray = np.array([label in set(data.gold_labels) for label in data.labels])
-    reader = next(p for p in played if not p.blind and p.kind == "floor")
+    evaluated, reader = _evaluated(data), _reader(played)
     opponents = [p for p in played if p.blind and len(p.draws) == 1]
     own = _counted(spec, data, reader)
     blind = [(p.name, beats(own, _counted(spec, data, p), evaluated, SEED)) for p in opponents]
