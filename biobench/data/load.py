@@ -72,6 +72,12 @@ def read_source(task: LoadedTask, place: Located) -> tuple[tuple[str, ...], dict
                 file=files[0] if files else None,
                 line=1 if files else None,
             )
+    if not any(d.spans or d.labels for d in documents["test"]):
+        raise DataFormatError(
+            f"task {task.id}: no document of the test split has a {'mention' if task.spec.is_ner else 'label'}",
+            hint="without gold there is no score; check the label column, the type map, or take another split",
+            file=Path(documents["test"][0].origin.rpartition(":")[0] or "generated data"),
+        )
     return labels, documents
 
 
@@ -92,6 +98,8 @@ def _checked(request: Request, documents: Iterable[Document]) -> Iterator[Docume
         for label in (*(s.label for s in d.spans), *d.labels):
             if known is not None and label not in known:
                 raise _bad(request, d, "{} is not a label of the task", "check `labels` and the reader's map", label)
+        if spec.type == "token_ner" and not d.text.strip():
+            raise _bad(request, d, "document {} has no text", "remove it, or cut the corpus by `segment: line`", d.id)
         if spec.type == "token_ner" and not d.tokens:
             raise _bad(request, d, "document {} has no tokens", "token_ner needs a token format, or `tokens:`", d.id)
         if not spec.is_ner and spec.type != "multi_label" and len(d.labels) != 1:

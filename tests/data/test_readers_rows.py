@@ -146,3 +146,28 @@ def test_generated_sentences_are_the_same_each_time_and_disjoint() -> None:
         assert one.gold_labels == one.labels
     other = load_data(load_task("demo_ner", ["reader.seed=8"]), None)
     assert other.hash != load_data(load_task("demo_ner"), None).hash
+
+
+@pytest.mark.parametrize(
+    ("ending", "content", "reader"),
+    [
+        ("tsv", "t\tl\tp\none\ta\tx\ntwo\tb\tx\n", "{format: tsv, columns: {text: t, label: l, group: p}}"),
+        (
+            "jsonl",
+            '{"t": "one", "l": "a", "p": "x"}\n{"t": "two", "l": "b", "p": "x"}\n',
+            "{format: json, layout: lines, text: t, label: l, group: p}",
+        ),
+    ],
+)
+def test_a_split_of_several_files_numbers_on(
+    ending: str, content: str, reader: str, read: Callable[..., TaskData], tmp_path: Path
+) -> None:
+    for split in ("train", "validation", "test"):
+        (tmp_path / "many" / split).mkdir(parents=True)
+        for name in ("one", "two"):
+            (tmp_path / "many" / split / f"{name}.{ending}").write_text(content, encoding="utf-8")
+    files = "{" + ", ".join(f"{split}: {split}/*.{ending}" for split in ("train", "validation", "test")) + "}"
+    data = read(tmp_path, folder="many", type="single_label", labels="[a, b]", files=files, reader=reader)
+    assert [(d.id, d.group, d.labels[0]) for d in data.test] == [
+        ("test-1", "x", "a"), ("test-2", "x", "b"), ("test-3", "x", "a"), ("test-4", "x", "b")
+    ]  # fmt: skip

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from biobench.data.catalog import LoadedTask
 from biobench.data.locate import locate
 from biobench.data.readers import Request, get_reader
+from biobench.errors import DataFormatError
 from biobench.schema.document import Document, Span, TaskData
 
 FILES = "{train: train.tsv, validation: devel.tsv, test: test.tsv}"
@@ -55,7 +58,9 @@ def test_decode_is_the_readers_choice(read: Callable[..., TaskData], fixtures: P
     assert spans == {"strict": (), "lenient": (Span(0, 5, "Disease"),)}
 
 
-def test_type_map_is_many_to_one_and_can_drop(read: Callable[..., TaskData], fixtures: Path) -> None:
+def test_type_map_is_many_to_one_and_can_drop(
+    read: Callable[..., TaskData], make_task: Callable[..., LoadedTask], fixtures: Path
+) -> None:
     merged = read(
         fixtures,
         folder="iob",
@@ -65,15 +70,11 @@ def test_type_map_is_many_to_one_and_can_drop(read: Callable[..., TaskData], fix
         reader="{format: iob, types: {Disease: Finding, Symptom: Finding}}",
     )
     assert merged.test[0].tags == ("B-Finding", "O")
-    dropped = read(
-        fixtures,
-        folder="iob",
-        type="token_ner",
-        labels="[Disease]",
-        files=FILES,
-        reader="{format: iob, types: {Symptom: null}}",
-    )
-    assert dropped.test[0].tags == ("O", "O")
+    reader = "{format: iob, types: {Symptom: null}}"
+    dropped = _one_file(make_task, fixtures, "test.tsv", labels="[Disease]", reader=reader)
+    assert dropped[0].tags == ("O", "O")
+    with pytest.raises(DataFormatError, match="no document of the test split has a mention"):
+        read(fixtures, folder="iob", type="token_ner", labels="[Disease]", files=FILES, reader=reader)
 
 
 def _one_file(make_task: Callable[..., LoadedTask], fixtures: Path, name: str, **spec: str) -> list[Document]:
@@ -109,3 +110,37 @@ def test_medline_markers_and_document_unit(make_task: Callable[..., LoadedTask],
 def test_docstart_without_an_id(make_task: Callable[..., LoadedTask], fixtures: Path) -> None:
     documents = _one_file(make_task, fixtures, "docstart.tsv", labels="[protein]", reader="{format: iob}")
     assert [d.group for d in documents] == ["docstart-document-1", "docstart-document-2"]
+
+
+SPLITS = ("train", "validation", "test")
+
+
+def test_a_split_of_several_files_numbers_on(read: Callable[..., TaskData], tmp_path: Path) -> None:
+    for split in SPLITS:
+        for name in ("one", "two"):
+            (tmp_path / "many" / split).mkdir(parents=True, exist_ok=True)
+            (tmp_path / "many" / split / f"{name}.tsv").write_text("gout\tB-D\n\nbad\tO\n", encoding="utf-8")
+    files = "{train: train/*.tsv, validation: validation/*.tsv, test: test/*.tsv}"
+
+    def ids(group: str) -> list[tuple[str, str]]:
+        reader = f"{{format: iob, group: {group}}}"
+        data = read(tmp_path, folder="many", type="token_ner", labels="[D]", files=files, reader=reader)
+        return [(d.id, d.group) for d in data.test]
+
+    assert ids("unit") == [(f"test-{i}", f"test-{i}") for i in (1, 2, 3, 4)]
+    assert ids("file") == [("test-1", "one"), ("test-2", "one"), ("test-3", "two"), ("test-4", "two")]
+
+
+def test_iobes_and_bilou_say_what_iob2_says(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
+    rows = {"iobes": "O B-A I-A E-A S-A S-A O B-B E-B", "bilou": "O B-A I-A L-A U-A U-A O B-B L-B"}
+    expected = ("O", "B-A", "I-A", "I-A", "B-A", "B-A", "O", "B-B", "I-B")
+    (tmp_path / "iob").mkdir()
+    for name, tags in rows.items():
+        lines = "".join(f"w{i}\t{tag}\n" for i, tag in enumerate(tags.split()))
+        (tmp_path / "iob" / f"{name}.tsv").write_text(lines, encoding="utf-8")
+        spec = {"labels": "[A, B]", "reader": "{format: iob, scheme: IOBES}"}
+        (document,) = _one_file(make_task, tmp_path, f"{name}.tsv", **spec)
+        assert document.tags == expected
+        assert [(s.start, s.end, s.label) for s in document.spans] == [
+            (3, 11, "A"), (12, 14, "A"), (15, 17, "A"), (21, 26, "B")
+        ]  # fmt: skip

@@ -13,10 +13,12 @@ from pydantic import field_validator
 from biobench.data.readers.base import ReaderOptions, Request, at, read_lines, reader
 from biobench.data.tags import Mode, iob1_to_iob2, split_tag, tags_to_spans
 from biobench.schema.document import Document
+from biobench.schema.source import later
 from biobench.schema.task import fail
 
 _MEDLINE = re.compile(r"###MEDLINE:\s*(\S+)\s*")
 _DOCSTART = re.compile(r"-DOCSTART-(?:\s+\(?([^\s()]+)\)?)?(?:\s.*)?")
+_LETTERS = {"S-": "B-", "U-": "B-", "E-": "I-", "L-": "I-"}
 _SEPARATORS = {"tab": "\t", "space": " "}
 
 
@@ -27,8 +29,11 @@ class IobOptions(ReaderOptions):
     columns: list[str] = ["token", "tag"]
     """Names in order; `token` and `tag` are read, every other name is skipped."""
     separator: Literal["tab", "space", "whitespace"] = "tab"
-    scheme: Literal["IOB1", "IOB2"] = "IOB2"
+    scheme: Literal["IOB1", "IOB2", "IOBES"] = "IOB2"
+    """IOBES, also with BILOU's letters: S and U are read as B, E and L as I."""
     decode: Mode = "strict"
+    group: Literal["unit", "file"] = later("unit")
+    """What belongs together where no marker line says it: each sentence alone, or all of a file."""
     types: dict[str, str | None] = {}
     """Entity type in the file to label of the task, many to one; null drops the type. Unnamed types stay."""
 
@@ -38,6 +43,14 @@ class IobOptions(ReaderOptions):
         if value.count("token") != 1 or value.count("tag") != 1:
             raise fail(f"columns {value} do not name token and tag once each", "for example [token, tag]")
         return value
+
+
+@dataclass(slots=True)
+class _Numbers:
+    """How many sentences without a document, and documents without a name, a split's files had so far."""
+
+    sentences: int = 0
+    documents: int = 0
 
 
 @dataclass(slots=True)
@@ -51,40 +64,46 @@ class _Block:
 
 @reader(IobOptions)
 def read_iob(request: Request) -> Iterator[Document]:
-    """Token-per-line files with IOB1 or IOB2 tags.
+    """Token-per-line files with IOB1, IOB2 or IOBES tags.
 
     The text is rebuilt by joining tokens with single spaces. `-DOCSTART-` and `###MEDLINE:` lines begin a
     document and give its group; without them each sentence is its own group.
     """
     options = request.options
     assert isinstance(options, IobOptions)
+    numbers: dict[str, _Numbers] = {}
     for split, path in request.only_splits("train", "validation", "test", "all"):
-        yield from _file(request, options, split, path)
+        prefix = split or path.stem
+        yield from _file(request, options, split, path, prefix, numbers.setdefault(prefix, _Numbers()))
 
 
-def _file(request: Request, options: IobOptions, split: str, path: Path) -> Iterator[Document]:
+def _file(
+    request: Request, options: IobOptions, split: str, path: Path, prefix: str, numbers: _Numbers
+) -> Iterator[Document]:
     by_document = request.spec.unit == "document"
     block: _Block | None = None
-    group, documents, sentences = "", 0, 0
-    prefix = split or path.stem
+    group, sentences, marked = "", 0, False
 
     def flush() -> Iterator[Document]:
         nonlocal sentences
         if block is None:
             return
-        sentences += 1
-        own = f"{prefix}-{sentences}"
         if group:
+            sentences += 1
             own = group if by_document else f"{group}/{sentences}"
-        yield _document(request, options, block, own, group or own, split, path)
+        else:
+            numbers.sentences += 1
+            own = f"{prefix}-{numbers.sentences}"
+        together = group or (path.stem if options.group == "file" else own)
+        yield _document(request, options, block, own, together, split, path)
 
     for number, line in read_lines(request, path):
         marker = _marker(line)
         if marker is not None:
             yield from flush()
-            documents += 1
-            block, sentences = None, 0
-            group = marker or f"{prefix}-document-{documents}"
+            numbers.documents += 1
+            block, sentences, marked = None, 0, True
+            group = marker or f"{prefix}-document-{numbers.documents}"
         elif not line.strip():
             if by_document and group:
                 continue
@@ -97,7 +116,7 @@ def _file(request: Request, options: IobOptions, split: str, path: Path) -> Iter
             block.tokens.append(token)
             block.tags.append(tag)
     yield from flush()
-    if by_document and documents == 0:
+    if by_document and not marked:
         raise request.bad(
             "has no document markers, and unit is 'document'",
             "use `unit: sentence`, or a file with -DOCSTART- or ###MEDLINE: lines",
@@ -131,11 +150,11 @@ def _row(request: Request, options: IobOptions, line: str, path: Path, number: i
     if not token.strip():
         raise request.bad("the token is empty: {}", "repair the line", path, number, line)
     try:
-        prefix, label = split_tag(tag)
+        prefix, label = split_tag(_LETTERS.get(tag[:2], tag[:2]) + tag[2:] if options.scheme == "IOBES" else tag)
     except ValueError:
-        raise request.bad(
-            "tag {} is not O, B-<type> or I-<type>", "check `columns`, or repair the line", path, number, tag
-        ) from None
+        known = "O, B-, I-, E- or S-<type>" if options.scheme == "IOBES" else "O, B-<type> or I-<type>"
+        hint = "check `columns` and `scheme`, or repair the line"
+        raise request.bad(f"tag {{}} is not {known}", hint, path, number, tag) from None
     if prefix == "O":
         return token, tag
     mapped = options.types.get(label, label)

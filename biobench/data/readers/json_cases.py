@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 from biobench.data.readers.base import ReaderOptions, Request, at, missing, read_lines, read_text, reader
 from biobench.schema.document import Document
+from biobench.schema.source import later
 from biobench.schema.strict import suggest
 
 
@@ -21,6 +23,8 @@ class JsonOptions(ReaderOptions):
     label: str
     """Field with one label, or with a list of them."""
     id: str | None = None
+    group: str | None = later(None)
+    """Field that says what belongs together (a patient, an article); default: each object alone."""
     label_key: Literal["whole", "first_word"] = "whole"
     """first_word: what stands before the first blank of the label text."""
     label_map: dict[str, str | None] = {}
@@ -36,9 +40,12 @@ def read_json(request: Request) -> Iterator[Document]:
     """Objects with a text and one or several labels. In a list, positions in messages are object numbers."""
     options = request.options
     assert isinstance(options, JsonOptions)
+    numbers: Counter[str] = Counter()
     for split, path in request.only_splits("train", "validation", "test", "all"):
-        for number, (line, item) in enumerate(_objects(request, options, path), start=1):
-            document = _document(request, options, item, f"{split or path.stem}-{number}", split, path, line)
+        prefix = split or path.stem
+        for line, item in _objects(request, options, path):
+            numbers[prefix] += 1
+            document = _document(request, options, item, f"{prefix}-{numbers[prefix]}", split, path, line)
             if document is not None:
                 yield document
 
@@ -71,7 +78,7 @@ def _object(request: Request, path: Path, line: int, text: str) -> dict[str, Any
 def _document(
     request: Request, options: JsonOptions, item: dict[str, Any], own: str, split: str, path: Path, line: int
 ) -> Document | None:
-    for name in (options.text, options.label, *([options.id] if options.id else [])):
+    for name in filter(None, (options.text, options.label, options.id, options.group)):
         if name not in item:
             raise request.bad(f"the object has no field '{name}'", suggest(name, list(item)), path, line)
     raw = item[options.label]
@@ -85,9 +92,10 @@ def _document(
     if any(missing(value) for value in values):
         hint = f"take it out of the list in field '{options.label}', or remove the object"
         raise request.bad("a null stands among the object's labels", hint, path, line)
-    if options.id and missing(item[options.id]):
-        hint = f"field '{options.id}' is null there: fill it in or remove the object"
-        raise request.bad("the object has no id", hint, path, line)
+    for what, field in (("id", options.id), ("group", options.group)):
+        if field and missing(item[field]):
+            hint = f"field '{field}' is null there: fill it in or remove the object"
+            raise request.bad(f"the object has no {what}", hint, path, line)
     labels: list[str] = []
     for value in values:
         name = str(value)
@@ -101,7 +109,7 @@ def _document(
     own = str(item[options.id]) if options.id else own
     return Document(
         id=own,
-        group=own,
+        group=str(item[options.group]) if options.group else own,
         text=text.strip(),
         split=split,
         labels=tuple(dict.fromkeys(labels)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -57,9 +58,10 @@ def read_tsv(request: Request) -> Iterator[Document]:
     """Delimited rows with a text and a label; ids are ``<split>-<row>`` unless a column gives them."""
     options = request.options
     assert isinstance(options, TsvOptions)
+    numbers: Counter[str] = Counter()
     for split, path in request.only_splits("train", "validation", "test", "all"):
         layout = options.split_layout.get(split, Layout(header=options.header, columns=options.columns))
-        yield from _file(request, options, layout, split, path)
+        yield from _file(request, options, layout, split, path, numbers)
 
 
 def rows(request: Request, path: Path, separator: str, quoting: str) -> Iterator[tuple[int, list[str]]]:
@@ -91,11 +93,12 @@ def rows(request: Request, path: Path, separator: str, quoting: str) -> Iterator
         first = table.line_num + 1
 
 
-def _file(request: Request, options: TsvOptions, layout: Layout, split: str, path: Path) -> Iterator[Document]:
+def _file(
+    request: Request, options: TsvOptions, layout: Layout, split: str, path: Path, numbers: Counter[str]
+) -> Iterator[Document]:
     width = 0
     where: dict[str, int] = {}
     prefix = split or path.stem
-    number = 0
     for line, row in rows(request, path, options.separator, options.quoting):
         if width == 0:
             width = len(row)
@@ -110,8 +113,8 @@ def _file(request: Request, options: TsvOptions, layout: Layout, split: str, pat
                 line,
                 row[0],
             )
-        number += 1
-        own = row[where["id"]] if "id" in where else f"{prefix}-{number}"
+        numbers[prefix] += 1
+        own = row[where["id"]] if "id" in where else f"{prefix}-{numbers[prefix]}"
         raw = row[where["label"]].strip()
         parts = [raw] if options.label_separator is None else [p.strip() for p in raw.split(options.label_separator)]
         labels: list[str] = []
