@@ -5,20 +5,22 @@ Codes: L layout, M manifest, R record, T task, D data, S score, G gate, C comple
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from biobench.data.catalog import load_task
+from biobench.data.hashing import canonical
 from biobench.data.load import load_data
 from biobench.errors import DataFormatError, DataUnavailableError, StoreError
 from biobench.report.escape import plain
 from biobench.report.layout import Check, check_layout, check_manifest
 from biobench.report.submission import Manifest
-from biobench.report.tasks import TaskInfo, shipped
+from biobench.report.tasks import NEEDLE, TaskInfo, shipped
 from biobench.schema.document import Document, TaskData
 from biobench.schema.record import ENGINE_VERSION, RunRecord
 from biobench.schema.task import TaskSpec, parse_seeds
@@ -111,6 +113,9 @@ def _check_record(record: RunRecord, manifest: Manifest) -> list[Check]:
     numbers = [*record.scores.values(), *(v[n] for v in record.per_label.values() for n in fractions if n in v)]
     if any(not math.isfinite(v) or not 0 <= v <= 1 for v in numbers) or not record.scores:
         found.append(error("R02", "a score is missing or not a fraction between 0 and 1"))
+    impossible = _impossible(record)
+    if impossible:
+        found.append(error("R02", f"{', '.join(impossible)}: no run can have this value"))
     if record.engine_version != ENGINE_VERSION:
         found.append(error("R03", f"was made by engine {record.engine_version}, this is engine {ENGINE_VERSION}"))
     if record.limit is not None or record.track != "fixed":
@@ -126,7 +131,27 @@ def _check_record(record: RunRecord, manifest: Manifest) -> list[Check]:
     if info.hashes.get(record.task.source) != record.task.hash:
         found.append(error("T02", "was run on another spec than the shipped one"))
     elif _says_otherwise(record, info, info.spec):
-        found.append(error("T03", "labels, type or language are not those of the shipped spec"))
+        found.append(error("T03", "labels, protocol, metric, type or language are not those of the shipped spec"))
+    return found
+
+
+def _impossible(record: RunRecord) -> list[str]:
+    """What the record says beside its scores that is out of range; within it, such claims cannot be recomputed."""
+    documents, windows = record.task.test_documents, record.windows
+    sizes = {
+        "model.parameters": record.model.parameters,
+        "task.test_documents": documents,
+        "windows.max_length": windows.max_length,
+    }
+    counts: dict[str, float] = {f"cost.{name}": value or 0 for name, value in record.cost}
+    counts |= {f"training.{name}": getattr(record.training, name) for name in ("steps", "best_step")}
+    cut = {f"windows.{name}": getattr(windows, name) for name in ("truncated_documents", "strided_documents")}
+    counts |= cut | {"windows.lost_gold": windows.lost_gold}
+    found = [name for name, value in sizes.items() if value < 1]
+    found += [name for name, value in counts.items() if not 0 <= value < math.inf]
+    found += [name for name, value in cut.items() if value > documents]
+    found += ["windows.ceiling"] if any(not 0 <= v <= 1 for v in windows.ceiling.values()) else []
+    found += [] if record.training.precision in ("bf16", "fp32") else ["training.precision"]
     return found
 
 
@@ -156,6 +181,8 @@ def _says_otherwise(record: RunRecord, info: TaskInfo, spec: TaskSpec) -> bool:
         or task.version != spec.version
         or task.corpus != info.corpus
         or task.negative_label != spec.metric.negative_label
+        or (task.primary, task.paper) != (spec.metric.primary, spec.metric.paper)
+        or hashlib.sha256(canonical(record.protocol).encode()).hexdigest() != task.hash
         or not set(task.gold_labels) <= set(spec.labels)
         or record.redacted != (spec.access == "agreement")
     )
@@ -193,19 +220,28 @@ class _Desk:
                 return [Check("D02", "error", where, "was made on other data than the data at hand")], False
             if data.gold_labels != record.task.gold_labels:
                 return [Check("D01", "error", where, "the labels with gold are not those of the data")], False
-            documents = data.test
+            if len(data.test) != record.task.test_documents:
+                return [Check("D01", "error", where, "the number of documents is not that of the data")], False
+            documents = _read_by(record, data.test)
         elif record.redacted:
             return [], False
         try:
             gold, predictions = self.store.load_predictions(record, documents)
+            if len({d.id for d in gold}) < len(gold):
+                return [Check("S02", "error", where, "a document is there twice")], False
             if documents is not None and not record.redacted:
                 if _truth(gold) != _truth(documents):
                     return [Check("D01", "error", where, "its gold is not the gold of the data")], False
                 gold = list(documents)
+            own = {s.label for d in gold for s in d.spans} | {label for d in gold for label in d.labels}
+            # a needle run scores the lengths that its window holds, and no others
+            whole = len(gold) == record.task.test_documents or record.task.type == NEEDLE
+            if set(record.task.gold_labels) != own or not whole:
+                what = "the labels with gold, or the number of documents, are not those of its gold"
+                return [Check("D01", "error", where, what)], False
             if len(predictions) != len(gold):
-                return [
-                    Check("S02", "error", where, f"{len(gold) - len(predictions)} documents lack a prediction")
-                ], False
+                lacking = len(gold) - len(predictions)
+                return [Check("S02", "error", where, f"{lacking} documents lack a prediction")], False
             after = scored(record, gold, predictions)
         except (StoreError, ScoreError) as error:
             return [Check("R07", "error", where, error.what)], False
@@ -216,9 +252,8 @@ class _Desk:
             return [Check("S01", "error", where, what)], False
         bent = [
             label
-            for label, said in record.per_label.items()
-            for name, value in said.items()
-            if not abs(after.per_label.get(label, {}).get(name, math.inf) - value) <= TOLERANCE
+            for label in record.per_label.keys() | after.per_label.keys()
+            if not _equal(record.per_label.get(label, {}), after.per_label.get(label, {}))
         ]
         if bent:
             what = f"the predictions do not give the numbers of label {plain(min(bent))}"
@@ -240,6 +275,17 @@ class _Desk:
             except (DataUnavailableError, DataFormatError) as error:
                 self._data[task] = error.what
         return self._data[task]
+
+
+def _read_by(record: RunRecord, documents: Sequence[Document]) -> list[Document]:
+    """The documents that a run scores: of needle examples those whose length its window holds, else all."""
+    window = record.windows.max_length
+    return [d for d in documents if d.plan is None or d.plan.fit != "tokens" or d.plan.length <= window]
+
+
+def _equal(said: Mapping[str, float], found: Mapping[str, float]) -> bool:
+    """Whether both hold the same numbers under the same names."""
+    return said.keys() == found.keys() and all(abs(said[n] - found[n]) <= TOLERANCE for n in said)
 
 
 def _truth(documents: Sequence[Document]) -> set[tuple[Any, ...]]:

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from needle_make import LENGTHS, PAIRS, POSITIONS, TEMPLATES, always, cell, save_needle
+from needle_make import LENGTHS, PAIRS, POSITIONS, TEMPLATES, always, cell, needle_documents, save_needle
+from store_make import record
 
+from biobench.data.catalog import load_task
+from biobench.data.hashing import task_hash, task_identity
 from biobench.report.needle import needle_grid, needle_grids, render_grid
 from biobench.report.needle_html import heat_map
 from biobench.report.render import render
+from biobench.report.submission import submit
 from biobench.report.table import build, load
-from biobench.schema.needle import PRESENT
+from biobench.report.verify import verify
+from biobench.schema.document import Prediction, TaskData
+from biobench.schema.needle import PRESENT, NeedlePlan
+from biobench.score import scored
 from biobench.score.needle import wilson
+from biobench.store import Store, run_key
 
 EVERY_CELL = 2 * PAIRS * len(TEMPLATES)
 """Examples in a cell of length and position."""
@@ -161,3 +170,49 @@ def test_names_of_models_are_escaped_and_damage_is_said(tmp_path: Path) -> None:
     page = render(build(tmp_path), "html")
     assert "<svg" not in page
     assert "no grid, " in page
+
+
+def test_needle_runs_hold_the_lengths_of_their_window(tmp_path, monkeypatch):
+    """A short window is honest; a document of a length that it holds may not be left out."""
+    task = load_task("needle_en")
+    source, labels = task.spec.all_sources[0].id, tuple(task.spec.labels)
+    plan = NeedlePlan(0, 0.5, "n", (), (), (), (), "g", "tokens")
+    test = [replace(d, plan=plan._replace(length=cell(d).length), text="") for d in needle_documents((512, 1024))]
+    data = TaskData({"test": test}, labels, labels, source, "h")
+    monkeypatch.setattr("biobench.report.verify.load_data", lambda *_, **__: data)
+    right = [Prediction(d.id, labels=d.labels) for d in test]
+
+    def packed(window, documents, name):
+        base = record(model="org/tiny", task="needle_en", score=False)
+        identity = base.task.model_copy(
+            update={
+                "hash": task_hash(task, source), "data_hash": "h", "source": source, "type": "needle",
+                "labels": labels, "gold_labels": labels, "test_documents": len(test),
+                "corpus": task.spec.corpus_id, "primary": task.spec.metric.primary, "paper": task.spec.metric.paper,
+            }
+        )  # fmt: skip
+        made = base.model_copy(
+            update={
+                "task": identity,
+                "protocol": task_identity(task, source),
+                "windows": base.windows.model_copy(update={"max_length": window}),
+                "key": run_key(
+                    model_hash=base.model.hash, task_hash=identity.hash, data_hash="h", seed=42, precision="fp32"
+                ),
+            }
+        )
+        said = [p for p in right if p.document in {d.id for d in documents}]
+        Store(tmp_path / name).save(scored(made, documents, said), documents, said)
+        return submit("org/tiny", tmp_path / name, tmp_path / f"{name} pack")
+
+    def refused(folder):
+        return {c.code for c in verify(folder).checks if c.grade == "error"}
+
+    short = [d for d in test if d.plan.length == 512]
+    assert verify(packed(512, short, "short")).accepted
+    assert verify(packed(1024, test, "long")).accepted
+    assert refused(packed(512, short[1:], "picked")) == {"D01"}
+    assert refused(packed(1024, short, "shortened")) == {"D01"}
+    monkeypatch.undo()
+    (row,) = build(tmp_path / "short", sources=["run"]).rows
+    assert row.notes == ("org/tiny on needle_en: over the lengths 512, window 512",)

@@ -13,9 +13,9 @@ import pytest
 from store_make import record
 
 from biobench.data.catalog import load_task
-from biobench.data.hashing import task_hash
+from biobench.data.hashing import task_hash, task_identity
 from biobench.data.load import load_data
-from biobench.errors import UsageError
+from biobench.errors import DataUnavailableError, UsageError
 from biobench.report.layout import RECORD_BYTES
 from biobench.report.submission import MANIFEST, slug, submit
 from biobench.report.tasks import shipped
@@ -44,8 +44,10 @@ def honest_run(results: Path, seed: int = 42, model: str = "org/tiny", **fields)
             "gold_labels": data.gold_labels,
             "test_documents": len(data.test),
             "paper": info.paper,
+            "primary": info.spec.metric.primary,
         }
     )
+    base = base.model_copy(update={"protocol": task_identity(load_task(TASK), data.source)})
     key = run_key(
         model_hash=base.model.hash,
         task_hash=task.hash,
@@ -187,6 +189,19 @@ def test_missing_seeds_are_warnings(tmp_path):
         (lambda r: r["task"].update(data_hash="0" * 64), "R05"),
         (lambda r: r["task"].update(id="elsewhere"), "R01"),
         (lambda r: r.update(redacted=True), "T03"),
+        (lambda r: r["task"].update(paper="weighted_f1"), "T03"),
+        (lambda r: r["task"].update(primary="nonsense"), "T03"),
+        (lambda r: r["protocol"].update(reader={"lengths": 5}), "T03"),
+        (lambda r: r["task"].update(test_documents=1), "D01"),
+        (lambda r: r.update(per_label={}), "S03"),
+        (lambda r: r["per_label"].popitem(), "S03"),
+        (lambda r: next(iter(r["per_label"].values())).pop("tp"), "S03"),
+        (lambda r: r["model"].update(parameters=0), "R02"),
+        (lambda r: r["cost"].update(seconds=-5.0), "R02"),
+        (lambda r: r["cost"].update(energy_kwh=-1.0), "R02"),
+        (lambda r: r["windows"].update(ceiling={"macro_f1": 7.0}), "R02"),
+        (lambda r: r["windows"].update(truncated_documents=10**6), "R02"),
+        (lambda r: r["training"].update(precision="fp8"), "R02"),
         (lambda r: r.update(predictions="../../etc/passwd"), "R01"),
         (lambda r: r.update(html="<script>"), "R01"),
     ],
@@ -244,7 +259,22 @@ def test_duplicated_documents(tmp_path):
     pq.write_table(pa.concat_tables([table, table.slice(0, 1)]), path)
     sha = hashlib.sha256(path.read_bytes()).hexdigest()
     Store(tmp_path / "results").update(made.model_copy(update={"predictions_sha256": sha}))
-    assert codes(submit("org/tiny", tmp_path / "results", tmp_path / "submission")) & {"R07", "S02"}
+    found = verify(submit("org/tiny", tmp_path / "results", tmp_path / "submission"))
+    assert [(c.code, c.what) for c in found.checks if c.grade == "error"] == [("S02", "a document is there twice")]
+
+
+def test_labels_left_out_of_the_average_are_found_without_the_data(tmp_path, monkeypatch):
+    made = honest_run(tmp_path / "results")
+    store = Store(tmp_path / "results")
+    gold, said = store.load_predictions(made)
+    fewer = made.model_copy(update={"task": made.task.model_copy(update={"gold_labels": made.task.gold_labels[:1]})})
+    store.save(scored(fewer, gold, said), gold, said)
+
+    def gone(*_, **__):
+        raise DataUnavailableError("no data", hint="none")
+
+    monkeypatch.setattr("biobench.report.verify.load_data", gone)
+    assert codes(submit("org/tiny", tmp_path / "results", tmp_path / "submission")) == {"D01"}
 
 
 def test_empty_cells_are_damage_not_a_crash(packed):
