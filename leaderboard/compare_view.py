@@ -10,7 +10,8 @@ import streamlit as st
 
 from biobench.errors import StoreError
 from biobench.report.classes import class_differences, comparable_groups
-from biobench.report.compare import Comparison, PairResult, TaskLine, compare
+from biobench.report.compare import Comparison, compare
+from biobench.report.compared import PairResult, TaskLine
 from biobench.report.entrants import Entrant, find_entrants, line_name
 from biobench.report.escape import plain
 from biobench.report.render import plain_note

@@ -1,6 +1,6 @@
 """Models compared: paired task by task, tested over the suite, corrected for the number of pairs.
 
-Scores and differences are fractions; what each interval is about is its `estimand`.
+`compared` has the numbers, `verdict` and `compare_render` the words.
 """
 
 from __future__ import annotations
@@ -13,22 +13,20 @@ from typing import Any
 
 from biobench.data.catalog import load_task
 from biobench.errors import UsageError
-from biobench.report.contest import Contest, Match, Refused, contest
+from biobench.report.compare_render import to_json, to_text
+from biobench.report.compared import Compared, PairResult, TaskLine
+from biobench.report.contest import Contest, Match, contest
 from biobench.report.entrants import find_entrants
 from biobench.report.evidence import Evidence
 from biobench.report.rows import AverageName
 from biobench.report.table import load
-from biobench.report.twins import Twins, compare_ledgers, find_ledgers
+from biobench.report.twins import compare_ledgers, find_ledgers
+from biobench.report.verdict import verdict
 from biobench.stats import (
-    Estimand,
-    MeanTest,
     Pair,
     RankInterval,
-    SeedPlan,
-    Standing,
     TaskPool,
     TaskRuns,
-    WithinTasks,
     compare_seeds,
     compare_suite,
     compare_task,
@@ -41,7 +39,6 @@ from biobench.stats import (
     within_tasks,
     within_tasks_seeds,
 )
-from biobench.store import Finding
 from biobench.store.floors import scan_floors
 
 #: A difference in F1 that is worth finding unless told otherwise: one point.
@@ -52,89 +49,22 @@ MOST_DETAILED = 15
 MOST_NAMED = 4
 
 
-@dataclass(frozen=True, slots=True)
-class TaskLine:
-    """First minus second model on one task.
+class Comparison(Compared):
+    """What `compare` gives: the numbers, and how they read."""
 
-    seeds: other seeds, this test set. documents: these runs, another test set (None without predictions).
-    total: both. Each is None where it is unknown; `note` says why. groups: independent documents of the test
-    split. detectable: smallest true difference found with 80% power, by the total.
-    """
-
-    task: str
-    corpus: str
-    metric: str
-    first: float
-    second: float
-    difference: float
-    n_first: int
-    n_second: int
-    published: bool
-    paired: bool
-    seeds: MeanTest
-    documents: MeanTest | None
-    total: MeanTest | None
-    groups: int | None
-    detectable: float | None
-    note: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class PairResult:
-    """One pair. pair: the suite test with its corrected p. within: these tasks alone, held fixed.
-    plan: seeds that a wanted difference needs, None without seeds."""
-
-    pair: Pair
-    tasks: tuple[TaskLine, ...]
-    within: WithinTasks
-    plan: SeedPlan | None
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """What `compare` gives. pairs: first named against second and so on; standings: best first.
-
-    published, policies: which of the models are known from print alone, or are policies of the gate; perfect:
-    which of these returns the gold and so errs on no test set. ranks: bootstrap intervals of the ranks, for
-    three models or more. notes: what a reader must know; findings: damaged records; refused: runs left out because
-    their task fails its gate. `verdict` says it in words, `text()` with the tables, `as_json()` as plain data.
-    """
-
-    models: tuple[str, ...]
-    average: AverageName
-    tasks: tuple[str, ...]
-    clusters: tuple[str, ...]
-    metrics: Mapping[str, str]
-    published: tuple[str, ...]
-    policies: tuple[str, ...]
-    perfect: tuple[str, ...]
-    pairs: tuple[PairResult, ...]
-    standings: tuple[Standing, ...]
-    ranks: tuple[RankInterval, ...]
-    twins: tuple[Twins, ...]
-    alpha: float
-    estimand: Estimand
-    notes: tuple[str, ...]
-    findings: tuple[Finding, ...]
-    refused: tuple[Refused, ...] = ()
+    __slots__ = ()
 
     @property
     def verdict(self) -> tuple[str, ...]:
         """Plain sentences, the most important first."""
-        from biobench.report.verdict import verdict
-
         return verdict(self)
 
     def text(self) -> str:
         """The verdict, then the tables; differences in points (percent)."""
-        from biobench.report.compare_render import to_text
-
         return to_text(self)
 
     def as_json(self) -> dict[str, Any]:
         """Plain data, numbers as fractions, nothing that is not JSON."""
-        from biobench.report.compare_render import to_json
-
         return to_json(self)
 
 

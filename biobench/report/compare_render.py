@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from biobench.report.compare import Comparison, PairResult, TaskLine
+from biobench.report.compared import Compared, PairResult, TaskLine
 from biobench.report.escape import plain
-from biobench.report.verdict import ends, metric_name, p_value, points, ranks
+from biobench.report.verdict import ends, metric_name, p_value, points, ranks, verdict
 from biobench.stats import MeanTest, SeedPlan, Standing, cluster_means
 
 #: Per-task tables are printed for so many pairs; JSON has them all.
@@ -19,9 +19,9 @@ SHORT = 34
 """Characters of a model's name in a table's head; a key above the tables has it whole."""
 
 
-def to_text(held: Comparison) -> str:
+def to_text(held: Compared) -> str:
     """Verdict, standings, pairs, tasks, notes; scores in percent, differences in points."""
-    parts = ["\n".join(held.verdict)]
+    parts = ["\n".join(verdict(held))]
     if len(held.models) > 2:
         parts += [_standings(held), _pairs(held)]
     shown = held.pairs[:MOST_TABLES]
@@ -40,7 +40,7 @@ def _words(text: str) -> str:
     return " ".join(plain(word) for word in text.split())
 
 
-def _tasks(held: Comparison, result: PairResult) -> str:
+def _tasks(held: Compared, result: PairResult) -> str:
     """First minus second on each task, the kinds of noise apart."""
     first, second = result.pair.first, result.pair.second
     head = ["task", "A", "B", "A - B", "seeds", "documents", "both", "p", "n seeds", "n docs"]
@@ -90,7 +90,7 @@ def _interval(test: MeanTest | None) -> str:
     return "–" if test is None else ends(test.interval)
 
 
-def _standings(held: Comparison) -> str:
+def _standings(held: Compared) -> str:
     known = {r.model: r for r in held.ranks}
     rows = []
     for s in held.standings:
@@ -113,7 +113,7 @@ def _standings(held: Comparison) -> str:
     )
 
 
-def _pairs(held: Comparison) -> str:
+def _pairs(held: Compared) -> str:
     rows = []
     for result in held.pairs:
         pair, suite = result.pair, result.pair.comparison
@@ -138,7 +138,7 @@ def _short(name: str) -> str:
     return name if len(name) <= SHORT else name[: SHORT - 1] + "…"
 
 
-def _explained(held: Comparison) -> str:
+def _explained(held: Compared) -> str:
     level = f"{100 * (1 - held.alpha):g}%"
     return (
         f"Scores in percent ({metric_name(held)}), differences in points, intervals {level}. seeds: other seeds, this "
@@ -157,7 +157,7 @@ def _grid(head: Sequence[str], rows: Sequence[Sequence[str]], *, texts: int = 1)
     return "\n".join(lines)
 
 
-def to_json(held: Comparison) -> dict[str, Any]:
+def to_json(held: Compared) -> dict[str, Any]:
     """Plain data; scores, differences and intervals are fractions, a missing number is null."""
     return {
         "models": list(held.models),
@@ -167,7 +167,7 @@ def to_json(held: Comparison) -> dict[str, Any]:
         "corpora": list(held.clusters),
         "estimand": held.estimand.value,
         "alpha": held.alpha,
-        "verdict": list(held.verdict),
+        "verdict": list(verdict(held)),
         "twins": [
             {
                 "first": t.first,

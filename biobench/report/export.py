@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -19,12 +18,11 @@ import biobench
 from biobench.errors import UsageError
 from biobench.report.beside import NAMES
 from biobench.report.bibtex import bibtex
-from biobench.report.entrants import find_entrants
 from biobench.report.escape import for_markdown, plain
-from biobench.report.groups import RunGroup
-from biobench.report.rows import METRICS, AverageName, Row
-from biobench.report.table import Results, build, load
-from biobench.report.tasks import TaskInfo
+from biobench.report.export_eee import every_eval_ever
+from biobench.report.exported import AVERAGES, Result, model_results
+from biobench.report.rows import METRICS, Row
+from biobench.report.table import load
 from biobench.report.wide import percent
 from biobench.schema.strict import suggest
 from biobench.schema.task import NER_TYPES
@@ -34,30 +32,6 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 BENCHMARK = "biobench/biobench"
 """Dataset repository that stands for the benchmark on the hub unless another is named. The hub shows result
 files for datasets that are registered as benchmarks (with an `eval.yaml` that lists the task ids)."""
-_AVERAGES: tuple[AverageName, ...] = ("macro", "micro", "weighted")
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """One model on one task: its row for each average, in the order macro, micro, weighted."""
-
-    info: TaskInfo
-    group: RunGroup
-    rows: tuple[Row, ...]
-
-    @property
-    def date(self) -> str:
-        """When the last of the runs was started, ISO 8601."""
-        return max(r.provenance.started for r in self.group.records)
-
-    @property
-    def hub_repo(self) -> str | None:
-        """The dataset repository of the source that the runs read, None where it is on no hub."""
-        if self.info.spec is None:
-            return None
-        used = {r.task.source for r in self.group.records}
-        repos = {s.hub.repo for s in self.info.spec.all_sources if s.id in used and s.hub is not None}
-        return repos.pop() if len(repos) == 1 else None
 
 
 def export(model: str, format: str, results_dir: str | Path = "results", *, dataset: str | None = None) -> str:
@@ -76,42 +50,11 @@ def export(model: str, format: str, results_dir: str | Path = "results", *, data
     if format == "bibtex":
         return bibtex(result.info for result in found)
     if format == "every-eval-ever":
-        from biobench.report.export_eee import every_eval_ever
-
         return every_eval_ever(name, found)
     return _model_card(name, found) if format == "model-card" else _eval_results(found, dataset or BENCHMARK)
 
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
-
-
-def model_results(held: Results, model: str) -> list[Result]:
-    """The full runs of a model (as the report names it, with or without its revision, or its folder), in the
-    order of the catalogue. Raises UsageError where there are none."""
-    entrant = find_entrants([model], held)[0]
-    if entrant.is_published:
-        raise UsageError(
-            f"'{entrant.label}' has no runs here, its scores are published ones", hint="export models that were run"
-        )
-    groups = {task: [g for g in members if not g.variant] for task, members in entrant.groups.items()}
-    full = {task: members[0] for task, members in groups.items() if members}
-    if not full:
-        raise UsageError(
-            f"'{entrant.label}' has only limited or overridden runs", hint="run it in full; only such runs are exported"
-        )
-    rows: dict[str, list[Row]] = {}
-    for average in _AVERAGES:
-        for row in build(held, average, models=[entrant.model], sources=[entrant.source]).rows:
-            if not row.variant:
-                rows.setdefault(row.task, []).append(row)
-    found = [
-        Result(info, full[task], tuple(rows[task]))
-        for task, info in held.infos.items()
-        if task in full and len(rows.get(task, ())) == len(_AVERAGES)
-    ]
-    if not found:
-        raise UsageError(f"the records of '{entrant.label}' have no scores", hint="run `biobench rescore`")
-    return found
 
 
 def _model_card(model: str, results: Sequence[Result]) -> str:
@@ -141,7 +84,7 @@ def _model_card(model: str, results: Sequence[Result]) -> str:
         "",
         "Percent; ± is half the 95% t interval over seeds.",
         "",
-        "| task | seeds | " + " | ".join(NAMES[METRICS[a]] for a in _AVERAGES) + " |",
+        "| task | seeds | " + " | ".join(NAMES[METRICS[a]] for a in AVERAGES) + " |",
         "| --- | ---: | ---: | ---: | ---: |",
     ]
     for result in results:

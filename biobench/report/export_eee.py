@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from biobench.report.beside import NAMES
-from biobench.report.export import Result
+from biobench.report.exported import Result
 from biobench.report.rows import Row
 
 VERSION = "0.3.0"

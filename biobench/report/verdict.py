@@ -7,7 +7,7 @@ from dataclasses import replace
 from statistics import NormalDist
 
 from biobench.report.beside import NAMES
-from biobench.report.compare import Comparison, PairResult
+from biobench.report.compared import Compared, PairResult
 from biobench.stats import Estimand, Interval, MeanTest, RankInterval
 
 #: A p value below this is called certain, where seeds and test-set noise are part of it.
@@ -20,7 +20,7 @@ SEED_SD = 0.05
 MOST_SPOKEN = 6
 
 
-def verdict(held: Comparison) -> tuple[str, ...]:
+def verdict(held: Compared) -> tuple[str, ...]:
     """The sentences: twins first (where both have ledgers), then the result, then its limits."""
     lines = [twins.words for twins in held.twins]
     if len(held.models) == 2:
@@ -63,13 +63,13 @@ def plural(count: int, one: str, many: str | None = None) -> str:
     return f"{count} {one if count == 1 else many or one + 's'}"
 
 
-def metric_name(held: Comparison) -> str:
+def metric_name(held: Compared) -> str:
     """The scores compared, in words."""
     names = set(held.metrics.values())
     return NAMES.get(next(iter(names)), next(iter(names))) if len(names) == 1 else NAMES["mixed"]
 
 
-def _pair(held: Comparison, result: PairResult) -> list[str]:
+def _pair(held: Compared, result: PairResult) -> list[str]:
     suite = result.pair.comparison
     first, second = result.pair.first, result.pair.second
     tasks = plural(len(held.tasks), "task")
@@ -91,7 +91,7 @@ def _pair(held: Comparison, result: PairResult) -> list[str]:
     return [*lines, *_design(held, result)]
 
 
-def _statements(held: Comparison, result: PairResult) -> list[str]:
+def _statements(held: Compared, result: PairResult) -> list[str]:
     """The strongest statement first: these tasks for certain, else tasks like these, else these tasks.
 
     The two tests answer two questions: would it hold with other seeds and test sets of these tasks, and
@@ -162,12 +162,12 @@ def is_about_runs(result: PairResult) -> bool:
     return result.within.test is not None and result.within.test.estimand is Estimand.THESE_RUNS
 
 
-def untested(held: Comparison) -> bool:
+def untested(held: Compared) -> bool:
     """Whether no pair could be tested on tasks like these, which takes two corpora."""
     return all(r.pair.p_holm is None for r in held.pairs)
 
 
-def _evidence(held: Comparison, test: MeanTest, signed: float, method: str = "") -> str:
+def _evidence(held: Compared, test: MeanTest, signed: float, method: str = "") -> str:
     """``2.08 points (95% interval 0.07 to 4.08, p = 0.04482; about tasks like these)``, the better model first."""
     interval = test.interval
     if interval is not None and signed < 0:
@@ -179,11 +179,11 @@ def _evidence(held: Comparison, test: MeanTest, signed: float, method: str = "")
     )
 
 
-def _corpora(held: Comparison) -> str:
+def _corpora(held: Compared) -> str:
     return plural(len(held.clusters), "corpus", "corpora")
 
 
-def _design(held: Comparison, result: PairResult) -> list[str]:
+def _design(held: Compared, result: PairResult) -> list[str]:
     suite = result.pair.comparison
     if suite.detectable is None:
         return []
@@ -201,7 +201,7 @@ def _design(held: Comparison, result: PairResult) -> list[str]:
     return [f"{line}; to find {want}, {plural(plan.seeds, 'seed')} a task would do."]
 
 
-def _many(held: Comparison) -> list[str]:
+def _many(held: Compared) -> list[str]:
     best = held.standings[0]
     level = [s.model for s in held.standings if s.rank == 1]
     lines = []
@@ -239,7 +239,7 @@ def ranks(r: RankInterval) -> str:
     return str(r.low) if r.low == r.high else f"{r.low}–{r.high}"
 
 
-def _limits(held: Comparison) -> list[str]:
+def _limits(held: Compared) -> list[str]:
     """What cannot be concluded, each with its reason."""
     lines = []
     if held.published:
@@ -274,5 +274,5 @@ def _listed(names: tuple[str, ...]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]} are"
 
 
-def _level(held: Comparison) -> str:
+def _level(held: Compared) -> str:
     return f"{100 * (1 - held.alpha):g}%"

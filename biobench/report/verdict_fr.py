@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from biobench.report.compare import Comparison, PairResult
+from biobench.report.compared import Compared, PairResult
 from biobench.report.twins import Twins
 from biobench.report.verdict import MOST_SPOKEN, is_about_runs, is_certain, p_value, ranks, untested
 from biobench.stats import Estimand, Interval, MeanTest
@@ -31,7 +31,7 @@ _NAMES = {
 }
 
 
-def verdict_fr(held: Comparison) -> tuple[str, ...]:
+def verdict_fr(held: Compared) -> tuple[str, ...]:
     """The sentences of `verdict`, in French."""
     lines = [_twins(twins) for twins in held.twins]
     lines += _pair(held, held.pairs[0]) if len(held.models) == 2 else _many(held)
@@ -52,17 +52,17 @@ def _plural(count: int, one: str, many: str | None = None) -> str:
     return f"{count} {one if count < 2 else many or one + 's'}"
 
 
-def _metric(held: Comparison) -> str:
+def _metric(held: Compared) -> str:
     names = set(held.metrics.values())
     only = next(iter(names))
     return _NAMES.get(only, only) if len(names) == 1 else "la moyenne propre à chaque tâche"
 
 
-def _corpora(held: Comparison) -> str:
+def _corpora(held: Compared) -> str:
     return _plural(len(held.clusters), "corpus", "corpus")
 
 
-def _level(held: Comparison) -> str:
+def _level(held: Compared) -> str:
     return f"{100 * (1 - held.alpha):g} %"
 
 
@@ -77,11 +77,11 @@ def _ends(interval: Interval | None) -> str:
     return " à ".join("0.00" if float(end) == 0 else end for end in (low, high))
 
 
-def _points(held: Comparison, signed: float) -> str:
+def _points(held: Compared, signed: float) -> str:
     return f"{100 * abs(signed):.2f} points de {_metric(held)}"
 
 
-def _evidence(held: Comparison, test: MeanTest, signed: float, method: str = "") -> str:
+def _evidence(held: Compared, test: MeanTest, signed: float, method: str = "") -> str:
     interval = test.interval
     if interval is not None and signed < 0:
         interval = replace(interval, low=-interval.high, high=-interval.low)
@@ -92,7 +92,7 @@ def _evidence(held: Comparison, test: MeanTest, signed: float, method: str = "")
     )
 
 
-def _pair(held: Comparison, result: PairResult) -> list[str]:
+def _pair(held: Compared, result: PairResult) -> list[str]:
     suite = result.pair.comparison
     first, second = result.pair.first, result.pair.second
     tasks = _plural(len(held.tasks), "tâche")
@@ -116,7 +116,7 @@ def _pair(held: Comparison, result: PairResult) -> list[str]:
     return [*lines, *_design(held, result)]
 
 
-def _statements(held: Comparison, result: PairResult) -> list[str]:
+def _statements(held: Compared, result: PairResult) -> list[str]:
     """The branches of `verdict._statements`."""
     suite, within = result.pair.comparison.test, result.within.test
     signed = result.pair.comparison.difference
@@ -164,7 +164,7 @@ def _statements(held: Comparison, result: PairResult) -> list[str]:
     return lines
 
 
-def _design(held: Comparison, result: PairResult) -> list[str]:
+def _design(held: Compared, result: PairResult) -> list[str]:
     suite = result.pair.comparison
     if suite.detectable is None:
         return []
@@ -189,7 +189,7 @@ def _design(held: Comparison, result: PairResult) -> list[str]:
     return [f"{line} ; pour trouver {want}, {why} (limite : {100 * plan.limit:.2f} points)."]
 
 
-def _many(held: Comparison) -> list[str]:
+def _many(held: Compared) -> list[str]:
     best = held.standings[0]
     level = [s.model for s in held.standings if s.rank == 1]
     if len(level) == len(held.standings):
@@ -222,7 +222,7 @@ def _many(held: Comparison) -> list[str]:
     return lines
 
 
-def _limits(held: Comparison) -> list[str]:
+def _limits(held: Compared) -> list[str]:
     lines = []
     if held.published:
         names = held.published
