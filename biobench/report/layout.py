@@ -8,9 +8,10 @@ import os
 import stat
 import unicodedata
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
@@ -25,8 +26,12 @@ RECORD_BYTES = 2**20
 PREDICTIONS_BYTES = 128 * 2**20
 TOTAL_BYTES = 4 * 2**30
 MOST_ROWS = 1_000_000
+MOST_VALUES = 5_000_000
+"""Numbers and texts in all columns of one predictions file; they become Python objects."""
 UNPACKED_BYTES = 2**30
-"""Bytes that the columns of one predictions file may take in memory, as its own footer says."""
+"""Bytes of one predictions file, decompressed, as its own footer says."""
+TEXT_BYTES = 2**27
+"""Bytes of all texts of one predictions file, each as often as it stands there."""
 
 
 class Check(NamedTuple):
@@ -90,14 +95,37 @@ def allowed_bytes(where: str) -> int | None:
 
 
 def _footer(path: Path, where: str) -> list[Check]:
+    """What keeps a predictions file from being read: no parquet file, or one that a few bytes make huge."""
     try:
-        metadata = pq.ParquetFile(path).metadata
+        file = pq.ParquetFile(path)
+        groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+        columns = [group.column(i) for group in groups for i in range(group.num_columns)]
+        rows, unpacked = file.metadata.num_rows, sum(group.total_byte_size for group in groups)
+        values = sum(column.num_values for column in columns)
+        written = 0
+        if rows <= MOST_ROWS and unpacked <= UNPACKED_BYTES and values <= MOST_VALUES:
+            # a text that is repeated stands in the file once: only its places are read here
+            texts = sorted({c.path_in_schema for c in columns if c.physical_type == "BYTE_ARRAY"})
+            held = pq.ParquetFile(path, read_dictionary=texts, pre_buffer=False).read(use_threads=False)
+            written = sum(_text_bytes(chunk) for column in held.columns for chunk in column.chunks)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
         return [Check("R07", "error", where, f"is not a parquet file: {str(error).splitlines()[0][:100]}")]
-    unpacked = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
-    if metadata.num_rows > MOST_ROWS or unpacked > UNPACKED_BYTES:
-        return [Check("L03", "error", where, f"unpacks to {metadata.num_rows} rows, {unpacked} bytes")]
+    if rows > MOST_ROWS or values > MOST_VALUES or unpacked > UNPACKED_BYTES or written > TEXT_BYTES:
+        what = f"unpacks to {rows} rows, {values} values, {max(unpacked, written)} bytes"
+        return [Check("L03", "error", where, what)]
     return []
+
+
+def _text_bytes(array: Any) -> int:
+    """Bytes of all texts at any depth of an arrow array, each text counted as often as it stands there."""
+    if pa.types.is_dictionary(array.type):
+        lengths = pc.binary_length(array.dictionary)
+        return pc.sum(pc.take(lengths, array.indices)).as_py() or 0
+    if pa.types.is_list(array.type):
+        return _text_bytes(array.flatten())
+    if pa.types.is_struct(array.type):
+        return sum(_text_bytes(child) for child in array.flatten())
+    return 0
 
 
 def check_manifest(folder: Path) -> tuple[Manifest | None, list[Check]]:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import os
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from test_report_submission import change_record, codes, honest_run, packed, relist
 from typer.testing import CliRunner
 
 from biobench.cli.main import app
 from biobench.report.html import to_html
-from biobench.report.layout import MOST_FILES
+from biobench.report.layout import MOST_FILES, MOST_VALUES
 from biobench.report.submission import MANIFEST, submit
 from biobench.report.table import build
 from biobench.report.verify import verify
@@ -59,6 +62,24 @@ def test_numbers_of_a_label_that_its_predictions_do_not_give(packed, number, val
 def test_a_label_that_does_not_exist(packed):
     change_record(packed, lambda r: r["per_label"].update({SCRIPT: {"f1": 1.0, "support": 1.0}}))
     assert codes(packed) == {"S03"}
+
+
+@pytest.mark.parametrize(("times", "length"), [(MOST_VALUES, 1), (20_000, 100_000)])
+def test_a_few_bytes_that_unpack_to_gigabytes_are_refused_before_they_do(packed, times, length):
+    """Parquet holds a repeated text once, and a run of places in a few bytes."""
+    path = next(packed.glob("runs/*/*.parquet"))
+    table = pq.read_table(path)
+    at = table.schema.get_field_index("labels")
+    places = pa.array(np.zeros(times, np.int32))
+    texts = pa.DictionaryArray.from_arrays(places, pa.array(["x" * length]))
+    ends = pa.array(np.r_[0, np.full(table.num_rows, times)].astype(np.int32))
+    labels = pa.ListArray.from_arrays(ends, texts)
+    pq.write_table(table.set_column(at, pa.field("labels", labels.type), labels), path, store_schema=False)
+    assert path.stat().st_size < 200_000
+    relist(packed)
+    (found,) = verify(packed).checks
+    assert (found.code, found.where) == ("L03", path.relative_to(packed).as_posix())
+    assert "unpacks to" in found.what
 
 
 def test_a_forged_index_is_refused(packed):
