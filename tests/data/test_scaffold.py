@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from biobench.data.catalog import load_task
+from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.load import load_data
 from biobench.data.scaffold import check_task_id, scaffold
 from biobench.errors import DataFormatError, UsageError
@@ -95,3 +95,91 @@ def test_an_id_that_is_none_is_refused(id: str, instead: str, tmp_path: Path) ->
         scaffold(json_lines(tmp_path / "all.jsonl", rows()), id)
     assert caught.value.hint.endswith(f"such as {instead}")
     check_task_id(instead)
+
+
+def made(folder: Path, spec: Path) -> LoadedTask:
+    """The task that the scaffold of a folder gives, loaded; its data must be read as it stands."""
+    spec.write_text(scaffold(folder, "made"), encoding="utf-8")
+    task = load_task(spec)
+    load_data(task, folder.parent)
+    return task
+
+
+def test_train_and_test_without_dev_keep_their_test(tmp_path: Path) -> None:
+    (tmp_path / "two").mkdir()
+    for name, size in (("train", 50), ("test", 20)):
+        lines = ["note\tclass", *(f"{name} {r['note']}\t{r['class']}" for r in rows(size))]
+        (tmp_path / "two" / f"{name}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    for given in (tmp_path / "two", tmp_path / "two" / "train.tsv"):
+        assert "splits: {validation_from_train_tail: 5}" in scaffold(given)
+    data = load_data(made(tmp_path / "two", tmp_path / "made.yaml"), tmp_path)
+    assert [len(data.documents[s]) for s in ("train", "validation", "test")] == [45, 5, 20]
+
+
+def test_iobes_is_a_token_file(tmp_path: Path) -> None:
+    (tmp_path / "iobes").mkdir()
+    for name in ("train", "dev", "test"):
+        rest = "gout\tS-D\nis\tO\n\nlung\tB-D\ncancer\tE-D\n" * 5
+        (tmp_path / "iobes" / f"{name}.tsv").write_text(rest, encoding="utf-8")
+    task = made(tmp_path / "iobes", tmp_path / "made.yaml")
+    assert (task.spec.type, task.spec.labels) == ("token_ner", ["D"])
+    assert task.options["local"].scheme == "IOBES"  # type: ignore[attr-defined]
+
+
+def test_folders_of_token_files_with_one_that_has_no_mention(tmp_path: Path) -> None:
+    for name in ("train", "dev", "test"):
+        (tmp_path / "many" / name).mkdir(parents=True)
+        (tmp_path / "many" / name / "a.tsv").write_text("all\tO\nwell\tO\n", encoding="utf-8")
+        (tmp_path / "many" / name / "b.tsv").write_text("severe\tO\ngout\tB-D\nagain\tO\n", encoding="utf-8")
+    task = made(tmp_path / "many", tmp_path / "made.yaml")
+    assert task.spec.labels == ["D"]
+    assert len(load_data(task, tmp_path).test) == 2
+
+
+def test_brat_folders(tmp_path: Path) -> None:
+    for name, label in (("train", "D 0 4"), ("dev", "S 5 8"), ("test", "D 0 4;9 14")):
+        (tmp_path / "brat" / name).mkdir(parents=True)
+        (tmp_path / "brat" / name / f"{name}.txt").write_text("gout bad foot.\n", encoding="utf-8")
+        words = " ".join("gout bad foot.\n"[int(p.split()[0]) : int(p.split()[1])] for p in label[2:].split(";"))
+        (tmp_path / "brat" / name / f"{name}.ann").write_text(f"T1\t{label}\t{words}\n", encoding="utf-8")
+    task = made(tmp_path / "brat", tmp_path / "made.yaml")
+    assert (task.spec.type, task.spec.labels, task.spec.unit) == ("span_ner", ["D", "S"], "document")
+    assert task.options["local"].discontinuous == "hull"  # type: ignore[attr-defined]
+
+
+def test_parquet_of_tokens_with_named_tags(tmp_path: Path) -> None:
+    (tmp_path / "hub").mkdir()
+    names = ["O", "B-D", "I-D"]
+    features = {"tags": {"feature": {"names": names, "_type": "ClassLabel"}, "_type": "Sequence"}}
+    table = pa.table({"id": ["1", "2"], "words": [["lung", "cancer"], ["well"]], "tags": [[1, 2], [0]]})
+    for name in ("train", "validation", "test"):
+        pq.write_table(table, tmp_path / "hub" / f"{name}.parquet")
+    with pytest.raises(DataFormatError, match="does not name them") as caught:
+        scaffold(tmp_path / "hub")
+    assert "tokens: words, tags: tags" in caught.value.hint
+    told = table.replace_schema_metadata({b"huggingface": json.dumps({"info": {"features": features}}).encode()})
+    for name in ("train", "validation", "test"):
+        pq.write_table(told, tmp_path / "hub" / f"{name}.parquet")
+    task = made(tmp_path / "hub", tmp_path / "made.yaml")
+    (first, _) = load_data(task, tmp_path).test
+    assert (task.spec.type, first.tags) == ("token_ner", ("B-D", "I-D"))
+
+
+def test_a_column_called_label_is_the_label_and_a_patient_groups(tmp_path: Path) -> None:
+    many = [{"text": f"a note {i} with words", "sex": "fm"[i % 2], "label": "abc"[i % 3], "patient_id": f"p{i // 4}"}
+            for i in range(60)]  # fmt: skip
+    lines = ["\t".join(many[0]), *("\t".join(row.values()) for row in many)]
+    (tmp_path / "all.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    for said in (scaffold(tmp_path / "all.tsv"), scaffold(json_lines(tmp_path / "all.jsonl", many))):
+        assert 'label: "label", group: "patient_id"' in said
+        assert "# check; not read: sex" in said
+        assert "splits: {ratios: [0.8, 0.1, 0.1], seed: 42, method: datasets, by: group}" in said
+
+
+def test_a_second_text_is_said_to_be_left_out_and_numbers_are_no_labels(tmp_path: Path) -> None:
+    pairs = [{"one": f"a first text {i}", "two": f"another {i}", "label": "yn"[i % 2]} for i in range(20)]
+    assert "# check; not read: two" in scaffold(json_lines(tmp_path / "all.jsonl", pairs))
+    scores = [{"text": f"a first text {i}", "score": i / 7} for i in range(20)]
+    with pytest.raises(DataFormatError) as caught:
+        scaffold(json_lines(tmp_path / "scores.jsonl", scores))
+    assert "decimal number" in caught.value.hint

@@ -1,0 +1,296 @@
+"""What a data file is: its format, which columns hold text, label and group, and which labels there are."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from biobench.data.readers.base import missing
+from biobench.errors import DataFormatError
+
+_TAG = re.compile(r"O|[BIESUL]-\S+")
+_LABEL_NAME = re.compile(r"(gold_?)?(labels?|class(es)?|categor(y|ies)|targets?|codes?)(_id|_name)?", re.IGNORECASE)
+_GROUP_NAME = re.compile(
+    r"(patient|subject|group|pmid|article|document|doc|report|note|hadm|case)(_?id|_?name)?", re.IGNORECASE
+)
+SAMPLE = 200_000
+"""Lines or rows that are looked at in each file."""
+_FILLED, _MOSTLY_FILLED = 0.5, 0.9
+"""A column counts where this share of its cells holds a value; as a label, a mostly filled one comes first."""
+
+
+@dataclass(slots=True)
+class Sniffed:
+    """type: of the task; reader: its options as YAML; units: rows, sentences or files that were looked at."""
+
+    type: str
+    reader: str
+    labels: set[str] = field(default_factory=set)
+    head: str = "sequence"
+    units: int = 0
+    unused: list[str] = field(default_factory=list)
+    """Columns of the file that the reader does not read."""
+    grouped: bool = False
+    """Whether the reader has a column that says what belongs together."""
+
+
+def sniff(path: Path, *, tokens: bool = False) -> Sniffed:
+    """Format and contents of one data file. Raises DataFormatError where it is not recognised.
+
+    tokens: the file belongs to token files, so it is one too where all its tags are O.
+    """
+    if path.suffix == ".parquet":
+        return _sniff_parquet(path)
+    if path.suffix in (".jsonl", ".ndjson"):
+        return _sniff_objects(_json_lines(path), path, "json, layout: lines", "label")
+    if path.with_suffix(".ann").is_file() and path.suffix == ".txt":
+        return _sniff_brat(path)
+    lines = [line for _, line in _lines(path)]
+    found = _sniff_tokens(lines, outside=tokens) or _sniff_rows(lines)
+    if found is None:
+        raise DataFormatError(
+            "is neither a token file with IOB or IOBES tags nor rows with a text and a label",
+            hint="see the formats in the documentation and write the spec by hand",
+            file=path,
+            line=1,
+        )
+    return found
+
+
+def _sniff_parquet(path: Path) -> Sniffed:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path).slice(0, SAMPLE)
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).split("\n", 1)[0]
+        raise DataFormatError(f"is not a parquet file ({reason})", hint="download it again", file=path) from None
+    items: list[dict[str, Any]] = table.to_pylist()
+    names = _class_names(table.schema.metadata or {})
+    pair = _tokens_and_tags(items)
+    if pair is None:
+        return _sniff_objects(items, path, "parquet", "labels", names)
+    words, tags = pair
+    given = names.get(tags, [])
+    seen = {tag for item in items for tag in item[tags] or ()}
+    if any(isinstance(tag, int) for tag in seen) and not given:
+        reader = f"{{format: parquet, columns: {{tokens: {words}, tags: {tags}}}, names: [O, B-..., I-..., ...]}}"
+        raise DataFormatError(
+            f"has numbers in its column of tags, '{tags}', and does not name them",
+            hint=f"write the spec by hand with `reader: {reader}`",
+            file=path,
+        )
+    known = set(given) if given else {str(tag) for tag in seen}
+    if not all(re.fullmatch(r"O|[BI]-\S+", tag) for tag in known):
+        raise DataFormatError(f"has tags in '{tags}' that are not O, B- or I-", hint="rewrite them as IOB2", file=path)
+    own = f", names: {_listed(given)}" if given else ""
+    reader = f"{{format: parquet, columns: {{tokens: {json.dumps(words)}, tags: {json.dumps(tags)}}}{own}}}"
+    unused = [name for name in table.column_names if name not in (words, tags)]
+    return Sniffed("token_ner", reader, {t[2:] for t in known if t != "O"}, "token", len(items), unused)
+
+
+def _class_names(metadata: Mapping[bytes, bytes]) -> dict[str, list[str]]:
+    """Column to what its integers stand for, as the hub's tables say it in their metadata."""
+    try:
+        features = json.loads(metadata.get(b"huggingface", b"{}"))["info"]["features"]
+    except (KeyError, TypeError, ValueError):
+        return {}
+    found: dict[str, list[str]] = {}
+    for column, feature in features.items() if isinstance(features, dict) else ():
+        inner = feature.get("feature", feature) if isinstance(feature, dict) else {}
+        names = inner.get("names") if isinstance(inner, dict) else None
+        if isinstance(names, list) and all(isinstance(name, str) for name in names):
+            found[column] = names
+    return found
+
+
+def _tokens_and_tags(items: Sequence[Mapping[str, Any]]) -> tuple[str, str] | None:
+    """The columns that hold lists of the same lengths, texts in one and tags in the other."""
+    lists = {
+        name: [item[name] for item in items if item[name]]
+        for name in (items[0] if items else ())
+        if all(isinstance(item[name], list) or item[name] is None for item in items)
+    }
+    texts = [n for n, rows in lists.items() if rows and all(isinstance(x, str) for row in rows for x in row)]
+    for words in texts:
+        for tags, rows in lists.items():
+            if tags == words or [len(row) for row in rows] != [len(row) for row in lists[words]]:
+                continue
+            if tags not in texts or all(_TAG.fullmatch(x) for row in rows for x in row):
+                return words, tags
+    return None
+
+
+def _sniff_brat(path: Path) -> Sniffed:
+    """The labels of one text's annotations; options for what they are found to hold."""
+    labels: set[str] = set()
+    pieces = False
+    for number, line in _lines(path.with_suffix(".ann")):
+        if line.startswith("T"):
+            fields = line.split("\t")
+            if len(fields) < 2 or " " not in fields[1]:
+                what = "is not a text-bound line: T<n>, tab, TYPE START END, tab, text"
+                raise DataFormatError(what, hint="repair the line", file=path.with_suffix(".ann"), line=number)
+            labels.add(fields[1].split(" ", 1)[0])
+            pieces |= ";" in fields[1]
+    options = ", discontinuous: hull" if pieces else ""
+    return Sniffed("span_ner", f"{{format: brat{options}}}", labels, "span", 1)
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """(1-based number, line without its end) of the sample, by the rules of the readers: strict UTF-8, a byte
+    order mark dropped, LF and CRLF as line ends. Raises DataFormatError."""
+    try:
+        with path.open("rb") as stream:
+            for number, raw in enumerate(islice(stream, SAMPLE), start=1):
+                text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+                yield number, text.removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError as error:
+        what = f"byte 0x{error.object[error.start]:02x} is not UTF-8"
+        raise DataFormatError(what, hint="save the file as UTF-8", file=path, line=number) from None
+    except OSError as error:
+        what = f"cannot be read: {error.strerror or error}"
+        raise DataFormatError(what, hint="check the file and its permissions", file=path) from None
+
+
+def _json_lines(path: Path) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = []
+    for number, line in _lines(path):
+        if not line.strip():
+            continue
+        try:
+            item = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise DataFormatError(
+                f"not valid JSON: {error.msg}", hint="one object a line", file=path, line=number
+            ) from None
+        if isinstance(item, dict):
+            items.append(item)
+    return items
+
+
+def _sniff_objects(
+    items: list[dict[str, Any]], path: Path, format: str, role: str, names: Mapping[str, list[str]] | None = None
+) -> Sniffed:
+    """The longest text field is the text; the label is the field called so, else the one with the fewest different
+    values (lists too). Nulls are looked past: what to do with such rows is for the reader to say."""
+    columns = _columns(items)
+    texts = [n for n, cells in columns.items() if all(isinstance(cell, str) for cell in cells)]
+    text = max(texts, key=lambda n: sum(map(len, columns[n])), default=None)
+    labels: dict[str, set[str]] = {}
+    several: set[str] = set()
+    for name, values in columns.items():
+        if name == text or any(isinstance(v, (dict, float)) for v in values):
+            continue
+        if any(isinstance(v, list) and len(v) != 1 for v in values):
+            several.add(name)
+        each = (x for v in values for x in (v if isinstance(v, list) else [v]))
+        labels[name] = {str(x) for x in each if not missing(x)}
+    fitting = {n: found for n, found in labels.items() if 2 <= len(found) <= max(2, min(200, len(items) // 2))}
+    if text is None or not fitting:
+        numbers = any(isinstance(v, float) for values in columns.values() for v in values)
+        hint = "a label is a class; tasks that predict a decimal number are not supported" if numbers else ""
+        raise DataFormatError(
+            "has no text field with a label field", hint=hint or "write the spec by hand", file=path, line=1
+        )
+    sparse = {n for n in fitting if len(columns[n]) < _MOSTLY_FILLED * len(items)}
+    label = min(fitting, key=lambda n: (n in sparse, not _LABEL_NAME.fullmatch(n), n not in several, len(fitting[n])))
+    group = next((n for n in columns if n not in (text, label) and _groups(n, [str(v) for v in columns[n]])), None)
+    fields = {"text": text, role: label} | ({"group": group} if group else {})
+    listed = ", ".join(f"{key}: {json.dumps(value)}" for key, value in fields.items())
+    own = (names or {}).get(label, [])
+    if format == "parquet":
+        listed = f"columns: {{{listed}}}" + (f", names: {_listed(own)}" if own else "")
+    found = set(own) or fitting[label]
+    unused = [n for n in columns if n not in fields.values()]
+    kind = "multi_label" if label in several else "single_label"
+    return Sniffed(kind, f"{{format: {format}, {listed}}}", found, "sequence", len(items), unused, group is not None)
+
+
+def _groups(name: str, values: Sequence[str]) -> bool:
+    """Whether a column is called like one that groups, and does group."""
+    return _GROUP_NAME.fullmatch(name.strip()) is not None and 1 < len(set(values)) < len(values)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"[{', '.join(json.dumps(name, ensure_ascii=False) for name in names)}]"
+
+
+def _columns(items: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    """Field name to its values that are not null, for the fields that enough of the objects fill."""
+    found: dict[str, list[Any]] = {}
+    for item in items:
+        for name, value in item.items():
+            cells = found.setdefault(name, [])
+            if not missing(value):
+                cells.append(value)
+    return {name: cells for name, cells in found.items() if len(cells) > _FILLED * len(items)}
+
+
+def _sniff_tokens(lines: list[str], *, outside: bool) -> Sniffed | None:
+    rows = [line for line in lines if line.strip() and not line.startswith(("-DOCSTART-", "###MEDLINE:"))]
+    for name, separator in (("tab", "\t"), ("space", " "), ("whitespace", None)):
+        fields = [row.split(separator) for row in rows]
+        widths = {len(f) for f in fields}
+        if len(widths) != 1 or widths <= {1}:
+            continue
+        tags = [f[-1] for f in fields]
+        if all(_TAG.fullmatch(t) for t in tags) and (outside or set(tags) != {"O"}):
+            middle = [f"skip{i}" for i in range(1, widths.pop() - 1)]
+            columns = ", ".join(["token", *middle, "tag"])
+            scheme = "IOB1" if _looks_iob1(lines, separator) else "IOB2"
+            if any(t[0] in "ESUL" for t in tags):
+                scheme = "IOBES"
+            reader = f"{{format: iob, columns: [{columns}], separator: {name}, scheme: {scheme}, decode: strict}}"
+            sentences = sum(1 for a, b in zip(["", *lines], lines, strict=False) if b.strip() and not a.strip())
+            return Sniffed("token_ner", reader, {t[2:] for t in tags if t != "O"}, "token", sentences)
+    return None
+
+
+def _looks_iob1(lines: list[str], separator: str | None) -> bool:
+    """Mentions begin with I- after O, and B- stands only right after another mention."""
+    previous, stray = "O", 0
+    for line in lines:
+        tag = line.split(separator)[-1] if line.strip() else "O"
+        if tag.startswith("B-") and previous == "O":
+            return False
+        stray += tag.startswith("I-") and previous == "O"
+        previous = tag
+    return stray > 0
+
+
+def _sniff_rows(lines: list[str]) -> Sniffed | None:
+    for name, delimiter in (("tab", "\t"), ("semicolon", ";"), ("comma", ",")):
+        try:
+            rows = [row for row in csv.reader((line + "\n" for line in lines), delimiter=delimiter) if row]
+        except csv.Error:
+            continue
+        if len(rows) < 3 or len({len(r) for r in rows}) != 1 or len(rows[0]) < 2:
+            continue
+        width, first, body = len(rows[0]), rows[0], rows[1:]
+        lengths = [sum(len(r[c]) for r in body) / len(body) for c in range(width)]
+        text = max(range(width), key=lengths.__getitem__)
+        distinct = {c: {r[c].strip() for r in body} for c in range(width) if c != text}
+        candidates = [c for c, values in distinct.items() if 2 <= len(values) <= max(2, min(60, len(body) // 2))]
+        if not candidates:
+            continue
+        label = min(candidates, key=lambda c: (not _LABEL_NAME.fullmatch(first[c].strip()), len(distinct[c])))
+        header = first[label].strip() not in distinct[label]
+        group = next(
+            (c for c in range(width) if header and c not in (text, label) and _groups(first[c], [r[c] for r in body])),
+            None,
+        )
+        roles = {"text": text, "label": label} | ({} if group is None else {"group": group})
+        columns = ", ".join(f"{role}: {json.dumps(first[c]) if header else c}" for role, c in roles.items())
+        reader = f"{{format: tsv, separator: {name}, header: {str(header).lower()}, columns: {{{columns}}}}}"
+        unused = [first[c] if header else str(c) for c in range(width) if c not in roles.values()]
+        found = distinct[label]
+        return Sniffed("single_label", reader, found, "sequence", len(body) + (not header), unused, group is not None)
+    return None
