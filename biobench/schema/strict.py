@@ -119,7 +119,9 @@ def _model_at(model: type[BaseModel], path: Path_) -> list[type[BaseModel]]:
                 f = m.model_fields.get(str(step))
                 if f is not None:
                     following += _members(f.annotation)
-                elif m.__name__ == step:
+                elif m.__name__ == step or str(step).endswith(
+                    f", {m.__name__}]"
+                ):  # a model with a validator of its own
                     following.append(m)
             else:
                 args = [a for a in get_args(m) if a is not Ellipsis]
@@ -127,6 +129,13 @@ def _model_at(model: type[BaseModel], path: Path_) -> list[type[BaseModel]]:
                     following += _members(args[-1])
         current = following or current
     return [m for m in current if isinstance(m, type) and issubclass(m, BaseModel)]
+
+
+def _choices(model: type[BaseModel], path: Path_) -> list[str]:
+    """The values that the field at `path` may have, where it is a choice between texts."""
+    fields = [m.model_fields[str(path[-1])] for m in _model_at(model, path[:-1]) if str(path[-1]) in m.model_fields]
+    values = get_args(fields[0].annotation) if fields and get_origin(fields[0].annotation) is Literal else ()
+    return [str(v) for v in values] if len(values) > 1 else []
 
 
 def _show(value: Any) -> str:
@@ -146,9 +155,13 @@ def spec_error(error: ValidationError, located: Located, model: type[BaseModel],
         known = sorted({n for m in _model_at(model, loc[:-1]) for n in m.model_fields})
         return SpecError(f"unknown key '{loc[-1]}'", hint=suggest(str(loc[-1]), known), file=located.file, line=line)
     if kind == "missing":
-        parent = ".".join(str(p) for p in (*prefix, *loc[:-1])) or "the spec"
+        parent = ".".join(str(p) for p in (*prefix, *loc[:-1]) if _known_step(p, located)) or "the spec"
+        choices = _choices(model, loc)
         return SpecError(
-            f"'{loc[-1]}' is missing in {parent}", hint=f"add `{loc[-1]}: ...`", file=located.file, line=line
+            f"'{loc[-1]}' is missing in {parent}",
+            hint=f"add `{loc[-1]}: {choices[0]}`, or {', '.join(choices[1:])}" if choices else f"add `{loc[-1]}: ...`",
+            file=located.file,
+            line=line,
         )
     hint = "see `biobench tasks schema` for the fields and their types"
     if kind == "literal_error":

@@ -62,6 +62,13 @@ CASES = [
     ("epochs: 3", "epoch: 3", 13, "unknown key 'epoch'", "did you mean 'epochs'"),
     ("name: My task\n", "", None, "'name' is missing in the spec", "add `name"),
     ("learning_rate: 5e-5", "warmup_ratio: 0.1", 13, "'learning_rate' is missing in training", "add `learning_rate"),
+    (
+        "unit: line",
+        "unit: line\nsplits: {ratios: [0.8, 0.1, 0.1], seed: 1}",
+        13,
+        "'method' is missing in splits",
+        "add `method: datasets`, or sklearn, random",
+    ),
     ("version: 1", "version: one", 2, "version: ", "schema"),
     ("version: 1", "version: 1.0", 2, "got 1.0", "schema"),
     ("version: 1", "version: true", 2, "got True", "schema"),
