@@ -46,14 +46,19 @@ def list_(data_dir: DataDir = None, as_json: Json = False) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    columns = ("id", "data", "language", "type", "access", "version", "name")
     table = Table(box=None)
-    for name in ("id", "version", "language", "type", "access", "data"):
-        # The id is what people came for: only the name gives way on a narrow terminal.
-        table.add_column(name, no_wrap=True, min_width=max(len(name), *(len(str(row[name])) for row in rows)))
-    table.add_column("name", no_wrap=True, overflow="ellipsis")
+    widths = [max(len(name), *(len(str(row[name])) for row in rows)) for name in columns]
+    console = Console()
+    fixed = sum(widths[:-1]) + 2 * len(columns)
+    # Only the name gives way, down to twelve signs; of a table that does not fit whole columns would go.
+    widths[-1] = min(widths[-1], max(12, console.width - fixed))
+    for name, width in zip(columns, widths, strict=True):
+        table.add_column(name, no_wrap=True, overflow="ellipsis", min_width=width, max_width=width)
     for row in rows:
-        table.add_row(*(str(row[name]) for name in ("id", "version", "language", "type", "access", "data", "name")))
-    Console().print(table)
+        table.add_row(*(str(row[name]) for name in columns))
+    console.width = max(console.width, fixed + widths[-1])
+    console.print(table)
 
 
 @tasks.command()

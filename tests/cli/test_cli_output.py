@@ -52,3 +52,14 @@ def test_an_id_that_is_none_writes_nothing(biobench: Run, data: Path, tmp_path: 
     assert said.refusal() == "'My Task' is not a task id"
     assert "my_task" in said.err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("width", ["40", "80", "200"])
+def test_the_list_of_tasks_keeps_its_columns_on_any_terminal(
+    width: str, biobench: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", width)
+    first, *rows = biobench("tasks", "list").out.splitlines()
+    assert first.split() == ["id", "data", "language", "type", "access", "version", "name"]
+    (deid,) = (row.split() for row in rows if row.split()[0] == "deid")
+    assert deid[:6] == ["deid", "agreement", "en", "token_ner", "agreement", "1"]
