@@ -78,6 +78,6 @@ def print_grids(request: Request, *, controlled: bool) -> None:
         for grid in grids:
             typer.echo("\n" + render_grid(grid), nl=False)
         if controlled and grids:
-            longest = max(g.window for g in grids)
+            longest = max(n for g in grids for n in g.lengths if g.share(n) is not None)
             data = load_data(loaded, request.data_dir, request.limit)
             typer.echo("\n" + render_controls(loaded.id, controls(data, longest), longest), nl=False)

@@ -71,6 +71,15 @@ def test_it_prints_the_grid_with_intervals_and_the_controls(
     assert "controls" not in again.out
 
 
+def test_controls_are_on_what_was_read_where_lengths_are_words(biobench: Callable[..., Said], tmp_path: Path) -> None:
+    """512 words are more than a window of 512 tokens."""
+    model = make_tiny_encoder(tmp_path / "wide", 512)
+    reader = "lengths: [128, 512], fit: words, notes: 300, examples: {train: 48, validation: 24, test: 48}"
+    said = biobench("needle", model, "--task", spec(tmp_path, reader), "--seeds", "1", *FAST)
+    assert said.status == 0, said.err
+    assert "needle_tiny: controls on lengths up to 128" in said.out.splitlines()
+
+
 def test_plan_and_json_stand_alone(biobench: Callable[..., Said], tiny: Path, tmp_path: Path) -> None:
     plan = biobench("needle", tiny, "--task", spec(tmp_path), "--seeds", "1", "--dry-run", *FAST)
     assert plan.status == 0
