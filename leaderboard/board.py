@@ -10,11 +10,11 @@ import streamlit as st
 from biobench.report.render import plain_note, render
 from biobench.report.rows import AverageName, Report
 from biobench.report.table import Results, build
-from biobench.report.ties import tie_groups
+from biobench.report.ties import MOST, tie_groups
 from biobench.report.wide import Block, blocks
 from leaderboard.filters import narrowed
 from leaderboard.folder import results, results_dir
-from leaderboard.state import list_from_link, start, write_link
+from leaderboard.state import choose, list_from_link, start, write_link
 from leaderboard.table import AVERAGE, sort_lines, to_frame, to_html
 
 SUITES = ("fr", "en", "needle")
@@ -25,7 +25,11 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     """Draw the board."""
     st.title(words["title"])
     held = results()
-    if not held.groups:
+    if held.refusals and not held.groups:
+        st.warning(words["all_refused"])
+        for reason in dict.fromkeys(f"{r.group.task}: {'; '.join(r.reasons)}" for r in held.refusals):
+            st.text(plain_note(reason))
+    elif not held.groups and not held.findings:
         st.info(words["no_runs"])
         st.code(f"biobench run MODEL --suite fr --results-dir {results_dir()}", language="bash")
     _findings(held, words)
@@ -92,13 +96,8 @@ def _block(report: Report, block: Block, only_complete: bool, words: Mapping[str
     """One suite; False where no line is left."""
     choices = ([AVERAGE] if block.has_average else []) + [c.id for c in block.columns]
     st.subheader(words.get(block.suite, block.title), anchor=block.suite)
-    by = st.selectbox(
-        words["sort"],
-        choices,
-        key=f"sort_{block.suite}",
-        format_func=lambda c: words["suite_average"] if c == AVERAGE else c,
-        width=320,
-    )
+    names = {AVERAGE: words["suite_average"]}
+    by = choose(words["sort"], choices, f"sort_{block.suite}", names, width=320, default=True)
     lines = [line for line in sort_lines(block, by) if line.average is not None or not only_complete]
     if not lines:
         return False
@@ -106,6 +105,8 @@ def _block(report: Report, block: Block, only_complete: bool, words: Mapping[str
     st.html(to_html(block, lines, words, ties))
     if ties:
         st.caption(words["letters_help"])
+    elif sum(line.average is not None for line in lines) > MOST:
+        st.caption(words["too_many_ties"].format(MOST))
     with st.expander(words["interactive"]):
         frame = to_frame(block, lines, words)
         numbers = {name: st.column_config.NumberColumn(format="%.1f") for name in frame.columns[2:]}

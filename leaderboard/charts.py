@@ -11,16 +11,21 @@ import pandas as pd
 from biobench.report.escape import plain
 from biobench.report.rows import Row
 from biobench.schema.record import RunRecord
+from leaderboard.names import shown_names
 
 BLUE, ORANGE = "#56B4E9", "#E69F00"
 """Two hues of the Okabe-Ito palette, apart for every kind of colour vision, on light and dark grounds."""
 
 
+MOST_NAMED = 25
+"""Dots of a scatter plot that bear their names; of more, the names would lie on each other."""
+
+
 def seeds(rows: Sequence[Row], by: str, words: Mapping[str, str]) -> Any:
     """Per task or model (`by`): a dot a seed, the mean, and its interval. None where no row has seeds."""
     points, means = [], []
-    for row in rows:
-        name = plain(row.task if by == "task" else f"{row.model} [{row.variant}]" if row.variant else row.model)
+    names = [plain(row.task) for row in rows] if by == "task" else shown_names(rows, words)
+    for name, row in zip(names, rows, strict=True):
         means.append({by: name, "score": 100 * row.mean, "low": _percent(row.low), "high": _percent(row.high)})
         points += [
             {by: name, "score": 100 * value, "seed": seed} for seed, value in zip(row.seeds, row.values, strict=True)
@@ -66,6 +71,8 @@ def scatter(rows: Sequence[Mapping[str, Any]], cost: str, words: Mapping[str, st
     lines = alt.Chart(frame.dropna()).mark_rule(color=ORANGE).encode(x=x, y="low:Q", y2="high:Q")
     dots = alt.Chart(frame).mark_circle(size=80, color=BLUE, opacity=1)
     dots = dots.encode(x=x, y=y, tooltip=["model:N", "cost:Q", alt.Tooltip("score:Q", format=".2f")])
+    if len(frame) > MOST_NAMED:
+        return alt.layer(lines, dots)
     names = alt.Chart(frame).mark_text(align="left", dx=8, dy=-8, color="#888").encode(x=x, y=y, text="model:N")
     return alt.layer(lines, dots, names)
 

@@ -21,7 +21,7 @@ from biobench.report.twins import Twins
 from biobench.report.verdict_fr import verdict_fr
 from leaderboard import charts
 from leaderboard.folder import made_by, results, results_dir
-from leaderboard.state import choose, from_link, start, write_link
+from leaderboard.state import choose, from_link, start, switch, write_link
 
 MOST = 5
 SUITES = ("all", "fr", "en", "needle")
@@ -33,14 +33,14 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     st.title(words["compare_view"])
     held = results()
     names = _names(held)
-    linked = [n for n in str(st.query_params.get("models", "")).split(SEPARATOR) if n in names]
+    linked = [n for n in dict.fromkeys(str(st.query_params.get("models", "")).split(SEPARATOR)) if n in names]
     start("models", linked[:MOST])
     st.session_state["models"] = [n for n in st.session_state["models"] if n in names]
     start("compare_suite", from_link("compare_suite", SUITES, "all"))
     chosen = st.multiselect(words["choose_models"], names, key="models", max_selections=MOST, format_func=plain)
     left, right = st.columns(2)
     suite = left.selectbox(words["suite"], SUITES, key="compare_suite", format_func=words.__getitem__)
-    documents = right.toggle(words["documents"], key="documents", help=words["documents_help"])
+    documents = switch(right, words["documents"], "documents", words["documents_help"])
     write_link("models", SEPARATOR.join(chosen))
     write_link("compare_suite", "" if suite == "all" else suite)
     if len(chosen) < 2:

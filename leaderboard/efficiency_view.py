@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import pandas as pd
 import streamlit as st
 
-from biobench.report.escape import plain
 from biobench.report.rows import AverageName, Row
 from biobench.report.table import build
 from leaderboard import charts
-from leaderboard.folder import results
+from leaderboard.folder import results, say_no_runs
+from leaderboard.names import shown_names
 from leaderboard.state import choose
 
 COSTS = ("parameters", "train_tokens_per_second", "seconds", "peak_memory_bytes", "energy_kwh")
@@ -25,7 +25,7 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     suites = list(dict.fromkeys(f"avg_{row.suite}" for row in report.averages))
     options = suites + [c.id for c in report.columns]
     if not options:
-        st.info(words["no_runs_to_browse"])
+        say_no_runs(words)
         return
     left, right = st.columns(2)
     with left:
@@ -38,21 +38,22 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     if not known:
         st.info(words["cost_unknown"])
         return
-    chart = charts.scatter([_point(row, value) for row, value in known], words[f"cost_{cost}"], words)
+    named = shown_names([row for row, _ in known], words)
+    points = [_point(name, row, value) for name, (row, value) in zip(named, known, strict=True)]
+    chart = charts.scatter(points, words[f"cost_{cost}"], words)
     st.altair_chart(chart, width="stretch")
     table = [
-        {words["model"]: plain(row.line[0]), words[f"cost_{cost}"]: value, words["score"]: round(100 * row.mean, 1)}
-        for row, value in known
+        {words["model"]: name, words[f"cost_{cost}"]: value, words["score"]: round(100 * row.mean, 1)}
+        for name, (row, value) in zip(named, known, strict=True)
     ]
     number = st.column_config.NumberColumn
     formats = {words[f"cost_{cost}"]: number(format="localized"), words["score"]: number(format="%.1f")}
     st.dataframe(pd.DataFrame(table), hide_index=True, column_config=formats)
 
 
-def _point(row: Row, value: float) -> dict[str, object]:
-    name = f"{row.model} [{row.variant}]" if row.variant else row.model
+def _point(name: str, row: Row, value: float) -> dict[str, object]:
     return {
-        "model": plain(name),
+        "model": name,
         "cost": value,
         "score": 100 * row.mean,
         "low": None if row.low is None else 100 * row.low,

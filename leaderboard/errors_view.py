@@ -15,26 +15,30 @@ from biobench.report.groups import RunGroup
 from biobench.report.mistakes import KINDS, Judged, Kind, judge, tally
 from biobench.report.rows import AverageName
 from biobench.schema.record import RunRecord
-from leaderboard.folder import results
+from leaderboard.folder import results, say_no_runs
 from leaderboard.marked import to_html
-from leaderboard.state import choose
+from leaderboard.names import key_of, title_of
+from leaderboard.state import choose, list_from_link, start, write_link
 
 PAGE = 10
 """Documents shown at a time."""
+ANY = ""
+"""Instead of a label: every one."""
 
 
 def show(words: Mapping[str, str], average: AverageName) -> None:
     """Draw the view. `average` plays no part here."""
     del average
     st.title(words["errors_view"])
-    groups = {f"{g.model} [{g.variant}]" if g.variant else g.model: g.model for g in results().groups}
-    if not groups:
-        st.info(words["no_runs_to_browse"])
+    held = results()
+    if not held.groups:
+        say_no_runs(words)
         return
+    lines = {key_of(g): title_of(key_of(g), words) for g in held.groups}
     left, middle, right = st.columns(3)
     with left:
-        line = choose(words["choose_model"], sorted(groups), "errors_model", {n: plain(n) for n in groups})
-    own = {g.task: g for g in results().groups if (f"{g.model} [{g.variant}]" if g.variant else g.model) == line}
+        line = choose(words["choose_model"], sorted(lines), "errors_model", lines)
+    own = {g.task: g for g in held.groups if key_of(g) == line}
     with middle:
         task = choose(words["choose_task"], sorted(own), "errors_task")
     group = own[task]
@@ -87,15 +91,16 @@ def _tally(judged: Sequence[Judged], words: Mapping[str, str]) -> pd.DataFrame:
 
 
 def _filtered(judged: Sequence[Judged], words: Mapping[str, str]) -> list[Judged]:
-    left, right = st.columns(2)
-    kinds = left.multiselect(
-        words["kinds"], KINDS, default=KINDS[:-1], key="errors_kinds", format_func=lambda k: _kind(k, words)
-    )
+    left, right = st.columns((3, 2))
+    mistakes = KINDS[:-1]
+    start("errors_kinds", list_from_link("errors_kinds", KINDS, mistakes))
+    kinds = left.multiselect(words["kinds"], KINDS, key="errors_kinds", format_func=lambda k: _kind(k, words))
+    write_link("errors_kinds", "" if tuple(kinds) == mistakes else ",".join(kinds))
     labels = sorted({mark.label for one in judged for mark in one.marks})
-    label = right.selectbox(
-        words["only_label"], [None, *labels], key="errors_label", format_func=lambda x: x or words["any_label"]
-    )
-    return [one for one in judged if any(m.kind in kinds and (label is None or m.label == label) for m in one.marks)]
+    with right:
+        names = {ANY: words["any_label"]} | {x: plain(x) for x in labels}
+        label = choose(words["only_label"], [ANY, *labels], "errors_label", names, default=True)
+    return [one for one in judged if any(m.kind in kinds and label in (ANY, m.label) for m in one.marks)]
 
 
 def _kind(kind: Kind, words: Mapping[str, str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import streamlit as st
@@ -41,6 +41,14 @@ def results() -> Results:
     """Everything in the folder; read again when a file of it changes."""
     folder = str(results_dir().resolve())
     return _load(folder, fingerprint(folder))
+
+
+def say_no_runs(words: Mapping[str, str]) -> None:
+    """Why there is no run to browse."""
+    if results().refusals:
+        st.warning(words["all_refused"])
+    else:
+        st.info(words["no_runs_to_browse"])
 
 
 @st.cache_resource(max_entries=2, show_spinner="…")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from biobench.errors import StoreError
+from biobench.report.entrants import line_name
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
 from biobench.report.ledgers import ledger_facts
@@ -23,6 +24,8 @@ from leaderboard.state import choose
 from leaderboard.table import literal
 
 SEPARATOR = "\x1f"
+Condition = tuple[str, str, int | None, str, int]
+"""Spec hash (with overrides), data hash, limit, track, engine version."""
 
 
 def show(words: Mapping[str, str], average: AverageName) -> None:
@@ -104,21 +107,27 @@ def _averages(report: Report, line: tuple[str, str, str], words: Mapping[str, st
 
 
 def _table(report: Report, rows: Sequence[Row], words: Mapping[str, str]) -> pd.DataFrame:
-    best: dict[str, Row] = {}
+    alike = _conditions(report)
+    best: dict[tuple[str, Condition | None], Row] = {}
     floors: dict[str, Row] = {}
     for row in report.rows:
         if row.source == "floor" and (row.task not in floors or row.mean > floors[row.task].mean):
             floors[row.task] = row
-        if row.source not in ("ceiling", "floor") and (row.task not in best or row.mean > best[row.task].mean):
-            best[row.task] = row
+        if row.source in ("ceiling", "floor"):
+            continue
+        for condition in alike(row):
+            at = row.task, condition
+            if at not in best or row.mean > best[at].mean:
+                best[at] = row
+    rivals = [best[row.task, alike(row)[0]] for row in rows]
     return pd.DataFrame(
         [
             {
                 words["task"]: row.task,
                 words["average"]: row.metric,
                 words["score"]: percent(row),
-                words["best"]: f"{percent(best[row.task], margin=False)} ({plain(best[row.task].model)})",
-                words["gap"]: round(100 * (best[row.task].mean - row.mean), 1),
+                words["best"]: f"{percent(rival, margin=False)} ({plain(line_name(rival.model, rival.variant))})",
+                words["gap"]: round(100 * (rival.mean - row.mean), 1),
                 words["floor"]: _floor(floors.get(row.task)),
                 words["seeds"]: row.n_seeds,
                 words["seconds"]: None if row.seconds is None else round(row.seconds, 1),
@@ -126,9 +135,36 @@ def _table(report: Report, rows: Sequence[Row], words: Mapping[str, str]) -> pd.
                 words["cut"]: row.truncated_documents,
                 words["lost"]: row.lost_gold,
             }
-            for row in rows
+            for row, rival in zip(rows, rivals, strict=True)
         ]
     )
+
+
+def _conditions(report: Report) -> Callable[[Row], Sequence[Condition | None]]:
+    """Under which conditions a row may be compared with others, its own first.
+
+    Limited runs saw other documents, overridden ones another protocol; they are held against their like. Printed
+    scores stand beside full runs of the shipped protocol.
+    """
+    held = {(g.model, g.variant, g.source, g.task): _condition(g) for g in report.groups}
+    specs = {info.id: set(info.hashes.values()) for info in report.columns}
+    full: dict[str, set[Condition]] = {}
+    for (*_, task), own in held.items():
+        spec, _, limit, track, _ = own
+        if limit is None and track == "fixed" and spec in specs.get(task, ()):
+            full.setdefault(task, set()).add(own)
+
+    def alike(row: Row) -> Sequence[Condition | None]:
+        own = held.get((*row.line, row.task))
+        shipped = full.get(row.task, set())
+        return [None, *shipped] if own is None else [own, None] if own in shipped else [own]
+
+    return alike
+
+
+def _condition(group: RunGroup) -> Condition:
+    first = group.briefs[0]
+    return (first.spec, first.data, first.limit, first.track, first.engine)
 
 
 def _floor(row: Row | None) -> str:
@@ -152,7 +188,7 @@ def _curves(groups: Sequence[RunGroup], rows: Sequence[Row], words: Mapping[str,
     if not tasks:
         return
     st.subheader(words["curves"])
-    task = st.selectbox(words["choose_task"], tasks, key="curve_task")
+    task = choose(words["choose_task"], tasks, "curve_task", default=True)
     metric = next((r.metric for r in rows if r.task == task), "macro_f1")
     chart = charts.curves(next(g for g in groups if g.task == task).records, metric, words)
     if chart is not None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import streamlit as st
 
 from biobench.errors import BioBenchError
+from biobench.report.entrants import line_name
 from biobench.report.escape import for_html, plain
 from biobench.report.groups import RunGroup
 from biobench.report.needle import NO_EXAMPLE, NOT_READ, NeedleGrid, grid_of
 from biobench.report.render import plain_note
 from biobench.report.rows import AverageName
 from leaderboard.folder import results, results_dir
+from leaderboard.names import key_of, title_of
 from leaderboard.state import choose, start, write_link
 from leaderboard.table import literal
 
@@ -48,12 +51,14 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
         st.code(f"biobench needle MODEL --results-dir {results_dir()}", language="bash")
         return
     task = choose(words["choose_task"], sorted({g.task for g in groups}), "needle_task")
-    own = {_line(g, words): g for g in groups if g.task == task}
+    own = {key_of(g): g for g in groups if g.task == task}
     names = sorted(own, key=str.casefold)
-    linked = [n for n in str(st.query_params.get("maps", "")).split(SEPARATOR) if n in names]
+    linked = [n for n in dict.fromkeys(str(st.query_params.get("maps", "")).split(SEPARATOR)) if n in names]
     start("maps", (linked or names)[:MOST])
     st.session_state["maps"] = [n for n in st.session_state["maps"] if n in names]
-    chosen = st.multiselect(words["choose_maps"], names, key="maps", max_selections=MOST, format_func=plain)
+    chosen = st.multiselect(
+        words["choose_maps"], names, key="maps", max_selections=MOST, format_func=partial(title_of, words=words)
+    )
     write_link("maps", SEPARATOR.join(chosen))
     if not chosen:
         st.info(words["pick_runs"])
@@ -67,22 +72,22 @@ def show_maps(groups: Sequence[RunGroup], words: Mapping[str, str]) -> None:
     grids = []
     for group in groups:
         try:
-            grids.append(_read(str(group.store.root), tuple(b.key for b in group.briefs), group))
+            grids.append(_read(str(group.store.root), _state(group), group))
         except BioBenchError as error:
             st.warning(literal(f"{plain(group.model)}: {plain_note(error.what)}; {plain_note(error.hint)}"))
     if grids:
         st.html(maps_html(grids, words))
 
 
-def _line(group: RunGroup, words: Mapping[str, str]) -> str:
-    name = f"{group.model} [{group.variant}]" if group.variant else group.model
-    return name if group.source == "run" else f"{name} · {words[group.source]}"
+def _state(group: RunGroup) -> str:
+    """Changes when a run is made again or scored again."""
+    return repr([(b.key, b.started, b.scores) for b in group.briefs])
 
 
 @st.cache_resource(max_entries=32, show_spinner="…")
-def _read(store: str, keys: tuple[str, ...], _group: RunGroup) -> NeedleGrid:
-    """`store` and `keys` stand for the runs."""
-    del store, keys
+def _read(store: str, state: str, _group: RunGroup) -> NeedleGrid:
+    """`store` and `state` stand for the runs."""
+    del store, state
     return grid_of(_group)
 
 
@@ -92,7 +97,7 @@ def maps_html(grids: Sequence[NeedleGrid], words: Mapping[str, str]) -> str:
 
 
 def _map(grid: NeedleGrid, words: Mapping[str, str]) -> str:
-    name = f"{grid.model} [{grid.variant}]" if grid.variant else grid.model
+    name = line_name(grid.model, grid.variant) + ("" if grid.source == "run" else f" · {words[grid.source]}")
     about = (
         f"{len(grid.seeds)} {words['seeds']} · {words['window']} {grid.window} · "
         f"{words['majority']} {100 * grid.majority:.1f}"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 
 def start(key: str, value: object) -> None:
@@ -33,11 +35,30 @@ def write_link(key: str, value: str) -> None:
         del st.query_params[key]
 
 
-def choose(label: str, options: Sequence[str], key: str, names: dict[str, str] | None = None) -> str:
-    """A select box whose choice is in the link. `options` must not be empty."""
+def choose(
+    label: str,
+    options: Sequence[str],
+    key: str,
+    names: dict[str, str] | None = None,
+    *,
+    width: Literal["stretch"] | int = "stretch",
+    default: bool = False,
+) -> str:
+    """A select box whose choice is in the link. `options` must not be empty.
+
+    default: the first option is what a link without the key means, and is not written into it.
+    """
     start(key, from_link(key, options, options[0]))
     if st.session_state[key] not in options:
         st.session_state[key] = options[0]
-    chosen: str = st.selectbox(label, options, key=key, format_func=lambda o: (names or {}).get(o, o))
-    write_link(key, chosen)
+    chosen: str = st.selectbox(label, options, key=key, format_func=lambda o: (names or {}).get(o, o), width=width)
+    write_link(key, "" if default and chosen == options[0] else chosen)
     return chosen
+
+
+def switch(place: DeltaGenerator, label: str, key: str, help: str | None = None) -> bool:
+    """A toggle whose choice is in the link."""
+    start(key, st.query_params.get(key) == "1")
+    on = place.toggle(label, key=key, help=help)
+    write_link(key, "1" if on else "")
+    return on

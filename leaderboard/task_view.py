@@ -10,6 +10,7 @@ import streamlit as st
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.errors import BioBenchError
+from biobench.report.entrants import line_name
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
 from biobench.report.render import plain_note
@@ -21,6 +22,7 @@ from biobench.schema.document import Document
 from leaderboard import charts
 from leaderboard.folder import results
 from leaderboard.marked import sample
+from leaderboard.names import shown_names
 from leaderboard.state import choose
 from leaderboard.table import literal
 
@@ -119,7 +121,7 @@ def _scores(rows: Sequence[Row], words: Mapping[str, str]) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
-                words["model"]: plain(f"{r.model} [{r.variant}]" if r.variant else r.model),
+                words["model"]: plain(line_name(r.model, r.variant)),
                 words["source"]: words[r.source],
                 words["average"]: r.metric,
                 words["score"]: percent(r),
@@ -132,10 +134,18 @@ def _scores(rows: Sequence[Row], words: Mapping[str, str]) -> pd.DataFrame:
 
 def _labels(groups: Sequence[RunGroup], words: Mapping[str, str]) -> pd.DataFrame:
     """A row a label: its support, and its F1 per model."""
-    table: dict[str, dict[str, object]] = {}
-    for group in groups:
-        name = plain(f"{group.model} [{group.variant}]" if group.variant else group.model)
-        for label, (support, f1) in group.labels().items():
-            row = table.setdefault(label, {words["label"]: label, words["support"]: support})
-            row[name] = round(100 * f1, 1)
-    return pd.DataFrame(list(table.values()))
+    named = list(zip(shown_names(groups, words), groups, strict=True))
+    found = {name: group.labels() for name, group in named}
+    supports: dict[str, int] = {}
+    for own in found.values():
+        for label, (support, _) in own.items():
+            supports.setdefault(label, support)
+    first = {words["label"]: [plain(label) for label in supports], words["support"]: list(supports.values())}
+    frame = pd.DataFrame(
+        {
+            # a model may have the name of one of the first columns
+            f"{name} " if name in first else name: [round(100 * own[x][1], 1) if x in own else None for x in supports]
+            for name, own in found.items()
+        }
+    )
+    return pd.concat([pd.DataFrame(first), frame], axis=1)

@@ -321,6 +321,16 @@ _WORDS: dict[str, tuple[str, str]] = {
         "No runs here yet: the scores below are published ones. Run a model and reload this page:",
         "Pas encore d'essais ici : les scores ci-dessous sont publiés. Lancez un modèle et rechargez la page :",
     ),
+    "all_refused": (
+        "All runs here are on tasks that fail their gate on this data; they are neither shown nor ranked.",
+        "Tous les essais portent sur des tâches qui échouent à leur contrôle sur ces données ; ils ne sont ni montrés "
+        "ni classés.",
+    ),
+    "too_many_ties": (
+        "Tie groups are given for up to {} models with every task of the suite: narrow the search or the filters.",
+        "Les groupes d'égalité sont donnés jusqu'à {} modèles ayant toutes les tâches de la suite : restreignez la "
+        "recherche ou les filtres.",
+    ),
     "nothing": (
         "Nothing matches these filters. Widen the search, the sources or the suites.",
         "Rien ne correspond à ces filtres. Élargissez la recherche, les sources ou les suites.",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from biobench.errors import StoreError
 from biobench.report.groups import RunGroup, Source
 from biobench.report.rescore import run_documents
 from biobench.report.table import Results, load
@@ -180,7 +181,14 @@ def grid_of(group: RunGroup) -> NeedleGrid:
     counted = Counter(document.labels[0] for document in gold)
     first = records[0]
     reader = first.protocol.get("reader", {})
-    lengths = {key[0] for key in shares if key[0] is not None} | set(reader.get("lengths", ()))
+    planned = reader.get("lengths", ()) if isinstance(reader, dict) else None
+    if not isinstance(planned, (list, tuple)) or any(type(n) is not int for n in planned):
+        raise StoreError(
+            f"the record of {first.task.id}, seed {first.seed} names no lengths in its protocol",
+            hint="it was not written by BioBench; delete it and repeat the run",
+            file=group.store.path_of(first).with_suffix(".json"),
+        )
+    lengths = {key[0] for key in shares if key[0] is not None} | set(planned)
     return NeedleGrid(
         group.model,
         group.task,

@@ -1,0 +1,40 @@
+"""What runs and rows are called in selections, charts and tables: never two by one name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from biobench.report.entrants import line_name
+from biobench.report.escape import plain
+from biobench.report.groups import RunGroup
+from biobench.report.rows import Row
+
+_SOURCE = "\x1e"
+
+
+def key_of(group: RunGroup) -> str:
+    """Names a group's line in a link, whatever the page's language: model and variant, the source if not one's own."""
+    name = line_name(group.model, group.variant)
+    return name if group.source == "run" else f"{name}{_SOURCE}{group.source}"
+
+
+def title_of(key: str, words: Mapping[str, str]) -> str:
+    """What a reader sees for `key_of`."""
+    name, _, source = key.partition(_SOURCE)
+    return f"{plain(name)} · {words[source]}" if source in words else plain(key)
+
+
+def shown_names(held: Sequence[Row | RunGroup], words: Mapping[str, str]) -> list[str]:
+    """A name each: model and variant, and the source where another line has the same; a number for what is left."""
+    short = [plain(line_name(one.model, one.variant)) for one in held]
+    times = Counter(short)
+    names = [
+        f"{name} · {words[one.source]}" if times[name] > 1 else name for name, one in zip(short, held, strict=True)
+    ]
+    seen: Counter[str] = Counter()
+    for place, name in enumerate(names):
+        seen[name] += 1
+        if seen[name] > 1:
+            names[place] = f"{name} #{seen[name]}"
+    return names

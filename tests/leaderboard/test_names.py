@@ -1,0 +1,138 @@
+"""Runs that could be taken for each other are told apart, and links and empty pages say what is so."""
+
+from __future__ import annotations
+
+import pytest
+from report_make import save_run, save_runs
+from test_app import open_app, tables
+from test_compare_policies import play
+from view_make import save_needle
+
+from biobench.report.tasks import shipped
+from biobench.report.ties import MOST
+from biobench.store import Store
+
+SEP = "\x1f"
+FRENCH = [i.id for i in shipped().values() if i.suite == "fr" and i.in_suite]
+
+
+def test_the_best_is_sought_among_runs_of_the_same_protocol(monkeypatch, tmp_path):
+    save_runs(tmp_path, "tiny", "gad", {42: 0.60})
+    save_runs(tmp_path, "tiny", "gad", {42: 0.50}, limit=16)
+    save_run(tmp_path, "lucky", "gad", 42, 0.99, limit=16)
+    save_run(tmp_path, "other", "gad", 42, 0.98, overrides=("training.epochs=1",), spec="other")
+    save_run(tmp_path, "other", "gad", 42, 0.97, track="tuned")
+    save_run(tmp_path, "full", "gad", 42, 0.81)
+
+    def best(model, variant="", source="run"):
+        app = open_app(monkeypatch, tmp_path, view="model_view", model=SEP.join((model, variant, source)))
+        row = next(f.value for f in app.dataframe if "task" in f.value.columns).set_index("task").loc["gad"]
+        return row["best here"], row["behind the best"]
+
+    assert best("tiny") == ("81.0 (full)", 21.0)
+    assert best("tiny", "limit 16") == ("99.0 (lucky [limit 16])", 49.0)
+    assert best("other", "tuned") == ("97.0 (other [tuned])", 0.0)
+    assert best("PubMedBERT", source="published") == ("81.0 (full)", 1.7)
+
+
+@pytest.fixture
+def twice(tmp_path):
+    """One name in one's own runs, in a submission, and in a limited run."""
+    save_runs(tmp_path, "tiny", "gad", dict.fromkeys(range(42, 51), 0.6))
+    save_run(tmp_path, "tiny", "gad", 42, 0.5, limit=8)
+    save_runs(tmp_path / "submitted" / "s", "tiny", "gad", {42: 0.9})
+    return tmp_path
+
+
+def test_own_runs_are_browsed_beside_a_submission_of_the_same_name(monkeypatch, twice):
+    app = open_app(monkeypatch, twice, view="errors_view")
+    assert app.selectbox(key="errors_model").options == ["tiny", "tiny · submitted", "tiny [limit 8]"]
+    assert len(app.selectbox(key="errors_seed").options) == 9
+    app.selectbox(key="errors_model").set_value("tiny\x1esubmitted").run()
+    assert app.selectbox(key="errors_seed").options == ["42"]
+    french = open_app(monkeypatch, twice, view="errors_view", interface="fr", errors_model="tiny\x1esubmitted")
+    assert french.selectbox(key="errors_seed").options == ["42"], "a link holds in the other language"
+
+
+def test_tables_name_every_line_apart(monkeypatch, twice):
+    save_runs(twice, "label", "gad", {42: 0.6})
+    for end in "ab":
+        save_runs(twice, 200 * "x" + end, "gad", {42: 0.6})
+    app = open_app(monkeypatch, twice, view="efficiency_view", efficiency_task="gad")
+    names = app.dataframe[0].value["model"].tolist()
+    assert {"tiny · own runs", "tiny · submitted", "tiny [limit 8]", "label"} < set(names)
+    assert len(set(names)) == len(names) == 6
+    labels = next(
+        f.value
+        for f in open_app(monkeypatch, twice, view="task_view", task="gad").dataframe
+        if "support in test" in f.value.columns
+    )
+    assert labels["label"].tolist() == ["Disease", "Drug", "Other"]
+    assert {"label ", "tiny · own runs", "tiny · submitted"} < set(labels.columns)
+    assert len(labels.columns) == 2 + 6
+
+
+def test_a_needle_map_of_a_submission_says_so(monkeypatch, tmp_path):
+    save_needle(tmp_path, "tiny", 512, 0.9)
+    save_needle(tmp_path / "submitted" / "s", "tiny", 512, 0.6)
+    app = open_app(monkeypatch, tmp_path, view="needle_view", interface="fr")
+    assert app.query_params["maps"] == "tiny\x1ftiny\x1esubmitted"
+    assert app.multiselect(key="maps").options == ["tiny", "tiny · soumis"]
+
+
+def test_a_needle_run_without_lengths_in_its_protocol_is_said_and_the_others_are_shown(monkeypatch, tmp_path):
+    save_needle(tmp_path, "good", 512, 0.9)
+    save_needle(tmp_path, "bad", 512, 0.9)
+    store = Store(tmp_path)
+    for record in store.records():
+        if record.model.id == "bad":
+            store.update(record.model_copy(update={"protocol": {"reader": {"lengths": 5}}}))
+    app = open_app(monkeypatch, tmp_path, view="needle_view")
+    assert "names no lengths" in app.warning[0].value
+    assert len(tables(app)) == 1
+
+
+def test_a_folder_of_refused_runs_says_why_it_looks_empty(monkeypatch, tmp_path):
+    save_runs(tmp_path, "tiny", "gad", {42: 0.6})
+    play(tmp_path, "gad", 0.3, why="the surface tells the answer")
+    app = open_app(monkeypatch, tmp_path)
+    assert not app.info
+    assert "fail their gate" in app.warning[0].value
+    assert any("the surface tells the answer" in t.value for t in app.text)
+    for view in ("errors_view", "efficiency_view"):
+        assert "fail their gate" in open_app(monkeypatch, tmp_path, view=view).warning[0].value
+
+
+def test_tie_groups_that_are_left_out_are_said_to_be(monkeypatch, tmp_path):
+    for model in range(MOST + 1):
+        for task in FRENCH:
+            save_run(tmp_path, f"m{model:02}", task, 42, 0.5 + model / 100)
+
+    def said(**query):
+        app = open_app(monkeypatch, tmp_path, suites="fr", sources="run", **query)
+        return [c.value for c in app.caption if "ie group" in c.value or "share a letter" in c.value]
+
+    assert said() == [f"Tie groups are given for up to {MOST} models with every task of the suite: narrow the search "
+                      "or the filters."]  # fmt: skip
+    assert said(search="m0") == ["Models that share a letter were not told apart."]
+
+
+def test_links_carry_what_changes_the_page(monkeypatch, tmp_path):
+    for model, level in (("a", 0.6), ("b", 0.7)):
+        for task in FRENCH[:3]:
+            save_runs(tmp_path, model, task, {42: level, 43: level + 0.01})
+    app = open_app(monkeypatch, tmp_path, sort_fr=FRENCH[1])
+    assert app.selectbox(key="sort_fr").value == FRENCH[1]
+    app.selectbox(key="sort_fr").set_value(FRENCH[0]).run()
+    assert "sort_fr" not in app.query_params, "the first column is what a link without a choice means"
+    app = open_app(monkeypatch, tmp_path, view="compare_view", models=SEP.join("aab"), documents="1")
+    assert app.multiselect(key="models").value == ["a", "b"]
+    assert app.toggle(key="documents").value is True
+    app.toggle(key="documents").set_value(False).run()
+    assert "documents" not in app.query_params
+    app = open_app(monkeypatch, tmp_path, view="errors_view", errors_kinds="missed,<b>", errors_label="Drug")
+    assert app.multiselect(key="errors_kinds").value == ["missed"]
+    assert app.selectbox(key="errors_label").value == "Drug"
+    app.selectbox(key="errors_label").set_value("").run()
+    assert "errors_label" not in app.query_params
+    assert app.query_params["errors_kinds"] == "missed"
