@@ -89,6 +89,18 @@ FAMILIES: dict[str, tuple[type[Any], str, dict[str, Any]]] = {
 }
 """Family to config class, tokenizer, sizes. All are packed but DeBERTa, whose attention the library keeps."""
 
+RARER: dict[str, tuple[type[Any], str, dict[str, Any]]] = {
+    "deberta-v1": (
+        hf.DebertaConfig,
+        "byte_level",
+        {**_SIZES, "relative_attention": True, "pos_att_type": ["p2c", "c2p"]},
+    ),
+    "fnet": (hf.FNetConfig, "sentencepiece_like", {k: v for k, v in _SIZES.items() if k != "num_attention_heads"}),
+    "gpt2": (hf.GPT2Config, "byte_level", {"n_embd": 32, "n_layer": 2, "n_head": 4}),
+    "squeezebert": (hf.SqueezeBertConfig, "wordpiece", {**_SIZES, "embedding_size": 32}),
+}
+"""Families that need care: no bf16, states that feel padding, causal attention, a pooler that is always called."""
+
 
 def fast_tokenizer(kind: str, limit: int | None = 512) -> Any:
     """The tokenizer wrapped for the model library; limit None leaves `model_max_length` unset."""
@@ -108,7 +120,7 @@ def fast_tokenizer(kind: str, limit: int | None = 512) -> Any:
 
 def make_checkpoint(family: str, folder: Path, *, positions: int = 200, limit: int | None = 512) -> Path:
     """Write a random checkpoint of `family` (seed 0) to `folder`."""
-    config_class, kind, sizes = FAMILIES[family]
+    config_class, kind, sizes = {**FAMILIES, **RARER}[family]
     tokenizer = fast_tokenizer(kind, limit)
     ids = {k: v for k, v in _IDS.items() if family in ("modernbert", "eurobert") or k == "pad_token_id"}
     config = config_class(vocab_size=len(tokenizer), max_position_embeddings=positions, **ids, **sizes)

@@ -12,16 +12,17 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from biobench.errors import TrainingError
+from biobench.errors import ModelError, TrainingError
 from biobench.finetune.features import Features, extract
 from biobench.finetune.loop import NonFiniteLossError, Note, Outcome, Progress, Run
-from biobench.finetune.machine import Precision, keep_freed_memory, micro_batch_tokens
+from biobench.finetune.machine import Precision, keep_freed_memory, micro_batch_tokens, settled_precision
 from biobench.finetune.network import Network, build_head
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.probe import train_probe
 from biobench.finetune.savepoint import Savepoint
 from biobench.models.encoder import Encoder
 from biobench.models.loading import Checkpoint, load_base, load_tokenizer
+from biobench.schema.task import TaskSpec
 
 
 @dataclass(slots=True)
@@ -43,7 +44,16 @@ def load_encoder(checkpoint: Checkpoint, device: torch.device) -> LoadedEncoder:
     tokenizer = load_tokenizer(checkpoint)
     model = load_base(checkpoint, torch.float32)
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
-    encoder = Encoder(model, int(pad)).to(device)
+    try:
+        encoder = Encoder(model, int(pad)).to(device)
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:  # the model's code may ask for anything beside token ids
+        raise ModelError(
+            f"the model does not run on token ids alone: {' '.join(str(error).split()) or type(error).__name__}",
+            hint="give an encoder of text that AutoModel loads and that needs no other input",
+            file=checkpoint.folder,
+        ) from error
     initial = {k: v.detach().clone() for k, v in encoder.state_dict().items()}
     return LoadedEncoder(checkpoint, encoder, initial, sum(p.numel() for p in encoder.parameters()))
 
@@ -61,6 +71,18 @@ def seed_everything(seed: int, device: torch.device) -> None:
         torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
 
 
+def _check_pooling(encoder: Encoder, spec: TaskSpec) -> None:
+    frozen = spec.training.encoder == "frozen"
+    key, pooling = "head.pooling", str(spec.head.pooling)
+    if frozen and spec.probe is not None:
+        key, pooling = "probe.pooling", spec.probe.pooling
+    if spec.head.kind == "sequence" and pooling == "cls" and not encoder.first_token_reads:
+        raise ModelError(
+            f"{key} is cls, but this encoder's first token sees nothing of the text, as under causal attention",
+            hint=f"use --set {key}=mean",
+        )
+
+
 def finetune(
     loaded: LoadedEncoder,
     prepared: Prepared,
@@ -69,10 +91,13 @@ def finetune(
     progress: Progress,
     keep: Savepoint | None = None,
 ) -> Outcome:
-    """Fine-tune from the initial weights with this seed, or go on from what `keep` holds. Raises TrainingError.
+    """Fine-tune from the initial weights with this seed, or go on from what `keep` holds.
+
+    Raises TrainingError, and ModelError where the first token is to stand for a text that it does not see.
 
     A probe keeps nothing: it takes as long as reading the frozen encoder's states once.
     """
+    _check_pooling(loaded.encoder, prepared.spec)
     if prepared.spec.training.encoder == "frozen":
         loaded.encoder.load_state_dict(loaded.initial)
         if loaded.features is None or not loaded.features.of(prepared, precision):
@@ -83,7 +108,7 @@ def finetune(
     held = None if keep is None else keep.load()
     if keep is not None and keep.refused is not None:
         progress(0, 1, Note(f"begins anew: {keep.refused}"))
-    backoffs: list[str] = []
+    precision, backoffs = settled_precision(loaded.encoder, precision)
     if held is not None:
         precision, backoffs = held["precision"], held["backoffs"]
     while True:

@@ -18,7 +18,7 @@ from torch import Tensor
 from biobench.encode.batches import inference_order
 from biobench.errors import TrainingError
 from biobench.finetune.loop import Progress, _is_out_of_memory
-from biobench.finetune.machine import Precision, micro_batch_tokens
+from biobench.finetune.machine import Precision, micro_batch_tokens, settled_precision
 from biobench.finetune.prepare import Prepared, Split
 from biobench.models.encoder import Encoder
 
@@ -63,7 +63,8 @@ def extract(encoder: Encoder, prepared: Prepared, precision: Precision, progress
     splits = {"train": prepared.train, "validation": prepared.validation, "test": prepared.test}
     tokens = sum(sum(s.lengths) for s in splits.values())
     encoder.train(False)
-    wanted, backoffs = precision, []
+    wanted = precision
+    precision, backoffs = settled_precision(encoder, precision)
     budget = micro_batch_tokens(encoder.device)
     while True:
         try:
@@ -115,7 +116,7 @@ class _Extraction:
         begins = unit_bounds(split, words=self.words)
         states = torch.zeros(int(begins[-1]), vectors, self.encoder.width, dtype=torch.float16)
         real = torch.zeros(len(states), vectors, dtype=torch.bool)
-        for part in inference_order(split.lengths, self.budget, padded=self.encoder.attention == "padded"):
+        for part in inference_order(split.lengths, self.budget, padded=self.encoder.attention != "packed"):
             sequences, types = [split.encoded[i].ids for i in part], [split.encoded[i].types for i in part]
             with torch.autocast(self.encoder.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
                 hidden = self.encoder(sequences, types)

@@ -246,7 +246,7 @@ class Run:
     def _backward_once(self, batch: list[int]) -> float:
         split, spec = self.prepared.train, self.prepared.spec
         units = batch_units(spec, [split.targets[i] for i in batch], [len(split.encoded[i].words) for i in batch])
-        cut = cut_padded if self.network.attention == "padded" else cut_packed
+        cut = cut_packed if self.network.attention == "packed" else cut_padded
         total = 0.0
         self.network.train()
         for part in cut(batch, split.lengths, self.budget):

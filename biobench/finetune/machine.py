@@ -13,6 +13,7 @@ from typing import Literal
 import torch
 
 from biobench.errors import UsageError
+from biobench.models.encoder import Encoder
 
 Precision = Literal["bf16", "fp32"]
 
@@ -42,6 +43,13 @@ def resolve_precision(wanted: Literal["auto", "bf16", "fp32"], device: torch.dev
         return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
     fast = torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()
     return "bf16" if fast else "fp32"
+
+
+def settled_precision(encoder: Encoder, precision: Precision) -> tuple[Precision, list[str]]:
+    """The precision that this encoder can run in, and in words that it is not the wanted one."""
+    if precision == "bf16" and not encoder.runs_in_bf16:
+        return "fp32", ["the encoder does not compute in bf16: run in fp32"]
+    return precision, []
 
 
 def micro_batch_tokens(device: torch.device) -> int:

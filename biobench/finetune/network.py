@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from biobench.encode.tokens import Encoded
-from biobench.models.encoder import Encoder
+from biobench.models.encoder import Attention, Encoder
 from biobench.models.heads import SequenceHead, TokenHead
 from biobench.models.loading import Checkpoint
 from biobench.models.span_head import SpanHead, SpanScores, Units
@@ -27,7 +26,7 @@ class Network(nn.Module):
         self.head = head
 
     @property
-    def attention(self) -> Literal["packed", "padded"]:
+    def attention(self) -> Attention:
         """How batches meet the encoder."""
         return self.encoder.attention
 

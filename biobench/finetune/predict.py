@@ -33,7 +33,7 @@ def probabilities(
     network.eval()
     found: Probabilities = [np.zeros(0, dtype=np.float32)] * len(split.encoded)
     token_task = prepared.spec.type == "token_ner"
-    for part in inference_order(split.lengths, budget, padded=network.attention == "padded"):
+    for part in inference_order(split.lengths, budget, padded=network.attention != "packed"):
         encoded = [split.encoded[i] for i in part]
         with torch.autocast(network.encoder.device.type, torch.bfloat16, enabled=precision == "bf16"):
             logits = network(encoded)

@@ -2,14 +2,16 @@
 
 Families that dispatch their attention through the model library run packed: documents end to end in one
 row, no padding. At load time the packed states are proved equal to the padded ones on probe sequences;
-a family that cannot run packed, or whose proof fails, runs padded. Which one is used is part of the record.
+a family that cannot run packed, or whose proof fails, runs padded, and one whose states feel the padding (FNet,
+ConvBERT) runs in groups of one length. Which one is used is part of the record.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import Literal
+from functools import cached_property
+from typing import Any, Literal, cast
 
 import numpy as np
 import torch
@@ -21,9 +23,10 @@ from biobench.models.attention import PACKED, Layout, packed
 from biobench.models.dropout import use_cheap_dropout
 
 Ints = NDArray[np.int64]
+Attention = Literal["packed", "padded", "alone"]
 
 _PROOF_TOLERANCE = 2e-4
-"""Largest difference between packed and padded states in fp32, relative to the states' standard deviation."""
+"""Largest difference between two ways to compute the same states in fp32, relative to their standard deviation."""
 
 
 class Encoder(nn.Module):
@@ -35,10 +38,14 @@ class Encoder(nn.Module):
         self.pad_id = pad_id
         self.width: int = model.config.hidden_size if hasattr(model.config, "hidden_size") else model.config.dim
         self.position_offset = 0
-        self.attention: Literal["packed", "padded"] = "padded"
-        # A pooler feeds nothing here; without it no gradient, memory or weight decay is spent on it.
+        self.attention: Attention = "padded"
+        # A pooler feeds nothing here; without it no gradient, memory or weight decay is spent on it. Some families
+        # call it unasked.
         if hasattr(model, "pooler"):
-            setattr(model, "pooler", None)  # noqa: B010
+            setattr(model, "pooler", nn.Identity())  # noqa: B010
+        # BigBird goes over to full attention for good at its first short batch: states would depend on the past.
+        if model.config.model_type == "big_bird":
+            cast(Any, model).set_attention_type("original_full")
         use_cheap_dropout(model)
         self._prove()
 
@@ -56,7 +63,36 @@ class Encoder(nn.Module):
             types = self._types(sequences, types)
         if self.attention == "packed":
             return self._packed(sequences, self.position_offset, types)
-        return self._padded(sequences, types)
+        return self._padded(sequences, types) if self.attention == "padded" else self._alone(sequences, types)
+
+    @cached_property
+    def runs_in_bf16(self) -> bool:
+        """Whether the model computes under bf16 autocast; some mix types there that do not meet (DeBERTa v1)."""
+        try:
+            with torch.autocast(self.device.type, torch.bfloat16):
+                self._at_rest(self._probes()[-1:])
+        except RuntimeError:
+            return False
+        return True
+
+    @cached_property
+    def first_token_reads(self) -> bool:
+        """Whether the first token's state depends on the rest; under causal attention it does not."""
+        sequence = self._probes()[0]
+        other = np.concatenate([sequence[:1], self._probes(seed=1)[0][1:]])
+        first, second = (self._at_rest([s])[0] for s in (sequence, other))
+        return not torch.equal(first, second)
+
+    def _at_rest(self, sequences: Sequence[Ints]) -> Tensor:
+        """States without dropout and gradients, in fp32."""
+        training = self.model.training
+        self.model.train(False)
+        try:
+            with torch.no_grad():
+                states: Tensor = self(sequences)
+                return states.float()
+        finally:
+            self.model.train(training)
 
     def _types(self, sequences: Sequence[Ints], types: Sequence[Ints]) -> list[Ints] | None:
         """One type a token; None where all are 0 or the encoder has no use for them."""
@@ -96,16 +132,37 @@ class Encoder(nn.Module):
         ).last_hidden_state
         return states[real.bool()]
 
+    def _alone(self, sequences: Sequence[Ints], types: Sequence[Ints] | None = None) -> Tensor:
+        """As `_padded`, those of one length at a time, so that nothing is padded."""
+        groups: dict[int, list[int]] = {}
+        for index, sequence in enumerate(sequences):
+            groups.setdefault(len(sequence), []).append(index)
+        parts: dict[int, Tensor] = {}
+        for length, members in groups.items():
+            own = None if types is None else [types[i] for i in members]
+            states = self._padded([sequences[i] for i in members], own)
+            parts.update(zip(members, torch.split(states, length), strict=True))
+        return torch.cat([parts[i] for i in range(len(sequences))])
+
     def _prove(self) -> None:
-        """Choose packed attention if it gives the padded states; else stay padded."""
+        """Choose packed attention if it gives the padded states; else stay padded, unless padding changes states."""
         model = self.model
-        accepts = inspect.signature(model.forward).parameters
-        if not getattr(model, "_supports_attention_backend", False) or "position_ids" not in accepts:
-            return
-        sequences = self._probes()
         training = model.training
         model.train(False)
         with torch.no_grad():
+            sequences = self._probes()
+            self._prove_packed(sequences)
+            if self.attention == "padded":
+                wanted = self._alone(sequences).float()
+                error = (self._padded(sequences).float() - wanted).abs().max()
+                if not error <= _PROOF_TOLERANCE * wanted.std():
+                    self.attention = "alone"
+        model.train(training)
+
+    def _prove_packed(self, sequences: Sequence[Ints]) -> None:
+        model = self.model
+        accepts = inspect.signature(model.forward).parameters
+        if getattr(model, "_supports_attention_backend", False) and "position_ids" in accepts:
             wanted = self._padded(sequences).float()
             before = model.config._attn_implementation
             model.set_attn_implementation(PACKED)
@@ -120,9 +177,8 @@ class Encoder(nn.Module):
                     break
             else:
                 model.set_attn_implementation(before)
-        model.train(training)
 
-    def _probes(self) -> list[Ints]:
+    def _probes(self, seed: int = 0) -> list[Ints]:
         """Two sequences that reach beyond any local window, without the padding id."""
         config = self.model.config
         local = getattr(config, "sliding_window", None) or getattr(config, "local_attention", None) or 0
@@ -131,6 +187,6 @@ class Encoder(nn.Module):
         if isinstance(limit, int):
             pad = config.pad_token_id if isinstance(config.pad_token_id, int) else 0
             longest = max(2, min(longest, limit - pad - 1))
-        rng = np.random.default_rng(0)
+        rng = np.random.default_rng(seed)
         ids = [rng.integers(0, config.vocab_size, size=n) for n in (longest, max(2, longest // 3), 5)]
         return [np.where(s == self.pad_id, (self.pad_id + 1) % config.vocab_size, s) for s in ids]

@@ -218,7 +218,7 @@ def load_base(checkpoint: Checkpoint, dtype: torch.dtype) -> PreTrainedModel:
             output_loading_info=True,
         )
     except Exception as error:  # safetensors, pickle and the model's own code have errors of their own
-        raise _weights_error(checkpoint.folder, error) from error
+        raise weights_error(checkpoint.folder, error) from error
     if getattr(model.config, "is_encoder_decoder", False) and not alone:
         raise ModelError("an encoder-decoder model is not an encoder", hint="give an encoder checkpoint")
     # Masked-LM checkpoints have no pooler, and nothing here reads one.
@@ -234,7 +234,7 @@ def load_base(checkpoint: Checkpoint, dtype: torch.dtype) -> PreTrainedModel:
     return model  # type: ignore[no-any-return]
 
 
-def _weights_error(folder: Path, error: Exception) -> ModelError:
+def weights_error(folder: Path, error: Exception) -> ModelError:
     """What to say of weights that do not load: the file that is not whole where there is one, else the folder."""
     broken = _broken_file(folder, "*.safetensors", _open_safetensors) or _broken_file(folder, "*.bin", _open_pickled)
     hint = "the folder must load with AutoModel.from_pretrained"

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from biobench.errors import ModelError
 from biobench.models.heads import pool
-from biobench.models.loading import Checkpoint
+from biobench.models.loading import Checkpoint, weights_error
 
 _FIRST_TOKEN_MODULE = ("roberta", "camembert", "xlm-roberta", "electra")
 """Families whose `classifier` module takes states and picks the first token itself."""
@@ -43,13 +43,16 @@ class StockHead(nn.Module):
                 f"the stock head of model type '{family}' is not known",
                 hint="use head.pooling=cls or head.pooling=mean",
             )
-        full = AutoModelForSequenceClassification.from_pretrained(
-            checkpoint.folder,
-            num_labels=outputs,
-            ignore_mismatched_sizes=True,
-            dtype=torch.float32,
-            trust_remote_code=checkpoint.trust_remote_code,
-        )
+        try:
+            full = AutoModelForSequenceClassification.from_pretrained(
+                checkpoint.folder,
+                num_labels=outputs,
+                ignore_mismatched_sizes=True,
+                dtype=torch.float32,
+                trust_remote_code=checkpoint.trust_remote_code,
+            )
+        except Exception as error:  # as where the encoder itself is loaded
+            raise weights_error(checkpoint.folder, error) from error
         self.mean = family == "modernbert" and full.config.classifier_pooling == "mean"
         self.keeps_sequence = family in ("bert", "deberta", "deberta-v2", *_FIRST_TOKEN_MODULE)
         parts = [full.get_submodule(name) for name in _PARTS[family]]

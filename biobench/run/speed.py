@@ -23,6 +23,7 @@ from biobench.finetune.machine import (
     reset_peak_memory,
     resolve_device,
     resolve_precision,
+    settled_precision,
 )
 from biobench.finetune.network import Network
 from biobench.finetune.optim import make_optimizer
@@ -64,6 +65,7 @@ def measure(
             raise UsageError(f"length {length} is outside what {model} reads (8 to {limit})", hint="give --lengths")
     precision = resolve_precision("auto", place)
     loaded = load_encoder(checkpoint, place)
+    precision, _ = settled_precision(loaded.encoder, precision)
     lines = []
     for length in lengths:
         seed_everything(0, place)
@@ -100,7 +102,7 @@ def _documents(count: int, length: int, vocabulary: int, pad: int) -> list[Encod
 
 
 def _parts(network: Network, documents: Sequence[Encoded]) -> list[list[int]]:
-    cut = cut_padded if network.attention == "padded" else cut_packed
+    cut = cut_packed if network.attention == "packed" else cut_padded
     budget = micro_batch_tokens(network.encoder.device)
     return cut(range(len(documents)), [len(d) for d in documents], budget)
 

@@ -82,7 +82,7 @@ class Training(Strict):
     curve: tuple[CurvePoint, ...]
     precision: str
     attention: str
-    """How batches met the encoder: packed (no padding) or padded."""
+    """How batches met the encoder: packed (no padding), padded, or alone (one length at a time)."""
     batch_size: int
     micro_batch_tokens: int
     backoffs: tuple[str, ...] = ()

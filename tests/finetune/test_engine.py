@@ -8,7 +8,7 @@ import pytest
 import torch
 from checkpoints import FAMILIES
 
-from biobench.errors import TrainingError
+from biobench.errors import ModelError, TrainingError
 from biobench.finetune import engine, loop
 from biobench.finetune.engine import finetune
 from biobench.finetune.loop import Outcome, Run
@@ -38,6 +38,30 @@ def test_every_family_runs_token_and_sequence_tasks(setup: Any, family: str, tas
     assert all(0.0 <= value <= 1.0 for value in scores.values())
     if task == "demo_ner":
         assert prepared.windows.ceiling["macro_f1"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("family", "attention", "backoffs"),
+    [
+        ("deberta-v1", "padded", ("the encoder does not compute in bf16: run in fp32",)),
+        ("fnet", "alone", ()),
+        ("squeezebert", "padded", ()),
+    ],
+)
+def test_rarer_families_run_in_bf16_or_say_that_they_do_not(
+    setup: Any, family: str, attention: str, backoffs: tuple[str, ...]
+) -> None:
+    for task in ("demo_ner", "demo_topic"):
+        record = _train(setup, family, task, "training.epochs=1", limit=24, precision="bf16").record
+        assert (record.attention, record.backoffs) == (attention, backoffs)
+        assert record.precision == ("fp32" if backoffs else "bf16")
+
+
+def test_a_first_token_that_sees_nothing_is_not_pooled(setup: Any) -> None:
+    with pytest.raises(ModelError, match=r"head\.pooling is cls, but this .* first token sees nothing") as caught:
+        _train(setup, "gpt2", "demo_topic", "training.epochs=1", "head.pooling=cls", limit=24)
+    assert "--set head.pooling=mean" in caught.value.hint
+    assert _train(setup, "gpt2", "demo_topic", "training.epochs=1", "head.pooling=mean", limit=24).record.steps == 2
 
 
 def test_same_seed_same_run_other_seed_other_run(setup: Any) -> None:

@@ -53,6 +53,50 @@ def test_documents_do_not_see_each_other(family: tuple[str, Path]) -> None:
     torch.testing.assert_close(beside, changed, atol=1e-6, rtol=0)
 
 
+_OTHERS: dict[str, tuple[str, str, dict[str, object]]] = {
+    "bigbird": ("BigBirdConfig", "padded", {"block_size": 2, "num_random_blocks": 1}),
+    "convbert": ("ConvBertConfig", "alone", {"embedding_size": 32}),
+    "fnet": ("FNetConfig", "alone", {}),
+    "layoutlm": ("LayoutLMConfig", "padded", {}),
+    "longformer": ("LongformerConfig", "padded", {"attention_window": [8, 8]}),
+    "luke": ("LukeConfig", "padded", {"entity_vocab_size": 10, "entity_emb_size": 16}),
+    "squeezebert": ("SqueezeBertConfig", "padded", {"embedding_size": 32}),
+}
+
+
+def _other(name: str) -> Encoder:
+    import transformers
+
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
+    kind, _, more = _OTHERS[name]
+    torch.manual_seed(0)
+    config = getattr(transformers, kind)(vocab_size=300, max_position_embeddings=80, pad_token_id=1, **sizes, **more)
+    return Encoder(transformers.AutoModel.from_config(config), pad_id=1).eval()
+
+
+@pytest.mark.parametrize("name", sorted(_OTHERS))
+def test_states_of_any_family_do_not_depend_on_company_or_history(name: str) -> None:
+    encoder = _other(name)
+    assert encoder.attention == _OTHERS[name][1]
+    assert encoder.runs_in_bf16
+    assert encoder.first_token_reads
+    sequences = _sequences(300, (60, 3, 17, 9, 3, 40, 60))
+    with torch.no_grad():
+        together = encoder(sequences).split([len(s) for s in sequences])
+        for states, sequence in zip(together, sequences, strict=True):
+            torch.testing.assert_close(states, encoder([sequence]), atol=2e-5, rtol=1e-4)
+    assert position_limit(encoder.model.config) == (78 if name in ("longformer", "luke") else 80)
+
+
+def test_only_causal_attention_hides_the_text_from_the_first_token(family: tuple[str, Path]) -> None:
+    import transformers
+
+    assert Encoder(load_base(find_checkpoint(str(family[1])), torch.float32), pad_id=1).first_token_reads
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
+    causal = transformers.LlamaConfig(vocab_size=300, pad_token_id=1, num_key_value_heads=4, **sizes)
+    assert not Encoder(transformers.AutoModel.from_config(causal), pad_id=1).first_token_reads
+
+
 def test_stock_head_is_the_familys_own(family: tuple[str, Path]) -> None:
     name, folder = family
     if name == "eurobert":
