@@ -19,6 +19,9 @@ from trainer.distributed import World
 from trainer.model import model_from_config
 from trainer.runfolder import BEGINNING
 
+CONTENT = "content.sha256"
+"""Holds the `content_hash` of an intermediate export; the final model's stands in its ledger."""
+
 
 def full_weights(model: nn.Module) -> dict[str, Tensor]:
     """All weights on the CPU under their names, gathered where they are sharded. Called by all processes."""
@@ -38,8 +41,8 @@ def export(
 ) -> None:
     """Write `folder` whole or not at all; the first process writes, all must call.
 
-    start: the run's folder with config.json and the tokenizer's files, which are copied. texts: gives further
-    files, name to content, for the export's hash.
+    start: the run's folder with config.json and the tokenizer's files, which are copied. texts: gives the files
+    beside them, name to content, for the export's hash; by default `CONTENT` alone.
     Raises StoreError when the disk does not take it.
     """
     weights = full_weights(model)
@@ -57,9 +60,9 @@ def export(
             for item in tokenizer_files(start):
                 shutil.copyfile(item, temporary / item.name)
             _both_spellings(temporary / "config.json")
-            if texts is not None:
-                for name, text in texts(content_hash(temporary)).items():
-                    (temporary / name).write_text(text, encoding="utf-8")
+            made = content_hash(temporary)
+            for name, text in (texts(made) if texts is not None else {CONTENT: f"{made}\n"}).items():
+                (temporary / name).write_text(text, encoding="utf-8")
             shutil.rmtree(folder, ignore_errors=True)
             temporary.rename(folder)
     world.barrier()

@@ -162,10 +162,11 @@ def test_damaged_exports_are_written_again(
     assert (out / "model" / "ledger.json").read_text() == (reference / "model" / "ledger.json").read_text()
 
 
-def test_changed_weights_of_the_model_are_found(reference: Path, small: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("folder", ["model", "phases/detour", "exports/step-00000016"])
+def test_changed_weights_are_found(folder: str, reference: Path, small: list[str], tmp_path: Path) -> None:
     out = tmp_path / "run"
     shutil.copytree(reference, out)
-    file = out / "model" / "model.safetensors"
+    file = out / folder / "model.safetensors"
     content = file.read_bytes()
     file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     train(out, [*small, *EXPORTING], resume=True)
