@@ -16,9 +16,11 @@ import torch
 from numpy.typing import NDArray
 
 from biobench.errors import UsageError
+from trainer.ledger import FILE, intact_ledger
 from trainer.similarity import Estimate, Similarity, cka, gram, mean_of
-from trainer.states import Kind, Sample, check_shapes, config_of, layer_states, token_ids
+from trainer.states import Kind, Sample, check_dtype, check_shapes, config_of, device_of, layer_states, token_ids
 from trainer.token_cka import token_similarity
+from trainer.twins import compare as diff_ledgers
 
 GROUPS = ("low", "mid", "late")
 """Thirds of the layers; with 22 layers these are the paper's 0-7, 8-14 and 15-21."""
@@ -113,8 +115,8 @@ def compare(
     """
     if states == "tokens" and len(sample.drawn) > 1:
         raise UsageError("all tokens are taken from one drawing of texts", hint="give --seeds one seed")
-    if dtype not in ("float32", "bfloat16"):
-        raise UsageError(f"unknown dtype '{dtype}'", hint="float32 or bfloat16 (the forward pass; sums are float64)")
+    check_dtype(dtype)
+    device_of(device)
     main: Pair = (str(first), str(second))
     noises = [(str(a), str(b)) for a, b in noise]
     points = [(str(a), str(b)) for a, b in series]
@@ -151,6 +153,7 @@ def compare(
     notes = []
     if len(sample.drawn) == 1 and sample.available <= len(sample.texts):
         notes.append(f"there are {sample.available} texts: all are used once and no drawing differs")
+    notes += _no_noise(noises)
     if cut:
         notes.append(f"{cut} of {len(ids)} texts are longer than {max_length} tokens and were cut")
     return Report(
@@ -171,6 +174,20 @@ def compare(
         dtype,
         tuple(notes),
     )
+
+
+def _no_noise(pairs: Sequence[Pair]) -> list[str]:
+    """A line for each pair whose ledgers say that more than the training seed differs; none where they are missing."""
+    said = []
+    for one, other in pairs:
+        ledgers = [intact_ledger(Path(folder) / FILE) for folder in (one, other)]
+        if ledgers[0] is None or ledgers[1] is None:
+            continue
+        found = diff_ledgers(ledgers[0], ledgers[1])
+        if not found.noise_pair:
+            why = found.verdict if not found.matched else "objectives differ, or training seeds do not"
+            said.append(f"by their ledgers {one} and {other} are no noise pair: {why}")
+    return said
 
 
 Table = dict[str, list[dict[int, Estimate]]]

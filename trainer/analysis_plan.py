@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from trainer.states import Kind, config_of
+from trainer.states import Kind, check_dtype, config_of
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,11 @@ class Plan:
 
 
 def plan(checkpoint: str | Path, texts: int, max_length: int, *, states: Kind = "mean", dtype: str = "float32") -> Plan:
-    """The plan of one pair of checkpoints like this one, for `texts` texts of `max_length` tokens."""
+    """The plan of one pair of checkpoints like this one, for `texts` texts of `max_length` tokens.
+
+    Raises UsageError for an unknown dtype, ModelError without a config.
+    """
+    check_dtype(dtype)
     config = config_of(checkpoint)
     width, depth = int(config.hidden_size), int(config.num_hidden_layers)
     inner = int(config.intermediate_size)

@@ -21,7 +21,7 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
 
-from biobench.errors import ModelError, UsageError
+from biobench.errors import DataFormatError, DataUnavailableError, ModelError, UsageError
 from trainer.families import FAMILIES
 from trainer.model import load_tokenizer
 from trainer.recipe import CorpusSource, EmbeddedText
@@ -95,8 +95,16 @@ def _only(kept: dict[int, str], chosen: Sequence[Sequence[int]]) -> dict[int, st
 
 
 def sample(where: str, count: int, seeds: Sequence[int], field: str = "text") -> Sample:
-    """`draw` from what `text_source` names."""
-    return draw(read_source(text_source(where, field), Path()), count, seeds)
+    """`draw` from what `text_source` names. Raises DataUnavailableError, DataFormatError with the command's options."""
+    try:
+        return draw(read_source(text_source(where, field), Path()), count, seeds)
+    except (DataUnavailableError, DataFormatError) as error:
+        # the corpus reader speaks of a recipe's fields
+        if "corpus.root" in error.hint:
+            error.hint = "--texts takes a file, a folder (txt, jsonl, parquet), hub:ID or embedded"
+        elif "`field`" in error.hint:
+            error.hint = "name the column or key that holds the text with --field"
+        raise
 
 
 def config_of(checkpoint: str | Path) -> PreTrainedConfig:
@@ -183,9 +191,19 @@ def load_encoder(checkpoint: str | Path, device: torch.device, dtype: torch.dtyp
     return loaded
 
 
+def check_dtype(name: str) -> None:
+    """Raise UsageError for a precision that the forward pass is not run in."""
+    if name not in ("float32", "bfloat16"):
+        raise UsageError(f"unknown dtype '{name}'", hint="float32 or bfloat16 (the forward pass; sums are float64)")
+
+
 def device_of(name: str) -> torch.device:
-    """auto: the GPU where there is one."""
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else torch.device(name)
+    """auto: the GPU where there is one. Raises UsageError for an unknown name and for a GPU that is not there."""
+    if name not in ("auto", "cpu", "cuda"):
+        raise UsageError(f"--device '{name}' is not known", hint="use auto, cpu or cuda")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise UsageError("--device cuda: this torch sees no CUDA device", hint="use --device cpu or auto")
+    return torch.device("cuda" if torch.cuda.is_available() and name != "cpu" else "cpu")
 
 
 @contextmanager

@@ -12,8 +12,9 @@ import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
@@ -26,7 +27,10 @@ Part = Literal["attention", "mlp"]
 
 _BLOCK = re.compile(r"(?:^|\.)(?:layers|layer|h|blocks)\.(\d+)\.(.+)$")
 _ATTENTION = re.compile(r"attn|attention")
+_BEFORE_ATTENTION = {"input_layernorm", "ln_1", "norm1", "sa_layer_norm"}
+"""Norms of the attention in whose names it does not stand."""
 _INDEX = "model.safetensors.index.json"
+_NOTE = "transplant.json"
 
 
 @dataclass(frozen=True)
@@ -43,20 +47,21 @@ class Transplant:
     total: int
 
 
-def block_of(name: str) -> tuple[int, Part] | None:
+def block_of(name: str, *, own_norms: bool = False) -> tuple[int, Part] | None:
     """The block and part that a parameter belongs to; None for embeddings, final norm and head.
 
     ModernBERT: attn and attn_norm, mlp and mlp_norm. BERT and RoBERTa: attention (its output and norm too), the
-    rest is the MLP. Decoders: self_attn with input_layernorm, mlp with the other norms.
+    rest is the MLP. EuroBERT: self_attn with input_layernorm, mlp with post_attention_layernorm. own_norms: the
+    MLP has norms named after itself, as in Gemma-3, so that post_attention_layernorm is the attention's.
     """
     match = _BLOCK.search(name)
     if match is None:
         return None
     inside = match[2]
     first = inside.split(".")[0]
-    # decoders name the norm before the MLP after the attention that it follows
-    attention = first == "input_layernorm" or (
-        _ATTENTION.search(first) is not None and first != "post_attention_layernorm"
+    # without norms of its own the MLP's is named after the attention that it follows
+    attention = first in _BEFORE_ATTENTION or (
+        _ATTENTION.search(first) is not None and (own_norms or first != "post_attention_layernorm")
     )
     return int(match[1]), "attention" if attention else "mlp"
 
@@ -74,15 +79,20 @@ def transplant(
 
     layers: None for all. Embeddings, final norm and head are the recipient's; they go along only when every
     block is copied whole, so that all layers give the donor exactly (`keep_rest` leaves them). No layers give
-    the recipient exactly. Raises ModelError for checkpoints whose depth, width, parameter names or vocabulary
-    differ, UsageError for layers that are not there, StoreError when `out` is taken.
+    the recipient exactly. A folder that holds this very hybrid already is taken as it is. Raises ModelError for
+    checkpoints whose depth, width, parameter names or vocabulary differ, UsageError for layers that are not there
+    and for one checkpoint in both places, StoreError when `out` holds anything else.
     """
     a, b, target = Path(recipient), Path(donor), Path(out)
     if not parts:
         raise UsageError("no modules to copy", hint="--modules attention, mlp, or leave it out for both")
+    if a.resolve() == b.resolve():
+        raise UsageError(f"'{a}' is both recipient and donor", hint="name two checkpoints")
     ours, theirs = _shapes(a), _shapes(b)
     _check(a, b, ours, theirs)
-    depth = 1 + max((place[0] for name in ours if (place := block_of(name))), default=-1)
+    own_norms = any("feedforward_layernorm" in name for name in ours)
+    places = {name: block_of(name, own_norms=own_norms) for name in ours}
+    depth = 1 + max((place[0] for place in places.values() if place), default=-1)
     if depth == 0:
         raise ModelError(f"no blocks are found in '{a}'", hint="encoders of the usual layout are supported")
     chosen = tuple(range(depth)) if layers is None else tuple(sorted(set(layers)))
@@ -90,22 +100,11 @@ def transplant(
         raise UsageError(
             f"layer {chosen[-1]} cannot be copied: the model has layers 0-{depth - 1}", hint="correct --layers"
         )
-    if target.exists():
-        raise StoreError("the folder exists already", hint="give --out another name or remove it", file=target)
     rest = len(chosen) == depth and set(parts) == {"attention", "mlp"} and not keep_rest
     taken = {
-        name
-        for name in ours
-        if (rest if (place := block_of(name)) is None else place[0] in chosen and place[1] in parts)
+        name for name, place in places.items() if (rest if place is None else place[0] in chosen and place[1] in parts)
     }
     weights = {**_read(a, set(ours) - taken), **_read(b, taken)}
-    temporary = target.with_name(f"{target.name}.tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
-    for file in a.iterdir():
-        if file.is_file() and file.suffix in (".json", ".txt", ".model") and not _about_training(file.name):
-            shutil.copy2(file, temporary / file.name)
-    save_file(weights, temporary / "model.safetensors", metadata={"format": "pt"})
     done = Transplant(
         target,
         str(a),
@@ -116,33 +115,64 @@ def transplant(
         sum(weights[name].numel() for name in taken),
         sum(w.numel() for w in weights.values()),
     )
-    (temporary / "transplant.json").write_text(
-        json.dumps(
-            {
-                "recipient": done.recipient,
-                "donor": done.donor,
-                "layers": list(chosen),
-                "modules": list(parts),
-                "embeddings_norm_and_head": "donor" if rest else "recipient",
-                "copied": done.copied,
-                "total": done.total,
-            },
-            indent=2,
+    if target.exists():
+        if _is_hybrid(target, done, weights):
+            return done
+        raise StoreError(
+            "the folder exists already and holds something else",
+            hint="give --out another name or remove it",
+            file=target,
         )
-        + "\n",
-        encoding="utf-8",
-    )
+    temporary = target.with_name(f"{target.name}.tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    for file in a.iterdir():
+        if file.is_file() and file.suffix in (".json", ".txt", ".model") and not _about_training(file.name):
+            shutil.copy2(file, temporary / file.name)
+    save_file(weights, temporary / "model.safetensors", metadata={"format": "pt"})
+    (temporary / _NOTE).write_text(json.dumps(_note(done), indent=2) + "\n", encoding="utf-8")
     temporary.rename(target)
     return done
 
 
+def _note(done: Transplant) -> dict[str, Any]:
+    return {
+        "recipient": done.recipient,
+        "donor": done.donor,
+        "layers": list(done.layers),
+        "modules": list(done.parts),
+        "embeddings_norm_and_head": "donor" if done.rest else "recipient",
+        "copied": done.copied,
+        "total": done.total,
+    }
+
+
+def _is_hybrid(folder: Path, done: Transplant, weights: dict[str, Tensor]) -> bool:
+    """Whether an earlier start wrote this very hybrid there, from checkpoints that have not changed since."""
+    try:
+        if json.loads((folder / _NOTE).read_text(encoding="utf-8")) != _note(done):
+            return False
+        there = _read(folder, set(weights))
+    except (OSError, ValueError, ModelError):
+        return False
+    # bytes, so that a value that is not a number equals itself
+    return there.keys() == weights.keys() and all(
+        w.dtype == there[name].dtype
+        and w.shape == there[name].shape
+        and torch.equal(w.flatten().view(torch.uint8), there[name].flatten().view(torch.uint8))
+        for name, w in weights.items()
+    )
+
+
 def _about_training(name: str) -> bool:
     """Files that would tell of the recipient's weights, not the hybrid's."""
-    return name in ("ledger.json", "transplant.json", _INDEX)
+    return name in ("ledger.json", _NOTE, _INDEX)
 
 
 def _files(folder: Path) -> dict[Path, list[str]]:
     """Weight files and the names in each."""
+    if not folder.is_dir():
+        raise ModelError("there is no such folder", hint="give a checkpoint's folder, not a hub id", file=folder)
     found = {}
     for file in sorted(folder.glob("*.safetensors")):
         try:

@@ -64,7 +64,7 @@ def cka(
     quiet_libraries()
     from biobench.report.mechanism import cka_chart
     from trainer import analysis_cka, analysis_plan, figures
-    from trainer.states import sample
+    from trainer.states import check_dtype, check_shapes, device_of, sample
 
     kind = _kind(states)
     if estimator not in analysis_cka.ESTIMATORS:
@@ -79,13 +79,19 @@ def cka(
             _print_plan(needs)
         return
     pairs = [*([noise] if noise else []), *(_pair(text, "--noise-pair") for text in noise_pair)]
+    points = [_pair(text, "--series") for text in series]
+    # all tokens of one drawing are many more than other drawings would add
+    drawings = _seeds(seeds)[: 1 if kind == "tokens" else None]
+    # what cannot work is said before a large corpus is read for its texts
+    check_dtype(dtype)
+    device_of(device)
+    check_shapes([name for pair in ((first, second), *pairs, *points) for name in pair])
     report = analysis_cka.compare(
         first,
         second,
-        # all tokens of one drawing are many more than other drawings would add
-        sample(texts, n, _seeds(seeds)[: 1 if kind == "tokens" else None], field),
+        sample(texts, n, drawings, field),
         noise=pairs,
-        series=[_pair(text, "--series") for text in series],
+        series=points,
         states=kind,
         max_length=max_length,
         device=device,

@@ -102,6 +102,10 @@ def transplant(
     quiet_libraries()
     _check_figures(figure)
     wanted = _hybrids(layers, modules)
+    settings = [*(PROBE if probe else ()), *overrides]
+    scoring = Scoring(task, seeds, settings, results_dir, data_dir, device, limit)
+    if task:
+        check_runs([recipient, donor], scoring)
     made = []
     for name, chosen, parts in wanted:
         folder = Path(out) if len(wanted) == 1 else Path(out) / name
@@ -109,8 +113,7 @@ def transplant(
     report = None
     if task:
         models = [recipient, donor, *(str(m.folder) for m in made)]
-        settings = [*(PROBE if probe else ()), *overrides]
-        found = run_scores(models, Scoring(task, seeds, settings, results_dir, data_dir, device, limit))
+        found = run_scores(models, scoring)
         names = list(found)
         report = standings(found, reference=names[1], twin=names[0], roles=("donor", "recipient", "hybrid"))
     if as_json:
@@ -148,7 +151,7 @@ def _hybrids(layers: Sequence[str], modules: Sequence[str]) -> list[tuple[str, l
     from trainer.recipe import parse_layers
 
     found: list[tuple[str, list[int] | None, tuple[Any, ...]]] = []
-    for text in layers:
+    for text in dict.fromkeys(layers):
         if text in ("all", "none"):
             found.append((text, None if text == "all" else [], ("attention", "mlp")))
             continue
@@ -156,13 +159,32 @@ def _hybrids(layers: Sequence[str], modules: Sequence[str]) -> list[tuple[str, l
             found.append((f"layers-{text.replace(',', '_')}", parse_layers(text), ("attention", "mlp")))
         except ValueError:
             raise UsageError(f"layers '{text}' are not understood", hint="write 0-7, 0,2,8-14, all or none") from None
-    for text in modules:
+    for text in dict.fromkeys(modules):
         if text not in ("attention", "mlp"):
             raise UsageError(f"unknown modules '{text}'", hint="attention or mlp")
         found.append((text, None, (text,)))
     if not found:
         raise UsageError("nothing to copy", hint="give --layers 0-7 or --modules attention")
     return found
+
+
+def check_runs(models: Sequence[str], how: Scoring) -> None:
+    """Raise, before anything is made, what `run_scores` would raise: bad arguments, missing models and data."""
+    from biobench.run.plan import Request, make_plan
+
+    request = Request(
+        models=tuple(models),
+        tasks=tuple(how.tasks),
+        seeds=how.seeds,
+        data_dir=how.data_dir,
+        results_dir=how.results_dir,
+        device=how.device,
+        overrides=tuple(how.overrides),
+        limit=how.limit,
+    )
+    for entry in make_plan(request).tasks:
+        if entry.unavailable is not None:
+            raise UsageError(f"{entry.id}: {entry.unavailable}", hint=entry.unavailable.hint)
 
 
 def run_scores(models: Sequence[str], how: Scoring) -> Scores:
@@ -260,7 +282,10 @@ def stability(
         raise UsageError("one learning rate has no spread", hint="give --learning-rates two values or more")
     quiet_libraries()
     how = Scoring(task, seeds, overrides, results_dir, data_dir, device, limit)
-    found = {rate: run_scores(models, how.changed(f"training.learning_rate={rate!r}")) for rate in asked}
+    at_rate = {rate: how.changed(f"training.learning_rate={rate!r}") for rate in asked}
+    for one in at_rate.values():
+        check_runs(models, one)
+    found = {rate: run_scores(models, one) for rate, one in at_rate.items()}
     report = summarise(found)
     if as_json:
         print_json(report.as_json())
@@ -359,7 +384,7 @@ def _print_stability(report: Stability) -> None:
             f"{s.best_rate:g}",
             percent(s.range),
             cells(s.test)[0].replace("+", ""),
-            " p ".join(cells(report.against_first.get(s.model))),
+            " p ".join(cell for cell in cells(report.against_first.get(s.model)) if cell != "–") or "–",
         )
     console = wide_console()
     console.print(table)

@@ -17,6 +17,7 @@ import typer
 
 from biobench.cli import analyze_runs
 from biobench.cli.common import percent
+from biobench.errors import UsageError
 
 TASK = "demo_topic"
 SHARES = {"short": 1 / 3, "middle": 1.0, "long": 2.0}
@@ -50,6 +51,7 @@ def toy(
     from trainer.figures import save
 
     quiet_libraries()
+    _check_seeds(seeds)
     began = time.perf_counter()
     root = Path(out)
     typer.echo("1. Pretraining; what is finished already is used again.")
@@ -96,6 +98,17 @@ def toy(
     typer.echo(f"Done in {time.perf_counter() - began:.0f} s; figures and models are in {root}")
 
 
+def _check_seeds(seeds: str) -> None:
+    """Raise UsageError before minutes of training, not after."""
+    from biobench.schema.task import parse_seeds
+
+    try:
+        parse_seeds(seeds)
+    except ValueError as error:
+        what, _, hint = str(error).partition(" | hint: ")
+        raise UsageError(f"--seeds: {what}", hint=hint) from None
+
+
 def pretrain_all(folder: Path, tokens: int) -> dict[str, str]:
     """Name to exported model of every run. Decays and the run frozen in its decay adopt a finished first phase."""
     # of about 100 tokens; many more than the longest run reads would only train the tokenizer longer
@@ -128,13 +141,22 @@ def pretrain_all(folder: Path, tokens: int) -> dict[str, str]:
 
 
 def pretrained(recipe: str, folder: Path, overrides: Sequence[str]) -> str:
-    """The exported model of a run, trained now unless it is there."""
+    """The exported model of a run, trained now unless it is there. Raises UsageError for a run of other settings."""
     from biobench.cli.pretrain import trainer_api
+    from trainer.runfolder import differences, read_recipe, training_fields
 
+    api = trainer_api()
     model = folder / "model"
     if not (model / "config.json").is_file():
         typer.echo(f"   {folder.name}", err=True)
-        trainer_api().pretrain(recipe, out=folder, resume=folder.is_dir(), overrides=overrides, progress="none")
+        api.pretrain(recipe, out=folder, resume=folder.is_dir(), overrides=overrides, progress="none")
+        return str(model)
+    wanted = training_fields(api.load_recipe(recipe, overrides))
+    if changed := differences(training_fields(read_recipe(folder)), wanted):
+        raise UsageError(
+            f"the run in {folder} was made with other settings: {', '.join(changed[:4])}",
+            hint="give the same --tokens, or another folder with --out",
+        )
     return str(model)
 
 

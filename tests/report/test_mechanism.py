@@ -13,7 +13,7 @@ from report_make import save_runs
 
 from biobench.cli.analyze_runs import frozen_layers
 from biobench.cli.main import app
-from biobench.errors import TrainingError, UsageError
+from biobench.errors import SpecError, TrainingError, UsageError
 from biobench.report.mechanism import stability, standings, standings_chart, stored_scores
 from biobench.run.result import RunResult
 from biobench.stats import Estimand, mean_test
@@ -144,6 +144,7 @@ def test_stability_command_runs_every_rate(monkeypatch: pytest.MonkeyPatch, caps
         return [RunResult(model, tasks[0], 1, seed, "done", scores={"macro_f1": level + NOISE[seed]}) for seed in SEEDS]
 
     monkeypatch.setattr("biobench.run.api.run", run)
+    monkeypatch.setattr("biobench.cli.analyze_runs.check_runs", lambda *_: None)  # the models are names alone
     command = ["analyze", "stability", "steady", "shaky", "--learning-rates", "1e-5,1e-4", "--task", "demo_ner"]
     app([*command, "--json"], standalone_mode=False)
     found = json.loads(capsys.readouterr().out)
@@ -162,6 +163,20 @@ def test_stability_command_runs_every_rate(monkeypatch: pytest.MonkeyPatch, caps
     monkeypatch.setattr("biobench.run.api.run", fails)
     with pytest.raises(TrainingError, match="out of memory"):
         app(command, standalone_mode=False)
+
+
+def test_a_rate_that_cannot_be_trained_is_refused_before_any_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(*_: Any, **__: Any) -> list[RunResult]:
+        raise AssertionError("a run was begun")
+
+    monkeypatch.setattr("biobench.run.api.run", run)
+    command = ["analyze", "stability", "some/model", "--task", "demo_ner", "--learning-rates", "1e-5,-1"]
+    found: list[str] = []
+    monkeypatch.setattr("biobench.run.plan.find_checkpoint", lambda model, **_: found.append(model))
+    monkeypatch.setattr("biobench.run.plan._key", lambda *_: "key")
+    with pytest.raises(SpecError, match="should be greater than 0"):
+        app(command, standalone_mode=False)
+    assert found == ["some/model"]  # the good rate was planned
 
 
 def test_the_dot_plot_leaves_the_twin_to_the_zero_line() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from test_redrawn_heads import ledger
 from transformers import AutoModel, AutoTokenizer, ModernBertConfig, ModernBertForMaskedLM
 
 from biobench.cli.main import app
@@ -96,6 +97,26 @@ def test_report_with_noise_and_series(models: dict[str, Path]) -> None:
     assert {x.where for x in report.series[0].lines} == {"low", "mid", "late", "all"}
     first = next(x for x in report.series[0].lines if x.where == "all" and x.estimator == "debiased")
     assert first.divergence.value == pytest.approx(every.noise.value)
+
+
+def test_a_noise_pair_that_its_ledgers_deny_is_named(models: dict[str, Path], tmp_path: Path) -> None:
+    def run(name: str, *, training: int, steps: int = 1) -> Path:
+        folder = shutil.copytree(models["a"], tmp_path / name)
+        seeds = {"data": 1, "training": training, "init": 1}
+        held = ledger(1, "keep").model_copy(update={"seeds": seeds, "steps": steps})
+        (folder / "ledger.json").write_text(held.model_dump_json(), encoding="utf-8")
+        return folder
+
+    first, seed = run("first", training=17), run("seed", training=42)
+    same, longer = run("same", training=17), run("longer", training=42, steps=2)
+    drawn = draw(TEXTS, 20, [42])
+
+    def notes(other: Path) -> str:
+        return " ".join(compare(models["a"], models["near"], drawn, noise=[(first, other)], max_length=32).notes)
+
+    assert "noise pair" not in notes(seed)
+    assert "no noise pair" in notes(same)
+    assert "no noise pair: not matched: total steps" in notes(longer)
 
 
 def test_groups_are_the_papers() -> None:

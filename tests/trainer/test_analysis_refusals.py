@@ -76,3 +76,35 @@ def test_transplant_refuses_and_writes_nothing(
     said = refusal(monkeypatch, capsys, "transplant", models["a"], models[other], "--layers", "0", "--out", out)
     assert OTHERS[other][2] in said
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("options", "said", "hint"),
+    [
+        (["--device", "gpu"], "--device 'gpu' is not known", "auto, cpu or cuda"),
+        (["--dtype", "float16"], "unknown dtype 'float16'", "float32 or bfloat16"),
+        (["--dtype", "float16", "--plan"], "unknown dtype 'float16'", "float32 or bfloat16"),
+        (["--texts", "nowhere.txt"], "has no files at nowhere.txt", "--texts takes a file"),
+        (["--texts", "texts.jsonl", "--field", "body"], "no text under 'body'", "--field"),
+    ],
+)
+def test_cka_names_its_own_options(
+    options: list[str],
+    said: str,
+    hint: str,
+    models: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("texts.jsonl").write_text('{"text": "words"}\n', encoding="utf-8")
+    monkeypatch.setattr(
+        sys, "argv", ["biobench", "analyze", "cka", *[str(models["a"])] * 2, "--texts", "embedded", *options]
+    )
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert said in lines[0]
+    assert hint in lines[1]

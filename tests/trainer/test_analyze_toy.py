@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from biobench.cli.main import app
+from biobench.errors import UsageError
 from biobench.store import Store
 
 HEADINGS = ("1. Pretraining", "2. Divergence", "3. Freezing", "4. Length of the decay", "5. Transplants")
@@ -53,3 +54,9 @@ def test_the_script_prints_its_tables_and_uses_again_what_is_there(
     for heading in HEADINGS[1:]:
         assert [x for x in again[heading] if "Done in" not in x] == [x for x in first[heading] if "Done in" not in x]
     assert len(Store(tmp_path / "toy" / "results").scan()[0]) == 28
+    # runs of another length would be taken for those that were asked for
+    with pytest.raises(UsageError, match=r"made with other settings: .*phases\.0\.tokens"):
+        app([*command[:4], "--tokens", "9000", *command[6:]], standalone_mode=False)
+    with pytest.raises(UsageError, match="--seeds"):
+        app(["analyze", "toy", "--out", "other", "--seeds", "x"], standalone_mode=False)
+    assert not (tmp_path / "other").exists()

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from pretrain_models import tiny
+from safetensors.torch import load_file, save_file
 from test_analysis_cka import write
-from transformers import AutoModelForMaskedLM
+from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from biobench.cli.main import app
 from biobench.errors import ModelError, StoreError, UsageError
@@ -101,6 +102,51 @@ def test_parts_of_every_family(name: str, place: tuple[int, Part] | None) -> Non
     assert block_of(name) == place
 
 
+def test_norms_go_with_the_module_that_they_belong_to() -> None:
+    after, before = "model.layers.0.post_attention_layernorm.weight", "model.layers.0.pre_feedforward_layernorm.weight"
+    assert block_of(after, own_norms=True) == (0, "attention")
+    assert block_of(before, own_norms=True) == (0, "mlp")
+    assert block_of("distilbert.transformer.layer.1.sa_layer_norm.weight") == (1, "attention")
+
+
+@pytest.mark.parametrize("part", ["attention", "mlp"])
+def test_the_four_norms_of_a_gemma_block_are_shared_out(tmp_path: Path, part: Part) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(write(tmp_path / "encoder", seed=1))
+    folders = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        model = tiny("gemma3_text")
+        with torch.no_grad():
+            for p in model.parameters():
+                p.add_(seed)
+        folders.append(tmp_path / str(seed))
+        model.save_pretrained(folders[-1])
+        tokenizer.save_pretrained(folders[-1])
+    made = transplant(*folders, tmp_path / "hybrid", layers=(1,), parts=(part,))
+    copied = {n.removeprefix("model.layers.1.") for n, who in source_of(made.folder, (*folders,)).items() if who == "b"}
+    norms = {n.removesuffix(".weight") for n in copied if n.endswith("layernorm.weight")}
+    wanted = {
+        "attention": {"input_layernorm", "post_attention_layernorm"},
+        "mlp": {"pre_feedforward_layernorm", "post_feedforward_layernorm"},
+    }
+    assert norms == wanted[part]
+
+
+def test_a_hybrid_that_is_there_is_taken_and_another_is_not_overwritten(two: tuple[Path, Path], tmp_path: Path) -> None:
+    made = transplant(*two, tmp_path / "low", layers=(0,))
+    weights_file = made.folder / "model.safetensors"
+    before = weights_file.stat().st_mtime_ns
+    assert transplant(*two, tmp_path / "low", layers=(0,)) == made
+    assert weights_file.stat().st_mtime_ns == before
+    with pytest.raises(StoreError, match="holds something else"):
+        transplant(*two, tmp_path / "low", layers=(1,))
+    changed = weights(made.folder)
+    changed["head.dense.weight"] = changed["head.dense.weight"] + 1
+    save_file(changed, weights_file, metadata={"format": "pt"})
+    with pytest.raises(StoreError, match="holds something else"):
+        transplant(*two, tmp_path / "low", layers=(0,))
+
+
 def test_what_does_not_fit_is_one_clear_line(two: tuple[Path, Path], tmp_path: Path) -> None:
     shallow = write(tmp_path / "shallow", seed=1, num_hidden_layers=3)
     narrow = write(tmp_path / "narrow", seed=1, hidden_size=16)
@@ -116,6 +162,11 @@ def test_what_does_not_fit_is_one_clear_line(two: tuple[Path, Path], tmp_path: P
         transplant(*two, tmp_path / "out", layers=(4,))
     with pytest.raises(StoreError, match="exists already"):
         transplant(*two, shallow)
+    # scored under one name, a hybrid would take the donor's place
+    with pytest.raises(UsageError, match="both recipient and donor"):
+        transplant(two[0], two[0].parent / "." / two[0].name, tmp_path / "out", layers=(0,))
+    with pytest.raises(ModelError, match="no such folder"):
+        transplant(two[0], tmp_path / "nowhere", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -143,5 +194,8 @@ def test_a_probe_scores_the_ends_alike_and_prints_what_is_recovered(
     printed = capsys.readouterr().out
     assert "recovered" in printed
     assert "by a linear probe on frozen states" in printed
+    with pytest.raises(UsageError, match="--seeds"):
+        app([*command, "--layers", "0", "--out", str(tmp_path / "x"), "--seeds", "x"], standalone_mode=False)
+    assert not (tmp_path / "x").exists()
     with pytest.raises(UsageError, match="nothing is scored without a task"):
         app([*command[:4], "--probe", "--layers", "0", "--out", str(tmp_path / "x")], standalone_mode=False)
