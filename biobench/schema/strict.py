@@ -102,8 +102,10 @@ def plain(value: Any) -> Any:
 
 
 def suggest(word: str, known: Sequence[str]) -> str:
-    """``did you mean 'x'?`` when something close is known, else the list of what is."""
+    """``did you mean 'x'?`` when something close is known, in whatever case, else the list of what is."""
+    spelled = {name.casefold(): name for name in known}
     close = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    close = close or [spelled[c] for c in difflib.get_close_matches(word.casefold(), spelled, n=1, cutoff=0.6)]
     if close:
         return f"did you mean '{close[0]}'?"
     return "known: " + ", ".join(sorted(known)) if known else "nothing is known here"

@@ -178,5 +178,7 @@ def test_bad_seeds(text: str) -> None:
 
 def test_suggestions() -> None:
     assert suggest("macro", ["macro_f1", "micro_f1"]) == "did you mean 'macro_f1'?"
+    assert suggest("NCBI_DISEASE", ["gad", "ncbi_disease"]) == "did you mean 'ncbi_disease'?"
+    assert suggest("Name", ["NAME", "name", "Named"]) == "did you mean 'Named'?", "what is spelled alike comes first"
     assert suggest("zzz", ["b", "a"]) == "known: a, b"
     assert suggest("zzz", []) == "nothing is known here"
