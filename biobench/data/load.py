@@ -88,7 +88,10 @@ def _checked(request: Request, documents: Iterable[Document]) -> Iterator[Docume
     seen: set[str] = set()
     for d in documents:
         if d.id in seen:
-            raise _bad(request, d, "document id {} stands twice", "ids must be unique in the task", d.id)
+            hint = "ids must be unique in the task"
+            if hasattr(request.options, "ids"):
+                hint += "; where each split numbers its files anew, set `reader.ids: split_and_name`"
+            raise _bad(request, d, "document id {} stands twice", hint, d.id)
         seen.add(d.id)
         for span in d.spans:
             if not 0 <= span.start < span.end <= len(d.text):

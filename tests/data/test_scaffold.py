@@ -147,6 +147,21 @@ def test_brat_folders(tmp_path: Path) -> None:
     assert task.options["local"].discontinuous == "hull"  # type: ignore[attr-defined]
 
 
+def test_brat_folders_that_number_their_files_anew(tmp_path: Path) -> None:
+    for name in ("train", "dev", "test"):
+        (tmp_path / "brat" / name).mkdir(parents=True)
+        (tmp_path / "brat" / name / "1.txt").write_text(f"gout in {name}.\n", encoding="utf-8")
+        (tmp_path / "brat" / name / "1.ann").write_text("T1\tD 0 4\tgout\n", encoding="utf-8")
+    task = made(tmp_path / "brat", tmp_path / "made.yaml")
+    data = load_data(task, tmp_path)
+    assert [(d.id, d.group) for d in (*data.train, *data.test)] == [("train/1", "train/1"), ("test/1", "test/1")]
+    spec = (tmp_path / "made.yaml").read_text(encoding="utf-8").replace(", ids: split_and_name", "")
+    (tmp_path / "made.yaml").write_text(spec, encoding="utf-8")
+    with pytest.raises(DataFormatError, match="document id '1' stands twice") as caught:
+        load_data(load_task(tmp_path / "made.yaml"), tmp_path)
+    assert "set `reader.ids: split_and_name`" in caught.value.hint
+
+
 def test_parquet_of_tokens_with_named_tags(tmp_path: Path) -> None:
     (tmp_path / "hub").mkdir()
     names = ["O", "B-D", "I-D"]

@@ -24,6 +24,7 @@ from biobench.data.readers._standoff import (
 from biobench.data.readers.base import ReaderOptions, Request, at, read_lines, read_text, reader
 from biobench.data.tags import Mode, tags_to_spans
 from biobench.schema.document import Document, Span
+from biobench.schema.source import later
 from biobench.schema.task import fail
 
 _BOUND = re.compile(r"(\S+) (\d+ \d+(?:;\d+ \d+)*)")
@@ -53,6 +54,8 @@ class BratOptions(ReaderOptions):
     """What belongs together when documents are drawn: the units of one file, or each unit alone."""
     missing_ann: Literal["error", "skip"] = "error"
     encoding_errors: Literal["strict", "replace"] = "strict"
+    ids: Literal["name", "split_and_name"] = later("name")
+    """A document's id: its file's name, or the split before it, where each split numbers its files anew."""
 
     @model_validator(mode="after")
     def _segments(self) -> BratOptions:
@@ -69,6 +72,8 @@ def read_brat(request: Request) -> Iterator[Document]:
     for split, path in request.only_splits("train", "validation", "test", "all"):
         raw = parse_brat(request, path, options.missing_ann, options.encoding_errors)
         if raw is not None:
+            if options.ids == "split_and_name":
+                raw.id = f"{split or path.parent.name}/{raw.id}"
             yield from _units(request, options, raw, split)
 
 
