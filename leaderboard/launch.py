@@ -16,11 +16,16 @@ PRETRAINING_VARIABLE = "BIOBENCH_PRETRAINING_DIR"
 """The same for the folder of pretraining runs."""
 
 
-def command(port: int) -> list[str]:
-    """The command line of the app's server on this machine."""
+HERE = "127.0.0.1"
+"""The address that only this machine reaches: whoever reaches the app reads results, and texts of corpora at hand."""
+
+
+def command(port: int, host: str = HERE) -> list[str]:
+    """The command line of the app's server on this machine. host: the address that it listens on."""
     return [
         *(sys.executable, "-m", "streamlit", "run", str(Path(__file__).resolve().parent / "app.py")),
         *("--server.port", str(port)),
+        *("--server.address", host),
         # the app opens in whatever browser the reader likes, and asks for no e-mail address
         *("--server.headless", "true"),
         *("--server.fileWatcherType", "none"),
@@ -32,8 +37,8 @@ def command(port: int) -> list[str]:
     ]
 
 
-def launch(results_dir: str | Path, port: int, pretraining_dir: str | Path | None = None) -> int:
-    """Serve the app until it is interrupted; gives its exit status. Raises UsageError for a bad folder or port.
+def launch(results_dir: str | Path, port: int, pretraining_dir: str | Path | None = None, host: str = HERE) -> int:
+    """Serve the app until it is interrupted; gives its exit status. Raises UsageError for a bad folder or address.
 
     pretraining_dir: where the runs of the pretraining view lie; `pretraining` in the results folder without one.
     """
@@ -42,16 +47,23 @@ def launch(results_dir: str | Path, port: int, pretraining_dir: str | Path | Non
         raise UsageError(f"'{pretraining_dir}' is not a folder", hint="give a folder of runs with --pretraining-dir")
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"'{folder}' is not a folder", hint="give a results folder with --results-dir")
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("", port))
-        except OSError as error:
-            raise UsageError(f"port {port} cannot be used: {error.strerror}", hint="choose another --port") from error
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except (OSError, UnicodeError) as error:
+        hint = (
+            "choose another --port"
+            if host == HERE
+            else "choose another --port, or an address of this machine as --host"
+        )
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"port {port} of {host} cannot be used: {reason}", hint=hint) from error
     environment = os.environ | {RESULTS_VARIABLE: str(folder.resolve())}
     if pretraining_dir is not None:
         environment[PRETRAINING_VARIABLE] = str(Path(pretraining_dir).resolve())
     try:
-        return subprocess.run(command(port), env=environment, check=False).returncode
+        return subprocess.run(command(port, host), env=environment, check=False).returncode
     except KeyboardInterrupt:
         return 0

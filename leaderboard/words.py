@@ -199,10 +199,10 @@ _WORDS: dict[str, tuple[str, str]] = {
     "errors_found": ("errors", "erreurs"),
     "warnings_found": ("warnings", "avertissements"),
     "codes": (
-        "Codes: L layout, M manifest, R record, T task, D data, S score, C completeness. Errors refuse, warnings do "
-        "not.",
-        "Codes : L disposition, M manifeste, R enregistrement, T tâche, D données, S score, C complétude. Une erreur "
-        "entraîne le refus, un avertissement non.",
+        "Codes: L layout, M manifest, R record, T task, D data, S score, G gate, C completeness. Errors refuse, "
+        "warnings do not.",
+        "Codes : L disposition, M manifeste, R enregistrement, T tâche, D données, S score, G contrôle, C complétude. "
+        "Une erreur entraîne le refus, un avertissement non.",
     ),
     "code": ("code", "code"),
     "grade": ("grade", "gravité"),

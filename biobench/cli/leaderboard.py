@@ -18,6 +18,10 @@ def register(app: typer.Typer) -> None:
 def leaderboard(
     results_dir: ResultsDir = "results",
     port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Port on this machine.")] = 8501,
+    host: Annotated[
+        str,
+        typer.Option("--host", help="Address to listen on; 0.0.0.0 for every machine that reaches this one."),
+    ] = "127.0.0.1",
     pretraining_dir: Annotated[
         Path | None,
         typer.Option(
@@ -31,7 +35,7 @@ def leaderboard(
     check_ours(ours.__file__)
     from leaderboard.launch import launch
 
-    raise typer.Exit(launch(results_dir, port, pretraining_dir))
+    raise typer.Exit(launch(results_dir, port, pretraining_dir, host))
 
 
 def check_ours(file: str | None) -> None:

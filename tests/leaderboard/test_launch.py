@@ -29,6 +29,25 @@ def test_a_taken_port_is_named(tmp_path):
             launch(tmp_path, held.getsockname()[1])
 
 
+@pytest.mark.parametrize("host", ["no.such.host.invalid", "203.0.113.7", "x" * 300])
+def test_an_address_of_another_machine_is_named(tmp_path, host):
+    with pytest.raises(UsageError, match=f"of {host} cannot be used") as caught:
+        launch(tmp_path, 8501, host=host)
+    assert "--host" in caught.value.hint
+
+
+def test_only_this_machine_is_served_unless_told_otherwise(tmp_path, monkeypatch):
+    called = []
+    monkeypatch.setattr(
+        "leaderboard.launch.subprocess.run",
+        lambda words, **_: called.append(words) or subprocess.CompletedProcess(words, 0),
+    )
+    for given in ({}, {"host": "0.0.0.0"}):
+        assert launch(tmp_path, 18_501, **given) == 0
+    addresses = [words[words.index("--server.address") + 1] for words in called]
+    assert addresses == ["127.0.0.1", "0.0.0.0"]
+
+
 def test_the_server_answers(tmp_path):
     with socket.socket() as free:
         free.bind(("", 0))
