@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from biobench.cli.common import DataDir, Json, ResultsDir, percent, print_json
@@ -12,11 +14,23 @@ def register(app: typer.Typer) -> None:
     app.command("rescore")(rescore)
 
 
-def rescore(results_dir: ResultsDir = "results", data_dir: DataDir = None, as_json: Json = False) -> None:
+def rescore(
+    results_dir: ResultsDir = "results",
+    data_dir: DataDir = None,
+    task: Annotated[
+        list[str],
+        typer.Option(
+            "--task",
+            metavar="ID_OR_YAML",
+            help="Only this task; repeatable. A spec of your own whose data is under an agreement must be named.",
+        ),
+    ] = [],  # noqa: B006
+    as_json: Json = False,
+) -> None:
     """Recompute every score from the stored predictions (agreement-bound data needs --data-dir)."""
     from biobench.report.rescore import rescore_all
 
-    rows = rescore_all(results_dir, data_dir)
+    rows = rescore_all(results_dir, data_dir, task)
     if as_json:
         print_json([row.as_json() for row in rows])
     for row in rows if not as_json else ():

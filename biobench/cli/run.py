@@ -48,7 +48,7 @@ def run(
     offline: Annotated[bool, typer.Option("--offline", help="Open no connection.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="A task without data is an error.")] = False,
     energy: Annotated[
-        bool, typer.Option("--energy", help="Measure the energy of each run (extra: biobench[energy]).")
+        bool, typer.Option("--energy", help="Measure the energy of each run (needs the extra `energy`).")
     ] = False,
     save_every: Annotated[
         float | None,

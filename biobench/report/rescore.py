@@ -38,11 +38,14 @@ class RescoreRow:
         return asdict(self)
 
 
-def rescore_all(results_dir: str | Path, data_dir: str | Path | None = None) -> list[RescoreRow]:
+def rescore_all(
+    results_dir: str | Path, data_dir: str | Path | None = None, tasks: Sequence[str | Path] = ()
+) -> list[RescoreRow]:
     """Score every stored run again and replace the records whose scores differ.
 
-    Damaged records and data that is not at hand become rows; the others go on. Raises UsageError where there is
-    no such folder, StoreError where a record cannot be written.
+    tasks: ids or paths of specs; only their runs, where any is named. Damaged records and data that is not at hand
+    become rows; the others go on. Raises UsageError where there is no such folder, no such task or no run of one,
+    StoreError where a record cannot be written.
     """
     if not Path(results_dir).is_dir():
         hint = "give the folder of your runs with --results-dir; `biobench run` makes one"
@@ -50,11 +53,17 @@ def rescore_all(results_dir: str | Path, data_dir: str | Path | None = None) -> 
     store = Store(results_dir)
     known = {r.key: r for r in store.records()}
 
+    specs = {load_task(task).id: task for task in tasks}
+    for task_id, task in specs.items():
+        if all(r.task.id != task_id for r in known.values()):
+            hint = "`biobench report` shows the tasks that have results"
+            raise UsageError(f"{plain(str(results_dir))} holds no run of {plain(str(task))}", hint=hint)
+
     def documents(record: RunRecord) -> Sequence[Document]:
-        return run_documents(record, data_dir)
+        return run_documents(record, data_dir, specs.get(record.task.id))
 
     rows = []
-    for result in rescore(store, documents):
+    for result in rescore(store, documents, tasks=specs or None):
         record = result.record or known.get(result.key)
         rows.append(
             RescoreRow(
@@ -73,14 +82,18 @@ def rescore_all(results_dir: str | Path, data_dir: str | Path | None = None) -> 
     return rows
 
 
-def run_documents(record: RunRecord, data_dir: str | Path | None) -> list[Document]:
-    """The test split of the record's own data. Raises DataUnavailableError where it is not at hand."""
+def run_documents(record: RunRecord, data_dir: str | Path | None, spec: str | Path | None = None) -> list[Document]:
+    """The test split of the record's own data. spec: the task's, where it is not a shipped one.
+
+    Raises DataUnavailableError where the data is not at hand.
+    """
     hint = "give the folder with the data of that run with --data-dir"
     try:
-        task = load_task(record.task.id, record.overrides)
+        task = load_task(spec or record.task.id, record.overrides)
     except (UsageError, SpecError) as error:
         what = f"the spec of {record.task.id} is not at hand: {error.what}"
-        raise DataUnavailableError(what, hint="install the BioBench that ships it") from error
+        hint = "name its file with `rescore --task`, or install the BioBench that ships it"
+        raise DataUnavailableError(what, hint=hint) from error
     data = load_data(task, data_dir, record.limit, offline=True)
     if data.hash != record.task.data_hash:
         what = f"the data of {record.task.id} at hand is not the data of the run"

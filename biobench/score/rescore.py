@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from biobench.errors import DataUnavailableError, StoreError
+from biobench.errors import DataFormatError, DataUnavailableError, StoreError
 from biobench.schema.document import Document
 from biobench.schema.record import RunRecord
 from biobench.score.compute import scored
@@ -33,8 +33,14 @@ class Rescored:
     hint: str | None = None
 
 
-def rescore(store: Store, data_loader: DataLoader | None = None, *, write: bool = True) -> list[Rescored]:
-    """Score all runs of `store` again and replace the records whose scores differ.
+def rescore(
+    store: Store,
+    data_loader: DataLoader | None = None,
+    *,
+    write: bool = True,
+    tasks: Collection[str] | None = None,
+) -> list[Rescored]:
+    """Score all runs of `store` (or those of these tasks) again and replace the records whose scores differ.
 
     A damaged record or prediction file becomes a `failed` line, agreement-bound data that is not at hand an
     `unavailable` one; the others go on. Raises StoreError only where a record cannot be written.
@@ -44,6 +50,8 @@ def rescore(store: Store, data_loader: DataLoader | None = None, *, write: bool 
         Rescored(task="", key="", outcome="failed", reason=str(finding), hint=finding.hint) for finding in findings
     ]
     for record in records:
+        if tasks is not None and record.task.id not in tasks:
+            continue
         result = _one(store, record, data_loader)
         if write and result.outcome == "changed" and result.record is not None:
             store.update(result.record)
@@ -59,7 +67,7 @@ def _one(store: Store, record: RunRecord, data_loader: DataLoader | None) -> Res
         after = scored(record, gold, predictions)
     except DataUnavailableError as error:
         return Rescored(task, key, "unavailable", reason=str(error), hint=error.hint)
-    except (StoreError, ScoreError) as error:
+    except (StoreError, ScoreError, DataFormatError) as error:
         return Rescored(task, key, "failed", reason=str(error), hint=error.hint)
     if after.scores == record.scores and after.per_label == record.per_label:
         return Rescored(task, key, "unchanged", after, {})

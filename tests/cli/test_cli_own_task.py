@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cli_make import Said, process
+from cli_make import FAST, Said, process
 
 SPEC = """\
 id: my_chemicals
@@ -70,3 +70,37 @@ def test_from_a_data_file_to_a_run(biobench: Callable[..., Said], tiny: Path, fi
     said = biobench("run", tiny, "--task", "my_task.yaml", *arguments)
     assert said.status == 0, said.err
     assert said.json()[0]["status"] == "done"
+
+
+AGREED = """\
+access: agreement
+obtain:
+  needs: the agreement of the clinic
+  pages: ["https://example.org/agreement"]
+  steps: ["Sign it."]
+"""
+
+
+def test_own_data_under_an_agreement_is_rescored_with_its_spec(
+    biobench: Callable[..., Said], tiny: Path, fixtures: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(fixtures / "iob", tmp_path / "corpora" / "iob")
+    assert biobench("tasks", "new", "corpora/iob/train.tsv", "--id", "ours").status == 0
+    spec = tmp_path / "ours.yaml"
+    lines = [AGREED.rstrip() if r.startswith("access: ") else r for r in spec.read_text("utf-8").splitlines()]
+    spec.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    there = ("--data-dir", "corpora")
+    for task in ("ours.yaml", "demo_topic"):
+        said = biobench("run", tiny, "--task", task, *there, "--seeds", "1", *FAST)
+        assert said.status == 0, said.err
+    outcomes = {row["task"]: row["outcome"] for row in biobench("rescore", *there, "--json").json()}
+    assert outcomes == {"ours": "unavailable", "demo_topic": "unchanged"}, "its spec is nowhere to be found"
+    (row,) = biobench("rescore", *there, "--task", "ours.yaml", "--json").json()
+    assert (row["task"], row["outcome"], row["scores"]["macro_f1"]) == ("ours", "unchanged", row["scores"]["macro_f1"])
+    assert "holds no run of demo_ner" in biobench("rescore", "--task", "demo_ner").refusal()
+    test = next((tmp_path / "corpora").rglob("test.tsv"))
+    test.write_text("not\ta\ttag line\n" + test.read_text("utf-8"), encoding="utf-8")
+    said = biobench("rescore", *there, "--task", "ours.yaml")
+    assert said.status == 1
+    assert "test.tsv:1: " in said.out
+    assert "failed" in said.out
