@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
 import streamlit as st
@@ -41,7 +42,7 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
         drawn = _block(report, block, only_complete, words) or drawn
     if not drawn:
         st.warning(words["nothing"])
-    _downloads(report, words)
+    _downloads(_complete(report) if only_complete else report, words)
     if report.notes:
         with st.expander(words["notes"]):
             for note in report.notes:
@@ -112,6 +113,14 @@ def _block(report: Report, block: Block, only_complete: bool, words: Mapping[str
         numbers = {name: st.column_config.NumberColumn(format="%.1f") for name in frame.columns[2:]}
         st.dataframe(frame, hide_index=True, column_config=numbers)
     return True
+
+
+def _complete(report: Report) -> Report:
+    """The rows of the lines that have a suite average, as the page shows them."""
+    whole = {(row.line, row.suite) for row in report.averages}
+    rows = tuple(row for row in report.rows if (row.line, row.suite) in whole)
+    kept = {row.task for row in rows}
+    return replace(report, rows=rows, columns=tuple(c for c in report.columns if c.id in kept))
 
 
 def _downloads(report: Report, words: Mapping[str, str]) -> None:

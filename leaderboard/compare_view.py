@@ -21,7 +21,7 @@ from biobench.report.twins import Twins
 from biobench.report.verdict_fr import verdict_fr
 from leaderboard import charts
 from leaderboard.folder import made_by, results, results_dir
-from leaderboard.state import choose, from_link, start, switch, write_link
+from leaderboard.state import choose, from_link, list_from_link, start, switch, write_link
 
 MOST = 5
 SUITES = ("all", "fr", "en", "needle")
@@ -47,16 +47,17 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
         st.info(words["pick_two"])
         return
     asked = None if suite == "all" else suite
+    tasks = _tasks(held, chosen, asked, words)
     folder = str(results_dir().resolve())
     state, ledgers = fingerprint(folder), _ledgers(held, chosen)
     try:
-        found = _compare(tuple(chosen), folder, state, asked, average, documents, ledgers)
+        found = _compare(tuple(chosen), folder, state, asked, tasks, average, documents, ledgers)
     except StoreError as error:
         if not ledgers:
             raise
         # a damaged ledger takes the verdict on twins away, not the comparison
         st.warning(plain_note(str(error)))
-        found = _compare(tuple(chosen), folder, state, asked, average, documents, ())
+        found = _compare(tuple(chosen), folder, state, asked, tasks, average, documents, ())
     _twins(found, words)
     _verdict(found, words)
     if len(found.models) > 2:
@@ -76,6 +77,7 @@ def _compare(
     folder: str,
     state: str,
     suite: str | None,
+    tasks: tuple[str, ...],
     average: AverageName,
     documents: bool,
     ledgers: tuple[tuple[str, str, int], ...],
@@ -83,7 +85,9 @@ def _compare(
     """`state` stands for the folder's content."""
     del state
     named = {model: path for model, path, _ in ledgers}
-    return compare(models, results_dir=folder, suite=suite, average=average, documents=documents, ledgers=named)
+    return compare(
+        models, results_dir=folder, suite=suite, tasks=tasks, average=average, documents=documents, ledgers=named
+    )
 
 
 def _ledgers(held: Results, chosen: Sequence[str]) -> tuple[tuple[str, str, int], ...]:
@@ -100,6 +104,25 @@ def _names(held: Results) -> list[str]:
     """Runs first, then published models, by name."""
     own = sorted({line_name(g.model, g.variant) for g in held.groups}, key=str.casefold)
     return own + sorted({v.model for v in held.published} - set(own), key=str.casefold)
+
+
+def _tasks(held: Results, chosen: Sequence[str], suite: str | None, words: Mapping[str, str]) -> tuple[str, ...]:
+    """The tasks that the reader narrows the comparison to; empty for all that the models share."""
+    own = [{g.task for g in held.groups if name in (g.model, line_name(g.model, g.variant))} for name in chosen]
+    printed = [{v.task for v in held.published if v.model == name} for name in chosen]
+    options = [
+        task
+        for task, info in held.infos.items()
+        if suite in (None, info.suite)
+        and all(task in ran or info.published_as in said for ran, said in zip(own, printed, strict=True))
+    ]
+    start("compare_tasks", list_from_link("compare_tasks", options, ()))
+    st.session_state["compare_tasks"] = [t for t in st.session_state["compare_tasks"] if t in options]
+    if len(options) < 2:
+        return ()
+    asked = st.multiselect(words["only_tasks"], options, key="compare_tasks", placeholder=words["all"])
+    write_link("compare_tasks", ",".join(asked))
+    return tuple(asked)
 
 
 def _twins(found: Comparison, words: Mapping[str, str]) -> None:

@@ -78,7 +78,7 @@ def _read_texts(task: str, overrides: tuple[str, ...], limit: int | None, data_h
     loaded = load_task(task, overrides)
     data = load_data(loaded, None, limit, offline=True)
     allowed = loaded.spec.access != "agreement" and data.hash == data_hash
-    return {d.id: d.text for d in data.test} if allowed else {}
+    return {d.id: d.reading for d in data.test} if allowed else {}
 
 
 def _tally(judged: Sequence[Judged], words: Mapping[str, str]) -> pd.DataFrame:
@@ -91,7 +91,7 @@ def _tally(judged: Sequence[Judged], words: Mapping[str, str]) -> pd.DataFrame:
 
 
 def _filtered(judged: Sequence[Judged], words: Mapping[str, str]) -> list[Judged]:
-    left, right = st.columns((3, 2))
+    left, right = st.columns((7, 3))
     mistakes = KINDS[:-1]
     start("errors_kinds", list_from_link("errors_kinds", KINDS, mistakes))
     kinds = left.multiselect(words["kinds"], KINDS, key="errors_kinds", format_func=lambda k: _kind(k, words))

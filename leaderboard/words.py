@@ -18,6 +18,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "pick_two": ("Choose at least two models.", "Choisissez au moins deux modèles."),
     "suite": ("Suite", "Suite"),
     "all": ("all tasks in common", "toutes les tâches communes"),
+    "only_tasks": ("Only these tasks", "Seulement ces tâches"),
     "documents": ("Test-set noise from stored predictions", "Bruit du jeu de test d'après les prédictions"),
     "documents_help": (
         "Resamples the documents of each test split; takes seconds.",

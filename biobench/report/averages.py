@@ -64,11 +64,17 @@ def suite_averages(
     return Averages(tuple(found), tuple(dict.fromkeys([*(n for r in found for n in r.notes), *notes])))
 
 
+def known_mean(values: Sequence[float | None]) -> float | None:
+    """The mean where every value is known."""
+    known = [v for v in values if v is not None]
+    return sum(known) / len(known) if known and len(known) == len(values) else None
+
+
 def _average(suite: str, rows: Sequence[Row], needed: int) -> Row:
     """The mean of the rows' means. Its interval: other seeds, these tasks and test sets.
 
     Seeds of different tasks are independent runs, so the variances of the means add up
-    (Welch-Satterthwaite degrees of freedom).
+    (Welch-Satterthwaite degrees of freedom). Costs are means over the tasks too, the memory their maximum.
     """
     count = len(rows)
     mean = math.fsum(r.mean for r in rows) / count
@@ -107,5 +113,9 @@ def _average(suite: str, rows: Sequence[Row], needed: int) -> Row:
         tasks=count,
         complete=complete,
         parameters=first.parameters,
+        seconds=known_mean([r.seconds for r in rows]),
+        peak_memory_bytes=max((r.peak_memory_bytes for r in rows if r.peak_memory_bytes is not None), default=None),
+        energy_kwh=known_mean([r.energy_kwh for r in rows]),
+        train_tokens_per_second=known_mean([r.train_tokens_per_second for r in rows]),
         notes=() if complete else (note,),
     )

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from biobench.report.averages import suite_averages
+from biobench.report.averages import known_mean, suite_averages
 from biobench.report.beside import Remark, published_rows
 from biobench.report.contamination import as_fields, known, remark
 from biobench.report.floors import Refusal, Text, floor_infos, floor_rows, judge
@@ -216,7 +216,7 @@ def run_rows(
                 values=tuple(scores),
                 seconds=sum(b.seconds for b in group.briefs) / count,
                 peak_memory_bytes=max(b.peak_memory_bytes for b in group.briefs),
-                energy_kwh=_mean([b.energy_kwh for b in group.briefs]),
+                energy_kwh=known_mean([b.energy_kwh for b in group.briefs]),
                 train_tokens_per_second=sum(b.train_tokens_per_second for b in group.briefs) / count,
                 truncated_documents=first.truncated_documents,
                 lost_gold=first.lost_gold,
@@ -226,12 +226,6 @@ def run_rows(
             )
         )
     return rows, remarks
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    """The mean where every value is known."""
-    known = [v for v in values if v is not None]
-    return sum(known) / len(known) if known and len(known) == len(values) else None
 
 
 _LENGTH = re.compile(r"accuracy\.(\d+)")

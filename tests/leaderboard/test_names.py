@@ -8,9 +8,12 @@ from test_app import open_app, tables
 from test_compare_policies import play
 from view_make import save_needle
 
+from biobench.report.render import render
+from biobench.report.table import build
 from biobench.report.tasks import shipped
 from biobench.report.ties import MOST
 from biobench.store import Store
+from leaderboard.board import _complete
 
 SEP = "\x1f"
 FRENCH = [i.id for i in shipped().values() if i.suite == "fr" and i.in_suite]
@@ -115,6 +118,44 @@ def test_tie_groups_that_are_left_out_are_said_to_be(monkeypatch, tmp_path):
     assert said() == [f"Tie groups are given for up to {MOST} models with every task of the suite: narrow the search "
                       "or the filters."]  # fmt: skip
     assert said(search="m0") == ["Models that share a letter were not told apart."]
+
+
+def test_one_stray_run_does_not_bar_the_comparison_of_the_other_tasks(monkeypatch, tmp_path):
+    for task in FRENCH[:3]:
+        save_runs(tmp_path, "full", task, {42: 0.6, 43: 0.61})
+    for task in FRENCH[:2]:
+        save_runs(tmp_path, "mixed", task, {42: 0.7, 43: 0.71})
+    save_run(tmp_path, "mixed", FRENCH[2], 42, 0.9, limit=8)
+    asked = {"view": "compare_view", "models": SEP.join(("full", "mixed"))}
+    app = open_app(monkeypatch, tmp_path, **asked)
+    assert app.multiselect(key="compare_tasks").options == FRENCH[:3]
+    app.multiselect(key="compare_tasks").set_value(FRENCH[:2]).run()
+    assert not app.error
+    linked = open_app(monkeypatch, tmp_path, **asked, compare_tasks=",".join([*FRENCH[:2], "<b>"]))
+    for page in (app, linked):
+        table = next(f.value for f in page.dataframe if "difference, points" in f.value.columns)
+        assert sorted(table["task"]) == sorted(FRENCH[:2])
+    assert app.query_params["compare_tasks"] == ",".join(FRENCH[:2])
+
+
+def test_complete_rows_are_downloaded_as_they_are_shown(tmp_path):
+    for task in FRENCH:
+        save_run(tmp_path, "whole", task, 42, 0.6)
+    save_run(tmp_path, "part", FRENCH[0], 42, 0.6)
+    save_run(tmp_path, "whole", "gad", 42, 0.6)
+    report = _complete(build(tmp_path, "macro", sources=["run"]))
+    assert {(r.model, r.task) for r in report.rows} == {("whole", task) for task in FRENCH}
+    assert [c.id for c in report.columns if c.suite == "en"] == []
+    assert "part" not in render(report, "csv")
+
+
+def test_a_suite_average_costs_what_its_tasks_cost(monkeypatch, tmp_path):
+    for place, task in enumerate(FRENCH):
+        made = save_run(tmp_path, "tiny", task, 42, 0.6)
+        Store(tmp_path).update(made.model_copy(update={"cost": made.cost.model_copy(update={"seconds": 10.0 + place})}))
+    app = open_app(monkeypatch, tmp_path, view="efficiency_view", efficiency_task="avg_fr", efficiency_cost="seconds")
+    (row,) = app.dataframe[0].value.to_dict("records")
+    assert row["seconds a run"] == 10 + (len(FRENCH) - 1) / 2
 
 
 def test_links_carry_what_changes_the_page(monkeypatch, tmp_path):
