@@ -108,7 +108,7 @@ def _gathered(
             corpus_hash=digest,
             base=base,
             excluded=excluded is not None
-            and all(excluded.why(d.text) == "same" for d in (*data[task].validation, *data[task].test)),
+            and all(excluded.why(d.reading) == "same" for d in (*data[task].validation, *data[task].test)),
             **own,
         )
         for task, own in splits.items()

@@ -82,7 +82,7 @@ def benchmark_documents(data_dir: str | None, *, say: bool = True) -> dict[str, 
 
 def unique_texts(tasks: Mapping[str, TaskData]) -> list[str]:
     """The texts of all validation and test documents, each once."""
-    return list(dict.fromkeys(d.text for data in tasks.values() for d in (*data.validation, *data.test)))
+    return list(dict.fromkeys(d.reading for data in tasks.values() for d in (*data.validation, *data.test)))
 
 
 def _say_excluded(result: Any, tasks: Mapping[str, TaskData]) -> None:

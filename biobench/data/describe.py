@@ -79,6 +79,7 @@ def sample(document: Document, length: int = 400) -> dict[str, Any]:
     return {
         "id": document.id,
         "split": document.split,
+        **({"first": document.query[:length]} if document.query else {}),
         "text": text,
         "mentions": [[document.text[s.start : s.end], s.label] for s in document.spans],
         "labels": list(document.labels),

@@ -19,6 +19,18 @@ _LABEL_NAME = re.compile(r"(gold_?)?(labels?|class(es)?|categor(y|ies)|targets?|
 _GROUP_NAME = re.compile(
     r"(patient|subject|group|pmid|article|document|doc|report|note|hadm|case)(_?id|_?name)?", re.IGNORECASE
 )
+_PAIRS = (
+    ("sentence1", "sentence2"),
+    ("sentence_1", "sentence_2"),
+    ("text1", "text2"),
+    ("text_1", "text_2"),
+    ("text_a", "text_b"),
+    ("premise", "hypothesis"),
+    ("question1", "question2"),
+    ("question", "answer"),
+    ("query", "passage"),
+)
+"""Names of columns that hold two texts to be read together, the first before the second."""
 SAMPLE = 200_000
 """Lines or rows that are looked at in each file."""
 _FILLED, _MOSTLY_FILLED = 0.5, 0.9
@@ -183,11 +195,12 @@ def _sniff_objects(
     values (lists too). Nulls are looked past: what to do with such rows is for the reader to say."""
     columns = _columns(items)
     texts = [n for n, cells in columns.items() if all(isinstance(cell, str) for cell in cells)]
-    text = max(texts, key=lambda n: sum(map(len, columns[n])), default=None)
+    before, text = _pair(texts)
+    text = text or max(texts, key=lambda n: sum(map(len, columns[n])), default=None)
     labels: dict[str, set[str]] = {}
     several: set[str] = set()
     for name, values in columns.items():
-        if name == text or any(isinstance(v, (dict, float)) for v in values):
+        if name in (before, text) or any(isinstance(v, (dict, float)) for v in values):
             continue
         if any(isinstance(v, list) and len(v) != 1 for v in values):
             several.add(name)
@@ -203,7 +216,7 @@ def _sniff_objects(
     sparse = {n for n in fitting if len(columns[n]) < _MOSTLY_FILLED * len(items)}
     label = min(fitting, key=lambda n: (n in sparse, not _LABEL_NAME.fullmatch(n), n not in several, len(fitting[n])))
     group = next((n for n in columns if n not in (text, label) and _groups(n, [str(v) for v in columns[n]])), None)
-    fields = {"text": text, role: label} | ({"group": group} if group else {})
+    fields = {"text": text, role: label} | ({"group": group} if group else {}) | ({"first": before} if before else {})
     listed = ", ".join(f"{key}: {json.dumps(value)}" for key, value in fields.items())
     own = (names or {}).get(label, [])
     if format == "parquet":
@@ -212,6 +225,12 @@ def _sniff_objects(
     unused = [n for n in columns if n not in fields.values()]
     kind = "multi_label" if label in several else "single_label"
     return Sniffed(kind, f"{{format: {format}, {listed}}}", found, "sequence", len(items), unused, group is not None)
+
+
+def _pair(names: Sequence[str]) -> tuple[str | None, str | None]:
+    """The columns of a pair of texts, first and second; None and None where no two are called like one."""
+    lower = {name.strip().lower(): name for name in names}
+    return next(((lower[a], lower[b]) for a, b in _PAIRS if a in lower and b in lower), (None, None))
 
 
 def _groups(name: str, values: Sequence[str]) -> bool:
@@ -276,18 +295,25 @@ def _sniff_rows(lines: list[str]) -> Sniffed | None:
             continue
         width, first, body = len(rows[0]), rows[0], rows[1:]
         lengths = [sum(len(r[c]) for r in body) / len(body) for c in range(width)]
-        text = max(range(width), key=lengths.__getitem__)
-        distinct = {c: {r[c].strip() for r in body} for c in range(width) if c != text}
+        before, second = _pair(first)
+        text = max(range(width), key=lengths.__getitem__) if second is None else first.index(second)
+        taken = {text} | ({first.index(before)} if before is not None else set())
+        distinct = {c: {r[c].strip() for r in body} for c in range(width) if c not in taken}
         candidates = [c for c, values in distinct.items() if 2 <= len(values) <= max(2, min(60, len(body) // 2))]
         if not candidates:
             continue
         label = min(candidates, key=lambda c: (not _LABEL_NAME.fullmatch(first[c].strip()), len(distinct[c])))
         header = first[label].strip() not in distinct[label]
         group = next(
-            (c for c in range(width) if header and c not in (text, label) and _groups(first[c], [r[c] for r in body])),
+            (
+                c
+                for c in range(width)
+                if header and c not in (*taken, label) and _groups(first[c], [r[c] for r in body])
+            ),
             None,
         )
         roles = {"text": text, "label": label} | ({} if group is None else {"group": group})
+        roles |= {} if before is None else {"first": first.index(before)}
         columns = ", ".join(f"{role}: {json.dumps(first[c]) if header else c}" for role, c in roles.items())
         reader = f"{{format: tsv, separator: {name}, header: {str(header).lower()}, columns: {{{columns}}}}}"
         unused = [first[c] if header else str(c) for c in range(width) if c not in roles.values()]

@@ -7,10 +7,11 @@ example that is longer than the model's window is left out, because a score on c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from biobench.encode.pairs import Ids, ids_of, pair_form
 from biobench.encode.tokens import Encoded
 from biobench.errors import ModelError
 from biobench.schema.document import Document
@@ -19,57 +20,8 @@ from biobench.schema.needle import NeedlePlan
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-Ids = list[int]
-
 _CHUNK = 32
 """Documents tokenised at once; the longest hold some 60,000 characters."""
-
-
-class PairForm(NamedTuple):
-    """What a tokenizer puts before, between and after a pair of texts, and the token types of the five parts.
-
-    types: of before, first text, between, second text, after; None where the tokenizer gives none.
-    """
-
-    before: Ids
-    between: Ids
-    after: Ids
-    types: tuple[Ids, int, Ids, int, Ids] | None
-
-    @property
-    def added(self) -> int:
-        """Tokens besides the texts."""
-        return len(self.before) + len(self.between) + len(self.after)
-
-    def ids(self, first: Ids, second: Ids) -> Ids:
-        """The whole sequence."""
-        return [*self.before, *first, *self.between, *second, *self.after]
-
-    def types_of(self, first: Ids, second: Ids) -> Ids:
-        """The token type of each id of the sequence; empty where there are none."""
-        if self.types is None:
-            return []
-        before, one, between, two, after = self.types
-        return [*before, *[one] * len(first), *between, *[two] * len(second), *after]
-
-
-def pair_form(tokenizer: PreTrainedTokenizerBase) -> PairForm:
-    """How the tokenizer makes a pair of two texts. Raises ModelError where it makes none."""
-    first, second = (_ids(tokenizer, text) for text in ("a", "b"))
-    encoding = tokenizer("a", "b")
-    whole = list(encoding["input_ids"])
-    types = list(encoding["token_type_ids"]) if "token_type_ids" in encoding else None
-    for begin in range(len(whole) - len(first) + 1):
-        if whole[begin : begin + len(first)] == first:
-            end = begin + len(first)
-            for at in range(end, len(whole) - len(second) + 1):
-                stop = at + len(second)
-                if whole[at:stop] == second:
-                    parts = (
-                        None if types is None else (types[:begin], types[begin], types[end:at], types[at], types[stop:])
-                    )
-                    return PairForm(whole[:begin], whole[end:at], whole[stop:], parts)
-    raise ModelError("the tokenizer makes no pair of two texts", hint="needle tasks put the query before the document")
 
 
 def encode_needles(
@@ -87,7 +39,7 @@ def encode_needles(
     for begin in range(0, len(wanted), _CHUNK):
         chunk = wanted[begin : begin + _CHUNK]
         for document, pieces in zip(chunk, _pieces(chunk, tokenizer), strict=True):
-            query = _ids(tokenizer, document.query)
+            query = ids_of(tokenizer, document.query)
             body = _fitted(document, *pieces, form.added + len(query))
             if form.added + len(query) + len(body) > window:
                 continue
@@ -118,7 +70,7 @@ def _pieces(documents: Sequence[Document], tokenizer: Any) -> list[tuple[Ids, Id
     """Ids before, of and after the needle; the text is tokenised whole where the tokenizer gives offsets."""
     texts = [_parts(d) for d in documents]
     if not tokenizer.is_fast:
-        return [tuple(_ids(tokenizer, part) if part.strip() else [] for part in parts) for parts in texts]  # type: ignore[misc]
+        return [tuple(ids_of(tokenizer, part) if part.strip() else [] for part in parts) for parts in texts]  # type: ignore[misc]
     encoding = tokenizer(
         ["".join(parts) for parts in texts],
         add_special_tokens=False,
@@ -148,7 +100,3 @@ def _parts(document: Document) -> tuple[str, str, str]:
     before = " ".join(plan.before)
     after = " ".join(plan.after)
     return before + " " if before else "", plan.needle, " " + after if after else ""
-
-
-def _ids(tokenizer: Any, text: str) -> Ids:
-    return list(tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])

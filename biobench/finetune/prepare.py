@@ -13,6 +13,7 @@ from biobench.data.load import subset
 from biobench.encode.evidence import shown_labels
 from biobench.encode.merge import merge_spans, merge_words
 from biobench.encode.needle import encode_needles
+from biobench.encode.pairs import encode_pairs
 from biobench.encode.spans import gold_found, predict_spans, span_targets, with_subtokens, with_words
 from biobench.encode.tags import Decode, tag_set, tag_targets, window_oracle
 from biobench.encode.tokens import Encoded, encode_documents, encode_windows
@@ -89,7 +90,13 @@ def prepare(spec: TaskSpec, data: TaskData, tokenizer: PreTrainedTokenizerBase, 
         if spec.type == "span_ner":
             pieces = spec.head.pooling == "none"
             units = with_subtokens(documents, tokenizer) if pieces else with_words(documents)
-        if spec.protocol.long_documents == "stride":
+        if any(d.query for d in documents):
+            if spec.protocol.long_documents == "stride":
+                raise TrainingError(
+                    "protocol.long_documents 'stride' does not fit pairs of texts", hint="use long_documents=truncate"
+                )
+            encoded, owner = encode_pairs(documents, tokenizer, window), list(range(len(documents)))
+        elif spec.protocol.long_documents == "stride":
             encoded, owner = encode_windows(units, tokenizer, window, spec.protocol.stride, words=spec.is_ner)
         else:
             encoded, owner = encode_documents(units, tokenizer, window, words=spec.is_ner), list(range(len(units)))

@@ -43,6 +43,11 @@ class Document:
     plan: NeedlePlan | None = None
     """How the document is fitted to a model's tokens, where it is made for a length; `text` is a reading copy."""
 
+    @property
+    def reading(self) -> str:
+        """Both texts of a pair, the first before the second; else the text. Of a planned example the text alone."""
+        return f"{self.query}\n{self.text}" if self.query and self.plan is None else self.text
+
 
 @dataclass(frozen=True, slots=True)
 class Prediction:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -104,3 +105,20 @@ def test_own_data_under_an_agreement_is_rescored_with_its_spec(
     assert said.status == 1
     assert "test.tsv:1: " in said.out
     assert "failed" in said.out
+
+
+def test_pairs_of_texts_from_a_data_file_to_a_run(biobench: Callable[..., Said], tiny: Path, tmp_path: Path) -> None:
+    rows = [{"premise": f"fever {i} days", "hypothesis": "it is" + " not" * (i % 2), "label": "yn"[i % 2]}
+            for i in range(60)]  # fmt: skip
+    (tmp_path / "corpora" / "nli").mkdir(parents=True)
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    (tmp_path / "corpora" / "nli" / "all.jsonl").write_text(lines, encoding="utf-8")
+    assert biobench("tasks", "new", "corpora/nli/all.jsonl", "--id", "my_pairs").status == 0
+    shown = biobench("tasks", "show", "my_pairs.yaml", "--data-dir", "corpora", "--json").json()
+    assert (shown["samples"][0]["first"][:5], shown["samples"][0]["text"][:5]) == ("fever", "it is")
+    arguments = ("--task", "my_pairs.yaml", "--data-dir", "corpora", "--seeds", "1", "--set", "training.epochs=1")
+    said = biobench("run", tiny, *arguments, "--json")
+    assert said.status == 0, said.err
+    assert said.json()[0]["status"] == "done"
+    refused = biobench("run", tiny, *arguments, "--set", "protocol.long_documents=stride")
+    assert "'stride' does not fit pairs of texts" in refused.out + refused.err

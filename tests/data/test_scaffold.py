@@ -101,7 +101,7 @@ def made(folder: Path, spec: Path) -> LoadedTask:
     """The task that the scaffold of a folder gives, loaded; its data must be read as it stands."""
     spec.write_text(scaffold(folder, "made"), encoding="utf-8")
     task = load_task(spec)
-    load_data(task, folder.parent)
+    load_data(task, folder.parent if folder.is_dir() else folder.parent.parent)
     return task
 
 
@@ -189,6 +189,20 @@ def test_a_column_called_label_is_the_label_and_a_patient_groups(tmp_path: Path)
         assert 'label: "label", group: "patient_id"' in said
         assert "# check; not read: sex" in said
         assert "splits: {ratios: [0.8, 0.1, 0.1], seed: 42, method: datasets, by: group}" in said
+
+
+def test_pairs_of_texts_are_read_where_their_columns_say_so(tmp_path: Path) -> None:
+    pairs = [{"premise": f"a long first text {i}", "hypothesis": f"it {i}", "label": "yn"[i % 2]} for i in range(20)]
+    lines = ["\t".join(pairs[0]), *("\t".join(row.values()) for row in pairs)]
+    (tmp_path / "pairs").mkdir()
+    (tmp_path / "pairs" / "all.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    json_lines(tmp_path / "pairs" / "all.jsonl", pairs)
+    pq.write_table(pa.Table.from_pylist(pairs), tmp_path / "pairs" / "all.parquet")
+    for name in ("all.tsv", "all.jsonl", "all.parquet"):
+        first = min(load_data(made(tmp_path / "pairs" / name, tmp_path / "made.yaml"), tmp_path).train,
+                    key=lambda d: d.query)  # fmt: skip
+        assert (first.query[:17], first.text[:3]) == ("a long first text", "it ")
+        assert first.reading == f"{first.query}\n{first.text}"
 
 
 def test_a_second_text_is_said_to_be_left_out_and_numbers_are_no_labels(tmp_path: Path) -> None:

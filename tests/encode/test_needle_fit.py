@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from tiny import make_tiny_encoder
 
-from biobench.encode.needle import encode_needles, pair_form
+from biobench.encode.needle import encode_needles
+from biobench.encode.pairs import encode_pairs, pair_form
 from biobench.errors import ModelError
 from biobench.schema.document import Document
 from biobench.schema.needle import NeedlePlan
@@ -108,3 +109,26 @@ def test_token_types_are_those_that_the_tokenizer_gives_a_pair(tmp_path: Path) -
     whole = own(NEEDLE, words.text)
     (fitted,) = encode_needles([words], own, 128)[1]
     assert (fitted.ids.tolist(), fitted.types.tolist()) == (whole["input_ids"], whole["token_type_ids"])
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "bytes"])
+@pytest.mark.parametrize(("first", "second"), [(3, 4), (40, 4), (4, 40), (40, 40), (40, 39), (0, 4)])
+def test_a_pair_is_what_the_tokenizer_makes_of_it(kind: str, first: int, second: int, tmp_path: Path) -> None:
+    own = tokenizer(kind, tmp_path)
+    document = Document("d", "d", "was seen " * second, "train", query="the patient " * first)
+    whole = own(document.query, document.text)
+    before, between, after, _ = pair_form(own)
+    for window in (16, 17, 64, 5000):
+        (made,) = encode_pairs([document], own, window)
+        ids, sizes = made.ids.tolist(), [len(own(t, add_special_tokens=False)["input_ids"]) for t in
+                                         (document.query, document.text)]  # fmt: skip
+        room = window - len(before) - len(between) - len(after)
+        while sum(sizes) > room:
+            sizes[int(sizes[1] >= sizes[0])] -= 1  # the longer one, and the second of two that are equal
+        body = ids[len(before) : len(ids) - len(after)]
+        assert (len(body), made.truncated) == (sum(sizes) + len(between), len(whole["input_ids"]) > window)
+        assert body[: sizes[0]] == own(document.query, add_special_tokens=False)["input_ids"][: sizes[0]]
+        assert body[sizes[0] + len(between) :] == own(document.text, add_special_tokens=False)["input_ids"][: sizes[1]]
+        if not made.truncated:
+            assert ids == whole["input_ids"]
+            assert not len(made.types) or made.types.tolist() == whole["token_type_ids"]

@@ -228,3 +228,28 @@ def test_few_groups_are_asked_by_documents(demo: dict[str, tuple[LoadedTask, Tas
     tiny = gate(task, in_groups(1, 5))
     assert not tiny.passed
     assert all("5 test documents cannot show it, the gate needs 8" in reason for reason in tiny.reasons)
+
+
+def test_pairs_of_texts_are_read_together(demo: dict[str, tuple[LoadedTask, TaskData]]) -> None:
+    """The label says whether both texts are of one kind; neither text alone tells it."""
+    rng = np.random.default_rng(3)
+    kinds = {"heart": ["cardiac", "pulse", "valve"], "lung": ["cough", "asthma", "airway"]}
+
+    def made(split: str, count: int) -> list[Document]:
+        found = []
+        for i in range(count):
+            picked = [str(rng.choice(list(kinds))) for _ in range(2)]
+            first, second = (" ".join(rng.choice([*kinds[k], "the", "was"], 6)) for k in picked)
+            label = "same" if picked[0] == picked[1] else "other"
+            found.append(Document(f"{split}{i}", f"{split}{i}", second, split, labels=(label,), query=first))
+        return found
+
+    parts = {"train": made("train", 150), "validation": made("validation", 10), "test": made("test", 60)}
+    data = TaskData(parts, ("other", "same"), ("other", "same"), "generated", "h")
+    spec = demo["demo_topic"][0].spec.model_copy(update={"labels": ["other", "same"]})
+    task = replace(demo["demo_topic"][0], spec=spec)
+    assert gate(task, data).passed
+    for alone in ({"query": ""}, {"text": "none"}):
+        half = broken(data, lambda documents, a=alone: [replace(d, **a) for d in documents])
+        assert not gate(task, half).passed
+    assert "beats dealt" in failed(gate(task, broken(data, labels_shuffled(2))))

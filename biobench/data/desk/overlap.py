@@ -55,8 +55,8 @@ def overlap(corpus: Iterable[str], tasks: Mapping[str, Mapping[str, list[Documen
         for split in _SPLITS:
             rows = held.setdefault((task, split), [])
             for document in splits[split]:
-                own = hash(normalised(document.text))
-                parts = list(_grams(document.text))
+                own = hash(normalised(document.reading))
+                parts = list(_grams(document.reading))
                 whole[own] = False
                 grams.update(dict.fromkeys(parts, False))
                 rows.append((own, parts))

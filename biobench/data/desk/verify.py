@@ -91,7 +91,7 @@ def verify(task: LoadedTask, data_dir: str | Path | None) -> Report:
 
 def audit(documents: dict[str, list[Document]], labels: tuple[str, ...], known: dict[str, int]) -> list[Finding]:
     """All findings with a number above 0, in the order of the docstring of `verify`."""
-    texts = {name: [d.text for d in documents[name]] for name in SPLITS}
+    texts = {name: [d.reading for d in documents[name]] for name in SPLITS}
     found: list[Finding] = []
 
     def add(name: str, examples: list[str], what: str) -> None:
@@ -109,7 +109,7 @@ def audit(documents: dict[str, list[Document]], labels: tuple[str, ...], known: 
         add(f"groups.{a}-{b}", sorted(shared), f"groups with documents in {a} and {b}")
     for name in SPLITS:
         first: dict[str, str] = {}
-        repeats = [d.id for d in documents[name] if first.setdefault(d.text, d.id) != d.id]
+        repeats = [d.id for d in documents[name] if first.setdefault(d.reading, d.id) != d.id]
         add(f"twice.{name}", repeats, f"{name} texts that repeat another")
     for name in SPLITS:
         add(f"empty.{name}", [d.id for d in documents[name] if not d.text.strip()], f"{name} documents without text")

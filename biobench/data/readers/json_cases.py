@@ -25,6 +25,8 @@ class JsonOptions(ReaderOptions):
     id: str | None = None
     group: str | None = later(None)
     """Field that says what belongs together (a patient, an article); default: each object alone."""
+    first: str | None = later(None)
+    """Of a pair of texts the one that goes in before `text`."""
     label_key: Literal["whole", "first_word"] = "whole"
     """first_word: what stands before the first blank of the label text."""
     label_map: dict[str, str | None] = {}
@@ -78,7 +80,7 @@ def _object(request: Request, path: Path, line: int, text: str) -> dict[str, Any
 def _document(
     request: Request, options: JsonOptions, item: dict[str, Any], own: str, split: str, path: Path, line: int
 ) -> Document | None:
-    for name in filter(None, (options.text, options.label, options.id, options.group)):
+    for name in filter(None, (options.text, options.label, options.id, options.group, options.first)):
         if name not in item:
             raise request.bad(f"the object has no field '{name}'", suggest(name, list(item)), path, line)
     raw = item[options.label]
@@ -92,7 +94,7 @@ def _document(
     if any(missing(value) for value in values):
         hint = f"take it out of the list in field '{options.label}', or remove the object"
         raise request.bad("a null stands among the object's labels", hint, path, line)
-    for what, field in (("id", options.id), ("group", options.group)):
+    for what, field in (("id", options.id), ("group", options.group), ("first text", options.first)):
         if field and missing(item[field]):
             hint = f"field '{field}' is null there: fill it in or remove the object"
             raise request.bad(f"the object has no {what}", hint, path, line)
@@ -111,6 +113,7 @@ def _document(
         id=own,
         group=str(item[options.group]) if options.group else own,
         text=text.strip(),
+        query=str(item[options.first]).strip() if options.first else "",
         split=split,
         labels=tuple(dict.fromkeys(labels)),
         origin=at(path, line),

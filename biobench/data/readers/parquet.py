@@ -13,6 +13,7 @@ from biobench.data.readers.base import ReaderOptions, Request, at, missing, read
 from biobench.data.tags import Mode, iob1_to_iob2, split_tag, tags_to_spans
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
+from biobench.schema.source import later
 from biobench.schema.strict import Strict, suggest
 from biobench.schema.task import fail
 
@@ -26,6 +27,8 @@ class ParquetColumns(Strict):
     tags: str | None = None
     id: str | None = None
     group: str | None = None
+    first: str | None = later(None)
+    """Of a pair of texts the one that goes in before `text`."""
 
 
 class ParquetOptions(ReaderOptions):
@@ -48,6 +51,8 @@ class ParquetOptions(ReaderOptions):
         text, token = (c.text, c.labels), (c.tokens, c.tags)
         if not ((all(text) and not any(token)) or (all(token) and not any(text))):
             raise fail("columns must name text and labels, or tokens and tags", "give one of the two pairs")
+        if c.first is not None and c.text is None:
+            raise fail("columns.first goes with text and labels", "leave it out")
         return self
 
 
@@ -141,6 +146,7 @@ def _document(
             id=own,
             group=group,
             text=str(there.value(c.text, "text")).strip(),
+            query="" if c.first is None else str(there.value(c.first, "first text")).strip(),
             split=split,
             labels=tuple(dict.fromkeys(labels)),
             origin=at(path, number),

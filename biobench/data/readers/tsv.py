@@ -10,6 +10,7 @@ from typing import Literal
 
 from biobench.data.readers.base import ReaderOptions, Request, at, read_text, reader
 from biobench.schema.document import Document
+from biobench.schema.source import later
 from biobench.schema.strict import Strict, suggest
 
 _DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";"}
@@ -22,6 +23,8 @@ class Columns(Strict):
     label: str | int
     id: str | int | None = None
     group: str | int | None = None
+    first: str | int | None = later(None)
+    """Of a pair of texts the one that goes in before `text`."""
 
 
 class TsvOptions(ReaderOptions):
@@ -130,6 +133,7 @@ def _file(
             id=own,
             group=group,
             text=row[where["text"]].strip(),
+            query=row[where["first"]].strip() if "first" in where else "",
             split=split,
             labels=tuple(dict.fromkeys(labels)),
             origin=at(path, line),

@@ -1,11 +1,13 @@
 """A linear model on bags of words: the floor that a classification task's encoder has to leave behind.
 
 The recipe is fixed: sublinear TF-IDF over words and word pairs, then one linear support vector machine per
-label against the rest (squared hinge, L2, C = 0.1, classes weighted by the inverse of their frequency).
+label against the rest (squared hinge, L2, C = 0.1, classes weighted by the inverse of their frequency). Pairs of texts
+give the words and word pairs of each side, the words that both share, and which words stand on the two sides.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 import warnings
 
@@ -16,7 +18,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.svm import LinearSVC
 
 from biobench.run.gate.policy import Played
-from biobench.schema.document import Prediction, TaskData
+from biobench.schema.document import Document, Prediction, TaskData
 
 REGULARISATION = 0.1
 """C of the support vector machines: the inverse of the strength of the L2 penalty. One value for all tasks; it
@@ -27,6 +29,8 @@ MAX_DOCUMENTS = 20_000
 """Training documents at most, drawn by the seed, so that the floor costs seconds on any corpus."""
 
 _WORD = r"(?u)\w+"
+_ACROSS = 50
+"""Different words of each side that are looked at across the two."""
 
 
 def bag_of_words(data: TaskData, seed: int, *, single: bool) -> Played:
@@ -51,14 +55,14 @@ def _margins(data: TaskData, seed: int) -> NDArray[np.float64]:
         kept = np.random.default_rng(seed).choice(len(train), MAX_DOCUMENTS, replace=False)
         train = [train[i] for i in np.sort(kept)]
     margins = np.full((len(data.test), len(data.labels)), -1.0)
-    if not any(re.search(_WORD, d.text) for d in train):
+    if not any(re.search(_WORD, d.reading) for d in train):
         return margins
+    paired = any(d.query and d.plan is None for d in train)
     # Markers such as @GENE$ stand in every document of their corpus; the words alone are what informs.
-    vectorizer = TfidfVectorizer(
-        sublinear_tf=True, ngram_range=(1, 2), max_features=MAX_FEATURES, token_pattern=_WORD, dtype=np.float64
-    )
-    known = vectorizer.fit_transform([d.text for d in train])
-    asked = vectorizer.transform([d.text for d in data.test])
+    own = {"analyzer": _of_pair} if paired else {"ngram_range": (1, 2), "token_pattern": _WORD}
+    vectorizer = TfidfVectorizer(sublinear_tf=True, max_features=MAX_FEATURES, dtype=np.float64, **own)
+    known = vectorizer.fit_transform(train if paired else [d.text for d in train])
+    asked = vectorizer.transform(data.test if paired else [d.text for d in data.test])
     for column, label in enumerate(data.labels):
         truth = np.array([label in d.labels for d in train])
         if truth.all() or not truth.any():
@@ -71,3 +75,15 @@ def _margins(data: TaskData, seed: int) -> NDArray[np.float64]:
             machine.fit(known, truth)
         margins[:, column] = machine.decision_function(asked)
     return margins
+
+
+def _of_pair(document: Document) -> list[str]:
+    """Features of two texts: of each side, of what both share, and of a word here with a word there."""
+    sides = [re.findall(_WORD, text.lower()) for text in (document.query, document.text)]
+    found: list[str] = []
+    for mark, words in zip("12", sides, strict=True):
+        found += [f"{mark} {word}" for word in words]
+        found += [f"{mark} {a} {b}" for a, b in itertools.pairwise(words)]
+    first, second = (list(dict.fromkeys(words))[:_ACROSS] for words in sides)
+    found += [f"both {word}" for word in first if word in set(second)]
+    return found + [f"{a} | {b}" for a in first for b in second]
