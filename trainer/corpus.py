@@ -25,7 +25,7 @@ from trainer.order import shuffled
 from trainer.parts import Encoding, Report, Tokenised, tokenise, write_tokens
 from trainer.recipe import CorpusSource, CorpusSpec
 from trainer.shards import MANIFEST, Corpus
-from trainer.sources import files_of, identity, texts
+from trainer.sources import Meter, files_of, identity, texts
 from trainer.tokenization import tokenizer_hash
 
 FORMAT = 1
@@ -36,9 +36,9 @@ Pairs = NDArray[np.int64]
 """(documents, 2): source number, document number in it."""
 
 
-def documents(source: CorpusSource, root: Path) -> Iterator[str]:
+def documents(source: CorpusSource, root: Path, meter: Meter | None = None) -> Iterator[str]:
     """`texts` of a source, each proved to be text. Raises DataFormatError for half of a surrogate pair."""
-    for number, text in enumerate(texts(source, root), 1):
+    for number, text in enumerate(texts(source, root, meter), 1):
         try:
             text.encode()
         except UnicodeEncodeError as error:
@@ -118,7 +118,12 @@ def _build(spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, folder: Path, e
     end = end_token(tokenizer)
     assert end is not None
     encoding = Encoding(tokenizer, tuple(start), end, dtype, excluded)
-    sources = [tokenise(s, documents(s, Path(spec.root)), encoding, work, say) for s in spec.sources]
+    root = Path(spec.root)
+    meters = [Meter() for _ in spec.sources]
+    sources = [
+        tokenise(s, documents(s, root, meter), meter, encoding, work, say)
+        for s, meter in zip(spec.sources, meters, strict=True)
+    ]
     made = make_folder(folder.with_name(f"{folder.name}.tmp"))
     manifest = _assemble(spec, tokenizer, sources, made, dtype, excluded, say)
     write_json(made / MANIFEST, manifest)

@@ -28,6 +28,7 @@ from biobench.errors import StoreError, TrainingError
 from trainer.disk import writing
 from trainer.exclusion import Excluded
 from trainer.recipe import CorpusSource
+from trainer.sources import Meter
 
 DOCUMENTS = 2000
 """In a part."""
@@ -81,8 +82,13 @@ class Encoding:
             temporary.replace(_proof(part))
 
 
-def tokenise(source: CorpusSource, texts: Iterator[str], encoding: Encoding, work: Path, say: Report) -> Tokenised:
-    """The source's documents, in parts of `DOCUMENTS` below `work`. Raises StoreError and TrainingError."""
+def tokenise(
+    source: CorpusSource, texts: Iterator[str], meter: Meter, encoding: Encoding, work: Path, say: Report
+) -> Tokenised:
+    """The source's documents, in parts of `DOCUMENTS` below `work`. Raises StoreError and TrainingError.
+
+    meter: how much of the source has been read, as `texts` goes on.
+    """
     parts: list[Path] = []
     read = 0
 
@@ -92,7 +98,7 @@ def tokenise(source: CorpusSource, texts: Iterator[str], encoding: Encoding, wor
             part = work / f"{source.id}-{len(parts):06d}.bin"
             parts.append(part)
             read += len(batch)
-            say(f"tokenising {source.id}: {read} documents", float("nan"))
+            say(f"tokenising {source.id}: {read:,} documents", meter.fraction)
             if _about(part, encoding.dtype) is None:
                 yield part, batch
 

@@ -32,7 +32,7 @@ from trainer.model import (
     weights_hash,
 )
 from trainer.phase import Training, precision_of, prepare
-from trainer.progress import Listener, Tick
+from trainer.progress import Listener, Stages
 from trainer.recipe import Recipe
 from trainer.record import phase_record, run_ledger
 from trainer.restore import finished_ledger, model_is_whole, restore_exports
@@ -129,8 +129,10 @@ class Run:
         spec = self.recipe.corpus
         cache = Path(spec.root) / spec.cache if spec.cache is not None else self.out.parent / "corpora"
 
-        def say(what: str, _: float) -> None:
-            self.listener(Tick(what, 0, self.total_steps))
+        stages = Stages(self.listener, self.total_steps)
+
+        def say(what: str, fraction: float) -> None:
+            stages(what, fraction)
             if self.stop():
                 raise StoppedError
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +48,15 @@ def identity(source: CorpusSource, root: Path) -> str:
     return hashlib.sha256(canonical(parts).encode()).hexdigest()
 
 
-def texts(source: CorpusSource, root: Path) -> Iterator[str]:
-    """The documents of a source in a fixed order, without empty ones.
+@dataclass
+class Meter:
+    """How much of a source has been read, by bytes of its files; nan where that is unknown."""
+
+    fraction: float = math.nan
+
+
+def texts(source: CorpusSource, root: Path, meter: Meter | None = None) -> Iterator[str]:
+    """The documents of a source in a fixed order, without empty ones. meter: kept up to date while they are read.
 
     Raises DataUnavailableError when it is not at hand and DataFormatError (file, line) when it is damaged.
     """
@@ -56,25 +66,39 @@ def texts(source: CorpusSource, root: Path) -> Iterator[str]:
     elif source.hub is not None:
         found = _hub(source)
     else:
-        found = (text for file in files_of(source, root) for text in _file(file, source))
+        found = _files(source, root, meter or Meter())
     return (text for text in found if text.strip())
 
 
-def _file(file: Path, source: CorpusSource) -> Iterator[str]:
+def _files(source: CorpusSource, root: Path, meter: Meter) -> Iterator[str]:
+    files = files_of(source, root)
+    sizes = [file.stat().st_size for file in files]
+    before, total = 0, max(sum(sizes), 1)
+    for file, size in zip(files, sizes, strict=True):
+        for text, share in _file(file, source):
+            meter.fraction = (before + share * size) / total
+            yield text
+        before += size
+
+
+def _file(file: Path, source: CorpusSource) -> Iterator[tuple[str, float]]:
+    """The documents of a file, each with the share of the file that has been read by then."""
     kind = source.format if source.format != "auto" else _ENDINGS.get(file.suffix, "text")
     if kind == "parquet":
         yield from _parquet(file, source.field)
         return
     try:
         if kind == "text":
-            yield file.read_text(encoding="utf-8")
+            yield file.read_text(encoding="utf-8"), 1.0
             return
-        with file.open(encoding="utf-8") as lines:
+        with file.open("rb") as raw, io.TextIOWrapper(raw, encoding="utf-8") as lines:
+            size = max(file.stat().st_size, 1)
             for number, line in enumerate(lines, 1):
+                share = min(raw.tell() / size, 1.0)
                 if kind == "lines":
-                    yield line.rstrip("\n")
+                    yield line.rstrip("\n"), share
                 elif line.strip():
-                    yield _json_text(line, source.field, file, number)
+                    yield _json_text(line, source.field, file, number), share
     except UnicodeDecodeError as error:
         raise DataFormatError(
             f"byte 0x{error.object[error.start]:02x} is not UTF-8", hint="save the file as UTF-8", file=file
@@ -124,7 +148,7 @@ def _printable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _parquet(file: Path, field: str) -> Iterator[str]:
+def _parquet(file: Path, field: str) -> Iterator[tuple[str, float]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -138,7 +162,8 @@ def _parquet(file: Path, field: str) -> Iterator[str]:
                 file=file,
             )
         for batch in table.iter_batches(columns=[field]):
-            yield from (str(text) for text in batch.column(0).to_pylist() if text is not None)
+            share = min((rows + batch.num_rows) / max(table.metadata.num_rows, 1), 1.0)
+            yield from ((str(text), share) for text in batch.column(0).to_pylist() if text is not None)
             rows += batch.num_rows
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         said = [*str(error).splitlines(), type(error).__name__][0]

@@ -19,6 +19,7 @@ from trainer.exclusion import Excluded
 from trainer.parts import Encoding, tokenise
 from trainer.progress import Tick
 from trainer.recipe import CorpusSource, CorpusSpec
+from trainer.sources import Meter
 from trainer.tokenization import train_tokenizer
 
 TEXTS = list(documents(120, seed=3))
@@ -82,7 +83,7 @@ def test_a_killed_process_is_one_line(
     monkeypatch.setattr(parts, "ALONE", 0)
     encoding = Encoding(tokenizer, (), 3, "uint16", Deadly([]))
     with pytest.raises(TrainingError, match="was killed") as caught:
-        tokenise(SOURCE, iter(TEXTS), encoding, tmp_path, nothing)
+        tokenise(SOURCE, iter(TEXTS), Meter(), encoding, tmp_path, nothing)
     assert "LOKY_MAX_CPU_COUNT" in caught.value.hint
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ from trainer.exclusion import Excluded
 from trainer.parts import Encoding
 from trainer.recipe import CorpusSource, CorpusSpec, EmbeddedText, Exclusion
 from trainer.shards import Corpus
-from trainer.sources import texts
+from trainer.sources import Meter, texts
 from trainer.tokenization import tokenizer_hash, train_tokenizer
 
 TEXTS = list(documents(60, seed=5))
@@ -134,7 +135,13 @@ def test_all_formats_give_the_same_documents(tmp_path: Path) -> None:
         ("all.parquet", "auto", "body"),
     ):
         source = CorpusSource.model_validate({"id": "x", "path": path, "format": kind, "field": field})
-        assert list(texts(source, tmp_path)) == TEXTS, path
+        meter = Meter()
+        assert math.isnan(meter.fraction)
+        seen = [(text, meter.fraction) for text in texts(source, tmp_path, meter)]
+        assert [text for text, _ in seen] == TEXTS, path
+        shares = [share for _, share in seen]
+        assert shares == sorted(shares)
+        assert 0 < shares[0] <= shares[-1] == 1
 
 
 def test_a_hub_dataset_is_streamed_and_its_absence_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

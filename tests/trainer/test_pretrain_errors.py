@@ -20,7 +20,7 @@ from trainer.card import model_card
 from trainer.disk import write_text
 from trainer.library import load_recipe
 from trainer.metrics import Metrics, make_tracker, read_metrics
-from trainer.progress import Terminal, Tick
+from trainer.progress import Stages, Terminal, Tick
 from trainer.run import Result
 
 
@@ -225,3 +225,21 @@ def test_plain_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[st
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 11
     assert lines[-1] == "phase 1/1 x 40/40  loss 1.500  1,000 tokens/s  4 s left"
+
+
+def test_a_long_build_says_how_far_it_is(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("trainer.progress.time.perf_counter", lambda: clock[0])
+    monkeypatch.setattr("trainer.progress.time.monotonic", lambda: clock[0])
+    stages = Stages(Terminal(), 40)
+    for part in range(1, 201):
+        clock[0] += 0.5
+        stages(f"tokenising fr: {2000 * part:,} documents", part / 200)
+    for part in range(1, 9):
+        clock[0] += 10
+        stages(f"tokenising hub: {2000 * part:,} documents", float("nan"))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "tokenising fr: 2,000 documents 0%"
+    assert lines[5] == "tokenising fr: 200,000 documents 50%    50 s left"
+    assert len(lines) == 13, "the start, ten tenths, and the hub's source twice: at its start and after half a minute"
+    assert lines[-2:] == ["tokenising hub: 2,000 documents", "tokenising hub: 10,000 documents"]
