@@ -130,6 +130,10 @@ def _files(folder: Path) -> list[Path]:
 def _sniffed(paths: list[Path]) -> Sniffed:
     """What the files are, judged by the largest, with the labels of all that are the same."""
     largest = max(paths, key=lambda p: p.stat().st_size)
+    for path in paths:
+        if path.suffix != largest.suffix:
+            hint = "bring all splits into one format"
+            raise DataFormatError(f"ends otherwise than {largest.name}", hint=hint, file=path)
     whole = sniff(largest)
     for path in paths:
         more = sniff(path, tokens=whole.type == "token_ner") if path != largest else whole

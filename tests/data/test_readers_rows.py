@@ -171,3 +171,26 @@ def test_a_split_of_several_files_numbers_on(
     assert [(d.id, d.group, d.labels[0]) for d in data.test] == [
         ("test-1", "x", "a"), ("test-2", "x", "b"), ("test-3", "x", "a"), ("test-4", "x", "b")
     ]  # fmt: skip
+
+
+def test_a_column_that_stands_twice_is_refused_by_name_and_read_by_number(
+    make_task: Callable[..., LoadedTask], tmp_path: Path
+) -> None:
+    (tmp_path / "twice").mkdir()
+    (tmp_path / "twice" / "all.tsv").write_text("text\ttext\tlabel\none\tuno\ta\n", encoding="utf-8")
+
+    def made(text: str) -> list[Document]:
+        task = make_task(
+            type="single_label",
+            folder="twice",
+            files="{all: all.tsv}",
+            labels="[a, b]",
+            splits="{ratios: [0.4, 0.3, 0.3], seed: 1, method: datasets}",
+            reader=f"{{format: tsv, columns: {{text: {text}, label: label}}}}",
+        )
+        return _documents(task, tmp_path)
+
+    with pytest.raises(DataFormatError, match="the header has column 'text' 2 times") as caught:
+        made("text")
+    assert "`text: 0`" in caught.value.hint
+    assert made("1")[0].text == "uno"

@@ -116,6 +116,13 @@ def test_train_and_test_without_dev_keep_their_test(tmp_path: Path) -> None:
     assert [len(data.documents[s]) for s in ("train", "validation", "test")] == [45, 5, 20]
 
 
+def test_splits_of_two_formats_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "train.tsv").write_text("note\tclass\n" + "some text\ta\nother text\tb\n" * 9, encoding="utf-8")
+    json_lines(tmp_path / "test.jsonl", rows())
+    with pytest.raises(DataFormatError, match="ends otherwise than"):
+        scaffold(tmp_path)
+
+
 def test_iobes_is_a_token_file(tmp_path: Path) -> None:
     (tmp_path / "iobes").mkdir()
     for name in ("train", "dev", "test"):

@@ -157,6 +157,9 @@ def _locate(request: Request, layout: Layout, first: list[str], path: Path, line
         elif column not in first:
             hint = "check the header" if request.redact else suggest(column, first)
             raise request.bad(f"the header has no column '{column}'", hint, path, line)
+        elif first.count(column) > 1:
+            what = f"the header has column '{column}' {first.count(column)} times"
+            raise request.bad(what, f"give the number of the one that is meant, as in `{role}: 0`", path, line)
         else:
             found[role] = first.index(column)
     return found
