@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from biobench.report.submission import MANIFEST, NAME_LIMIT, NOTES_LIMIT, Manifest, packed_files
 from biobench.store.index import FILE as INDEX
 from biobench.store.keys import is_key, is_task_id
+from biobench.store.tables import SCHEMA, TEXTS
 
 MOST_FILES = 5_000
 """Files and folders in all."""
@@ -98,6 +99,8 @@ def _footer(path: Path, where: str) -> list[Check]:
     """What keeps a predictions file from being read: no parquet file, or one that a few bytes make huge."""
     try:
         file = pq.ParquetFile(path)
+        if not file.schema_arrow.equals(SCHEMA, check_metadata=False):
+            return [Check("R07", "error", where, "does not have the columns of stored predictions")]
         groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
         columns = [group.column(i) for group in groups for i in range(group.num_columns)]
         rows, unpacked = file.metadata.num_rows, sum(group.total_byte_size for group in groups)
@@ -105,11 +108,11 @@ def _footer(path: Path, where: str) -> list[Check]:
         written = 0
         if rows <= MOST_ROWS and unpacked <= UNPACKED_BYTES and values <= MOST_VALUES:
             # a text that is repeated stands in the file once: only its places are read here
-            texts = sorted({c.path_in_schema for c in columns if c.physical_type == "BYTE_ARRAY"})
-            held = pq.ParquetFile(path, read_dictionary=texts, pre_buffer=False).read(use_threads=False)
+            held = pq.ParquetFile(path, read_dictionary=TEXTS, pre_buffer=False).read(use_threads=False)
             written = sum(_text_bytes(chunk) for column in held.columns for chunk in column.chunks)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-        return [Check("R07", "error", where, f"is not a parquet file: {str(error).splitlines()[0][:100]}")]
+    except (pa.ArrowException, KeyError, ValueError, OSError) as error:
+        what = f"{type(error).__name__} {error}".splitlines()[0][:100]
+        return [Check("R07", "error", where, f"is not a parquet file: {what}")]
     if rows > MOST_ROWS or values > MOST_VALUES or unpacked > UNPACKED_BYTES or written > TEXT_BYTES:
         what = f"unpacks to {rows} rows, {values} values, {max(unpacked, written)} bytes"
         return [Check("L03", "error", where, what)]

@@ -39,6 +39,12 @@ SCHEMA = pa.schema(
 )
 """`predicted` is false where the model said nothing of the document; gold columns are empty when redacted."""
 
+TEXTS = (
+    *("document", "group", "split", "gold_spans.list.element.label", "spans.list.element.label"),
+    *(f"{name}.list.element" for name in ("gold_labels", "gold_tags", "tags", "labels")),
+)
+"""The columns of texts, as parquet names them."""
+
 
 def to_parquet(gold: Sequence[Document], predictions: Sequence[Prediction]) -> bytes:
     """The file's bytes; equal input gives equal bytes. Rows in the order of `gold`.
@@ -67,7 +73,7 @@ def from_parquet(content: bytes, path: Path) -> tuple[list[Document], list[Predi
     """Documents (without text) and predictions of a file's bytes. Raises StoreError."""
     try:
         table = read_bytes(content)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+    except (pa.ArrowException, OSError) as error:
         raise StoreError(
             f"is not a parquet file: {str(error).splitlines()[0]}", hint="delete it and repeat the run", file=path
         ) from error

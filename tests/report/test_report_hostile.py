@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import random
 
 import numpy as np
 import pyarrow as pa
@@ -80,6 +82,25 @@ def test_a_few_bytes_that_unpack_to_gigabytes_are_refused_before_they_do(packed,
     (found,) = verify(packed).checks
     assert (found.code, found.where) == ("L03", path.relative_to(packed).as_posix())
     assert "unpacks to" in found.what
+
+
+def test_a_predictions_file_with_any_byte_changed_gives_findings_and_no_crash(packed):
+    """Thrift and dictionaries that do not hold together raise many kinds of errors in the reader."""
+    path = next(packed.glob("runs/*/*.parquet"))
+    record, chance = path.with_suffix(".json"), random.Random(3)
+    whole, written = path.read_bytes(), json.loads(record.read_text())
+    for _ in range(80):
+        content = bytearray(whole)
+        for _ in range(chance.choice((1, 2, 20))):
+            # most of the footer is near the end
+            content[-1 - chance.randrange(min(len(content), chance.choice((1_500, len(content)))))] = chance.randrange(
+                256
+            )
+        path.write_bytes(content)
+        record.write_text(json.dumps(written | {"predictions_sha256": hashlib.sha256(content).hexdigest()}))
+        relist(packed)
+        found = verify(packed)
+        assert found.accepted or {c.code for c in found.checks} & {"R07", "L03", "D01", "S01", "S02"}
 
 
 def test_a_forged_index_is_refused(packed):
