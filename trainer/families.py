@@ -103,3 +103,12 @@ def position_limit(model: PreTrainedModel) -> int:
     """Longest window in tokens that the position embeddings allow."""
     limit: int = model.config.max_position_embeddings
     return limit - family_of(model.config.model_type).position_offset
+
+
+def check_windows(model: PreTrainedModel, length: int) -> None:
+    """Raise ModelError for windows of `length` tokens that the position embeddings do not reach."""
+    if length > position_limit(model):
+        raise ModelError(
+            f"windows of {length} tokens are longer than the model's {position_limit(model)} positions",
+            hint="make corpus.sequence_length smaller",
+        )

@@ -1,13 +1,15 @@
 """Arithmetic of a training token, and what a GPU can do of it.
 
 Forward: ``2 x linear parameters + 4 d (keys of all layers) + 2 p (head + vocabulary x d)``; training is three
-times that. p is the part of positions with a target; keys are what a query sees on average: the window where
-attention is local, S or (S + 1) / 2 where it is not.
+times that, less the gradients of frozen layers' weights, which are a third of their linear part. p is the part of
+positions with a target; keys are what a query sees on average: the window where attention is local, S or (S + 1) / 2
+where it is not.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from torch import nn
 from transformers import PreTrainedModel
@@ -33,19 +35,26 @@ class Cost:
         return self.linear + self.attention + self.head
 
 
-def _linear(module: nn.Module) -> int:
-    return sum(m.weight.numel() for m in module.modules() if isinstance(m, nn.Linear))
+def _linear(module: nn.Module, *, trained: bool = False) -> int:
+    weights = (m.weight for m in module.modules() if isinstance(m, nn.Linear))
+    return sum(w.numel() for w in weights if w.requires_grad or not trained)
+
+
+def head_width(config: Any) -> int:
+    """Width of one attention head."""
+    width: int = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    return width
 
 
 def token_cost(model: PreTrainedModel, *, length: int, causal: bool, predicted: float) -> Cost:
     """Cost of a training token in windows of `length`; predicted: part of positions with a target.
 
-    Works on a model without weights (meta device) as well.
+    Works on a model without weights (meta device) as well. Layers whose weights take no gradient count as frozen.
     """
     config = model.config
     layers = layers_of(model)
     heads: int = config.num_attention_heads
-    width = heads * (getattr(config, "head_dim", None) or config.hidden_size // heads)
+    width = heads * head_width(config)
     keys = 0.0
     for layer in layers:
         window = reach(config, window_of(layer), causal=causal)
@@ -56,7 +65,7 @@ def token_cost(model: PreTrainedModel, *, length: int, causal: bool, predicted: 
     head = sum(_linear(model.get_submodule(p)) for p in family_of(config.model_type).head)
     projection = decoder_of(model).weight.numel()
     return Cost(
-        linear=3 * 2.0 * _linear(layers),
+        linear=2.0 * (2 * _linear(layers) + _linear(layers, trained=True)),
         attention=3 * 4.0 * width * keys,
         head=3 * 2.0 * predicted * (head + projection),
     )

@@ -314,8 +314,16 @@ def set_dropout(model: PreTrainedModel, rate: float) -> None:
 
 
 def reinit_head(model: PreTrainedModel, seed: int) -> list[str]:
-    """Draw the head's transform anew (embedding and projection stay); returns the parameters' names."""
+    """Draw the head's transform anew (embedding and projection stay); returns the parameters' names.
+
+    Raises ModelError for an architecture whose head is the projection alone.
+    """
     family = family_of(model.config.model_type)
+    if not family.head:
+        raise ModelError(
+            f"a {model.config.model_type} model has no head to draw anew: its states go straight to the projection",
+            hint="leave `head: reinit` out",
+        )
     names: list[str] = []
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(seed)

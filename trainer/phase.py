@@ -17,7 +17,7 @@ from transformers import PreTrainedModel
 from biobench.errors import ModelError
 from trainer import checkpoint, guard
 from trainer.distributed import World
-from trainer.families import layers_of, position_limit
+from trainer.families import check_windows, layers_of
 from trainer.guard import GuardReport
 from trainer.interventions import freeze
 from trainer.model import Trainee, reinit_head, set_dropout
@@ -55,12 +55,7 @@ def prepare(
     Raises ModelError, StoreError.
     """
     phase = recipe.phases[phase_index]
-    length = recipe.corpus.sequence_length
-    if length > position_limit(model):
-        raise ModelError(
-            f"windows of {length} tokens are longer than the model's {position_limit(model)} positions",
-            hint="make corpus.sequence_length smaller",
-        )
+    check_windows(model, recipe.corpus.sequence_length)
     if state is not None:
         checkpoint.verify(state, world)
         checkpoint.load_weights(state, model, world)
