@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tarfile
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 
@@ -157,6 +158,15 @@ def test_overlap_counts_exact_texts_and_ngrams(tmp_path: Path) -> None:
     assert caught.value.line == 2
     with pytest.raises(UsageError, match="there is no file"):
         list(corpus_texts(tmp_path / "none"))
+
+
+def test_overlap_does_not_hang_on_the_encoding_of_accents_or_ligatures() -> None:
+    text = " ".join(["fièvre", "œdème", "cœur", "ﬁbrose", "ÉTÉ"] * 4)
+    task = {"toy": {"validation": documents(""), "test": documents(unicodedata.normalize("NFC", text))}}
+    for corpus in (unicodedata.normalize("NFD", text), text.lower(), unicodedata.normalize("NFKC", text).upper()):
+        blank, test = overlap([corpus, " "], task)
+        assert (test.exact, test.touched, test.ngrams_seen) == (1, 1, test.ngrams)
+        assert blank.exact == 0, "a blank record is no copy of a blank document"
 
 
 @pytest.mark.real

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -46,7 +47,8 @@ class Overlap:
 def overlap(corpus: Iterable[str], tasks: Mapping[str, Mapping[str, list[Document]]]) -> list[Overlap]:
     """Exact and 13-gram overlap of the texts of `corpus` (read once) with each task's validation and test.
 
-    Words are runs of word characters in lower case. Memory holds the 13-grams of the tasks, not of the corpus.
+    Words are runs of word characters; case and the encoding of accents and ligatures (NFKC) do not matter, as in what
+    pretraining keeps out. Memory holds the 13-grams of the tasks, not of the corpus.
     """
     grams: dict[int, bool] = {}
     whole: dict[int, bool] = {}
@@ -55,14 +57,14 @@ def overlap(corpus: Iterable[str], tasks: Mapping[str, Mapping[str, list[Documen
         for split in _SPLITS:
             rows = held.setdefault((task, split), [])
             for document in splits[split]:
-                own = hash(normalised(document.reading))
+                own = _whole(document.reading)
                 parts = list(_grams(document.reading))
                 whole[own] = False
                 grams.update(dict.fromkeys(parts, False))
                 rows.append((own, parts))
     for text in corpus:
-        own = hash(normalised(text))
-        if own in whole:
+        own = _whole(text)
+        if own in whole and text.strip():
             whole[own] = True
         for gram in _grams(text):
             if gram in grams:
@@ -89,9 +91,18 @@ def _row(
 
 def _grams(text: str) -> Iterator[int]:
     """Hashes of the 13-grams (64 bits, of this process); a chance collision is about 1 in 10^10 a comparison."""
-    words = _WORD.findall(text.lower())
+    words = _WORD.findall(_folded(text))
     for i in range(len(words) - N + 1):
         yield hash(tuple(words[i : i + N]))
+
+
+def _whole(text: str) -> int:
+    """Hash of a whole text, white space collapsed."""
+    return hash(normalised(_folded(text)))
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()
 
 
 class Digested:
