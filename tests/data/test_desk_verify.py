@@ -160,6 +160,18 @@ def test_overlap_counts_exact_texts_and_ngrams(tmp_path: Path) -> None:
         list(corpus_texts(tmp_path / "none"))
 
 
+def test_damaged_training_text_is_refused_with_its_place(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes('\ufeff{"text": "a"}\n'.encode() + b'{"text": "an\xe9mie"}\n')
+    texts = corpus_texts(tmp_path / "a.jsonl")
+    assert next(texts) == "a", "a byte order mark is no part of the text"
+    with pytest.raises(DataFormatError, match="byte 0xe9 is not UTF-8") as caught:
+        next(texts)
+    assert caught.value.line == 2
+    (tmp_path / "b.parquet").write_bytes(b"PAR1 and no more")
+    with pytest.raises(DataFormatError, match="not a whole parquet file"):
+        list(corpus_texts(tmp_path / "b.parquet"))
+
+
 def test_overlap_does_not_hang_on_the_encoding_of_accents_or_ligatures() -> None:
     text = " ".join(["fièvre", "œdème", "cœur", "ﬁbrose", "ÉTÉ"] * 4)
     task = {"toy": {"validation": documents(""), "test": documents(unicodedata.normalize("NFC", text))}}

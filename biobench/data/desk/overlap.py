@@ -145,22 +145,36 @@ def corpus_texts(path: str | Path) -> Iterator[str]:
 def _texts(file: Path) -> Iterator[str]:
     if file.suffix == ".txt":
         yield file.read_text(encoding="utf-8", errors="replace")
-        return
-    if file.suffix == ".parquet":
-        import pyarrow.parquet as pq
+    elif file.suffix == ".parquet":
+        yield from _column(file)
+    else:
+        yield from _objects(file)
 
+
+def _column(file: Path) -> Iterator[str]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
         table = pq.ParquetFile(file)
         if "text" not in table.schema_arrow.names:
             raise DataFormatError("has no column 'text'", hint="name the text column 'text'", file=file)
         for batch in table.iter_batches(columns=["text"]):
             yield from (str(text) for text in batch.column(0).to_pylist() if text)
-        return
-    with file.open(encoding="utf-8") as stream:
-        for number, line in enumerate(stream, start=1):
-            if not line.strip():
-                continue
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).split("\n", 1)[0]
+        raise DataFormatError(f"is not a whole parquet file ({reason})", hint="make it anew", file=file) from None
+
+
+def _objects(file: Path) -> Iterator[str]:
+    with file.open("rb") as stream:
+        for number, raw in enumerate(stream, start=1):
             try:
-                text = json.loads(line)["text"]
+                line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+                if line.strip():
+                    yield str(json.loads(line)["text"])
+            except UnicodeDecodeError as error:
+                what = f"byte 0x{error.object[error.start]:02x} is not UTF-8"
+                raise DataFormatError(what, hint="save the file as UTF-8", file=file, line=number) from None
             except (json.JSONDecodeError, KeyError, TypeError):
                 raise DataFormatError("has no field 'text'", hint="one object a line", file=file, line=number) from None
-            yield str(text)
