@@ -10,6 +10,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +153,10 @@ def _impossible(record: RunRecord) -> list[str]:
     found += [name for name, value in cut.items() if value > documents]
     found += ["windows.ceiling"] if any(not 0 <= v <= 1 for v in windows.ceiling.values()) else []
     found += [] if record.training.precision in ("bf16", "fp32") else ["training.precision"]
+    try:
+        datetime.fromisoformat(record.provenance.started)
+    except ValueError:
+        found.append("provenance.started")
     return found
 
 

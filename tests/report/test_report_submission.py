@@ -202,6 +202,7 @@ def test_missing_seeds_are_warnings(tmp_path):
         (lambda r: r["windows"].update(ceiling={"macro_f1": 7.0}), "R02"),
         (lambda r: r["windows"].update(truncated_documents=10**6), "R02"),
         (lambda r: r["training"].update(precision="fp8"), "R02"),
+        (lambda r: r["provenance"].update(started="<script>"), "R02"),
         (lambda r: r.update(predictions="../../etc/passwd"), "R01"),
         (lambda r: r.update(html="<script>"), "R01"),
     ],
