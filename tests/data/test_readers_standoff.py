@@ -355,3 +355,28 @@ def test_json_lines_and_lists(make_task: Callable[..., LoadedTask], tmp_path: Pa
     (tmp_path / "data" / "x.jsonl").write_text('{"text": "a", "label": NaN}\n')
     with pytest.raises(DataFormatError, match="no text or no label"):
         _read(make_task, tmp_path, "x.jsonl", reader, **spec)
+
+
+def test_codes_of_mentions_that_are_not_at_their_offsets(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
+    """Refused as a sign of another text; taken, without a claim on what a window hides, where the spec says so."""
+    (tmp_path / "coded").mkdir()
+    (tmp_path / "coded" / "a.txt").write_text("gout today", encoding="utf-8")
+    (tmp_path / "coded" / "a.ann").write_text("T1\tD 90 94\tgout\n#1\tICD T1\tM10\n", encoding="utf-8")
+
+    def read(more: str) -> list[Document]:
+        task = make_task(
+            type="multi_label",
+            folder="coded",
+            files="{all: a.txt}",
+            labels="[M10, M11]",
+            splits="{ratios: [0.4, 0.3, 0.3], seed: 1, method: datasets}",
+            reader=f"{{format: brat_codes, note: ICD{more}}}",
+        )
+        request = Request(task.options["local"], locate(task.spec.all_sources[0], tmp_path).files, task.spec)
+        return list(get_reader("brat_codes").read(request))
+
+    with pytest.raises(DataFormatError, match="leave the text") as caught:
+        read("")
+    assert caught.value.hint.endswith("`offsets: ignore` reads past it")
+    (document,) = read(", offsets: ignore")
+    assert (document.labels, document.evidence) == (("M10",), ())

@@ -77,10 +77,13 @@ def read_brat(request: Request) -> Iterator[Document]:
             yield from _units(request, options, raw, split)
 
 
-def parse_brat(request: Request, path: Path, missing: str = "error", errors: str = "strict") -> RawDocument | None:
+def parse_brat(
+    request: Request, path: Path, missing: str = "error", errors: str = "strict", *, placed: bool = True
+) -> RawDocument | None:
     """One text with its annotations; None where the .ann is missing and may be.
 
-    Raises DataFormatError for a malformed line, offsets outside the text, or a surface that is not there.
+    placed: offsets are needed, so they must be right. Raises DataFormatError for a malformed line and, where placed,
+    for offsets outside the text or a surface that is not there.
     """
     ann = path.with_name(path.name.removesuffix(".txt") + ".ann")
     if not ann.is_file():
@@ -93,7 +96,7 @@ def parse_brat(request: Request, path: Path, missing: str = "error", errors: str
     for number, line in read_lines(request, ann, errors):
         kind = line[:1]
         if kind == "T":
-            mention = _bound(request, ann, number, line, text)
+            mention = _bound(request, ann, number, line, text if placed else None)
             if mention.id in mentions:
                 raise request.bad("id {} stands twice", "repair the file", ann, number, mention.id)
             mentions[mention.id] = mention
@@ -111,22 +114,26 @@ def parse_brat(request: Request, path: Path, missing: str = "error", errors: str
     return RawDocument(path.name.removesuffix(".txt"), text, list(mentions.values()), ann)
 
 
-def _bound(request: Request, ann: Path, number: int, line: str, text: str) -> Mention:
+def _bound(request: Request, ann: Path, number: int, line: str, text: str | None) -> Mention:
+    """text: what the offsets are held against; None: they are taken as they stand."""
     fields = line.split("\t", 2)
     match = _BOUND.fullmatch(fields[1]) if len(fields) == 3 else None
     if match is None:
         raise request.bad("not a text-bound line: {}", "T<n>, tab, TYPE START END, tab, text", ann, number, line)
     pieces = [tuple(int(n) for n in piece.split(" ")) for piece in match[2].split(";")]
     fragments = tuple((a, b) for a, b in pieces)
-    if any(not 0 <= a < b <= len(text) for a, b in fragments):
-        raise request.bad(f"offsets {match[2]} leave the text (length {len(text)})", "check the pair", ann, number)
-    found = " ".join(text[a:b] for a, b in fragments)
     surface = fields[2]
+    if text is None:
+        return Mention(fields[0], match[1], fragments, number, surface)
+    way_out = getattr(request.options, "offsets", None) and "; codes need no offsets: `offsets: ignore` reads past it"
+    if any(not 0 <= a < b <= len(text) for a, b in fragments):
+        hint = f"check the pair{way_out or ''}"
+        raise request.bad(f"offsets {match[2]} leave the text (length {len(text)})", hint, ann, number)
+    found = " ".join(text[a:b] for a, b in fragments)
     # The format shows line ends as blanks, and editors trim the column.
     if "".join(found.split()) != "".join(surface.split()) or not found.strip():
-        raise request.bad(
-            f"characters {match[2]} are not {{}}", "the text and its .ann do not fit", ann, number, surface
-        )
+        hint = f"the text and its .ann do not fit{way_out or ''}"
+        raise request.bad(f"characters {match[2]} are not {{}}", hint, ann, number, surface)
     return Mention(fields[0], match[1], fragments, number, surface)
 
 

@@ -11,6 +11,7 @@ from biobench.data.readers.brat import parse_brat
 from biobench.data.readers.tsv import rows
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
+from biobench.schema.source import later
 from biobench.schema.strict import suggest
 
 
@@ -24,6 +25,9 @@ class BratCodesOptions(ReaderOptions):
     """Annotation types whose notes count; empty: all."""
     missing_ann: Literal["error", "skip"] = "error"
     encoding_errors: Literal["strict", "replace"] = "replace"
+    offsets: Literal["check", "ignore"] = later("check")
+    """check: a mention that is not at its offsets is refused, since text and annotation may be of different documents.
+    ignore: its code counts all the same; which codes a window hides is then not known."""
 
 
 class MentionTableOptions(ReaderOptions):
@@ -48,7 +52,8 @@ def read_brat_codes(request: Request) -> Iterator[Document]:
     options = request.options
     assert isinstance(options, BratCodesOptions)
     for split, path in request.only_splits("train", "validation", "test", "all"):
-        raw = parse_brat(request, path, options.missing_ann, options.encoding_errors)
+        placed = options.offsets == "check"
+        raw = parse_brat(request, path, options.missing_ann, options.encoding_errors, placed=placed)
         if raw is None:
             continue
         codes: dict[str, int] = {}
@@ -65,7 +70,7 @@ def read_brat_codes(request: Request) -> Iterator[Document]:
                 text=raw.text,
                 split=split,
                 labels=tuple(sorted(codes)),
-                evidence=tuple(sorted(codes.items())),
+                evidence=tuple(sorted(codes.items())) if placed else (),
                 origin=at(path, 1),
             )
 
