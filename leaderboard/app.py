@@ -10,6 +10,7 @@ from PIL import Image
 
 import leaderboard
 from biobench.errors import BioBenchError
+from biobench.report.escape import plain
 from biobench.report.render import plain_note
 from biobench.report.rows import AverageName
 
@@ -38,7 +39,7 @@ from leaderboard import (  # noqa: E402
     task_view,
 )
 from leaderboard.folder import results  # noqa: E402
-from leaderboard.state import from_link, start, write_link  # noqa: E402
+from leaderboard.state import from_link, lost, start, write_link  # noqa: E402
 from leaderboard.table import literal  # noqa: E402
 from leaderboard.words import LANGUAGES, Language, words  # noqa: E402
 
@@ -81,10 +82,14 @@ def main() -> None:
         start("view", from_link("view", list(VIEWS), "board"))
         view = st.radio(texts["view"], list(VIEWS), key="view", format_func=texts.__getitem__)
         write_link("view", "" if view == "board" else view)
+    told = st.empty()
     try:
         VIEWS[view](texts, _average(texts))
     except BioBenchError as error:
         st.error(f"{literal(plain_note(str(error)))}\n\n{literal(plain_note(error.hint))}")
+    names = lost()
+    if names:
+        told.warning(texts["not_here"].format(literal(", ".join(plain(name) for name in names[:5]))))
 
 
 def _average(texts: Mapping[str, str]) -> AverageName:

@@ -21,11 +21,10 @@ from biobench.report.twins import Twins
 from biobench.report.verdict_fr import verdict_fr
 from leaderboard import charts
 from leaderboard.folder import made_by, results, results_dir
-from leaderboard.state import choose, from_link, list_from_link, start, switch, write_link
+from leaderboard.state import SEPARATOR, choose, from_link, list_from_link, several_from_link, start, switch, write_link
 
 MOST = 5
 SUITES = ("all", "fr", "en", "needle")
-SEPARATOR = "\x1f"
 
 
 def show(words: Mapping[str, str], average: AverageName) -> None:
@@ -33,7 +32,7 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     st.title(words["compare_view"])
     held = results()
     names = _names(held)
-    linked = [n for n in dict.fromkeys(str(st.query_params.get("models", "")).split(SEPARATOR)) if n in names]
+    linked = several_from_link("models", names)
     start("models", linked[:MOST])
     st.session_state["models"] = [n for n in st.session_state["models"] if n in names]
     start("compare_suite", from_link("compare_suite", SUITES, "all"))

@@ -7,12 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 import streamlit as st
 
 from biobench.report.table import Results
-from leaderboard.state import start, write_link
+from leaderboard.state import SEPARATOR, start, write_link
 
 SIZES = ("size_small", "size_base", "size_large", "unknown")
 WINDOWS = ("window_short", "window_middle", "window_long", "unknown")
-LINK = "\x1f"
-"""Between values of the link that may hold a comma."""
 
 
 def size_of(parameters: int | None) -> str:
@@ -75,7 +73,7 @@ def _facts(held: Results) -> dict[str, tuple[int | None, int | None]]:
 
 
 def _several(key: str, options: Sequence[str], label: str, words: Mapping[str, str]) -> list[str]:
-    start(key, [o for o in str(st.query_params.get(key, "")).split(LINK) if o in options])
+    start(key, [o for o in str(st.query_params.get(key, "")).split(SEPARATOR) if o in options])
     chosen = list(st.multiselect(label, options, key=key, format_func=lambda o: words.get(o, o)))
-    write_link(key, LINK.join(chosen))
+    write_link(key, SEPARATOR.join(chosen))
     return chosen

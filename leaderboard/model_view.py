@@ -20,10 +20,9 @@ from biobench.report.wide import percent
 from leaderboard import charts
 from leaderboard.folder import made_by, results
 from leaderboard.needle_view import show_maps
-from leaderboard.state import choose
+from leaderboard.state import SEPARATOR, choose
 from leaderboard.table import literal
 
-SEPARATOR = "\x1f"
 Condition = tuple[str, str, int | None, str, int]
 """Spec hash (with overrides), data hash, limit, track, engine version."""
 

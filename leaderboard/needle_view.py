@@ -16,11 +16,10 @@ from biobench.report.render import plain_note
 from biobench.report.rows import AverageName
 from leaderboard.folder import results, results_dir
 from leaderboard.names import key_of, title_of
-from leaderboard.state import choose, start, write_link
+from leaderboard.state import SEPARATOR, choose, several_from_link, start, write_link
 from leaderboard.table import literal
 
 MOST = 6
-SEPARATOR = "\x1f"
 _STYLE = """
 <style>
 .bb-maps { display: flex; flex-wrap: wrap; gap: 1.2rem 2rem; align-items: flex-start; }
@@ -53,7 +52,7 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     task = choose(words["choose_task"], sorted({g.task for g in groups}), "needle_task")
     own = {key_of(g): g for g in groups if g.task == task}
     names = sorted(own, key=str.casefold)
-    linked = [n for n in dict.fromkeys(str(st.query_params.get("maps", "")).split(SEPARATOR)) if n in names]
+    linked = several_from_link("maps", names)
     start("maps", (linked or names)[:MOST])
     st.session_state["maps"] = [n for n in st.session_state["maps"] if n in names]
     chosen = st.multiselect(

@@ -16,11 +16,10 @@ from biobench.report.render import plain_note
 from biobench.report.rows import AverageName
 from leaderboard import curves
 from leaderboard.folder import pretraining
-from leaderboard.state import choose, start, switch, write_link
+from leaderboard.state import SEPARATOR, choose, several_from_link, start, switch, write_link
 from leaderboard.table import literal
 
 MOST = len(curves.COLOURS)
-SEPARATOR = "\x1f"
 
 
 def show(words: Mapping[str, str], average: AverageName) -> None:
@@ -47,7 +46,7 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
 def _chosen(runs: Sequence[TrainingRun], words: Mapping[str, str]) -> list[TrainingRun]:
     """The runs to draw; at first a detour and its twin where the folder holds two runs or more."""
     names = [run.name for run in runs]
-    linked = [n for n in dict.fromkeys(str(st.query_params.get("runs", "")).split(SEPARATOR)) if n in names]
+    linked = several_from_link("runs", names)
     start("runs", (linked or _first(names))[:MOST])
     st.session_state["runs"] = [n for n in st.session_state["runs"] if n in names]
     chosen = st.multiselect(words["choose_runs"], names, key="runs", max_selections=MOST)

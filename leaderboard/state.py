@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
+
+SEPARATOR = "\x1f"
+"""Between names in a link."""
 
 
 def start(key: str, value: object) -> None:
     """A widget's first value; later runs keep the reader's."""
     if key not in st.session_state:
         st.session_state[key] = value
+
+
+_LOST = "lost_of_link"
+
+
+def several_from_link(key: str, allowed: Collection[str]) -> list[str]:
+    """The link's values that are here, each once; what is not is remembered for `lost`."""
+    asked = [part for part in dict.fromkeys(str(st.query_params.get(key, "")).split(SEPARATOR)) if part]
+    if key not in st.session_state:
+        _lose([part for part in asked if part not in allowed])
+    return [part for part in asked if part in allowed]
+
+
+def lost() -> list[str]:
+    """What the link that the page was opened with named and this folder does not hold; told once."""
+    found: list[str] = st.session_state.pop(_LOST, [])
+    return found
+
+
+def _lose(parts: Sequence[str]) -> None:
+    if parts:
+        st.session_state[_LOST] = [*st.session_state.get(_LOST, []), *parts]
 
 
 def from_link(key: str, allowed: Sequence[str], default: str) -> str:
@@ -48,6 +73,9 @@ def choose(
 
     default: the first option is what a link without the key means, and is not written into it.
     """
+    asked = str(st.query_params.get(key, ""))
+    if key not in st.session_state and asked not in ("", *options):
+        _lose([asked.replace(SEPARATOR, " ").strip()])
     start(key, from_link(key, options, options[0]))
     if st.session_state[key] not in options:
         st.session_state[key] = options[0]

@@ -332,6 +332,10 @@ _WORDS: dict[str, tuple[str, str]] = {
         "Les groupes d'égalité sont donnés jusqu'à {} modèles ayant toutes les tâches de la suite : restreignez la "
         "recherche ou les filtres.",
     ),
+    "not_here": (
+        "The link names what is not here: {}. Something else is shown in its place.",
+        "Le lien nomme ce qui n'est pas ici : {}. Autre chose est montré à la place.",
+    ),
     "nothing": (
         "Nothing matches these filters. Widen the search, the sources or the suites.",
         "Rien ne correspond à ces filtres. Élargissez la recherche, les sources ou les suites.",

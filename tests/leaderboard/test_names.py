@@ -177,3 +177,18 @@ def test_links_carry_what_changes_the_page(monkeypatch, tmp_path):
     app.selectbox(key="errors_label").set_value("").run()
     assert "errors_label" not in app.query_params
     assert app.query_params["errors_kinds"] == "missed"
+
+
+def test_a_link_to_what_is_not_here_says_so(monkeypatch, tmp_path):
+    save_runs(tmp_path, "a", "gad", {42: 0.6})
+    save_runs(tmp_path, "b", "gad", {42: 0.6})
+    app = open_app(monkeypatch, tmp_path, view="model_view", model=SEP.join(("<b>gone</b>", "", "run")))
+    assert app.title[0].value == "a"
+    assert "\\<b\\>gone" in app.warning[0].value
+    app.selectbox(key="curve_task").set_value("gad").run()
+    assert not app.warning, "said once"
+    app = open_app(monkeypatch, tmp_path, view="compare_view", models=SEP.join(("a", "gone", "b")))
+    assert app.multiselect(key="models").value == ["a", "b"]
+    assert "gone" in app.warning[0].value
+    for view, query in (("errors_view", {"errors_model": "b"}), ("compare_view", {"models": SEP.join("ab")})):
+        assert not open_app(monkeypatch, tmp_path, view=view, **query).warning
