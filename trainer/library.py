@@ -42,7 +42,15 @@ def find(name_or_path: str | Path) -> Path:
 def load_recipe(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     """Read a recipe, with ``KEY=VALUE`` overrides by the same YAML rules. Raises SpecError, UsageError."""
     located = _read(find(name_or_path), _DEPTH)
-    return validate(apply_overrides(located, overrides) if overrides else located, Recipe)
+    return _valid(apply_overrides(located, overrides) if overrides else located)
+
+
+def _valid(located: Located) -> Recipe:
+    try:
+        return validate(located, Recipe)
+    except SpecError as error:
+        error.hint = error.hint.replace("biobench tasks schema", "biobench pretrain-schema")
+        raise
 
 
 def _read(path: Path, depth: int) -> Located:
@@ -62,7 +70,7 @@ def _read(path: Path, depth: int) -> Located:
     except UsageError as error:
         raise SpecError(f"extends: {error.what}", hint=error.hint, file=path, line=line) from None
     parent = _read(parent_path, depth - 1)
-    validate(parent, Recipe)
+    _valid(parent)
     return Located(_merge(parent.data, data), located.lines, located.file)
 
 

@@ -239,6 +239,14 @@ class Phase(Strict):
                 f"phase '{self.name}' warms up over {human(self.schedule.warmup)} of {human(self.tokens)} tokens",
                 "make warmup shorter than the phase",
             )
+        cooldown, room = self.schedule.cooldown, self.tokens - self.schedule.warmup
+        if cooldown is not None and self.schedule.shape == "constant":
+            raise fail(f"phase '{self.name}' has a cooldown and a constant rate", "add a shape, 1-sqrt say")
+        if cooldown is not None and cooldown > room:
+            raise fail(
+                f"phase '{self.name}' cools down over {human(cooldown)} of the {human(room)} tokens after its warm-up",
+                "make cooldown shorter, or leave it out to cool down over all of them",
+            )
         return self
 
 

@@ -330,9 +330,7 @@ def print_standings(report: Standings, share: str) -> None:
     table = Table(box=None)
     for name in ("model", "role"):
         table.add_column(name, overflow="fold")
-    twin = next(row.role for row in report.rows if row.to_twin is None)
-    reference = next(row.role for row in report.rows if row.to_reference is None)
-    for name in ("mean", f"to {twin}", "p", f"to {reference}", "p", share):
+    for name in ("mean", f"to {report.twin}", "p", f"to {report.reference}", "p", share):
         table.add_column(name, justify="right", no_wrap=True)
     for row in report.rows:
         kept = "–"

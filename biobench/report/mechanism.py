@@ -44,11 +44,13 @@ class Standing:
 
 @dataclass(frozen=True)
 class Standings:
-    """tasks, seeds: what all models share, and what every number is over."""
+    """tasks, seeds: what all models share, and what every number is over. reference, twin: their roles' words."""
 
     tasks: tuple[str, ...]
     seeds: tuple[int, ...]
     rows: tuple[Standing, ...]
+    reference: str
+    twin: str
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -155,7 +157,7 @@ def standings(
                 (kept.note or "") if kept else "",
             )
         )
-    return Standings(tasks, seeds, tuple(rows))
+    return Standings(tasks, seeds, tuple(rows), roles[0], roles[1])
 
 
 def _difference(first: Any, second: Any) -> MeanTest | None:

@@ -11,7 +11,7 @@ import pytest
 from ledger_make import ledger, write
 from report_make import save_runs
 
-from biobench.cli.analyze_runs import frozen_layers
+from biobench.cli.analyze_runs import frozen_layers, print_standings
 from biobench.cli.main import app
 from biobench.errors import SpecError, TrainingError, UsageError
 from biobench.report.mechanism import stability, standings, standings_chart, stored_scores
@@ -59,6 +59,15 @@ def test_standings_are_paired_over_seeds_and_tasks() -> None:
     frozen = np.array([list(TABLE["low"][t].values()) for t in report.tasks])
     assert low.kept.value == pytest.approx((frozen - twin).mean() / wanted)
     assert low.kept.value in low.kept.interval
+
+
+def test_one_seed_keeps_the_names_of_the_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    found = {model: {"t": {42: level}} for model, level in (("a", 0.5), ("b", 0.7), ("hybrid", 0.6))}
+    report = standings(found, reference="b", twin="a", roles=("donor", "recipient", "hybrid"))
+    print_standings(report, "recovered")
+    printed = capsys.readouterr().out
+    assert "to recipient" in printed
+    assert "to donor" in printed
 
 
 def test_only_shared_seeds_and_tasks_count() -> None:

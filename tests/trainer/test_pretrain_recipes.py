@@ -48,7 +48,8 @@ def test_every_toy_recipe_trains(name: str, corpora: Path, tmp_path: Path) -> No
             "toy_biphasic",
             out=tmp_path / "donor",
             progress="none",
-            overrides=[*overrides, "phases.0.tokens=800", "phases.0.schedule.warmup=0", "phases.1.tokens=800"],
+            overrides=[*overrides, "phases.0.tokens=800", "phases.0.schedule.warmup=0"]
+            + ["phases.1.tokens=800", "phases.1.schedule.cooldown=400"],
         )
         overrides = [f"base.model={donor.model}", *overrides[4:]]
     for number in range(len(recipe.phases)):
@@ -155,6 +156,13 @@ phases:
         ("base: {model: somewhere}", "base: {model: somewhere, config: {model_type: bert}}", 2, "either a model"),
         ("tokens: 10k}", "tokens: 10k, freeze: {layers: 7-3}}", 9, "not understood"),
         ("tokens: 10k}", "tokens: 10k, schedule: {warmup: 20k}}", 9, "warms up over"),
+        ("tokens: 10k}", "tokens: 10k, schedule: {cooldown: 2k}}", 9, "a cooldown and a constant rate"),
+        (
+            "tokens: 10k}",
+            "tokens: 10k, schedule: {shape: linear, warmup: 4k, cooldown: 7k}}",
+            9,
+            "cools down over 7k of the 6k tokens",
+        ),
         ("name: mine", "extends: no_such_recipe\nname: mine", 1, "no recipe 'no_such_recipe'"),
         ("name: mine", "name: mine\nname: yours", 2, "duplicate key"),
     ],
@@ -169,6 +177,7 @@ def test_mistakes_are_one_line_with_their_place(old: str, new: str, line: int, w
     assert "\n" not in str(caught.value)
     assert str(caught.value).startswith(f"{file}:{line}: ")
     assert caught.value.hint
+    assert "tasks schema" not in caught.value.hint
 
 
 def test_the_good_recipe_loads_and_overrides_follow_the_same_rules(tmp_path: Path) -> None:
