@@ -145,7 +145,7 @@ def _sniffed(paths: list[Path]) -> Sniffed:
         whole.labels |= more.labels
         if any(sign in more.reader and sign not in whole.reader for sign in ("IOBES", "discontinuous")):
             whole.reader = more.reader
-    if whole.head == "span" and len({path.stem for path in paths}) < len(paths):
+    if "brat" in whole.reader and len({path.stem for path in paths}) < len(paths):
         whole.reader = whole.reader.removesuffix("}") + ", ids: split_and_name}"
     return whole
 

@@ -60,7 +60,8 @@ def sniff(path: Path, *, tokens: bool = False) -> Sniffed:
     if path.suffix == ".parquet":
         return _sniff_parquet(path)
     if path.suffix in (".jsonl", ".ndjson"):
-        return _sniff_objects(_json_lines(path), path, "json, layout: lines", "label")
+        items = _json_lines(path)
+        return _sniff_mentions(items) or _sniff_objects(items, path, "json, layout: lines", "label")
     if path.with_suffix(".ann").is_file() and path.suffix == ".txt":
         return _sniff_brat(path)
     lines = [line for _, line in _lines(path)]
@@ -186,6 +187,33 @@ def _json_lines(path: Path) -> list[dict[str, Any]]:
         if isinstance(item, dict):
             items.append(item)
     return items
+
+
+def _sniff_mentions(items: list[dict[str, Any]]) -> Sniffed | None:
+    """Objects with a text and a list of mentions, each with start, end and label."""
+    columns = _columns(items)
+    texts = [n for n, cells in columns.items() if all(isinstance(cell, str) for cell in cells)]
+    text = max(texts, key=lambda n: sum(map(len, columns[n])), default=None)
+    for name, cells in columns.items():
+        if text is None or not all(isinstance(cell, list) for cell in cells):
+            continue
+        mentions = [mention for cell in cells for mention in cell]
+        kinds = {str(kind) for mention in mentions if (kind := _kind(mention)) is not None}
+        if mentions and all(_kind(mention) is not None for mention in mentions):
+            reader = f"{{format: json_spans, text: {json.dumps(text)}, spans: {json.dumps(name)}}}"
+            unused = [n for n in columns if n not in (text, name)]
+            return Sniffed("span_ner", reader, kinds, "span", len(items), unused)
+    return None
+
+
+def _kind(mention: Any) -> str | None:
+    """A mention's label; None for what is no mention."""
+    if isinstance(mention, dict):
+        mention = [mention.get(key) for key in ("start", "end", "label")]
+    if not isinstance(mention, list) or len(mention) != 3:
+        return None
+    start, end, kind = mention
+    return kind if type(start) is int and type(end) is int and isinstance(kind, str) else None
 
 
 def _sniff_objects(

@@ -169,6 +169,16 @@ def test_brat_folders_that_number_their_files_anew(tmp_path: Path) -> None:
     assert "set `reader.ids: split_and_name`" in caught.value.hint
 
 
+@pytest.mark.parametrize("field", ["spans", "label"])
+def test_json_lines_with_mentions(field: str, tmp_path: Path) -> None:
+    mention = [7, 11, "D"] if field == "label" else {"start": 7, "end": 11, "label": "D"}
+    items: list[dict[str, Any]] = [{"id": i, "text": f"severe gout {i}", field: [mention]} for i in range(12)]
+    items[3][field] = []
+    (tmp_path / "spans").mkdir()
+    task = made(json_lines(tmp_path / "spans" / "all.jsonl", items), tmp_path / "made.yaml")
+    assert (task.spec.type, task.spec.labels) == ("span_ner", ["D"])
+
+
 def test_parquet_of_tokens_with_named_tags(tmp_path: Path) -> None:
     (tmp_path / "hub").mkdir()
     names = ["O", "B-D", "I-D"]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from biobench.schema.document import Span
+from biobench.data.tags import Mode, tags_to_spans
+from biobench.schema.document import Document, Span
 
 Fragments = tuple[tuple[int, int], ...]
 Discontinuous = Literal["error", "hull", "first", "drop"]
@@ -113,6 +114,13 @@ def mentions_to_tags(
         for n, k in enumerate(inside):
             tags[k] = f"{'B' if n == 0 else 'I'}-{span.label}"
     return tags, lost
+
+
+def with_tags(document: Document, how: Tokeniser, overlap: Overlap, decode: Mode) -> Document:
+    """The document with tokens, tags and what its mentions become on them. Raises ValueError for overlap ``error``."""
+    tokens = tokenise(document.text, how)
+    tags, _ = mentions_to_tags(document.spans, tokens, overlap)
+    return replace(document, spans=tags_to_spans(tags, tokens, decode), tokens=tokens, tags=tuple(tags))
 
 
 def line_units(text: str) -> Iterator[tuple[int, int, int]]:

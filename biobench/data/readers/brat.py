@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -17,12 +18,11 @@ from biobench.data.readers._standoff import (
     Tokeniser,
     flatten,
     line_units,
-    mentions_to_tags,
     merge_fragments,
-    tokenise,
+    with_tags,
 )
 from biobench.data.readers.base import ReaderOptions, Request, at, read_lines, read_text, reader
-from biobench.data.tags import Mode, tags_to_spans
+from biobench.data.tags import Mode
 from biobench.schema.document import Document, Span
 from biobench.schema.source import later
 from biobench.schema.task import fail
@@ -189,20 +189,11 @@ def _make(
 ) -> Document:
     origin = at(raw.path.with_suffix(".txt"), line)
     group = raw.id if options.group == "file" else own
+    whole = Document(id=own, group=group, text=text, split=split, spans=tuple(sorted(set(spans))), origin=origin)
     if options.tokens == "none":
-        return Document(id=own, group=group, text=text, split=split, spans=tuple(sorted(set(spans))), origin=origin)
-    tokens = tokenise(text, options.tokens)
+        return whole
     try:
-        tags, _ = mentions_to_tags(spans, tokens, options.overlap)
+        # In the file's order: of mentions that begin alike, the later one is the last.
+        return with_tags(replace(whole, spans=tuple(spans)), options.tokens, options.overlap, options.decode)
     except ValueError as error:
         raise request.bad(f"{error}", "set `overlap`", raw.path.with_suffix(".txt"), line) from None
-    return Document(
-        id=own,
-        group=group,
-        text=text,
-        split=split,
-        spans=tags_to_spans(tags, tokens, options.decode),
-        tokens=tokens,
-        tags=tuple(tags),
-        origin=origin,
-    )

@@ -45,15 +45,18 @@ def read_json(request: Request) -> Iterator[Document]:
     numbers: Counter[str] = Counter()
     for split, path in request.only_splits("train", "validation", "test", "all"):
         prefix = split or path.stem
-        for line, item in _objects(request, options, path):
+        for line, item in json_objects(request, options.layout, path):
             numbers[prefix] += 1
             document = _document(request, options, item, f"{prefix}-{numbers[prefix]}", split, path, line)
             if document is not None:
                 yield document
 
 
-def _objects(request: Request, options: JsonOptions, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    if options.layout == "lines":
+def json_objects(
+    request: Request, layout: Literal["list", "lines"], path: Path
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(line, or number in a list; object). Raises DataFormatError for what is no JSON object."""
+    if layout == "lines":
         for line, text in read_lines(request, path):
             if text.strip():
                 yield line, _object(request, path, line, text)

@@ -1,0 +1,75 @@
+"""JSON with mentions by character offsets."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from biobench.data.catalog import LoadedTask
+from biobench.data.locate import locate
+from biobench.data.readers import Request, get_reader
+from biobench.errors import DataFormatError
+from biobench.schema.document import Span
+
+
+def json_spans(folder: Path, rows: list[dict[str, Any]], make_task: Callable[..., LoadedTask], **more: str) -> Any:
+    (folder / "spans").mkdir(exist_ok=True)
+    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    (folder / "spans" / "all.jsonl").write_text(lines, encoding="utf-8")
+    task = make_task(
+        type=more.get("type", "span_ner"),
+        folder="spans",
+        files="{all: all.jsonl}",
+        labels="[D, S]",
+        splits="{ratios: [0.4, 0.3, 0.3], seed: 1, method: datasets}",
+        reader=f"{{format: json_spans{more.get('reader', '')}}}",
+    )
+    request = Request(task.options["local"], locate(task.spec.all_sources[0], folder).files, task.spec)
+    return list(get_reader("json_spans").read(request))
+
+
+TEXT = " Goutte 🦶 sévère\r\net fièvre."
+
+
+def test_json_with_mentions_as_annotation_tools_write_them(
+    make_task: Callable[..., LoadedTask], tmp_path: Path
+) -> None:
+    objects = [{"start": 1, "end": 16, "label": "D"}, {"start": 1, "end": 7, "label": "D", "text": "Goutte"},
+               {"start": 21, "end": 27, "label": "S", "text": "fièvre"}]  # fmt: skip
+    (document,) = json_spans(tmp_path, [{"text": TEXT, "spans": objects}], make_task)
+    assert document.text == TEXT, "offsets count from the very start"
+    assert [(TEXT[a:b], label) for a, b, label in document.spans] == [
+        ("Goutte", "D"), ("Goutte 🦶 sévère", "D"), ("fièvre", "S")
+    ]  # fmt: skip
+    rows = [{"text": TEXT, "label": [[1, 7, "D"], [21, 27, "S"]], "who": "p1"}]
+    reader = ", spans: label, group: who, segment: line, types: {S: null}"
+    first, second = json_spans(tmp_path, rows, make_task, reader=reader)
+    assert (first.id, first.group, first.text, first.spans) == ("all-1:1", "p1", "Goutte 🦶 sévère", (Span(0, 6, "D"),))
+    assert (second.text, second.spans) == ("et fièvre.", ())
+    tagged = json_spans(tmp_path, rows, make_task, type="token_ner", reader=", spans: label, tokens: words")[0]
+    assert tagged.tags == ("B-D", "O", "O", "O", "B-S", "O")
+
+
+@pytest.mark.parametrize(
+    ("mention", "what"),
+    [
+        ({"start": 22, "end": 28, "label": "S", "text": "fièvre"}, "characters 22-28 are not 'fièvre'"),
+        ({"start": 22, "end": 99, "label": "S"}, "mention 22-99 leaves the text"),
+        ({"start": 3, "end": 3, "label": "S"}, "mention 3-3 leaves the text"),
+        ({"start": "3", "end": 5, "label": "S"}, "no whole numbers"),
+        ({"begin": 3, "end": 5, "label": "S"}, "a mention has no field 'start'"),
+        ({"start": 0, "end": 1, "label": "S"}, "characters 0-1 are not"),
+        ({"start": 1, "end": 7, "label": "X"}, "'X' is not a label"),
+        ([1, 7], "is no mention"),
+    ],
+)
+def test_json_with_mentions_that_are_none(
+    mention: Any, what: str, make_task: Callable[..., LoadedTask], tmp_path: Path
+) -> None:
+    with pytest.raises(DataFormatError, match=re.escape(what)):
+        json_spans(tmp_path, [{"text": TEXT, "spans": [mention]}], make_task)
