@@ -48,8 +48,10 @@ def test_every_toy_recipe_trains(name: str, corpora: Path, tmp_path: Path) -> No
             "toy_biphasic",
             out=tmp_path / "donor",
             progress="none",
-            overrides=[*overrides, "phases.0.tokens=800", "phases.0.schedule.warmup=0"]
-            + ["phases.1.tokens=800", "phases.1.schedule.cooldown=400"],
+            overrides=[
+                *(*overrides, "phases.0.tokens=800", "phases.0.schedule.warmup=0"),
+                *("phases.1.tokens=800", "phases.1.schedule.cooldown=400"),
+            ],
         )
         overrides = [f"base.model={donor.model}", *overrides[4:]]
     for number in range(len(recipe.phases)):
