@@ -75,3 +75,11 @@ def test_the_readme_names_only_commands_that_exist() -> None:
     for block in re.findall(r"^```bash\n(.+?)^```$", text, re.MULTILINE | re.DOTALL):
         for command in re.findall(r"^biobench (\S+)", block, re.MULTILINE):
             assert command in top.commands, command
+
+
+def test_the_trainers_map_names_every_module_once() -> None:
+    text = (ROOT / "trainer" / "README.md").read_text(encoding="utf-8").partition("## Where things are")[2]
+    rows = [row.split("|")[2] for row in text.splitlines() if row.startswith("| ") and "`" in row]
+    named = sorted(name for row in rows for name in re.findall(r"`(\w+)`", row))
+    there = sorted(f.stem for f in (ROOT / "trainer").glob("*.py") if f.stem not in ("__init__", "__main__", "api"))
+    assert named == there
