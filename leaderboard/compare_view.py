@@ -16,11 +16,11 @@ from biobench.report.entrants import Entrant, find_entrants, line_name
 from biobench.report.escape import plain
 from biobench.report.render import plain_note
 from biobench.report.rows import AverageName
-from biobench.report.table import Results, fingerprint
+from biobench.report.table import Results
 from biobench.report.twins import Twins
 from biobench.report.verdict_fr import verdict_fr
 from leaderboard import charts
-from leaderboard.folder import made_by, results, results_dir
+from leaderboard.folder import made_by, results, results_dir, results_state
 from leaderboard.state import SEPARATOR, choose, from_link, list_from_link, several_from_link, start, switch, write_link
 
 MOST = 5
@@ -48,7 +48,7 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     asked = None if suite == "all" else suite
     tasks = _tasks(held, chosen, asked, words)
     folder = str(results_dir().resolve())
-    state, ledgers = fingerprint(folder), _ledgers(held, chosen)
+    state, ledgers = results_state(), _ledgers(held, chosen)
     try:
         found = _compare(tuple(chosen), folder, state, asked, tasks, average, documents, ledgers)
     except StoreError as error:

@@ -16,8 +16,11 @@ from biobench.report.pretraining import (
     pretraining_fingerprint,
     read_pretraining,
 )
-from biobench.report.table import Results, fingerprint, load
+from biobench.report.table import Results, contents, fingerprint, load
 from leaderboard.launch import PRETRAINING_VARIABLE, RESULTS_VARIABLE
+
+SECONDS = 20
+"""For so long no record file is looked at again unless its folder changed."""
 
 
 def results_dir() -> Path:
@@ -39,8 +42,19 @@ def _load(folder: str, state: str) -> Results:
 
 def results() -> Results:
     """Everything in the folder; read again when a file of it changes."""
+    return _load(str(results_dir().resolve()), results_state())
+
+
+def results_state() -> str:
+    """Changes with the folder's content: at once where BioBench or git wrote, within seconds where a copy did."""
     folder = str(results_dir().resolve())
-    return _load(folder, fingerprint(folder))
+    return f"{fingerprint(folder)} {_contents(folder)}"
+
+
+@st.cache_data(ttl=SECONDS, max_entries=2, show_spinner=False)
+def _contents(folder: str) -> str:
+    """Tens of thousands of files take a moment, so not at every click."""
+    return contents(folder)
 
 
 def say_no_runs(words: Mapping[str, str]) -> None:

@@ -97,6 +97,11 @@ def fingerprint(results_dir: str | Path) -> str:
     return " ".join([*stores, floors_fingerprint(results_dir)])
 
 
+def contents(results_dir: str | Path) -> str:
+    """As `fingerprint`, and for records that something else than BioBench wrote over; looks at every file."""
+    return " ".join(store.contents() for _, store in _stores(Path(results_dir)))
+
+
 def build(
     results: str | Path | Results,
     average: AverageName = "macro",

@@ -186,6 +186,10 @@ class Store:
         """Changes when a record is added, removed or replaced, as `save` and `update` do it; looks at no file."""
         return hashlib.sha256(repr(folder_times(self.root / "runs")).encode()).hexdigest()
 
+    def contents(self) -> str:
+        """Changes when any record file has another time or size, as a copy over it gives; looks at every file."""
+        return hashlib.sha256(repr(list_files(self.root / "runs")).encode("utf-8", "surrogateescape")).hexdigest()
+
     def load_predictions(
         self, record: RunRecord, documents: Sequence[Document] | None = None
     ) -> tuple[list[Document], list[Prediction]]:

@@ -21,6 +21,7 @@ from biobench.report.render import render
 from biobench.report.table import build
 from biobench.report.wide import percent
 from biobench.schema.document import Document, Prediction, Span
+from leaderboard import folder
 from leaderboard.launch import RESULTS_VARIABLE
 from leaderboard.marked import to_html
 from leaderboard.words import words
@@ -187,6 +188,18 @@ def test_new_runs_appear_after_a_reload(monkeypatch, tmp_path):
     save_run(tmp_path, "late", "bc5cdr", 42, 0.7)
     app.run()
     assert shown(app)["late", "bc5cdr"] == "70.0"
+
+
+def test_records_that_are_copied_over_others_are_seen(monkeypatch, tmp_path):
+    for name, score in (("board", 0.6), ("newer", 0.7)):
+        save_run(tmp_path / name, "tiny", "bc5cdr", 42, score)
+    app = open_app(monkeypatch, tmp_path / "board")
+    for path in (tmp_path / "newer").glob("runs/*/*.json"):
+        # as cp does: the file is written over, its folder stays as it is
+        (tmp_path / "board" / path.relative_to(tmp_path / "newer")).write_bytes(path.read_bytes())
+    folder._contents.clear()
+    app.run()
+    assert shown(app)["tiny", "bc5cdr"] == "70.0"
 
 
 @pytest.mark.parametrize(
