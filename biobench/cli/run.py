@@ -65,10 +65,6 @@ def run(
     """Fine-tune checkpoints on tasks over several seeds, and score them."""
     from biobench.run import Request
 
-    if executor not in ("local", "ray"):
-        raise UsageError(f"--executor '{executor}' is not known", hint="local or ray")
-    if track not in ("fixed", "tuned"):
-        raise UsageError(f"--track '{track}' is not known", hint="fixed or tuned")
     try:
         shares = tuple(float(part) for part in train_fraction.split(","))
     except ValueError:
@@ -85,7 +81,7 @@ def run(
         executor=cast(Any, executor),
         overrides=tuple(overrides),
         limit=limit,
-        track="tuned" if track == "tuned" else "fixed",
+        track=cast(Any, track),
         train_fractions=shares,
         force=force,
         offline=offline,

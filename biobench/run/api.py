@@ -6,61 +6,77 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from biobench.data.load import load_data
+from biobench.finetune.savepoint import EVERY_SECONDS
 from biobench.run.cluster import run_on_ray
 from biobench.run.execute import Reporter, Silent, execute
 from biobench.run.gate import ensure
 from biobench.run.parallel import run_workers, worker_count
-from biobench.run.plan import Item, Plan, Request, TaskEntry, Track, make_plan
+from biobench.run.plan import Executor, Item, Plan, Request, TaskEntry, Track, make_plan
 from biobench.run.result import RunResult
 from biobench.schema.document import TaskData
 from biobench.store import Store
 
 
+def _names(given: str | Path | Iterable[str | Path]) -> tuple[str, ...]:
+    return (str(given),) if isinstance(given, str | Path) else tuple(str(g) for g in given)
+
+
 def run(
-    model: str | Iterable[str],
-    tasks: str | Iterable[str] = (),
+    model: str | Path | Iterable[str | Path],
+    tasks: str | Path | Iterable[str | Path] = (),
     *,
     suite: str | None = None,
     seeds: str | int | Iterable[int] | None = None,
     data_dir: str | Path | None = None,
     results_dir: str | Path = "results",
     device: str = "auto",
-    overrides: Iterable[str] = (),
+    parallel: str | int = "auto",
+    executor: Executor = "local",
+    overrides: str | Iterable[str] = (),
     limit: int | None = None,
     track: Track = "fixed",
-    train_fractions: Iterable[float] = (1.0,),
+    train_fractions: float | Iterable[float] = (1.0,),
     force: bool = False,
     offline: bool = False,
     strict: bool = False,
+    energy: bool = False,
     gate: bool = True,
+    trust_remote_code: bool = False,
+    save_every: float = EVERY_SECONDS,
     reporter: Reporter | None = None,
 ) -> list[RunResult]:
     """Fine-tune and score, as `biobench run` does; one result a run.
 
     model: hub id, ``id@revision`` or folder, or several. tasks: ids or YAML paths. seeds: ``42-50``, a seed,
-    or several. gate: before a task's first run, store what policies without skill reach on it and whether it
-    measures something. Raises BioBenchError when the input is wrong; a failed run is a result, not an exception.
+    or several. overrides: ``KEY=VALUE``, one or several. save_every: seconds. gate: before a task's first run,
+    store what policies without skill reach on it and whether it measures something. Raises BioBenchError when
+    the input is wrong; a failed run is a result, not an exception.
     """
     if isinstance(seeds, int):
         seeds = str(seeds)
     elif seeds is not None and not isinstance(seeds, str):
         seeds = ",".join(str(s) for s in seeds)
     request = Request(
-        models=(model,) if isinstance(model, str) else tuple(model),
-        tasks=(tasks,) if isinstance(tasks, str) else tuple(tasks),
+        models=_names(model),
+        tasks=_names(tasks),
         suite=suite,
         seeds=seeds,
         data_dir=None if data_dir is None else str(data_dir),
         results_dir=str(results_dir),
         device=device,
-        overrides=tuple(overrides),
+        parallel=str(parallel),
+        executor=executor,
+        overrides=_names(overrides),
         limit=limit,
         track=track,
-        train_fractions=tuple(train_fractions),
+        train_fractions=(train_fractions,) if isinstance(train_fractions, int | float) else tuple(train_fractions),
         force=force,
         offline=offline,
         strict=strict,
+        energy=energy,
         gate=gate,
+        trust_remote_code=trust_remote_code,
+        save_every=save_every,
     )
     return run_plan(make_plan(request), reporter or Silent())
 

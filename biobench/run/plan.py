@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 
@@ -99,6 +99,12 @@ class Plan:
 
 def make_plan(request: Request) -> Plan:
     """Read the specs, the data and the models' identities; nothing is trained. Raises BioBenchError."""
+    for option, value, known in (
+        ("--executor", request.executor, get_args(Executor)),
+        ("--track", request.track, get_args(Track)),
+    ):
+        if value not in known:
+            raise UsageError(f"{option} '{value}' is not known", hint=" or ".join(known))
     device = resolve_device(request.device)
     if not request.models:
         raise UsageError("no model is named", hint="give a hub id, id@revision or a local folder")
@@ -166,7 +172,7 @@ def _entry(task: LoadedTask, request: Request, device: torch.device) -> TaskEntr
 
 def _seeds(request: Request, task: LoadedTask) -> list[int]:
     try:
-        return parse_seeds(request.seeds or task.spec.seeds)
+        return parse_seeds(task.spec.seeds if request.seeds is None else request.seeds)
     except ValueError as error:
         what, _, hint = str(error).partition(" | hint: ")
         raise UsageError(f"--seeds: {what}", hint=hint) from None

@@ -37,7 +37,7 @@ class Notes:
 
     def step(self, run: RunName, done: int, total: int, what: str) -> None:
         assert 0 < done <= total
-        assert "loss" in what
+        assert "loss" in what or what in ("validation", "test")
         self.stepped.add(run.key)
 
     def finish(self, result: RunResult) -> None:
