@@ -253,3 +253,29 @@ def test_pairs_of_texts_are_read_together(demo: dict[str, tuple[LoadedTask, Task
         half = broken(data, lambda documents, a=alone: [replace(d, **a) for d in documents])
         assert not gate(task, half).passed
     assert "beats dealt" in failed(gate(task, broken(data, labels_shuffled(2))))
+
+
+def test_labels_learned_by_heart_are_no_information(demo: dict[str, tuple[LoadedTask, TaskData]]) -> None:
+    """Random labels, and a test split that repeats training: the reader is right everywhere and has read nothing."""
+    rng = np.random.default_rng(5)
+    spec = demo["demo_topic"][0].spec.model_copy(update={"labels": ["A", "B"]})
+    task = replace(demo["demo_topic"][0], spec=spec)
+    made = [
+        Document(f"d{i}", f"d{i}", " ".join(f"w{n}" for n in rng.integers(500, size=12)), "train", labels=(str(x),))
+        for i, x in enumerate(rng.choice(["A", "B"], 300))
+    ]
+    copies = [replace(d, id=f"t{d.id}", group=f"t{d.id}", split="test", text=d.text.upper()) for d in made[:60]]
+    new = [replace(d, split="test") for d in made[200:]]
+
+    def judged(test: list[Document]) -> FloorRecord:
+        parts = {"train": made[:200], "validation": made[:5], "test": test}
+        return gate(task, TaskData(parts, ("A", "B"), ("A", "B"), "generated", "h"))
+
+    only = judged(copies)
+    assert failed(only) == {"copies"}
+    assert "60 of 60 test documents stand verbatim in training" in only.reasons[0]
+    both = judged(copies + new)
+    assert "beats dealt" in failed(both)
+    assert any("what follows is asked of the other 100" in check.words for check in both.checks)
+    few = judged(copies[:5] + new)
+    assert "copies" not in {check.name for check in few.checks}
