@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from biobench.errors import UsageError
-from biobench.report.entrants import find_entrants
-from biobench.report.groups import RunGroup
+from biobench.report.entrants import find_entrants, line_name
+from biobench.report.escape import plain
+from biobench.report.groups import RunGroup, is_whole
 from biobench.report.rows import AverageName, Row
 from biobench.report.table import Results, build
 from biobench.report.tasks import TaskInfo
@@ -45,8 +46,14 @@ def model_results(held: Results, model: str) -> list[Result]:
         raise UsageError(
             f"'{entrant.label}' has no runs here, its scores are published ones", hint="export models that were run"
         )
-    groups = {task: [g for g in members if not g.variant] for task, members in entrant.groups.items()}
-    full = {task: members[0] for task, members in groups.items() if members}
+    groups = [g for members in entrant.groups.values() for g in members if is_whole(g.variant)]
+    several = sorted({line_name(g.model, g.variant) for g in groups})
+    if len(several) > 1:
+        raise UsageError(
+            f"'{entrant.label}' names {len(several)} different weights or submissions here",
+            hint="name one: " + ", ".join(f"'{plain(name)}'" for name in several),
+        )
+    full = {g.task: g for g in groups}
     if not full:
         raise UsageError(
             f"'{entrant.label}' has only limited or overridden runs", hint="run it in full; only such runs are exported"
@@ -54,7 +61,7 @@ def model_results(held: Results, model: str) -> list[Result]:
     rows: dict[str, list[Row]] = {}
     for average in AVERAGES:
         for row in build(held, average, models=[entrant.model], sources=[entrant.source]).rows:
-            if not row.variant:
+            if row.task in full and row.variant == full[row.task].variant:
                 rows.setdefault(row.task, []).append(row)
     found = [
         Result(info, full[task], tuple(rows[task]))

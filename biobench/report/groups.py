@@ -18,6 +18,7 @@ Source = Literal["published", "run", "submitted", "floor", "ceiling"]
 
 
 _LIMIT = "limit "
+_NAMESAKES = ("weights ", "submission ")
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,11 @@ class RunGroup:
 def is_limited(variant: str) -> bool:
     """Whether runs of this variant saw a part of the documents (--limit), in training and in the test."""
     return any(part.startswith(_LIMIT) for part in variant.split(", "))
+
+
+def is_whole(variant: str) -> bool:
+    """Whether runs of this variant are full runs on the shipped protocol, of which there are several by one name."""
+    return all(part.startswith(_NAMESAKES) for part in variant.split(", ") if part)
 
 
 def group_runs(

@@ -16,9 +16,10 @@ from pydantic import Field
 
 import biobench
 from biobench.errors import StoreError, UsageError
+from biobench.report.entrants import line_name
 from biobench.report.escape import plain
 from biobench.report.floors import verdict_on
-from biobench.report.groups import RunGroup
+from biobench.report.groups import RunGroup, is_whole
 from biobench.report.table import Results, load
 from biobench.schema.strict import Strict, suggest
 from biobench.store import Store
@@ -88,17 +89,26 @@ def packed_files(folder: Path) -> list[Path]:
 
 
 def full_runs(held: Results, model: str) -> list[RunGroup]:
-    """The model's own runs on the shipped protocols. Raises UsageError where there are none."""
-    own = [g for g in held.groups if g.source == "run" and not g.variant]
+    """The model's own runs on the shipped protocols, of one set of weights. Raises UsageError where there are none."""
+    whole = [g for g in held.groups if g.source == "run" and is_whole(g.variant)]
+    own = [g for g in whole if not g.variant]
     for reading in (model, Path(model).expanduser().resolve().name):
-        exact = [g for g in own if g.model == reading]
+        exact = [g for g in whole if line_name(g.model, g.variant) == reading]
         if exact:
             return exact
+        several = sorted({line_name(g.model, g.variant) for g in whole if g.model == reading})
+        if several:
+            raise UsageError(
+                f"'{plain(reading)}' names {len(several)} different weights here",
+                hint="name one: " + ", ".join(f"'{plain(name)}'" for name in several),
+            )
         bare = [g for g in own if g.model.partition("@")[0] == reading]
         if len({g.model for g in bare}) == 1:
             return bare
-    if any(g.model in (model, Path(model).name) for g in held.groups):
-        what, hint = "has only limited or overridden runs", "run it in full; only such runs are submitted"
+    others = sorted({g.variant for g in held.groups if g.model in (model, Path(model).name) and g.variant})
+    if others:
+        what = "has only limited or overridden runs"
+        hint = f"run it in full; only such runs are submitted (here: {plain('; '.join(others))})"
     else:
         what, hint = "has no full runs here", suggest(plain(model), sorted({plain(g.model) for g in own}))
     raise UsageError(f"'{plain(model)}' {what}", hint=hint)

@@ -16,6 +16,7 @@ from biobench.data.catalog import load_task
 from biobench.data.hashing import task_hash, task_identity
 from biobench.data.load import load_data
 from biobench.errors import DataUnavailableError, UsageError
+from biobench.report.export import export
 from biobench.report.layout import RECORD_BYTES
 from biobench.report.submission import MANIFEST, slug, submit
 from biobench.report.tasks import shipped
@@ -29,7 +30,7 @@ from biobench.store.floors import save_floor
 TASK = "demo_topic"
 
 
-def honest_run(results: Path, seed: int = 42, model: str = "org/tiny", **fields):
+def honest_run(results: Path, seed: int = 42, model: str = "org/tiny", weights: str | None = None, **fields):
     """A run on the demo task's real documents, right on every other one, under its true key."""
     data = load_data(load_task(TASK), None)
     info = shipped()[TASK]
@@ -48,6 +49,8 @@ def honest_run(results: Path, seed: int = 42, model: str = "org/tiny", **fields)
         }
     )
     base = base.model_copy(update={"protocol": task_identity(load_task(TASK), data.source)})
+    if weights is not None:
+        base = base.model_copy(update={"model": base.model.model_copy(update={"hash": weights})})
     key = run_key(
         model_hash=base.model.hash,
         task_hash=task.hash,
@@ -155,6 +158,22 @@ def test_packing_refuses_what_it_cannot_do(packed, tmp_path):
         submit("limited", tmp_path / "results", tmp_path / "other")
     with pytest.raises(UsageError, match="characters"):
         submit("org/tiny", tmp_path / "results", tmp_path / "other", notes="n" * 10_000)
+
+
+def test_two_sets_of_weights_of_one_name_are_packed_one_at_a_time(tmp_path):
+    """A model that was trained again in the same folder, and both runs kept."""
+    for digit in "ab":
+        honest_run(tmp_path / "results", weights=digit * 64)
+    with pytest.raises(UsageError, match="names 2 different weights") as caught:
+        submit("org/tiny", tmp_path / "results", tmp_path / "none")
+    assert "'org/tiny [weights aaaaaaaa]', 'org/tiny [weights bbbbbbbb]'" in caught.value.hint
+    packed = submit("org/tiny [weights bbbbbbbb]", tmp_path / "results", tmp_path / "pack")
+    found = verify(packed)
+    assert found.accepted
+    assert (found.model, found.records) == ("org/tiny", 1)
+    with pytest.raises(UsageError, match="names 2 different weights"):
+        export("org/tiny", "model-card", tmp_path / "results")
+    assert "org/tiny" in export("org/tiny [weights bbbbbbbb]", "model-card", tmp_path / "results")
 
 
 def test_slugs_are_safe_and_apart():
