@@ -145,7 +145,20 @@ def _tasks(request: Request) -> list[LoadedTask]:
     for task in loaded:
         if ids.count(task.id) > 1:
             raise UsageError(f"two of the tasks have the id '{task.id}'", hint="give each spec its own id")
+        _check_probe(task, request.overrides)
     return [_with_share(task, share) for task in loaded for share in shares]
+
+
+def _check_probe(task: LoadedTask, overrides: tuple[str, ...]) -> None:
+    """Raise UsageError for a probe that is asked for where the encoder is fine-tuned and no probe is used."""
+    if task.spec.training.encoder == "frozen":
+        return
+    for text in overrides:
+        if text.partition("=")[0].split(".")[0].strip() == "probe":
+            raise UsageError(
+                f"--set {text}: the encoder of {task.id} is fine-tuned, so no probe is used",
+                hint="add --set training.encoder=frozen, or leave the probe out",
+            )
 
 
 def _with_share(task: LoadedTask, share: float) -> LoadedTask:

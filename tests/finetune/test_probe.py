@@ -9,7 +9,7 @@ import torch
 from tiny import make_tiny_encoder
 
 import biobench
-from biobench.errors import SpecError
+from biobench.errors import SpecError, UsageError
 from biobench.finetune import engine
 from biobench.models.probe import ProbeHead
 from biobench.schema.needle import cell_of
@@ -143,3 +143,13 @@ def test_the_paper_s_probe() -> None:
     assert (head.layers[1].in_features, head.layers[1].out_features) == (32, 32)
     assert head.layers[0].p == head.layers[3].p == 0.1
     assert head.direction is None
+
+
+def test_a_probe_that_would_not_be_used_is_refused(model: Path, tmp_path: Path) -> None:
+    trained = ["training.encoder=trained"]
+    for setting in ("probe={kind: linear, pooling: mean}", "probe.epochs=4"):
+        with pytest.raises(UsageError, match="is fine-tuned, so no probe is used"):
+            biobench.run(
+                str(model), spec(tmp_path), overrides=[*trained, setting], results_dir=tmp_path / "out", device="cpu"
+            )
+    assert not (tmp_path / "out").exists()
