@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Literal
 
 from biobench.errors import StoreError
+from biobench.report.escape import plain
 from biobench.report.tasks import TaskInfo
 from biobench.schema.record import ENGINE_VERSION, RunRecord
 from biobench.store import Brief, Store
@@ -133,10 +134,10 @@ def apart(groups: Iterable[RunGroup]) -> tuple[RunGroup, ...]:
     for g in found:
         if g.source == "submitted":
             folders[g.model].add(g.store.root.name)
-    found = [
-        _said_of(g, f"submission {g.store.root.name}") if g.source == "submitted" and len(folders[g.model]) > 1 else g
-        for g in found
-    ]
+    several = {model for model, names in folders.items() if len(names) > 1}
+    for place, g in enumerate(found):
+        if g.source == "submitted" and g.model in several:
+            found[place] = _said_of(g, f"submission {plain(g.store.root.name)}")
     alike: dict[tuple[str, ...], list[RunGroup]] = defaultdict(list)
     for g in found:
         alike[g.source, g.model, g.variant, g.task].append(g)

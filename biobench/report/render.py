@@ -168,7 +168,9 @@ def for_latex_note(note: str) -> str:
 
 
 def _json(report: Report) -> str:
-    return json.dumps(report.as_json(), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+    text = json.dumps(report.as_json(), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+    # a finding's path may hold bytes that are no text; as an escape they are JSON
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 _WRITERS: dict[str, Callable[[Report], str]] = {

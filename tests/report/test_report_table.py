@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import os
+from typing import get_args
+
 import pytest
 from report_make import save_run, save_runs
 from scipy import stats
 
 from biobench.report.published import load_published
+from biobench.report.render import Format, render
 from biobench.report.table import build
 from biobench.report.tasks import shipped
 from biobench.store import Store
@@ -191,6 +196,18 @@ def test_submissions_of_one_name_never_share_a_line(tmp_path):
     assert not report.averages, "as many scores as the suite has tasks, but of neither submission"
     alone = build(tmp_path, "macro", sources=["submitted"], models=["org/x"])
     assert len(alone.rows) == len(members)
+
+
+def test_folders_of_names_that_are_no_text_can_be_printed(tmp_path):
+    for name in (b"caf\xe9", b"plain"):
+        folder = tmp_path / "submitted" / os.fsdecode(name)
+        save_run(folder, "org/x", "gad", 42, 0.6)
+        (folder / "runs" / "gad" / f"{'0' * 32}.json").write_text("{")
+    report = build(tmp_path, "macro", sources=["submitted"])
+    assert {r.variant for r in report.rows} == {"submission caf\ufffd", "submission plain"}
+    for format in get_args(Format):
+        assert render(report, format).encode()
+    assert len(json.loads(render(report, "json"))) == 2
 
 
 def test_runs_of_one_name_and_override_on_two_specs_both_stay(tmp_path):
