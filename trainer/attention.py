@@ -40,11 +40,14 @@ def reach(config: PreTrainedConfig, sliding_window: int | None, *, causal: bool)
     ModernBERT passes half the window plus one: +-64 keys for ``local_attention=128``, and 64 back + self
     when causal, as in the code the family was trained with. Gemma-3 passes the number of keys of its causal
     window, self included; made bidirectional it sees half of that on each side (the choice of
-    EmbeddingGemma), so that the number of keys stays. Raises ModelError for a family whose rule is unknown.
+    EmbeddingGemma), so that the number of keys stays. A Gemma-3 whose config is bidirectional passes half the window
+    plus one, as ModernBERT does. Raises ModelError for a family whose rule is unknown.
     """
     if sliding_window is None:
         return Reach(-1, 0 if causal else -1)
-    if config.model_type == "modernbert":
+    if config.model_type == "modernbert" or (
+        config.model_type in CAUSAL_FAMILIES and getattr(config, "use_bidirectional_attention", False)
+    ):
         half = sliding_window - 1
         return Reach(half, 0 if causal else half)
     if config.model_type in CAUSAL_FAMILIES:

@@ -84,6 +84,20 @@ def test_gemma_windows_keep_their_number_of_keys() -> None:
     assert guard.check(model, directed(module, causal=False), causal=False).reaches["sliding_attention"] == (8, 8)
 
 
+def test_a_gemma_that_is_bidirectional_by_its_config_keeps_its_own_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(CONFIGS["gemma3_text"], "use_bidirectional_attention", True)
+    model, reference = tiny("gemma3_text"), tiny("gemma3_text", "eager")
+    module = Trainee(model)
+    ids = long_ids(model)
+    with torch.no_grad():
+        torch.testing.assert_close(
+            module.logits(ids, causal=False), reference(input_ids=ids).logits, rtol=1e-5, atol=1e-5
+        )
+    half = 16 // 2
+    assert guard.check(model, directed(module, causal=False), causal=False).reaches["sliding_attention"] == (half, half)
+    assert guard.check(model, directed(module, causal=True), causal=True).reaches["sliding_attention"] == (half, 0)
+
+
 @pytest.mark.parametrize("stock", ["sdpa", "eager"])
 def test_the_naive_flag_leaks_and_the_guard_bites(stock: str) -> None:
     model = tiny("modernbert", stock)
