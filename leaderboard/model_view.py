@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from biobench.errors import StoreError
+from biobench.report.conditions import Condition, condition_of, lengths_read
 from biobench.report.entrants import line_name
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
@@ -22,9 +23,6 @@ from leaderboard.folder import made_by, results
 from leaderboard.needle_view import show_maps
 from leaderboard.state import SEPARATOR, choose
 from leaderboard.table import literal
-
-Condition = tuple[str, str, int | None, str, int]
-"""Spec hash (with overrides), data hash, limit, track, engine version."""
 
 
 def show(words: Mapping[str, str], average: AverageName) -> None:
@@ -107,7 +105,7 @@ def _averages(report: Report, line: tuple[str, str, str], words: Mapping[str, st
 
 def _table(report: Report, rows: Sequence[Row], words: Mapping[str, str]) -> pd.DataFrame:
     alike = _conditions(report)
-    best: dict[tuple[str, Condition | None], Row] = {}
+    best: dict[tuple[str, Alike | None], Row] = {}
     floors: dict[str, Row] = {}
     for row in report.rows:
         if row.source == "floor" and (row.task not in floors or row.mean > floors[row.task].mean):
@@ -139,31 +137,30 @@ def _table(report: Report, rows: Sequence[Row], words: Mapping[str, str]) -> pd.
     )
 
 
-def _conditions(report: Report) -> Callable[[Row], Sequence[Condition | None]]:
+Alike = tuple[Condition, tuple[int, ...]]
+"""What rows share that are held against each other: the runs' condition, and the lengths that a needle run reads."""
+
+
+def _conditions(report: Report) -> Callable[[Row], Sequence[Alike | None]]:
     """Under which conditions a row may be compared with others, its own first.
 
-    Limited runs saw other documents, overridden ones another protocol; they are held against their like. Printed
+    Limited runs and needle runs of another window saw other documents, overridden ones another protocol; they are held against their like. Printed
     scores stand beside full runs of the shipped protocol.
     """
-    held = {(g.model, g.variant, g.source, g.task): _condition(g) for g in report.groups}
+    held = {(g.model, g.variant, g.source, g.task): (condition_of(g), lengths_read(g.briefs[0])) for g in report.groups}
     specs = {info.id: set(info.hashes.values()) for info in report.columns}
-    full: dict[str, set[Condition]] = {}
+    full: dict[str, set[Alike]] = {}
     for (*_, task), own in held.items():
-        spec, _, limit, track, _ = own
+        (spec, _, limit, track, _), _ = own
         if limit is None and track == "fixed" and spec in specs.get(task, ()):
             full.setdefault(task, set()).add(own)
 
-    def alike(row: Row) -> Sequence[Condition | None]:
+    def alike(row: Row) -> Sequence[Alike | None]:
         own = held.get((*row.line, row.task))
         shipped = full.get(row.task, set())
         return [None, *shipped] if own is None else [own, None] if own in shipped else [own]
 
     return alike
-
-
-def _condition(group: RunGroup) -> Condition:
-    first = group.briefs[0]
-    return (first.spec, first.data, first.limit, first.track, first.engine)
 
 
 def _floor(row: Row | None) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from biobench.data.catalog import SUITES
 from biobench.errors import UsageError
+from biobench.report.conditions import Condition, condition_of, differences, in_words, is_full, unlike_lengths
 from biobench.report.contamination import remark
 from biobench.report.entrants import Entrant
 from biobench.report.escape import plain
@@ -16,9 +17,6 @@ from biobench.report.rows import AverageName
 from biobench.report.table import Results, metric_of
 from biobench.report.tasks import NEEDLE, TaskInfo
 from biobench.schema.strict import suggest
-
-Condition = tuple[str, str, int | None, str, int]
-"""What runs on one task must share: spec hash (with overrides), data hash, limit, track, engine version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +156,7 @@ def contest(
     if not shared:
         raise _nothing(entrants, chosen, average, refused)
     picked = {info.id: _same_conditions(entrants, info.id) for info in shared}
-    full = [info for info in shared if all(g is None or _is_full(g) for g in picked[info.id])]
+    full = [info for info in shared if all(g is None or is_full(g) for g in picked[info.id])]
     if full and len(full) < len(shared):
         names = ", ".join(info.id for info in shared if info not in full)
         notes.append(f"only limited or overridden runs on {names}: left out, they are never mixed with full runs")
@@ -181,23 +179,30 @@ def _filled(
     cells: list[dict[str, Cell]] = [{} for _ in entrants]
     kept, metrics = [], {}
     unlike: list[tuple[str, list[str]]] = []
+    left: list[str] = []
     for info in shared:
         metric = metric_of(info, average)
         data = next((g.briefs[0].data for g in picked[info.id] if g is not None), None)
+        runs = [(e.label, g) for e, g in zip(entrants, picked[info.id], strict=True)]
+        reason = unlike_lengths(runs)
+        if reason:
+            left.append(f"{info.id}: {reason}")
+            continue
         row = [_cell(e, g, info, metric, data) for e, g in zip(entrants, picked[info.id], strict=True)]
         whole = [cell for cell in row if cell is not None]
         if len(whole) < len(row):
             notes.append(f"{info.id}: some record has no {metric}; `biobench rescore` computes it; left out")
             continue
         notes += [note for g in picked[info.id] if g is not None for note in (*g.notes, *remark(g))]
-        unlike.append((info.id, _differences(entrants, picked[info.id])))
+        unlike.append((info.id, differences(runs)))
         for mine, cell in zip(cells, whole, strict=True):
             mine[info.id] = cell
         kept.append(info)
         metrics[info.id] = metric
     if not kept:
-        hint = "run `biobench rescore`, or choose another --average"
+        hint = "; ".join(left) or "run `biobench rescore`, or choose another --average"
         raise UsageError("no task has the scores to compare", hint=hint)
+    notes += left
     for text in dict.fromkeys(text for _, texts in unlike for text in texts):
         notes.append(f"{', '.join(task for task, texts in unlike if text in texts)}: {text}")
     found = tuple(dict.fromkeys(notes))
@@ -274,7 +279,7 @@ def _same_conditions(entrants: Sequence[Entrant], task: str) -> list[RunGroup | 
     for entrant in entrants:
         mine: dict[Condition, list[RunGroup]] = {}
         for group in entrant.groups.get(task, ()):
-            mine.setdefault(_condition(group), []).append(group)
+            mine.setdefault(condition_of(group), []).append(group)
         options.append(mine)
     runs = [mine for mine in options if mine]
     if not runs:
@@ -282,7 +287,7 @@ def _same_conditions(entrants: Sequence[Entrant], task: str) -> list[RunGroup | 
     common = [c for c in runs[0] if all(c in mine for mine in runs)]
     if not common:
         raise _mismatch(entrants, options, task)
-    best = [c for c in common if all(_is_full(g) for g in runs[0][c])] or common
+    best = [c for c in common if all(is_full(g) for g in runs[0][c])] or common
     best = [c for c in best if all(not g.variant for g in runs[0][c])] or best
     if len(best) > 1:
         names = sorted({g.variant or "full" for c in best for g in runs[0][c]})
@@ -303,41 +308,12 @@ def _mismatch(entrants: Sequence[Entrant], options: Sequence[dict[Condition, lis
             continue
         what = next(w for w, x, y in zip(("spec", "data", "limit", "track", "engine"), a, b, strict=True) if x != y)
         said = {"spec": "protocol", "data": "test data", "limit": "limit", "track": "track", "engine": "engine version"}
-        sides = [f"'{e.label}' was run {_worded(g[0])}" for e, g in ((first, groups_a), (second, groups_b))]
+        sides = [f"'{e.label}' was run {in_words(g[0])}" for e, g in ((first, groups_a), (second, groups_b))]
         return UsageError(
             f"{task}: {' and '.join(sides)}: not the same {said[what]}, so not comparable",
             hint="run both the same way, or name the other tasks with --task (repeatable)",
         )
     return UsageError(f"{task}: no condition is shared by all models", hint="compare fewer models, or run them alike")
-
-
-def _worded(group: RunGroup) -> str:
-    first = group.briefs[0]
-    start = f"with {group.variant}" if group.variant else "in full"
-    return f"{start} (spec {first.spec[:8]}, data {first.data[:8]})"
-
-
-def _differences(entrants: Sequence[Entrant], groups: Sequence[RunGroup | None]) -> list[str]:
-    """What is not part of the protocol, yet may explain a difference: precision and the window."""
-    runs = [(e.label, g.briefs[0]) for e, g in zip(entrants, groups, strict=True) if g is not None]
-    found = []
-    if len({b.precision for _, b in runs}) > 1:
-        each = ", ".join(f"{label} in {b.precision}" for label, b in runs)
-        found.append(f"trained in different precision ({each})")
-    if len({(b.max_length, b.lost_gold) for _, b in runs}) > 1:
-        each = ", ".join(f"{label} {b.max_length} tokens, {b.lost_gold} lost" for label, b in runs)
-        found.append(f"windows cut the test documents differently, gold beyond them is missed ({each})")
-    return found
-
-
-def _condition(group: RunGroup) -> Condition:
-    first = group.briefs[0]
-    return (first.spec, first.data, first.limit, first.track, first.engine)
-
-
-def _is_full(group: RunGroup) -> bool:
-    first = group.briefs[0]
-    return first.limit is None and not first.overrides
 
 
 def _cell(entrant: Entrant, group: RunGroup | None, info: TaskInfo, metric: str, data: str | None) -> Cell | None:

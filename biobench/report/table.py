@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from biobench.report.averages import known_mean, suite_averages
 from biobench.report.beside import Remark, published_rows
+from biobench.report.conditions import lengths_read
 from biobench.report.contamination import as_fields, known, remark
 from biobench.report.floors import Refusal, Text, floor_infos, floor_rows, judge
 from biobench.report.groups import RunGroup, Source, apart, group_runs
 from biobench.report.published import PublishedValue, load_published
 from biobench.report.rows import METRICS, AverageName, Report, Row
-from biobench.report.tasks import NEEDLE, TaskInfo, task_infos
+from biobench.report.tasks import TaskInfo, task_infos
 from biobench.schema.floor import FloorRecord
 from biobench.schema.task import NER_TYPES
 from biobench.stats import seed_interval
@@ -233,17 +233,12 @@ def run_rows(
     return rows, remarks
 
 
-_LENGTH = re.compile(r"accuracy\.(\d+)")
-"""Score of a needle run on the documents of one length."""
-
-
 def _cut(group: RunGroup) -> list[str]:
     """The footnote on what the window cut off; of needle runs, the lengths that their score is over."""
     brief = group.briefs[0]
-    if brief.type == NEEDLE:
-        read = sorted(int(m[1]) for name in brief.scores if (m := _LENGTH.fullmatch(name)))
-        over = ", ".join(map(str, read))
-        return [f"{group.model} on {group.task}: over the lengths {over}, window {brief.max_length}"] if read else []
+    read = ", ".join(map(str, lengths_read(brief)))
+    if read:
+        return [f"{group.model} on {group.task}: over the lengths {read}, window {brief.max_length}"]
     if not brief.truncated_documents:
         return []
     text = (

@@ -75,6 +75,15 @@ def test_tables_name_every_line_apart(monkeypatch, twice):
     assert len(labels.columns) == 2 + 6
 
 
+def test_the_best_needle_run_is_one_over_the_same_lengths(monkeypatch, tmp_path):
+    save_needle(tmp_path, "short", 512, 0.99)
+    save_needle(tmp_path, "long", 4096, 0.6)
+    app = open_app(monkeypatch, tmp_path, view="model_view", model=SEP.join(("long", "", "run")))
+    table = next(f.value for f in app.dataframe if "task" in f.value.columns).set_index("task")
+    assert table.loc["needle_fr", "best here"].endswith("(long)")
+    assert table.loc["needle_fr", "behind the best"] == 0.0
+
+
 def test_a_needle_map_of_a_submission_says_so(monkeypatch, tmp_path):
     save_needle(tmp_path, "tiny", 512, 0.9)
     save_needle(tmp_path / "submitted" / "s", "tiny", 512, 0.6)

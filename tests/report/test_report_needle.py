@@ -11,10 +11,13 @@ from xml.etree import ElementTree
 
 import pytest
 from needle_make import LENGTHS, PAIRS, POSITIONS, TEMPLATES, always, cell, needle_documents, save_needle
+from report_make import save_runs
 from store_make import record
 
 from biobench.data.catalog import load_task
 from biobench.data.hashing import task_hash, task_identity
+from biobench.errors import UsageError
+from biobench.report.compare import compare
 from biobench.report.needle import needle_grid, needle_grids, render_grid
 from biobench.report.needle_html import heat_map
 from biobench.report.render import render
@@ -216,3 +219,22 @@ def test_needle_runs_hold_the_lengths_of_their_window(tmp_path, monkeypatch):
     monkeypatch.undo()
     (row,) = build(tmp_path / "short", sources=["run"]).rows
     assert row.notes == ("org/tiny on needle_en: over the lengths 512, window 512",)
+
+
+def test_needle_scores_over_other_lengths_are_not_compared(tmp_path):
+    """One model reads 1,024 tokens, another 2,048: their scores are over other documents."""
+    for seed in (42, 43, 44):
+        save_needle(tmp_path, "short", seed, always(PRESENT))
+        save_needle(tmp_path, "other short", seed, lambda d: cell(d).position == "start")
+        save_needle(tmp_path, "long", seed, always(PRESENT), window=2048)
+    with pytest.raises(UsageError, match="no task has the scores to compare") as caught:
+        compare("short", "long", results_dir=tmp_path)
+    assert "short: 512, 1024; long: 512, 1024, 2048" in caught.value.hint
+    held = compare("short", "other short", results_dir=tmp_path, documents=False)
+    assert held.tasks == ("my_needle",)
+    assert not any("windows cut" in note for note in held.notes)
+    for model in ("short", "long"):
+        save_runs(tmp_path, model, "bc5cdr", {42: 0.5, 43: 0.6, 44: 0.7})
+    both = compare("short", "long", results_dir=tmp_path, tasks=["bc5cdr", "my_needle"], documents=False)
+    assert both.tasks == ("bc5cdr",)
+    assert any(note.startswith("my_needle: left out") for note in both.notes)
