@@ -144,8 +144,8 @@ Alike = tuple[Condition, tuple[int, ...]]
 def _conditions(report: Report) -> Callable[[Row], Sequence[Alike | None]]:
     """Under which conditions a row may be compared with others, its own first.
 
-    Limited runs and needle runs of another window saw other documents, overridden ones another protocol; they are held against their like. Printed
-    scores stand beside full runs of the shipped protocol.
+    Limited runs and needle runs of another window saw other documents, overridden ones another protocol; they are
+    held against their like. Printed scores stand beside full runs of the shipped protocol.
     """
     held = {(g.model, g.variant, g.source, g.task): (condition_of(g), lengths_read(g.briefs[0])) for g in report.groups}
     specs = {info.id: set(info.hashes.values()) for info in report.columns}

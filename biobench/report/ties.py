@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from biobench.report.conditions import lengths_read
 from biobench.report.rows import Report, Row
 from biobench.stats import compare_many
 
@@ -21,12 +22,15 @@ def tie_groups(report: Report, suite: str) -> dict[Line, str]:
     """Line -> letters; lines that share one were not told apart at 5% (t over corpora, Holm's correction).
 
     Only lines with every task of the suite take part. Empty where there are fewer than two of them or more
-    than 30, or where the suite has a single corpus.
+    than 30, where the suite has a single corpus, or where windows differ so that needle scores are over other lengths.
     """
     averaged = [c for c in report.columns if c.suite == suite and c.in_suite and c.id not in report.unranked]
     corpora = {c.id: c.corpus for c in averaged}
     complete = [row.line for row in report.averages if row.suite == suite and row.complete]
     if not 2 <= len(complete) <= MOST or len(set(corpora.values())) < 2:
+        return {}
+    read = {(g.model, g.variant, g.source, g.task): lengths_read(g.briefs[0]) for g in report.groups}
+    if any(len({read.get((*line, task), ()) for line in complete}) > 1 for task in corpora):
         return {}
     cells: dict[Line, dict[str, Row]] = {line: {} for line in complete}
     for row in report.rows:

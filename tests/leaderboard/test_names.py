@@ -11,7 +11,7 @@ from view_make import save_needle
 from biobench.report.render import render
 from biobench.report.table import build
 from biobench.report.tasks import shipped
-from biobench.report.ties import MOST
+from biobench.report.ties import MOST, tie_groups
 from biobench.store import Store
 from leaderboard.board import _complete
 
@@ -201,3 +201,13 @@ def test_a_link_to_what_is_not_here_says_so(monkeypatch, tmp_path):
     assert "gone" in app.warning[0].value
     for view, query in (("errors_view", {"errors_model": "b"}), ("compare_view", {"models": SEP.join("ab")})):
         assert not open_app(monkeypatch, tmp_path, view=view, **query).warning
+
+
+def test_needle_runs_of_other_windows_get_no_tie_letters(tmp_path):
+    for folder, windows in (("same", (512, 512)), ("other", (512, 4096))):
+        for task in ("needle_fr", "needle_en"):
+            for model, window in zip("ab", windows, strict=True):
+                save_needle(tmp_path / folder, model, window, 0.9 if model == "a" else 0.5, task=task)
+    letters = {name: tie_groups(build(tmp_path / name, suites=["needle"]), "needle") for name in ("same", "other")}
+    assert len(letters["same"]) == 2
+    assert not letters["other"]
