@@ -142,15 +142,15 @@ def pretrain_all(folder: Path, tokens: int) -> dict[str, str]:
 
 def pretrained(recipe: str, folder: Path, overrides: Sequence[str]) -> str:
     """The exported model of a run, trained now unless it is there. Raises UsageError for a run of other settings."""
-    from biobench.cli.pretrain import trainer_api
+    from biobench.cli.pretrain import exported, trainer_api
     from trainer.runfolder import differences, read_recipe, training_fields
 
     api = trainer_api()
     model = folder / "model"
     if not (model / "config.json").is_file():
         typer.echo(f"   {folder.name}", err=True)
-        api.pretrain(recipe, out=folder, resume=folder.is_dir(), overrides=overrides, progress="none")
-        return str(model)
+        made = api.pretrain(recipe, out=folder, resume=folder.is_dir(), overrides=overrides, progress="none")
+        return str(exported(made, "the same command goes on"))
     wanted = training_fields(api.load_recipe(recipe, overrides))
     if changed := differences(training_fields(read_recipe(folder)), wanted):
         raise UsageError(

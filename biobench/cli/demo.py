@@ -61,13 +61,12 @@ def demo(
 
 def pretrain_once(recipe: str, folder: Path, name: str) -> Path:
     """The encoder that `recipe` makes, in `folder`/`name`; a finished one is used again, a stopped one continued."""
-    from biobench.cli.pretrain import trainer_api
+    from biobench.cli.pretrain import exported, trainer_api
 
     target = folder / name
     if (target / "config.json").is_file():
         return target
     result = trainer_api().pretrain(recipe, out=folder, resume=folder.is_dir())
-    assert result.model is not None
     # The folder's name is the model's name in the report; the rename comes last, so a killed demo starts over here.
-    result.model.rename(target)
+    exported(result, "biobench demo goes on").rename(target)
     return target

@@ -12,7 +12,10 @@ from biobench.cli.common import DataDir, Json, Overrides, print_json
 from biobench.errors import UsageError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from biobench.schema.document import TaskData
+    from trainer.run import Result
 
 Recipe = Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe's YAML path, or the name of a shipped one.")]
 
@@ -49,15 +52,24 @@ def pretrain(
     held_out = unique_texts(kept_out)
     progress = "none" if quiet else "auto"
     result = api.pretrain(recipe, out=out, resume=resume, overrides=overrides, progress=progress, exclude=held_out)
-    if result.status == "preempted":
-        if first:
-            typer.echo(f"stopped and saved in {result.out}; --resume continues", err=True)
-        raise typer.Exit(api.PREEMPTED_EXIT)
+    model = exported(result, "--resume continues", say=first)
     if not first:
         return
     if kept_out:
         _say_excluded(result, kept_out)
-    typer.echo(f"{result.model}: an encoder that AutoModel loads; next: biobench run {result.model} --suite fr")
+    typer.echo(f"{model}: an encoder that AutoModel loads; next: biobench run {model} --suite fr")
+
+
+def exported(result: Result, remedy: str, *, say: bool = True) -> Path:
+    """The encoder that a run exported; ends the command with the status of a stopped run where a signal stopped it.
+
+    remedy: in words, what goes on with the run. say: on stderr that it was stopped.
+    """
+    if result.model is None:
+        if say:
+            typer.echo(f"stopped and saved in {result.out}; {remedy}", err=True)
+        raise typer.Exit(trainer_api().PREEMPTED_EXIT)
+    return result.model
 
 
 def benchmark_documents(data_dir: str | None, *, say: bool = True) -> dict[str, TaskData]:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_make import SCRIPT
+from cli_make import SCRIPT, call
 
 from biobench.store import Store
 
@@ -292,3 +292,25 @@ def test_a_killed_run_goes_on_where_it_was_stopped(launcher: Launcher, tiny: Pat
     assert anew.wait() == 0, anew.err.read_text()
     (record,) = Store(results).records()
     assert record.training == expected.training, "--force takes no state of an earlier command"
+
+
+@pytest.mark.parametrize(
+    ("command", "remedy"),
+    [
+        (("pretrain", "toy_detour", "--quiet", "--out"), "--resume continues"),
+        (("demo", "--results-dir"), "biobench demo goes on"),
+        (("analyze", "toy", "--out"), "the same command goes on"),
+    ],
+)
+def test_pretraining_that_was_told_to_stop_has_its_own_status(
+    command: tuple[str, ...],
+    remedy: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("trainer.stop.StopFlag.__call__", lambda flag: True)
+    said = call(monkeypatch, capfd, *command, tmp_path / "out")
+    assert said.status == 75
+    assert remedy in said.err.splitlines()[-1]
+    assert "Traceback" not in said.err
