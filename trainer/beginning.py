@@ -8,6 +8,7 @@ from pathlib import Path
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from trainer.corpus import documents, excluded_documents
+from trainer.interventions import check_phases
 from trainer.model import check_fit, check_own_ids, load_model, load_tokenizer, new_model
 from trainer.recipe import Recipe, TokenizerTraining
 from trainer.tokenization import train_tokenizer
@@ -33,12 +34,13 @@ def tokenizer_for(recipe: Recipe, exclude: Sequence[str] = ()) -> PreTrainedToke
 
 
 def base_model(recipe: Recipe, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:
-    """The model with the weights that training starts from, checked against the tokenizer."""
+    """The model with the weights that training starts from, checked against the tokenizer and all phases."""
     if recipe.base.config is not None:
         model = new_model(recipe.base.config, tokenizer, recipe.seeds.init)
     else:
         assert recipe.base.model is not None
         model = load_model(recipe.base.model, revision=recipe.base.revision)
+    check_phases(model, recipe)
     check_fit(model, tokenizer, masked=any(p.objective == "mlm" for p in recipe.phases))
     if recipe.base.model is not None and recipe.base.tokenizer is not None:
         check_own_ids(recipe.base.model, tokenizer, revision=recipe.base.revision)

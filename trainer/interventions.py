@@ -13,8 +13,9 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from biobench.errors import ModelError, TrainingError
-from trainer.families import layers_of
-from trainer.recipe import Freeze, parse_layers
+from trainer.families import check_windows, layers_of
+from trainer.model import head_paths
+from trainer.recipe import Freeze, Recipe, parse_layers
 
 
 def freeze(model: PreTrainedModel, spec: Freeze | None) -> list[str]:
@@ -35,6 +36,17 @@ def freeze(model: PreTrainedModel, spec: Freeze | None) -> list[str]:
     for number in numbers:
         layers[number].requires_grad_(False)
     return [name for name, p in model.named_parameters() if not p.requires_grad]
+
+
+def check_phases(model: PreTrainedModel, recipe: Recipe) -> None:
+    """Raise ModelError, before a first phase has cost anything, for what some phase wants and `model` has not:
+    windows of that length, layers of that number, a head to draw anew."""
+    check_windows(model, recipe.corpus.sequence_length)
+    for phase in recipe.phases:
+        freeze(model, phase.freeze)
+        if phase.head == "reinit":
+            head_paths(model)
+    freeze(model, None)
 
 
 def fingerprint(model: nn.Module, names: list[str]) -> str:

@@ -12,9 +12,9 @@ from transformers import AutoConfig, PreTrainedModel
 
 from biobench.errors import ModelError, UsageError
 from trainer import attention
-from trainer.families import check_windows, family_of, layers_of
+from trainer.families import family_of, layers_of
 from trainer.flops import PEAK, Cost, head_width, token_cost
-from trainer.interventions import freeze
+from trainer.interventions import check_phases, freeze
 from trainer.loss import CHUNK_LOGITS
 from trainer.model import ROLES, config_values, make_config
 from trainer.quantities import human
@@ -167,8 +167,7 @@ def _empty(config: Any) -> PreTrainedModel:
 def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> Plan:
     """The plan of `recipe` on `gpus` GPUs of a named kind.
 
-    Raises UsageError for an unknown kind and a number that training would refuse, ModelError for frozen layers
-    and windows that the model does not have.
+    Raises UsageError for an unknown kind and a number that training would refuse, ModelError as `check_phases` does.
     """
     if gpu not in PEAK:
         raise UsageError(f"no figures for GPU '{gpu}'", hint="known: " + ", ".join(sorted(PEAK)))
@@ -179,7 +178,7 @@ def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> Plan:
         )
     model = skeleton(recipe)
     length = recipe.corpus.sequence_length
-    check_windows(model, length)
+    check_phases(model, recipe)
     phases = []
     reused, trained = _split(recipe)
     for phase in trained:

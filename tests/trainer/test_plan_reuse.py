@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,6 +43,7 @@ def test_phases_taken_over_are_not_counted(small: list[str]) -> None:
     [
         ([], 5, UsageError, "8 windows a step cannot be shared by 5 GPUs"),
         (["phases.0.freeze.layers=2-9"], 1, ModelError, "layer 9 cannot be frozen: the model has layers 0-2"),
+        (["phases.1.freeze.layers=3"], 1, ModelError, "layer 3 cannot be frozen"),
         (["corpus.sequence_length=1024"], 1, ModelError, "windows of 1024 tokens are longer than the model's 512"),
     ],
 )
@@ -50,6 +52,26 @@ def test_what_training_refuses_is_not_planned(
 ) -> None:
     with pytest.raises(kind, match=said):
         api.plan("toy_detour", overrides=[*small, "batch.sequences=8", *overrides], gpus=gpus)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "override", "said"),
+    [
+        ("toy_detour", "phases.1.freeze.layers=3", "layer 3 cannot be frozen"),
+        ("toy_biphasic", "phases.1.head=reinit", "a eurobert model has no head to draw anew"),
+    ],
+)
+def test_a_later_phase_is_refused_before_the_first_has_trained(
+    small: list[str], recipe: str, override: str, said: str, tmp_path: Path
+) -> None:
+    own = small if recipe == "toy_detour" else [s for s in small if "local_attention" not in s]
+    own = [*own, "phases.1.schedule.cooldown=1k"]
+    with pytest.raises(ModelError, match=said):
+        api.pretrain(recipe, out=tmp_path / "run", overrides=[*own, override], progress="none")
+    assert not (tmp_path / "run" / "checkpoints").exists()
+    assert not (tmp_path / "corpora").exists()
+    # nothing stands in the way of the corrected recipe
+    assert not (tmp_path / "run" / "start" / "start.json").exists()
 
 
 def test_frozen_weights_cost_no_gradients_of_their_own(small: list[str]) -> None:
