@@ -23,6 +23,13 @@ from biobench.errors import ModelError, StoreError, UsageError
 from trainer.model import load_tokenizer
 from trainer.states import config_of
 
+_ALIKE = (
+    *("model_type", "num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads"),
+    *("num_key_value_heads", "head_dim", "hidden_act", "hidden_activation", "position_embedding_type"),
+    *("layer_types", "local_attention", "sliding_window", "rope_parameters", "use_bidirectional_attention"),
+)
+"""Config fields by which a block computes; the hybrid has the recipient's, so both must have the same."""
+
 Part = Literal["attention", "mlp"]
 
 _BLOCK = re.compile(r"(?:^|\.)(?:layers|layer|h|blocks)\.(\d+)\.(.+)$")
@@ -205,8 +212,10 @@ def _check(a: Path, b: Path, ours: dict[str, tuple[int, ...]], theirs: dict[str,
     """Raise ModelError unless every part of one fits the other."""
     hint = "transplant between checkpoints of one architecture and start"
     one, other = config_of(a), config_of(b)
-    for field in ("model_type", "num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads"):
+    for field in _ALIKE:
         mine, yours = getattr(one, field, None), getattr(other, field, None)
+        if mine != yours and isinstance(mine, (list, dict)):
+            raise ModelError(f"the checkpoints do not fit: {a} and {b} have other {field}", hint=hint)
         if mine != yours:
             raise ModelError(f"the checkpoints do not fit: {field} is {mine} in {a} and {yours} in {b}", hint=hint)
     alone = sorted(ours.keys() ^ theirs.keys())

@@ -151,7 +151,9 @@ def test_what_does_not_fit_is_one_clear_line(two: tuple[Path, Path], tmp_path: P
     shallow = write(tmp_path / "shallow", seed=1, num_hidden_layers=3)
     narrow = write(tmp_path / "narrow", seed=1, hidden_size=16)
     spoken = write(tmp_path / "spoken", seed=1, vocabulary=410)
+    windowed = write(tmp_path / "windowed", seed=1, global_attn_every_n_layers=2)
     for other, said in (
+        (windowed, "windowed have other layer_types"),
         (shallow, "num_hidden_layers is 4 in .* and 3 in"),
         (narrow, "hidden_size is 32 in .* and 16 in"),
         (spoken, "do not fit"),
