@@ -99,8 +99,14 @@ Body = tuple[list[int], Sequence[tuple[int, int, int]]]
 
 def _bodies(documents: Sequence[Document], tokenizer: PreTrainedTokenizerBase, words: bool) -> list[Body]:
     if tokenizer.is_fast:
-        return _fast_bodies(documents, tokenizer, words)
-    return [_slow_body(document, tokenizer, words) for document in documents]
+        bodies = _fast_bodies(documents, tokenizer, words)
+    else:
+        bodies = [_slow_body(document, tokenizer, words) for document in documents]
+    if any(special_tokens(tokenizer)):
+        return bodies
+    # Where nothing frames a text, one of which the tokenizer keeps nothing would have no state at all.
+    filler = next((i for i in (tokenizer.unk_token_id, tokenizer.pad_token_id) if i is not None), 0)
+    return [(ids or [filler], starts) for ids, starts in bodies]
 
 
 def _fit(

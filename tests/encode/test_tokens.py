@@ -9,10 +9,11 @@ import pytest
 from checkpoints import TOKENIZERS, fast_tokenizer
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers.processors import TemplateProcessing
 
 from biobench.data.tags import spans_to_tags
 from biobench.encode.tags import window_oracle
-from biobench.encode.tokens import encode_documents, special_tokens
+from biobench.encode.tokens import encode_documents, encode_windows, special_tokens
 from biobench.schema.document import Document, Span
 from biobench.score import compute
 
@@ -125,3 +126,15 @@ def test_a_tokenizer_without_offsets_goes_word_by_word() -> None:
     assert list(encoded.first) == [len(before), len(before) + 2, len(before) + 4]
     (whole,) = encode_documents([document], tokenizer, 64, words=False)
     assert list(whole.ids) == list(encoded.ids)
+
+
+@pytest.mark.parametrize("framed", [True, False])
+def test_a_text_of_which_nothing_is_kept_still_has_a_state(framed: bool) -> None:
+    tokenizer = fast_tokenizer("wordpiece")
+    if not framed:
+        tokenizer.backend_tokenizer.post_processor = TemplateProcessing(single="$A", pair="$A $B", special_tokens=[])
+    documents = [Document("d", "d", "\u200b", "test"), _document(["patient"])]
+    for encode in (encode_documents, lambda *given, words: encode_windows(*given, 4, words=words)[0]):
+        nothing, something = encode(documents, tokenizer, 16, words=False)  # type: ignore[operator]
+        assert list(nothing.ids) == ([0, 2] if framed else [tokenizer.unk_token_id])
+        assert len(something) > 2 * framed
