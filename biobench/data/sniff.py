@@ -61,7 +61,11 @@ def sniff(path: Path, *, tokens: bool = False) -> Sniffed:
         return _sniff_parquet(path)
     if path.suffix in (".jsonl", ".ndjson"):
         items = _json_lines(path)
-        return _sniff_mentions(items) or _sniff_objects(items, path, "json, layout: lines", "label")
+        return (
+            _sniff_mentions(items)
+            or _sniff_tagged(items, path, "json_tokens")
+            or _sniff_objects(items, path, "json, layout: lines", "label")
+        )
     if path.with_suffix(".ann").is_file() and path.suffix == ".txt":
         return _sniff_brat(path)
     lines = [line for _, line in _lines(path)]
@@ -87,25 +91,37 @@ def _sniff_parquet(path: Path) -> Sniffed:
         raise DataFormatError(f"is not a parquet file ({reason})", hint="download it again", file=path) from None
     items: list[dict[str, Any]] = table.to_pylist()
     names = _class_names(table.schema.metadata or {})
+    return _sniff_tagged(items, path, "parquet", names) or _sniff_objects(items, path, "parquet", "labels", names)
+
+
+def _sniff_tagged(
+    items: list[dict[str, Any]], path: Path, format: str, names: Mapping[str, list[str]] | None = None
+) -> Sniffed | None:
+    """Rows with a list of words and one of tags. names: column to what its integers stand for."""
     pair = _tokens_and_tags(items)
     if pair is None:
-        return _sniff_objects(items, path, "parquet", "labels", names)
+        return None
     words, tags = pair
-    given = names.get(tags, [])
-    seen = {tag for item in items for tag in item[tags] or ()}
+    given = (names or {}).get(tags, [])
+    fields = f"tokens: {json.dumps(words)}, tags: {json.dumps(tags)}"
+    fields = f"columns: {{{fields}}}" if format == "parquet" else fields
+    seen = {tag for item in items for tag in item.get(tags) or ()}
     if any(isinstance(tag, int) for tag in seen) and not given:
-        reader = f"{{format: parquet, columns: {{tokens: {words}, tags: {tags}}}, names: [O, B-..., I-..., ...]}}"
+        reader = f"{{format: {format}, {fields}, names: [O, B-..., I-..., ...]}}"
         raise DataFormatError(
             f"has numbers in its column of tags, '{tags}', and does not name them",
             hint=f"write the spec by hand with `reader: {reader}`",
             file=path,
         )
     known = set(given) if given else {str(tag) for tag in seen}
-    if not all(re.fullmatch(r"O|[BI]-\S+", tag) for tag in known):
-        raise DataFormatError(f"has tags in '{tags}' that are not O, B- or I-", hint="rewrite them as IOB2", file=path)
+    if not all(_TAG.fullmatch(tag) for tag in known):
+        raise DataFormatError(
+            f"has tags in '{tags}' that are not O, B- or I- (or E- and S-)", hint="rewrite them as IOB2", file=path
+        )
     own = f", names: {_listed(given)}" if given else ""
-    reader = f"{{format: parquet, columns: {{tokens: {json.dumps(words)}, tags: {json.dumps(tags)}}}{own}}}"
-    unused = [name for name in table.column_names if name not in (words, tags)]
+    scheme = ", scheme: IOBES" if any(tag[0] in "ESUL" for tag in known) else ""
+    unused = list(dict.fromkeys(name for item in items for name in item if name not in pair))
+    reader = f"{{format: {format}, {fields}{own}{scheme}}}"
     return Sniffed("token_ner", reader, {t[2:] for t in known if t != "O"}, "token", len(items), unused)
 
 
@@ -127,9 +143,9 @@ def _class_names(metadata: Mapping[bytes, bytes]) -> dict[str, list[str]]:
 def _tokens_and_tags(items: Sequence[Mapping[str, Any]]) -> tuple[str, str] | None:
     """The columns that hold lists of the same lengths, texts in one and tags in the other."""
     lists = {
-        name: [item[name] for item in items if item[name]]
+        name: [item[name] for item in items if item.get(name)]
         for name in (items[0] if items else ())
-        if all(isinstance(item[name], list) or item[name] is None for item in items)
+        if all(isinstance(item.get(name), list) or item.get(name) is None for item in items)
     }
     texts = [n for n, rows in lists.items() if rows and all(isinstance(x, str) for row in rows for x in row)]
     for words in texts:

@@ -1,4 +1,4 @@
-"""JSON with mentions by character offsets."""
+"""JSON with mentions: by character offsets, or as words with tags."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from biobench.data.catalog import LoadedTask
 from biobench.data.locate import locate
 from biobench.data.readers import Request, get_reader
 from biobench.errors import DataFormatError
-from biobench.schema.document import Span
+from biobench.schema.document import Document, Span
 
 
 def json_spans(folder: Path, rows: list[dict[str, Any]], make_task: Callable[..., LoadedTask], **more: str) -> Any:
@@ -73,3 +73,69 @@ def test_json_with_mentions_that_are_none(
 ) -> None:
     with pytest.raises(DataFormatError, match=re.escape(what)):
         json_spans(tmp_path, [{"text": TEXT, "spans": [mention]}], make_task)
+
+
+def json_tokens(folder: Path, text: str, make_task: Callable[..., LoadedTask], reader: str = "") -> list[Document]:
+    (folder / "tokens").mkdir(exist_ok=True)
+    (folder / "tokens" / "all.jsonl").write_text(text, encoding="utf-8")
+    task = make_task(
+        type="token_ner",
+        folder="tokens",
+        files="{all: all.jsonl}",
+        labels="[D, S]",
+        splits="{ratios: [0.4, 0.3, 0.3], seed: 1, method: datasets}",
+        reader=f"{{format: json_tokens{reader}}}",
+    )
+    request = Request(task.options["local"], locate(task.spec.all_sources[0], folder).files, task.spec)
+    return list(get_reader("json_tokens").read(request))
+
+
+WORDS = ["Goutte", "🦶", "sévère", "et", "fièvre"]
+
+
+@pytest.mark.parametrize(
+    ("tags", "reader"),
+    [
+        (["B-D", "I-D", "I-D", "O", "B-S"], ""),
+        (["B-D", "I-D", "E-D", "O", "S-S"], ", scheme: IOBES"),
+        (["B-D", "I-D", "L-D", "O", "U-S"], ", scheme: IOBES"),
+        (["I-D", "I-D", "I-D", "O", "I-S"], ", scheme: IOB1"),
+        (["B-gout", "I-gout", "I-gout", "O", "B-S"], ", types: {gout: D}"),
+        ([1, 2, 2, 0, 3], ", names: [O, B-D, I-D, B-S]"),
+    ],
+)
+def test_json_with_words_and_tags(
+    tags: list[Any], reader: str, make_task: Callable[..., LoadedTask], tmp_path: Path
+) -> None:
+    rows = [{"tokens": WORDS, "tags": tags, "who": 7, "no": "a"}, {"tokens": [], "tags": [], "who": 7, "no": "b"}]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    first, second = json_tokens(tmp_path, text, make_task, f"{reader}, group: who, id: no")
+    assert (first.id, first.group, first.text) == ("a", "7", "Goutte 🦶 sévère et fièvre")
+    assert [(first.text[a:b], label) for a, b, label in first.spans] == [("Goutte 🦶 sévère", "D"), ("fièvre", "S")]
+    assert first.tags == ("B-D", "I-D", "I-D", "O", "B-S")
+    assert [first.text[a:b] for a, b in first.tokens or ()] == WORDS
+    assert (second.id, second.text, second.spans) == ("b", "", ())
+
+
+@pytest.mark.parametrize(
+    ("item", "reader", "what"),
+    [
+        ({"tokens": ["a", "b"], "tags": ["O"]}, "", "1: the object has 2 tokens and 1 tags"),
+        ({"tokens": ["a"], "tags": "O"}, "", "1 tokens and no list of tags"),
+        ({"tokens": ["a", None], "tags": ["O", "O"]}, "", "'tokens' is not a list of texts"),
+        ({"tokens": "a b", "tags": ["O"]}, "", "'tokens' is not a list of texts"),
+        ({"tokens": ["a"], "tags": None}, "", "field 'tags' is null"),
+        ({"tokens": ["a"], "ner_tags": ["O"]}, "", "no field 'tags'"),
+        ({"tokens": ["a"], "tags": ["E-D"]}, "", "tag 'E-D' is not O, B-<type> or I-<type>"),
+        ({"tokens": ["a"], "tags": ["D"]}, ", scheme: IOBES", "tag 'D' is not O, B-, I-, E- or S-<type>"),
+        ({"tokens": ["a"], "tags": [3]}, "", "tag '3' is not O"),
+        ({"tokens": ["a"], "tags": [3]}, ", names: [O, B-D]", "'3' is not an index into the 2 names"),
+        ({"tokens": ["a"], "tags": [True]}, ", names: [O, B-D]", "tag 'True' is not O"),
+        ({"tokens": ["a"], "tags": ["B-X"]}, "", "'X' is not a label"),
+    ],
+)
+def test_json_with_words_whose_tags_do_not_fit(
+    item: dict[str, Any], reader: str, what: str, make_task: Callable[..., LoadedTask], tmp_path: Path
+) -> None:
+    with pytest.raises(DataFormatError, match=re.escape(what)):
+        json_tokens(tmp_path, json.dumps(item) + "\n", make_task, reader)

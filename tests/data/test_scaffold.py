@@ -188,13 +188,28 @@ def test_parquet_of_tokens_with_named_tags(tmp_path: Path) -> None:
         pq.write_table(table, tmp_path / "hub" / f"{name}.parquet")
     with pytest.raises(DataFormatError, match="does not name them") as caught:
         scaffold(tmp_path / "hub")
-    assert "tokens: words, tags: tags" in caught.value.hint
+    assert 'tokens: "words", tags: "tags"' in caught.value.hint
     told = table.replace_schema_metadata({b"huggingface": json.dumps({"info": {"features": features}}).encode()})
     for name in ("train", "validation", "test"):
         pq.write_table(told, tmp_path / "hub" / f"{name}.parquet")
     task = made(tmp_path / "hub", tmp_path / "made.yaml")
     (first, _) = load_data(task, tmp_path).test
     assert (task.spec.type, first.tags) == ("token_ner", ("B-D", "I-D"))
+
+
+def test_json_lines_of_tokens_with_tags(tmp_path: Path) -> None:
+    (tmp_path / "hub").mkdir()
+    items: list[dict[str, Any]] = [
+        {"words": ["lung", "cancer", "now"], "ner": ["B-D", "E-D", "O"], "page": 1},
+        {"words": ["well"], "ner": ["O"], "page": 2},
+    ]
+    for name in ("train", "validation", "test"):
+        json_lines(tmp_path / "hub" / f"{name}.jsonl", items)
+    task = made(tmp_path / "hub", tmp_path / "made.yaml")
+    first, second = load_data(task, tmp_path).test
+    assert (task.spec.type, task.spec.labels) == ("token_ner", ["D"])
+    assert (first.tags, second.tags) == (("B-D", "I-D", "O"), ("O",))
+    assert [first.text[a:b] for a, b, _ in first.spans] == ["lung cancer"]
 
 
 def test_a_column_called_label_is_the_label_and_a_patient_groups(tmp_path: Path) -> None:

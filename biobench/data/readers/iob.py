@@ -10,15 +10,15 @@ from typing import Literal
 
 from pydantic import field_validator
 
+from biobench.data.readers._tagged import Scheme, prefix_and_type, tagged_document
 from biobench.data.readers.base import ReaderOptions, Request, at, read_lines, reader
-from biobench.data.tags import Mode, iob1_to_iob2, split_tag, tags_to_spans
+from biobench.data.tags import Mode
 from biobench.schema.document import Document
 from biobench.schema.source import later
 from biobench.schema.task import fail
 
 _MEDLINE = re.compile(r"###MEDLINE:\s*(\S+)\s*")
 _DOCSTART = re.compile(r"-DOCSTART-(?:\s+\(?([^\s()]+)\)?)?(?:\s.*)?")
-_LETTERS = {"S-": "B-", "U-": "B-", "E-": "I-", "L-": "I-"}
 _SEPARATORS = {"tab": "\t", "space": " "}
 
 
@@ -29,8 +29,7 @@ class IobOptions(ReaderOptions):
     columns: list[str] = ["token", "tag"]
     """Names in order; `token` and `tag` are read, every other name is skipped."""
     separator: Literal["tab", "space", "whitespace"] = "tab"
-    scheme: Literal["IOB1", "IOB2", "IOBES"] = "IOB2"
-    """IOBES, also with BILOU's letters: S and U are read as B, E and L as I."""
+    scheme: Scheme = "IOB2"
     decode: Mode = "strict"
     group: Literal["unit", "file"] = later("unit")
     """What belongs together where no marker line says it: each sentence alone, or all of a file."""
@@ -95,7 +94,16 @@ def _file(
             numbers.sentences += 1
             own = f"{prefix}-{numbers.sentences}"
         together = group or (path.stem if options.group == "file" else own)
-        yield _document(request, options, block, own, together, split, path)
+        yield tagged_document(
+            block.tokens,
+            block.tags,
+            options.scheme,
+            options.decode,
+            id=own,
+            group=together,
+            split=split,
+            origin=at(path, block.line),
+        )
 
     for number, line in read_lines(request, path):
         marker = _marker(line)
@@ -150,9 +158,8 @@ def _row(request: Request, options: IobOptions, line: str, path: Path, number: i
     if not token.strip():
         raise request.bad("the token is empty: {}", "repair the line", path, number, line)
     try:
-        prefix, label = split_tag(_LETTERS.get(tag[:2], tag[:2]) + tag[2:] if options.scheme == "IOBES" else tag)
-    except ValueError:
-        known = "O, B-, I-, E- or S-<type>" if options.scheme == "IOBES" else "O, B-<type> or I-<type>"
+        prefix, label = prefix_and_type(tag, options.scheme)
+    except ValueError as known:
         hint = "check `columns` and `scheme`, or repair the line"
         raise request.bad(f"tag {{}} is not {known}", hint, path, number, tag) from None
     if prefix == "O":
@@ -161,24 +168,3 @@ def _row(request: Request, options: IobOptions, line: str, path: Path, number: i
     if mapped is None:
         return token, "O"
     return token, f"{prefix}-{request.check_label(mapped, path, number)}"
-
-
-def _document(
-    request: Request, options: IobOptions, block: _Block, own: str, group: str, split: str, path: Path
-) -> Document:
-    tags = iob1_to_iob2(block.tags) if options.scheme == "IOB1" else block.tags
-    tokens: list[tuple[int, int]] = []
-    position = 0
-    for token in block.tokens:
-        tokens.append((position, position + len(token)))
-        position += len(token) + 1
-    return Document(
-        id=own,
-        group=group,
-        text=" ".join(block.tokens),
-        split=split,
-        spans=tags_to_spans(tags, tokens, options.decode),
-        tokens=tuple(tokens),
-        tags=tuple(tags),
-        origin=at(path, block.line),
-    )

@@ -9,8 +9,9 @@ from typing import Any, Literal
 
 from pydantic import model_validator
 
+from biobench.data.readers._tagged import Scheme, prefix_and_type, tagged_document
 from biobench.data.readers.base import ReaderOptions, Request, at, missing, reader
-from biobench.data.tags import Mode, iob1_to_iob2, split_tag, tags_to_spans
+from biobench.data.tags import Mode
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
 from biobench.schema.source import later
@@ -40,7 +41,7 @@ class ParquetOptions(ReaderOptions):
     """What the integers of the label or tag column stand for; empty where the column holds texts."""
     label_map: dict[str, str | None] = {}
     """Label (or entity type) in the file to label of the task; null means none. Unnamed ones stay."""
-    scheme: Literal["IOB1", "IOB2"] = "IOB2"
+    scheme: Scheme = "IOB2"
     decode: Mode = "strict"
     group_pattern: Literal["whole", "before_underscore"] = "whole"
     """What of the group column names the group: all of it, or the part before the last ``_``."""
@@ -162,22 +163,8 @@ def _document(
     if len(words) != len(tags):
         raise request.bad(f"row has {len(words)} tokens and {len(tags)} tags", "repair the row", path, number)
     tags = [_tag(request, options, tag, path, number) for tag in tags]
-    if options.scheme == "IOB1":
-        tags = iob1_to_iob2(tags)
-    tokens: list[tuple[int, int]] = []
-    position = 0
-    for word in words:
-        tokens.append((position, position + len(word)))
-        position += len(word) + 1
-    return Document(
-        id=own,
-        group=group,
-        text=" ".join(words),
-        split=split,
-        spans=tags_to_spans(tags, tokens, options.decode),
-        tokens=tuple(tokens),
-        tags=tuple(tags),
-        origin=at(path, number),
+    return tagged_document(
+        words, tags, options.scheme, options.decode, id=own, group=group, split=split, origin=at(path, number)
     )
 
 
@@ -198,9 +185,9 @@ def _label(request: Request, options: ParquetOptions, name: str, path: Path, num
 
 def _tag(request: Request, options: ParquetOptions, tag: str, path: Path, number: int) -> str:
     try:
-        prefix, name = split_tag(tag)
-    except ValueError:
-        raise request.bad("tag {} is not O, B-<type> or I-<type>", "check `names`", path, number, tag) from None
+        prefix, name = prefix_and_type(tag, options.scheme)
+    except ValueError as known:
+        raise request.bad(f"tag {{}} is not {known}", "check `names` and `scheme`", path, number, tag) from None
     if prefix == "O":
         return tag
     label = _label(request, options, name, path, number)

@@ -1,0 +1,52 @@
+"""What formats of tokens with tags share: the letters of a scheme, and the document that tokens and tags make."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from biobench.data.tags import Mode, iob1_to_iob2, split_tag, tags_to_spans
+from biobench.schema.document import Document
+
+Scheme = Literal["IOB1", "IOB2", "IOBES"]
+"""IOBES, also with BILOU's letters: S and U are read as B, E and L as I."""
+_LETTERS = {"S-": "B-", "U-": "B-", "E-": "I-", "L-": "I-"}
+
+
+def prefix_and_type(tag: str, scheme: Scheme) -> tuple[str, str]:
+    """``B-Disease`` to (``B``, ``Disease``), ``O`` to (``O``, ````). Raises ValueError: what the scheme's tags are."""
+    try:
+        return split_tag(_LETTERS.get(tag[:2], tag[:2]) + tag[2:] if scheme == "IOBES" else tag)
+    except ValueError:
+        known = "O, B-, I-, E- or S-<type>" if scheme == "IOBES" else "O, B-<type> or I-<type>"
+        raise ValueError(known) from None
+
+
+def tagged_document(
+    words: Sequence[str],
+    tags: Sequence[str],
+    scheme: Scheme,
+    decode: Mode,
+    *,
+    id: str,
+    group: str,
+    split: str,
+    origin: str,
+) -> Document:
+    """Words joined by single blanks, and what their tags say. tags: as many, with the letters B, I and O."""
+    read = iob1_to_iob2(tags) if scheme == "IOB1" else tags
+    tokens: list[tuple[int, int]] = []
+    position = 0
+    for word in words:
+        tokens.append((position, position + len(word)))
+        position += len(word) + 1
+    return Document(
+        id=id,
+        group=group,
+        text=" ".join(words),
+        split=split,
+        spans=tags_to_spans(read, tokens, decode),
+        tokens=tuple(tokens),
+        tags=tuple(read),
+        origin=origin,
+    )
