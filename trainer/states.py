@@ -114,9 +114,15 @@ def config_of(checkpoint: str | Path) -> PreTrainedConfig:
     except (OSError, ValueError) as error:
         raise ModelError(
             f"the checkpoint '{checkpoint}' is not at hand: {str(error).strip().splitlines()[0][:160]}",
-            hint="give a folder with config.json and model.safetensors, or a hub id that can be reached",
+            hint=run_hint(checkpoint, "give a folder with config.json and model.safetensors, or a hub id within reach"),
         ) from error
     return config
+
+
+def run_hint(checkpoint: str | Path, otherwise: str) -> str:
+    """What to give in the place of a pretraining run's own folder, in which the model is one below."""
+    model = Path(checkpoint) / "model"
+    return f"this is a run: give {model}" if (model / "config.json").is_file() else otherwise
 
 
 def check_shapes(checkpoints: Sequence[str | Path]) -> None:

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from biobench.errors import ModelError, StoreError, UsageError
 from trainer.model import load_tokenizer
-from trainer.states import config_of
+from trainer.states import config_of, run_hint
 
 _ALIKE = (
     *("model_type", "num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads"),
@@ -188,7 +188,8 @@ def _files(folder: Path) -> dict[Path, list[str]]:
         except (SafetensorError, OSError) as error:
             raise ModelError(f"damaged weights: {error}", hint="copy or download it again", file=file) from error
     if not found:
-        raise ModelError("no safetensors weights", hint="save the model there with save_pretrained", file=folder)
+        hint = run_hint(folder, "save the model there with save_pretrained")
+        raise ModelError("no safetensors weights", hint=hint, file=folder)
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -108,3 +109,20 @@ def test_cka_names_its_own_options(
     lines = capsys.readouterr().err.splitlines()
     assert said in lines[0]
     assert hint in lines[1]
+
+
+@pytest.mark.parametrize("command", ["cka", "transplant"])
+def test_a_run_s_folder_is_answered_with_its_model(
+    command: str,
+    models: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(models["a"], run / "model")
+    options = {"cka": ["--texts", "embedded"], "transplant": ["--layers", "0", "--out", str(tmp_path / "out")]}
+    monkeypatch.setattr(sys, "argv", ["biobench", "analyze", command, str(models["a"]), str(run), *options[command]])
+    with pytest.raises(SystemExit):
+        main()
+    assert f"give {run / 'model'}" in capsys.readouterr().err
