@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,19 @@ def test_the_floors_have_no_cycle() -> None:
     for room, below in BELOW.items():
         for lower in below:
             assert room not in BELOW[lower], f"{room} and {lower} import each other"
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Imports inside functions count: a circle that is hidden there is one all the same."""
+    needs: dict[str, set[str]] = {}
+    for path in sources():
+        module = module_of(path)
+        # the names that a package hands on from its modules are no dependence of these on it
+        needs[module] = {name for name, _, _ in imports(path) if is_package(name) and not module.startswith(f"{name}.")}
+    try:
+        TopologicalSorter({m: n - {m} for m, n in needs.items()}).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
 
 
 def test_nothing_imports_upwards() -> None:

@@ -16,6 +16,7 @@ from typing import Annotated
 import typer
 
 from biobench.cli import analyze_runs
+from biobench.cli.analyze_cka import cka
 from biobench.cli.common import percent
 from biobench.errors import UsageError
 
@@ -45,7 +46,6 @@ def toy(
 ) -> None:
     """Freeze, decay-sweep, transplant and CKA on toy runs: trains, scores and prints the tables."""
     analyze_runs.own_trainer()
-    from biobench.cli.analyze import cka
     from biobench.models.loading import quiet_libraries
     from biobench.report.mechanism import standings, standings_chart
     from trainer.figures import save
