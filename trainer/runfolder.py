@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
+from pydantic import ValidationError
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from biobench.errors import StoreError, UsageError
@@ -71,10 +72,18 @@ def differences(a: Any, b: Any, at: str = "") -> list[str]:
 
 
 def read_recipe(out: Path) -> Recipe:
-    """The recipe of a run. Raises StoreError when the folder holds none."""
+    """The recipe of a run. Raises StoreError when the folder holds none, or one that cannot be run any more."""
     file = out / RECIPE
     try:
         return Recipe.model_validate_json(file.read_text(encoding="utf-8"))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise StoreError(
+            f"the run's recipe cannot be taken up: {where}: {first['msg'].splitlines()[0]}",
+            hint="restore the file, or start a new run with --out DIR",
+            file=file,
+        ) from error
     except (OSError, ValueError) as error:
         raise StoreError(
             "this is not the folder of a run", hint="give the --out folder of a pretraining run", file=file

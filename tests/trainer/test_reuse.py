@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from biobench.errors import UsageError
+from biobench.errors import StoreError, UsageError
 from trainer import api
+from trainer.runfolder import read_recipe
 
 
 def train(out: Path, overrides: list[str]) -> None:
@@ -30,3 +31,22 @@ def test_a_phase_end_that_is_not_there(keep: str, what: str, hint: str, small: l
     with pytest.raises(UsageError, match=what) as caught:
         train(tmp_path / "branch", [*small, f"reuse={{run: {donor}, through: detour}}"])
     assert caught.value.hint.startswith(hint)
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (None, "not the folder of a run"),
+        ("{", "the run's recipe cannot be taken up: the file: Invalid JSON"),
+        ("{}", "the run's recipe cannot be taken up: name: Field required"),
+        ('{"name": "a", "batch": {"sequences": 0}}', "the run's recipe cannot be taken up: "),
+    ],
+)
+def test_a_recipe_that_cannot_be_taken_up_is_one_line(content: str | None, what: str, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "recipe.json").write_text(content)
+    with pytest.raises(StoreError) as caught:
+        read_recipe(tmp_path)
+    assert what in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert str(tmp_path / "recipe.json") in str(caught.value)
