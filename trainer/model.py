@@ -216,15 +216,22 @@ def model_from_config(folder: Path) -> PreTrainedModel:
     return model
 
 
+_SENTENCE = "the patient was treated for a disease of the heart; le patient a une maladie"
+"""Any tokenizer that was trained on text knows a piece of it."""
+
+
 def load_tokenizer(source: str | Path, revision: str | None = None) -> PreTrainedTokenizerBase:
-    """The tokenizer of a checkpoint. Raises ModelError when there is none."""
+    """The tokenizer of a checkpoint. Raises ModelError when there is none.
+
+    Without the tokenizer's files the library makes an empty one, to which every word is unknown.
+    """
+    hint = "put tokenizer.json and tokenizer_config.json beside the weights"
     try:
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(str(source), revision=revision)
-    except (OSError, ValueError) as error:
-        raise ModelError(
-            f"the tokenizer of '{source}' cannot be loaded: {_first_line(error)}",
-            hint="put tokenizer.json and tokenizer_config.json beside the weights",
-        ) from error
+    except Exception as error:  # a tokenizer.json that is not whole raises a bare Exception
+        raise ModelError(f"the tokenizer of '{source}' cannot be loaded: {_first_line(error)}", hint=hint) from error
+    if set(tokenizer(_SENTENCE, add_special_tokens=False)["input_ids"]) <= set(tokenizer.all_special_ids):
+        raise ModelError(f"the tokenizer of '{source}' knows no word of a plain sentence", hint=hint)
     return tokenizer
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from transformers import PreTrainedTokenizerBase
 from biobench.errors import BioBenchError, ModelError
 from trainer import api
 from trainer.embedded import documents
-from trainer.model import check_own_ids, make_config, new_model
+from trainer.model import check_own_ids, load_tokenizer, make_config, new_model
 from trainer.tokenization import train_tokenizer
 
 TEXTS = list(documents(60, seed=5))
@@ -110,3 +111,24 @@ def test_a_run_refuses_it(small: list[str], tmp_path: Path) -> None:
             overrides=[*fields, f"base={{model: {folder}, tokenizer: {tmp_path / 'other'}}}"],
             progress="none",
         )
+
+
+@pytest.mark.parametrize("damage", ["no files", "half a file", "no words"])
+def test_a_tokenizer_that_knows_nothing_is_refused(damage: str, tmp_path: Path) -> None:
+    folder = checkpoint(tmp_path, TOKENIZER)
+    assert len(load_tokenizer(folder)) == len(TOKENIZER)
+    file = folder / "tokenizer.json"
+    if damage == "no files":
+        for name in ("tokenizer.json", "tokenizer_config.json"):
+            (folder / name).unlink()
+    elif damage == "half a file":
+        file.write_bytes(file.read_bytes()[:2000])
+    else:
+        whole = json.loads(file.read_text())
+        special = {token["content"] for token in whole["added_tokens"]}
+        vocabulary = {t: i for t, i in whole["model"]["vocab"].items() if t in special}
+        whole["model"].update(vocab=vocabulary, merges=[])
+        file.write_text(json.dumps(whole))
+    with pytest.raises(ModelError, match=r"the tokenizer of '.*' (cannot be loaded|knows no word)") as caught:
+        load_tokenizer(folder)
+    assert "\n" not in str(caught.value)
