@@ -42,7 +42,14 @@ def find(name_or_path: str | Path) -> Path:
 def load_recipe(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     """Read a recipe, with ``KEY=VALUE`` overrides by the same YAML rules. Raises SpecError, UsageError."""
     located = _read(find(name_or_path), _DEPTH)
-    return _valid(apply_overrides(located, overrides) if overrides else located)
+    if not overrides:
+        return _valid(located)
+    changed = apply_overrides(located, overrides)
+    try:
+        return _valid(changed)
+    except SpecError as error:
+        _valid(located)  # where the recipe itself is at fault, it is said of the file
+        raise SpecError(f"--set {' --set '.join(overrides)}: {error.what}", hint=error.hint) from None
 
 
 def _valid(located: Located) -> Recipe:

@@ -217,3 +217,16 @@ def test_the_json_schema_names_every_field() -> None:
     schema = api.recipe_schema()
     assert set(schema["properties"]) == {"extends", *type(load_recipe("toy_detour")).model_fields}
     assert schema["additionalProperties"] is False
+
+
+def test_a_wrong_override_is_blamed_and_not_the_recipe(tmp_path: Path) -> None:
+    fields = ["batch.micro=2", "phases.0.tokens=20k"]
+    with pytest.raises(SpecError) as caught:
+        load_recipe("toy_detour", fields)
+    what = "--set batch.micro=2 --set phases.0.tokens=20k: phases.0: phase 'detour' warms up over 40k of 20k tokens"
+    assert str(caught.value) == what
+    own = tmp_path / "own.yaml"
+    own.write_text(GOOD.replace("sequences: 8", "sequences: eight"))
+    with pytest.raises(SpecError) as caught:
+        load_recipe(own, ["optimizer.beta2=0.9"])
+    assert str(caught.value).startswith(f"{own}:")
