@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -89,15 +91,17 @@ class _RunModule:
         self.module.finish()
 
 
-def make_tracker(kind: str, out: Path, name: str, config: dict[str, Any]) -> Tracker | None:
-    """The optional second tracker. Raises UsageError when its package is not installed."""
-    if kind == "none":
-        return None
-    from importlib import import_module
-
-    try:
-        return _TensorBoard(out) if kind == "tensorboard" else _RunModule(import_module(kind), name, config)
-    except ImportError as error:
+def check_tracker(kind: str) -> None:
+    """Raise UsageError when the tracker's package is not installed; said before a corpus is built."""
+    if kind != "none" and find_spec(kind) is None:
         raise UsageError(
             f"logging.tracker is {kind}, which is not installed", hint=f"pip install {kind}, or tracker: none"
-        ) from error
+        )
+
+
+def make_tracker(kind: str, out: Path, name: str, config: dict[str, Any]) -> Tracker | None:
+    """The optional second tracker. Raises UsageError when its package is not installed."""
+    check_tracker(kind)
+    if kind == "none":
+        return None
+    return _TensorBoard(out) if kind == "tensorboard" else _RunModule(import_module(kind), name, config)

@@ -25,7 +25,7 @@ from trainer.interventions import check_unchanged, fingerprint
 from trainer.ledger import FILE, Ledger, intact_ledger, read_ledger
 from trainer.loop import Loop
 from trainer.memory import keep_freed_memory
-from trainer.metrics import Metrics, make_tracker
+from trainer.metrics import Metrics, check_tracker, make_tracker
 from trainer.model import (
     load_tokenizer,
     model_from_config,
@@ -96,6 +96,7 @@ class Run:
         else:
             keep_freed_memory()
         if world.first:
+            check_tracker(recipe.logging.tracker)
             open_run(recipe, self.out, resume=resume)
         world.barrier()
         state = self.checkpoints.latest()

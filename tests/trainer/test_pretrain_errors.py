@@ -164,6 +164,9 @@ def test_a_missing_gpu_or_tracker_is_said(small: list[str], tmp_path: Path) -> N
             train(tmp_path / "run", [*small, "engine.device=cuda"])
     with pytest.raises(UsageError, match="not installed"):
         make_tracker("trackio", tmp_path, "x", {})
+    with pytest.raises(UsageError, match="not installed"):
+        train(tmp_path / "run", [*small, "logging.tracker=trackio", f"corpus.cache={tmp_path / 'corpora'}"])
+    assert not (tmp_path / "corpora").exists(), "said before a corpus is built"
     with pytest.raises(UsageError, match="no figures for GPU 'Z80'"):
         api.plan("toy_detour", gpu="Z80")
 
