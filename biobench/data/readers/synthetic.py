@@ -11,9 +11,9 @@ from typing import Literal
 
 from pydantic import Field
 
+from biobench.data.readers._tagged import tagged_document
 from biobench.data.readers._templates import LEXICON, NER_TEMPLATES, TOPIC_TEMPLATES
 from biobench.data.readers.base import ReaderOptions, Request, reader
-from biobench.data.tags import tags_to_spans
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
 
@@ -63,20 +63,7 @@ def read_synthetic(request: Request) -> Iterator[Document]:
         if options.content == "topic":
             yield Document(id=own, group=own, text=text, split=split, labels=(topic,))
             continue
-        tokens: list[tuple[int, int]] = []
-        position = 0
-        for word in words:
-            tokens.append((position, position + len(word)))
-            position += len(word) + 1
-        yield Document(
-            id=own,
-            group=own,
-            text=text,
-            split=split,
-            spans=tags_to_spans(tags, tokens, "strict"),
-            tokens=tuple(tokens),
-            tags=tuple(tags),
-        )
+        yield tagged_document(words, tags, "IOB2", "strict", id=own, group=own, split=split, origin="")
 
 
 def _fill(template: str, language: str, rng: random.Random) -> tuple[list[str], list[str]]:
