@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -42,19 +42,37 @@ def read_json(request: Request) -> Iterator[Document]:
     """Objects with a text and one or several labels. In a list, positions in messages are object numbers."""
     options = request.options
     assert isinstance(options, JsonOptions)
-    numbers: Counter[str] = Counter()
-    for split, path in request.only_splits("train", "validation", "test", "all"):
-        prefix = split or path.stem
-        for line, item in json_objects(request, options.layout, path):
-            numbers[prefix] += 1
-            document = _document(request, options, item, f"{prefix}-{numbers[prefix]}", split, path, line)
-            if document is not None:
-                yield document
+    for place in json_objects(request, options.layout):
+        document = _document(request, options, *place)
+        if document is not None:
+            yield document
 
 
 def json_objects(
-    request: Request, layout: Literal["list", "lines"], path: Path
-) -> Iterator[tuple[int, dict[str, Any]]]:
+    request: Request, layout: Literal["list", "lines"]
+) -> Iterator[tuple[dict[str, Any], str, str, Path, int]]:
+    """(object, its number in the split as an id, split, file, line or number in a list) of all files.
+
+    Raises DataFormatError for what is no JSON object.
+    """
+    numbers: Counter[str] = Counter()
+    for split, path in request.only_splits("train", "validation", "test", "all"):
+        prefix = split or path.stem
+        for line, item in _objects(request, layout, path):
+            numbers[prefix] += 1
+            yield item, f"{prefix}-{numbers[prefix]}", split, path, line
+
+
+def need_fields(request: Request, item: dict[str, Any], names: Sequence[str | None], path: Path, line: int) -> None:
+    """Raise DataFormatError where the object lacks one of these fields, or has null there. None names no field."""
+    for name in filter(None, names):
+        if name not in item:
+            raise request.bad(f"the object has no field '{name}'", suggest(name, list(item)), path, line)
+        if missing(item[name]):
+            raise request.bad(f"field '{name}' is null", "fill it in or remove the object", path, line)
+
+
+def _objects(request: Request, layout: Literal["list", "lines"], path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """(line, or number in a list; object). Raises DataFormatError for what is no JSON object."""
     if layout == "lines":
         for line, text in read_lines(request, path):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 from biobench.data.readers._standoff import Overlap, Tokeniser, line_units, with_tags
-from biobench.data.readers.base import ReaderOptions, Request, at, missing, reader
-from biobench.data.readers.json_cases import json_objects
+from biobench.data.readers.base import ReaderOptions, Request, at, reader
+from biobench.data.readers.json_cases import json_objects, need_fields
 from biobench.data.tags import Mode
 from biobench.schema.document import Document, Span
 from biobench.schema.strict import suggest
@@ -46,30 +45,22 @@ def read_json_spans(request: Request) -> Iterator[Document]:
     """Objects with a text and its mentions; a mention that brings its own `text` must have it at its offsets."""
     options = request.options
     assert isinstance(options, JsonSpansOptions)
-    numbers: Counter[str] = Counter()
-    for split, path in request.only_splits("train", "validation", "test", "all"):
-        prefix = split or path.stem
-        for line, item in json_objects(request, options.layout, path):
-            numbers[prefix] += 1
-            whole = _document(request, options, item, f"{prefix}-{numbers[prefix]}", split, path, line)
-            for document in _units(options, whole):
-                if options.tokens == "none":
-                    yield document
-                    continue
-                try:
-                    yield with_tags(document, options.tokens, options.overlap, options.decode)
-                except ValueError as error:
-                    raise request.bad(f"{error}", "set `overlap`", path, line) from None
+    for item, own, split, path, line in json_objects(request, options.layout):
+        whole = _document(request, options, item, own, split, path, line)
+        for document in _units(options, whole):
+            if options.tokens == "none":
+                yield document
+                continue
+            try:
+                yield with_tags(document, options.tokens, options.overlap, options.decode)
+            except ValueError as error:
+                raise request.bad(f"{error}", "set `overlap`", path, line) from None
 
 
 def _document(
     request: Request, options: JsonSpansOptions, item: dict[str, Any], own: str, split: str, path: Path, line: int
 ) -> Document:
-    for name in filter(None, (options.text, options.spans, options.id, options.group)):
-        if name not in item:
-            raise request.bad(f"the object has no field '{name}'", suggest(name, list(item)), path, line)
-        if missing(item[name]):
-            raise request.bad(f"field '{name}' is null", "fill it in or remove the object", path, line)
+    need_fields(request, item, (options.text, options.spans, options.id, options.group), path, line)
     text, mentions = item[options.text], item[options.spans]
     if not isinstance(text, str) or not isinstance(mentions, list):
         what = f"'{options.text}' must be a text and '{options.spans}' a list"

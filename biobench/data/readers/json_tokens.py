@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 from biobench.data.readers._tagged import Scheme, prefix_and_type, tagged_document
-from biobench.data.readers.base import ReaderOptions, Request, at, missing, reader
-from biobench.data.readers.json_cases import json_objects
+from biobench.data.readers.base import ReaderOptions, Request, at, reader
+from biobench.data.readers.json_cases import json_objects, need_fields
 from biobench.data.tags import Mode
 from biobench.schema.document import Document
-from biobench.schema.strict import suggest
 
 
 class JsonTokensOptions(ReaderOptions):
@@ -40,22 +38,14 @@ def read_json_tokens(request: Request) -> Iterator[Document]:
     """Each object is a document of its own: its words joined by single blanks."""
     options = request.options
     assert isinstance(options, JsonTokensOptions)
-    numbers: Counter[str] = Counter()
-    for split, path in request.only_splits("train", "validation", "test", "all"):
-        prefix = split or path.stem
-        for line, item in json_objects(request, options.layout, path):
-            numbers[prefix] += 1
-            yield _document(request, options, item, f"{prefix}-{numbers[prefix]}", split, path, line)
+    for place in json_objects(request, options.layout):
+        yield _document(request, options, *place)
 
 
 def _document(
     request: Request, options: JsonTokensOptions, item: dict[str, Any], own: str, split: str, path: Path, line: int
 ) -> Document:
-    for name in filter(None, (options.tokens, options.tags, options.id, options.group)):
-        if name not in item:
-            raise request.bad(f"the object has no field '{name}'", suggest(name, list(item)), path, line)
-        if missing(item[name]):
-            raise request.bad(f"field '{name}' is null", "fill it in or remove the object", path, line)
+    need_fields(request, item, (options.tokens, options.tags, options.id, options.group), path, line)
     words, tags = item[options.tokens], item[options.tags]
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise request.bad(f"'{options.tokens}' is not a list of texts", "check `tokens`", path, line)
