@@ -27,7 +27,7 @@ def load_data(
     """The task's documents from the first source at hand below `data_dir` (None: the default folder).
 
     limit keeps that many training documents after a fixed shuffle, validation and test in proportion (at
-    least one each); `hash` and `gold_labels` are those of the full data all the same. Nothing is downloaded;
+    least one each; needle examples in whole pairs, at least one pair each); `hash` and `gold_labels` are those of the full data all the same. Nothing is downloaded;
     `offline` only words the remedy. Raises DataUnavailableError when no source is at hand and
     DataFormatError when the files are not what the spec says.
     """
@@ -119,7 +119,10 @@ def _bad(request: Request, document: Document, what: str, hint: str, value: str 
 
 
 def limited(documents: dict[str, list[Document]], limit: int) -> dict[str, list[Document]]:
-    """`limit` training documents drawn by a fixed shuffle, the other splits in proportion; corpus order kept."""
+    """`limit` training documents drawn by a fixed shuffle, the other splits in proportion; corpus order kept.
+
+    Needle examples are drawn in whole pairs, so that there are at most as many, and never fewer than one pair.
+    """
     if limit < 1:
         raise DataFormatError(f"limit {limit} leaves no training document", hint="give at least 1")
     share = min(1.0, limit / len(documents["train"]))
@@ -129,11 +132,23 @@ def limited(documents: dict[str, list[Document]], limit: int) -> dict[str, list[
 
 
 def subset(documents: Sequence[Document], share: float) -> list[Document]:
-    """That share of the documents (at least one), corpus order kept; smaller shares are part of larger ones."""
+    """That share of the documents (at least one; needle examples in whole pairs, as `limited`), corpus order kept.
+
+    Smaller shares are part of larger ones.
+    """
     return _draw(documents, max(1, round(share * len(documents))))
 
 
 def _draw(documents: Sequence[Document], size: int) -> list[Document]:
-    order = list(range(len(documents)))
+    units: dict[str, list[int]] = {}
+    for i, document in enumerate(documents):
+        # Half a pair would let the query or the document alone tell the answer.
+        units.setdefault(document.id if document.plan is None else document.group, []).append(i)
+    order = list(units.values())
     random.Random(_LIMIT_SEED).shuffle(order)
-    return [documents[i] for i in sorted(order[:size])]
+    kept: list[int] = []
+    for unit in order:
+        if kept and len(kept) + len(unit) > size:
+            break
+        kept += unit
+    return [documents[i] for i in sorted(kept)]

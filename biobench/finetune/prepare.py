@@ -122,7 +122,7 @@ def _needles(
     if not kept:
         raise TrainingError(
             f"no document of {documents[0].split} fits a window of {window} tokens",
-            hint="the model reads none of the task's lengths; add shorter ones to reader.lengths",
+            hint="the model reads none of their lengths; add shorter ones to reader.lengths, or raise --limit if given",
         )
     targets = [np.asarray(index[d.labels[0]], dtype=np.int64) for d in kept]
     return Split(kept, kept, encoded, targets, [len(e) for e in encoded], [[i] for i in range(len(kept))], len(index))

@@ -193,6 +193,9 @@ def _seeds(request: Request, task: LoadedTask) -> list[int]:
 
 def _key(checkpoint: Checkpoint, entry: TaskEntry, seed: int, request: Request) -> str:
     assert entry.data is not None
+    spec = entry.loaded.spec
+    # Parts of a needle task were once drawn example by example; such runs are others.
+    pairs = spec.type == "needle" and (request.limit is not None or spec.training.train_fraction < 1)
     return run_key(
         model_hash=checkpoint.hash,
         task_hash=entry.hash,
@@ -201,4 +204,5 @@ def _key(checkpoint: Checkpoint, entry: TaskEntry, seed: int, request: Request) 
         precision=entry.precision,
         track=request.track,
         limit=request.limit,
+        protocol={"drawn": "pairs"} if pairs else None,
     )

@@ -12,7 +12,7 @@ import pytest
 
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.hashing import documents_hash
-from biobench.data.load import load_data
+from biobench.data.load import load_data, subset
 from biobench.data.readers import _needle_facts
 from biobench.data.readers._needle_haystack import units_of
 from biobench.data.readers._needle_notes import _WORDS, SECTIONS
@@ -287,3 +287,21 @@ def test_every_slot_of_a_note_has_words() -> None:
     for language, sections in SECTIONS.items():
         named = {s.lower() for _, frames in sections for f in frames for s in re.findall(r"{(\w+)}", f)} - {"age"}
         assert named == set(_WORDS[language])
+
+
+@pytest.mark.parametrize("limit", [1, 2, 25, 64, 191, 192, 1000])
+def test_a_limit_keeps_pairs_whole(make: Make, limit: int) -> None:
+    """Half pairs would let a model that always says the same leave 50%, and facts stand for their answer."""
+    task = make()
+    few = load_data(task, None, limit=limit)
+    for split, size in (("train", 192), ("validation", 48), ("test", 96)):
+        sides = Counter(d.group for d in few.documents[split])
+        assert set(sides.values()) == {2}
+        wanted = round(size * min(1, limit / 192))
+        assert len(few.documents[split]) == max(2, wanted - wanted % 2)
+        assert Counter(d.labels for d in few.documents[split]) == {(PRESENT,): len(sides), (ABSENT,): len(sides)}
+    assert few.hash == load_data(task, None).hash
+    assert set(load_data(task, None, limit=max(1, limit // 2)).train) <= set(few.train)
+    half = subset(few.train, 0.5)
+    assert set(Counter(d.group for d in half).values()) == {2}
+    assert set(half) <= set(few.train)
