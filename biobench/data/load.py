@@ -27,9 +27,9 @@ def load_data(
     """The task's documents from the first source at hand below `data_dir` (None: the default folder).
 
     limit keeps that many training documents after a fixed shuffle, validation and test in proportion (at
-    least one each; needle examples in whole pairs, at least one pair each); `hash` and `gold_labels` are those of the full data all the same. Nothing is downloaded;
-    `offline` only words the remedy. Raises DataUnavailableError when no source is at hand and
-    DataFormatError when the files are not what the spec says.
+    least one each; needle examples in whole pairs); `hash` and `gold_labels` are those of the full data all the
+    same. Nothing is downloaded; `offline` only words the remedy. Raises DataUnavailableError when no source is at
+    hand and DataFormatError when the files are not what the spec says.
     """
     folder = default_data_dir() if data_dir is None else Path(data_dir)
     place = choose(task, folder, offline=offline)
