@@ -342,9 +342,9 @@ _WORDS: dict[str, tuple[str, str]] = {
     ),
     "caption": (
         "Percent. ± is half the 95% interval over seeds: this task and test set, other seeds. No ± where there is "
-        "one seed or a published mean.",
+        "one seed, where all seeds gave the same score, and for published means.",
         "En pour cent. ± est la moitié de l'intervalle à 95 % sur les graines : même tâche et même jeu de test, "
-        "autres graines. Pas de ± pour une seule graine ou une moyenne publiée.",
+        "autres graines. Pas de ± pour une seule graine, des graines de même score ou une moyenne publiée.",
     ),
     "shade": (
         "A stronger tint is a higher score within its column.",

@@ -74,7 +74,8 @@ def _average(suite: str, rows: Sequence[Row], needed: int) -> Row:
     """The mean of the rows' means. Its interval: other seeds, these tasks and test sets.
 
     Seeds of different tasks are independent runs, so the variances of the means add up
-    (Welch-Satterthwaite degrees of freedom). Costs are means over the tasks too, the memory their maximum.
+    (Welch-Satterthwaite degrees of freedom); it is missing where that of a task is. Costs are means over the
+    tasks too, the memory their maximum.
     """
     count = len(rows)
     mean = math.fsum(r.mean for r in rows) / count
@@ -90,8 +91,8 @@ def _average(suite: str, rows: Sequence[Row], needed: int) -> Row:
             n=min(r.n_seeds for r in rows),
             estimand=Estimand.THESE_TEST_SETS,
         )
-        # equal scores of the few seeds of every task do not show that others would give the same
-        if test.interval is not None and sd > 0:
+        # where one task's spread is unknown (its seeds gave equal scores), so is the spread of the mean
+        if test.interval is not None and all(r.low is not None for r in rows):
             low, high = max(float(test.interval.low), 0.0), min(float(test.interval.high), 1.0)
     metrics = {r.metric for r in rows}
     first = rows[0]

@@ -82,7 +82,7 @@ def _model_card(model: str, results: Sequence[Result]) -> str:
         "",
         f"## Results with BioBench {biobench.__version__}",
         "",
-        "Percent; ± is half the 95% t interval over seeds.",
+        "Percent; ± is half the 95% t interval over seeds, missing where there is one seed or all gave the same score.",
         "",
         "| task | seeds | " + " | ".join(NAMES[METRICS[a]] for a in AVERAGES) + " |",
         "| --- | ---: | ---: | ---: | ---: |",

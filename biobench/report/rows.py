@@ -20,7 +20,7 @@ class Row:
     """One cell of the table. Scores are fractions (0-1).
 
     mean, sd: over seeds; low, high: 95% t interval of the mean over seeds, None where the spread is unknown
-    (one seed, a published mean). task: an id, or avg_<suite> for the average over a suite.
+    (one seed, seeds of equal scores, a published mean). task: an id, or avg_<suite> for the average over a suite.
     """
 
     model: str

@@ -227,10 +227,21 @@ def run_rows(
                 lost_gold=first.lost_gold,
                 parameters=first.parameters,
                 contamination=as_fields(known(group)),
-                notes=(*group.notes, *cut, *remark(group)),
+                notes=(*group.notes, *cut, *_equal(group, summary.sd), *remark(group)),
             )
         )
     return rows, remarks
+
+
+def _equal(group: RunGroup, sd: float | None) -> list[str]:
+    """The footnote on seeds of equal scores, whose row has no interval (`stats.seed_interval`)."""
+    if sd != 0:
+        return []
+    seeds = len(group.seeds)
+    return [
+        f"{group.model} on {group.task}: {seeds} seeds gave exactly the same score, which tells nothing of the spread "
+        "over others: no ±, here and in averages over it"
+    ]
 
 
 def _cut(group: RunGroup) -> list[str]:

@@ -100,7 +100,7 @@ def caption(report: Report) -> str:
         }[METRICS[report.average]]
     return (
         f"{what}, in percent; ± is half the 95% t interval over seeds (this task and test set, other seeds), "
-        "missing where there is one seed or a published mean."
+        "missing where there is one seed, where all seeds gave the same score, and for published means."
     )
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy import special, stats
 
 from biobench.stats.counts import Average, Counts, check_average, f1_scores
-from biobench.stats.means import CONSTANT, SINGLE, t_from_se
+from biobench.stats.means import EQUAL, SINGLE, t_from_se
 from biobench.stats.resample import group_weights, jackknife_se, leave_one_out, rare_labels, score_draws
 from biobench.stats.types import Estimand, Interval, StatsInputError, as_values, check_level, is_zero
 
@@ -26,7 +26,7 @@ RARE = 10
 
 @dataclass(frozen=True)
 class SeedSummary:
-    """Mean and spread over seeds; sd and interval are None for one seed, and ``note`` says so."""
+    """Mean and spread over seeds; sd is None for one seed, interval for one or equal scores; ``note`` says so."""
 
     n: int
     mean: float
@@ -59,7 +59,8 @@ def seed_interval(scores: ArrayLike, *, level: float = 0.95, resolution: float =
     Estimand: the mean score of this recipe over all seeds, on this test set. Nominal (0.95 at 3, 5, 9
     seeds) for normal seed noise; a normal or percentile interval covers 0.74 to 0.91 there.
     resolution: the step of the scores (one document of the test set); the interval is never narrower than its
-    rounding error makes it. Without it, equal scores give an interval of no width; a single one gives none.
+    rounding error makes it. A single score gives no interval, and neither do equal ones: a t would have no width,
+    which says nothing of the spread over further seeds.
     """
     x = as_values(scores, "scores over seeds")
     check_level(level)
@@ -68,12 +69,8 @@ def seed_interval(scores: ArrayLike, *, level: float = 0.95, resolution: float =
         return SeedSummary(1, mean, None, None, SINGLE)
     sd = float(x.std(ddof=1))
     if is_zero(sd, float(abs(x).max())):
-        sd = 0.0
-    floor = resolution / math.sqrt(12)
-    if max(sd, floor) == 0:
-        interval = Interval(mean, mean, level, "all seeds equal", Estimand.NEW_SEEDS)
-        return SeedSummary(int(x.size), mean, 0.0, interval, CONSTANT)
-    se = max(sd, floor) / math.sqrt(x.size)
+        return SeedSummary(int(x.size), mean, 0.0, None, EQUAL)
+    se = max(sd, resolution / math.sqrt(12)) / math.sqrt(x.size)
     test = t_from_se(mean, se, x.size - 1, n=int(x.size), estimand=Estimand.NEW_SEEDS, level=level)
     return SeedSummary(int(x.size), mean, sd, test.interval, None)
 

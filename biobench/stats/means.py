@@ -12,6 +12,7 @@ from scipy import special
 from biobench.stats.types import Estimand, Interval, as_values, check_level, is_zero
 
 SINGLE = "one value: its spread is unknown, so there is neither interval nor test"
+EQUAL = "all scores are equal: the spread over further seeds is unknown, so there is no interval"
 CONSTANT = "all values are equal: the interval is that value"
 IDENTICAL = "no difference anywhere: p is 1 by definition"
 

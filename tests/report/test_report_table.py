@@ -10,6 +10,7 @@ import pytest
 from report_make import save_run, save_runs
 from scipy import stats
 
+from biobench.report.export import export
 from biobench.report.published import load_published
 from biobench.report.render import Format, render
 from biobench.report.table import build
@@ -266,3 +267,34 @@ def test_nothing_is_written_into_a_submission_and_no_index_in_it_is_believed(tmp
     assert Store(theirs).briefs()[0][0].scores["micro_f1"] == 0.99
     (again,) = (r for r in build(tmp_path, "micro").rows if r.source == "submitted")
     assert again.mean == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("task", ["bc5cdr", "gad"])
+def test_seeds_of_equal_scores_are_not_shown_as_certainty(tmp_path, task):
+    save_runs(tmp_path, "same", task, {42: 0.62, 43: 0.62})
+    report = build(tmp_path, "micro")
+    (row,) = own(report)
+    assert (row.sd, row.low, row.high, row.margin) == (0.0, None, None, None)
+    note = f"same on {task}: 2 seeds gave exactly the same score, which tells nothing of the spread over others"
+    for format in ("table", "md", "html"):
+        text = render(report, format)
+        assert "62.0" in text
+        assert "±0.0" not in text
+        assert note in text
+    card = export("same", "model-card", tmp_path)
+    assert "62.0" in card
+    assert "±0.0" not in card
+    assert "95%" not in export("same", "eval-results", tmp_path)
+    for result in json.loads(export("same", "every-eval-ever", tmp_path))["evaluation_results"]:
+        assert result["score_details"]["uncertainty"] == {"num_samples": 2}
+
+
+def test_an_average_over_a_task_of_equal_seeds_has_no_margin(tmp_path):
+    tasks = [i.id for i in shipped().values() if i.in_suite and i.suite == "en"]
+    for model, first in (("all spread", 0.61), ("one equal", 0.62)):
+        for place, task in enumerate(tasks):
+            save_runs(tmp_path, model, task, {42: 0.61 if place else first, 43: 0.62})
+    spread, equal = sorted((r for r in build(tmp_path, "micro").averages if r.source == "run"), key=lambda r: r.model)
+    assert spread.margin > 0
+    assert (equal.low, equal.high) == (None, None)
+    assert 0 < equal.sd < spread.sd

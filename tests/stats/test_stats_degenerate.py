@@ -134,11 +134,12 @@ def test_one_seed_each_with_equal_scores_is_not_taken_for_no_seed_noise():
     assert task.total is None
 
 
-def test_equal_seeds_have_an_interval_of_no_width():
-    summary = seed_interval([0.7, 0.7, 0.7])
-    assert (summary.sd, summary.interval.half_width) == (0.0, 0.0)
-    assert summary.interval.low == pytest.approx(0.7)
-    assert "equal" in summary.note
+@pytest.mark.parametrize("resolution", [0.0, 0.01])
+def test_equal_seeds_give_no_interval_and_say_so(resolution):
+    """An interval of no width, or of the width of rounding, would be read as certainty."""
+    summary = seed_interval([0.7, 0.7, 0.7], resolution=resolution)
+    assert (summary.n, summary.mean, summary.sd, summary.interval) == (3, pytest.approx(0.7), 0.0, None)
+    assert "unknown" in summary.note
 
 
 def test_one_cluster_has_no_suite_test():
