@@ -102,13 +102,13 @@ def _ledgers(held: Results, chosen: Sequence[str]) -> tuple[tuple[str, str, int]
 def _names(held: Results) -> list[str]:
     """Runs first, then published models, by name."""
     own = sorted({line_name(g.model, g.variant) for g in held.groups}, key=str.casefold)
-    return own + sorted({v.model for v in held.published} - set(own), key=str.casefold)
+    return own + sorted({line_name(v.model, v.variant) for v in held.published} - set(own), key=str.casefold)
 
 
 def _tasks(held: Results, chosen: Sequence[str], suite: str | None, words: Mapping[str, str]) -> tuple[str, ...]:
     """The tasks that the reader narrows the comparison to; empty for all that the models share."""
     own = [{g.task for g in held.groups if name in (g.model, line_name(g.model, g.variant))} for name in chosen]
-    printed = [{v.task for v in held.published if v.model == name} for name in chosen]
+    printed = [{v.task for v in held.published if line_name(v.model, v.variant) == name} for name in chosen]
     options = [
         task
         for task, info in held.infos.items()

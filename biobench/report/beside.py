@@ -37,21 +37,18 @@ def published_rows(
 ) -> tuple[list[Row], list[Remark]]:
     """Rows of the values that are comparable with `average`; one remark for each caption, reading and fate.
 
-    A value is shown under the tasks whose spec names it (`published_as`), beside the average that it most
+    A value is shown under the tasks that it is of (`TaskInfo.published_as`), beside the average that it most
     likely is, whatever its caption claims.
     """
     rows: list[Row] = []
     remarks: dict[tuple[str, str, str, str], Remark] = {}
     for value in values:
-        columns = [info for info in infos.values() if info.published_as == value.task]
-        for info in columns:
+        for info in (info for info in infos.values() if info.published_as == value.task):
             wanted = info.paper if average == "paper" else METRICS[average]
             shown = value.comparable == wanted
             _remember(remarks, value, info.id, wanted if shown else "")
             if shown:
                 rows.append(_row(value, info))
-        if not columns and value.task in infos:
-            _remember(remarks, value, value.task, "none")
     return rows, list(remarks.values())
 
 
@@ -66,6 +63,7 @@ def _row(value: PublishedValue, info: TaskInfo) -> Row:
         high=None,
         n_seeds=value.seeds,
         source="published",
+        variant=value.variant,
         language=info.language,
         suite=info.suite,
         claimed=value.claimed,
@@ -77,9 +75,7 @@ def _remember(remarks: dict[tuple[str, str, str, str], Remark], value: Published
     if task not in remark.tasks:
         remark.tasks.append(task)
     reading = "undecided" if value.likely == UNDECIDED else NAMES[value.likely]
-    if fate == "none":
-        end = "no task here is comparable with them."
-    elif fate:
+    if fate:
         end = "they stand beside that average, as printed, without their spread."
     else:
         end = "they are not shown beside another average."

@@ -85,8 +85,14 @@ def _find(name: str, results: Results, floors: Sequence[FloorRecord]) -> Entrant
             notes.append(f"{plain(label)}: the published scores of the same name are left aside, its runs are used")
         tasks = {task: tuple(members) for task, members in by_task.items()}
         return Entrant(plain(label), model, sources[0], tasks, notes=tuple(notes))
-    values = [v for v in results.published if v.model == name]
+    values = [v for v in results.published if name in (v.model, line_name(v.model, v.variant))]
     if values:
+        lines = sorted({line_name(v.model, v.variant) for v in values})
+        if len(lines) > 1:
+            raise UsageError(
+                f"{len(lines)} papers print values of '{plain(name)}'",
+                hint="name one: " + ", ".join(f"'{plain(line)}'" for line in lines),
+            )
         published = {
             info.id: value for value in values for info in results.infos.values() if info.published_as == value.task
         }
@@ -106,7 +112,8 @@ def _find(name: str, results: Results, floors: Sequence[FloorRecord]) -> Entrant
             f"all runs of '{plain(name)}' ({failing}) are on data that fails its gate, and are not compared",
             hint="; ".join(reasons),
         )
-    known = {line_name(g.model, g.variant) for g in results.groups} | {v.model for v in results.published}
+    known = {line_name(g.model, g.variant) for g in results.groups}
+    known |= {line_name(v.model, v.variant) for v in results.published}
     known |= {policy.name for record in floors for policy in record.policies}
     hint = suggest(name, [plain(k) for k in sorted(known)])
     if not hint.startswith("did you mean"):

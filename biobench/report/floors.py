@@ -83,7 +83,7 @@ def floor_infos(floors: Sequence[FloorRecord], infos: Mapping[str, TaskInfo]) ->
             in_suite=False,
             corpus=r.corpus or r.task,
             paper=r.paper,
-            published_as=None,
+            published_as=r.task,
             hashes={},
         )
         for r in floors

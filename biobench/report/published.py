@@ -1,9 +1,11 @@
-"""Published scores: read from the data files that ship with the project, checked, and never edited."""
+"""Published scores: read from data files, the shipped ones and a results folder's own, checked, and never edited."""
 
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import get_args
@@ -15,6 +17,8 @@ from biobench.errors import SpecError
 from biobench.schema.strict import Strict, load_yaml_model, suggest
 from biobench.schema.task import MetricName
 
+FOLDER = "published"
+"""Folder of a results folder that holds papers besides the shipped ones."""
 UNDECIDED = "undecided"
 """`average_likely` where the evidence supports no average: comparable with none."""
 _COLUMNS = (
@@ -66,6 +70,8 @@ class PublishedValue:
     reading: str
     source: str
     citation: str
+    variant: str = ""
+    """The paper's id, where several papers print values of one model."""
 
     @property
     def comparable(self) -> str | None:
@@ -89,6 +95,8 @@ class Published:
 
     values: tuple[PublishedValue, ...]
     averages: tuple[PrintedAverage, ...]
+    files: Mapping[str, Path]
+    """A paper's id -> its YAML."""
 
 
 def published_folder() -> Path:
@@ -100,15 +108,65 @@ def published_folder() -> Path:
     return package / "bundled" / "published"
 
 
-@lru_cache(maxsize=4)
+def published_for(results_dir: Path) -> tuple[PublishedValue, ...]:
+    """The shipped papers' values and those of the results folder's own papers.
+
+    The values of a model that several papers print stay apart, as lines that bear the paper's id. Raises SpecError
+    for a damaged file and for an id that is taken.
+    """
+    held: dict[str, Path] = {}
+    papers: dict[str, set[str]] = defaultdict(set)
+    values: list[PublishedValue] = []
+    for folder in _folders(results_dir):
+        found = load_published(folder)
+        for paper, file in found.files.items():
+            if paper in held:
+                raise _taken(paper, file, held[paper])
+            held[paper] = file
+        values += found.values
+    for value in values:
+        papers[value.model].add(value.paper)
+    return tuple(replace(v, variant=v.paper) if len(papers[v.model]) > 1 else v for v in values)
+
+
+def published_state(results_dir: Path) -> str:
+    """Changes when `published_for` would read something else."""
+    return " ".join(f"{folder}{_state(folder)}" for folder in _folders(results_dir))
+
+
+def _folders(results_dir: Path) -> list[Path]:
+    shipped, own = published_folder(), results_dir / FOLDER
+    return [shipped, own] if own.is_dir() and own.resolve() != shipped.resolve() else [shipped]
+
+
+def _state(folder: Path) -> tuple[tuple[str, int, int], ...]:
+    files = sorted(p for p in folder.iterdir() if p.suffix in (".yaml", ".csv"))
+    return tuple((p.name, p.stat().st_mtime_ns, p.stat().st_size) for p in files)
+
+
 def load_published(folder: Path | None = None) -> Published:
     """Every paper of the folder (default: the shipped one). Raises SpecError with file and line."""
+    folder = folder or published_folder()
+    return _load(folder, _state(folder))
+
+
+@lru_cache(maxsize=8)
+def _load(folder: Path, state: tuple[tuple[str, int, int], ...]) -> Published:
+    """`state` stands for the folder's content: another one reads it anew."""
     values: list[PublishedValue] = []
     averages: list[PrintedAverage] = []
-    for path in sorted((folder or published_folder()).glob("*.yaml")):
+    files: dict[str, Path] = {}
+    for path in sorted(folder / name for name, *_ in state if name.endswith(".yaml")):
         header = load_yaml_model(path, PublishedHeader)
+        if header.id in files:
+            raise _taken(header.id, path, files[header.id])
+        files[header.id] = path
         _read(path.parent / header.values, header, values, averages)
-    return Published(tuple(values), tuple(averages))
+    return Published(tuple(values), tuple(averages), files)
+
+
+def _taken(paper: str, file: Path, other: Path) -> SpecError:
+    return SpecError(f"the id '{paper}' is that of {other}", hint="give each paper an id of its own", file=file)
 
 
 def _read(path: Path, header: PublishedHeader, values: list[PublishedValue], averages: list[PrintedAverage]) -> None:

@@ -12,7 +12,7 @@ from biobench.report.conditions import lengths_read
 from biobench.report.contamination import as_fields, known, remark
 from biobench.report.floors import Refusal, Text, floor_infos, floor_rows, judge
 from biobench.report.groups import RunGroup, Source, apart, group_runs
-from biobench.report.published import PublishedValue, load_published
+from biobench.report.published import PublishedValue, published_for, published_state
 from biobench.report.rows import METRICS, AverageName, Report, Row
 from biobench.report.tasks import TaskInfo, task_infos
 from biobench.schema.floor import FloorRecord
@@ -66,13 +66,13 @@ class _Rows:
     published: tuple[Remark, ...]
 
 
-def load(results_dir: str | Path, published_folder: Path | None = None) -> Results:
+def load(results_dir: str | Path) -> Results:
     """Read the folder's runs, accepted submissions, the gate's floors and verdicts, and the published scores.
 
     A verdict on a submission's data is this folder's own. Damaged records become findings. Raises SpecError
     where a shipped spec or published data file is wrong.
     """
-    published = load_published(published_folder).values
+    published = published_for(Path(results_dir))
     scanned = [(source, store, *store.briefs()) for source, store in _stores(Path(results_dir))]
     infos = task_infos([b for _, _, briefs, _ in scanned for b in briefs], published)
     groups = apart(g for source, store, briefs, _ in scanned for g in group_runs(briefs, infos, store, source))
@@ -94,7 +94,7 @@ def load(results_dir: str | Path, published_folder: Path | None = None) -> Resul
 def fingerprint(results_dir: str | Path) -> str:
     """Changes when `load` would read something else from the folder; quick, for caches."""
     stores = [store.fingerprint() for _, store in _stores(Path(results_dir))]
-    return " ".join([*stores, floors_fingerprint(results_dir)])
+    return " ".join([*stores, floors_fingerprint(results_dir), published_state(Path(results_dir))])
 
 
 def contents(results_dir: str | Path) -> str:

@@ -20,8 +20,9 @@ class TaskInfo:
     """A column of the report.
 
     suite: fr, en or needle, by language and type for tasks outside the shipped suites. in_suite: counts for
-    the suite's average. paper: the average that published scores of `published_as` stand beside. hashes:
-    source id -> hash of the shipped spec, empty for tasks that are not shipped.
+    the suite's average. paper: the average that published scores of `published_as` stand beside, the name that
+    papers' data files give the task. hashes: source id -> hash of the shipped spec, empty for tasks that are not
+    shipped.
     """
 
     id: str
@@ -32,7 +33,7 @@ class TaskInfo:
     in_suite: bool
     corpus: str
     paper: str
-    published_as: str | None
+    published_as: str
     hashes: Mapping[str, str]
     spec: TaskSpec | None = None
 
@@ -53,7 +54,7 @@ def shipped() -> dict[str, TaskInfo]:
             in_suite=folder in SUITES and spec.variant_of is None,
             corpus=spec.corpus_id,
             paper=spec.metric.paper,
-            published_as=spec.published_as,
+            published_as=spec.published_as or spec.id,
             hashes={source.id: task_hash(loaded, source.id) for source in spec.all_sources},
             spec=spec,
         )
@@ -61,27 +62,8 @@ def shipped() -> dict[str, TaskInfo]:
 
 
 def task_infos(records: Iterable[Brief], published: Iterable[PublishedValue]) -> dict[str, TaskInfo]:
-    """The shipped tasks, and those that only a record or a published score names, by id.
-
-    A published task that no shipped spec takes as its own becomes a task of its suite, unless a spec of
-    that id says that it is not comparable.
-    """
+    """The shipped tasks, and those that only a record or a published score names, by id."""
     infos = dict(shipped())
-    taken = {info.published_as for info in infos.values()}
-    for value in published:
-        if value.task not in infos and value.task not in taken:
-            infos[value.task] = TaskInfo(
-                id=value.task,
-                name=value.task,
-                language=value.language,
-                type="",
-                suite=value.language,
-                in_suite=True,
-                corpus=_PUBLISHED_CORPORA.get(value.task, value.task),
-                paper=value.likely,
-                published_as=value.task,
-                hashes={},
-            )
     for record in records:
         if record.task not in infos:
             infos[record.task] = TaskInfo(
@@ -93,14 +75,25 @@ def task_infos(records: Iterable[Brief], published: Iterable[PublishedValue]) ->
                 in_suite=False,
                 corpus=record.corpus,
                 paper=record.paper,
-                published_as=None,
+                published_as=record.task,
+                hashes={},
+            )
+    taken = {info.published_as for info in infos.values()}
+    for value in published:
+        if value.task not in infos and value.task not in taken:
+            infos[value.task] = TaskInfo(
+                id=value.task,
+                name=value.task,
+                language=value.language,
+                type="",
+                suite=value.language,
+                in_suite=False,
+                corpus=value.task,
+                paper=value.likely,
+                published_as=value.task,
                 hashes={},
             )
     return infos
-
-
-#: Published tasks on the same 1,301 texts; shipped specs say so themselves (`corpus`).
-_PUBLISHED_CORPORA = {"fracco_30": "fracco", "fracco_100": "fracco", "cantemist": "fracco"}
 
 
 def _suite(language: str, type: str) -> str:

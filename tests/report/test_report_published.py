@@ -6,8 +6,10 @@ from collections import defaultdict
 
 import pytest
 
-from biobench.errors import SpecError
+from biobench.errors import SpecError, UsageError
+from biobench.report.compare import compare
 from biobench.report.published import load_published, published_folder
+from biobench.report.table import build, fingerprint, load
 
 
 def test_the_shipped_values_are_whole():
@@ -65,3 +67,80 @@ def test_damage_is_refused_with_its_line(tmp_path, rows, said):
     with pytest.raises(SpecError) as caught:
         load_published(tmp_path)
     assert said in str(caught.value)
+
+
+def add_paper(results, name, rows, *, id=None, language="fr"):
+    folder = results / "published"
+    folder.mkdir(parents=True, exist_ok=True)
+    tasks = {row.split(",")[4] for row in rows}
+    readings = "".join(f"  {task}: Micro F1, the paper says so.\n" for task in sorted(tasks))
+    (folder / f"{name}.yaml").write_text(
+        f"id: {id or name}\nsource: Someone 2027\nurl: https://example.org\ncitation: Someone, 2027.\n"
+        f"values: {name}.csv\ndecimals: 1\ncaption:\n  {language}: Micro F1.\nreadings:\n{readings}"
+    )
+    (folder / f"{name}.csv").write_text(HEADER + "\n".join(rows) + "\n")
+
+
+def lines(report, task):
+    return {(r.model, r.variant): r.mean for r in report.rows if r.source == "published" and r.task == task}
+
+
+def test_a_results_folder_brings_papers_of_its_own(tmp_path):
+    before = lines(build(tmp_path, "micro"), "quaero_emea")
+    state = fingerprint(tmp_path)
+    add_paper(tmp_path, "someone", ["NewBERT,base,mlm,fr,quaero_emea,71.3,micro_f1,micro_f1,5"])
+    assert fingerprint(tmp_path) != state
+    assert lines(build(tmp_path, "micro"), "quaero_emea") == before | {("NewBERT", ""): 0.713}
+    add_paper(tmp_path, "someone", ["NewBERT,base,mlm,fr,quaero_emea,71.35,micro_f1,micro_f1,5"])
+    assert lines(build(tmp_path, "micro"), "quaero_emea")[("NewBERT", "")] == 0.7135, "an edited file is read anew"
+
+
+def test_one_model_in_two_papers_is_two_lines(tmp_path):
+    shipped = lines(build(tmp_path, "micro"), "quaero_emea")[("DrBERT", "")]
+    add_paper(tmp_path, "someone", ["DrBERT,base,mlm,fr,quaero_emea,71.3,micro_f1,micro_f1,5"])
+    report = build(tmp_path, "micro")
+    found = {k: v for k, v in lines(report, "quaero_emea").items() if k[0] == "DrBERT"}
+    assert found == {("DrBERT", "clm_detour"): shipped, ("DrBERT", "someone"): 0.713}
+    with pytest.raises(UsageError) as caught:
+        compare(["DrBERT", "CamemBERT-bio"], results_dir=tmp_path)
+    assert "2 papers print values of 'DrBERT'" in str(caught.value)
+    assert "'DrBERT [someone]'" in caught.value.hint
+    held = compare(["DrBERT [someone]", "CamemBERT-bio"], results_dir=tmp_path)
+    assert (held.models, held.tasks) == (("DrBERT [someone]", "CamemBERT-bio"), ("quaero_emea",))
+
+
+def test_two_papers_of_one_model_never_make_one_suite_average(tmp_path):
+    shipped = {r.model: r.mean for r in build(tmp_path, "paper").averages if r.suite == "fr"}
+    add_paper(tmp_path, "someone", ["DrBERT,base,mlm,fr,quaero_emea,99.9,micro_f1,micro_f1,5"])
+    report = build(tmp_path, "paper")
+    assert {(r.model, r.variant): r.mean for r in report.averages if r.suite == "fr"} == {
+        (model, "clm_detour" if model == "DrBERT" else ""): mean for model, mean in shipped.items()
+    }
+
+
+def test_values_of_tasks_that_no_suite_holds(tmp_path):
+    """A task outside the project, and a shipped variant, have a column; no suite average asks for them."""
+    averages = {(r.model, r.task): r.mean for r in build(tmp_path, "paper").averages}
+    assert averages
+    rows = [f"NewBERT,base,mlm,fr,{task},71.3,micro_f1,micro_f1,5" for task in ("my_task", "ncbi_disease_single")]
+    add_paper(tmp_path, "someone", rows)
+    report = build(tmp_path, "micro")
+    assert lines(report, "my_task") == lines(report, "ncbi_disease_single") == {("NewBERT", ""): 0.713}
+    assert {(r.model, r.task): r.mean for r in build(tmp_path, "paper").averages} == averages
+
+
+def test_an_id_twice_is_refused(tmp_path):
+    row = ["NewBERT,base,mlm,fr,quaero_emea,71.3,micro_f1,micro_f1,5"]
+    add_paper(tmp_path, "someone", row, id="clm_detour")
+    with pytest.raises(SpecError, match=r"someone\.yaml: the id 'clm_detour' is that of .*clm_detour\.yaml"):
+        load(tmp_path)
+    add_paper(tmp_path, "someone", row)
+    add_paper(tmp_path, "twice", row, id="someone")
+    with pytest.raises(SpecError, match=r"twice\.yaml: the id 'someone'"):
+        load(tmp_path)
+
+
+def test_the_shipped_folder_as_results_folder_is_read_once():
+    shipped = load_published().values
+    assert published_folder().name == "published"
+    assert load(published_folder().parent).published == shipped
