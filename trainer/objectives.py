@@ -72,7 +72,7 @@ def masked(windows: Ids, vocabulary: Vocabulary, masking: Masking, keys: Sequenc
             inputs[row, chosen[row] & (action < 0.8)] = vocabulary.mask
             random = chosen[row] & (action >= 0.8) & (action < 0.9)
             pick = ((action[random] - 0.8) * 10 * vocabulary.ordinary.size).astype(np.int64)
-            inputs[row, random] = vocabulary.ordinary[pick.clip(0, vocabulary.ordinary.size - 1)]
+            inputs[row, random] = vocabulary.ordinary[pick]
     positions = np.flatnonzero(chosen)
     return Targets(inputs, positions, windows.ravel()[positions])
 

@@ -20,7 +20,7 @@ def factor(phase: Phase, step: int, *, steps: int, step_tokens: int) -> float:
         return (step + 1) * step_tokens / schedule.warmup
     if schedule.shape == "constant":
         return 1.0
-    length = min(schedule.cooldown or total - schedule.warmup, total - schedule.warmup)
+    length = schedule.cooldown or total - schedule.warmup
     x = max(0.0, (step * step_tokens - (total - length)) / length)
     shapes = {"1-sqrt": 1 - math.sqrt(x), "linear": 1 - x, "cosine": 0.5 * (1 + math.cos(math.pi * x))}
     return schedule.final + (1 - schedule.final) * shapes[schedule.shape]

@@ -174,3 +174,20 @@ def test_adamw_is_the_paper_s_decoupled_rule() -> None:
 def test_the_recipe_s_steps_reach_its_tokens() -> None:
     recipe = load_recipe("fr_base_detour")
     assert [recipe.steps(p) for p in recipe.phases] == [3179, 318]
+
+
+@pytest.mark.parametrize("shape", ["1-sqrt", "linear", "cosine"])
+@pytest.mark.parametrize(("warmup", "cooldown"), [(0, None), (95, None), (100, 300), (0, 1000), (105, 40)])
+def test_every_step_has_the_rate_that_tokens_give_it(shape: str, warmup: int, cooldown: int | None) -> None:
+    """By the tokens that are read: at a step's end while the rate rises, before the step while it falls."""
+    p = phase(shape, warmup=warmup, cooldown=cooldown, final=0.2)
+    for step in range(103):  # the last step ends beyond the phase's 1000 tokens, so all count from its true end
+        before, after, end = step * 10, step * 10 + 10, 1030
+        if after <= warmup:
+            expected = after / warmup
+        else:
+            fall = cooldown if cooldown is not None else end - warmup
+            over = max(0, before - (end - fall)) / fall
+            down = {"1-sqrt": over**0.5, "linear": over, "cosine": (1 - math.cos(math.pi * over)) / 2}[shape]
+            expected = 1 - 0.8 * down
+        assert factor(p, step, steps=103, step_tokens=10) == pytest.approx(expected, abs=1e-12), step

@@ -19,6 +19,7 @@ def problem(dtype: torch.dtype = torch.float32) -> tuple[torch.Tensor, torch.Ten
     bias = torch.randn(101, generator=generator).requires_grad_()
     targets = torch.randint(0, 101, (37,), generator=generator)
     targets[[0, 9, 36]] = IGNORE
+    targets[[1, 20]] = 0  # the first row of the vocabulary is a target like any other
     return hidden, weight, bias, targets
 
 
@@ -60,6 +61,21 @@ def test_bf16_hidden_states_stay_close_and_without_bias_too() -> None:
     logits = hidden.detach().float() @ weight.detach().t()
     plain = F.cross_entropy(logits, targets, ignore_index=IGNORE, reduction="sum")
     torch.testing.assert_close(loss.detach(), plain, rtol=1e-2, atol=1e-1)
+    exact = hidden.detach().float().requires_grad_(), weight.detach().clone().requires_grad_()
+    F.cross_entropy(exact[0] @ exact[1].t(), targets, ignore_index=IGNORE, reduction="sum").backward()
+    for ours, theirs in ((hidden.grad, exact[0].grad), (weight.grad, exact[1].grad)):
+        assert theirs is not None
+        # every chunk counts: rounding of bf16 is far below the part of one
+        assert float((ours.float() - theirs).norm() / theirs.norm()) < 0.01
+
+
+def test_large_logits_do_not_overflow() -> None:
+    """exp(200) is beyond float32; the largest logit of a row is taken out first."""
+    hidden, weight, bias, targets = problem()
+    loss = linear_cross_entropy_sum(hidden * 100, weight, bias, targets, chunk=8)
+    plain = F.cross_entropy(F.linear(hidden * 100, weight, bias), targets, ignore_index=IGNORE, reduction="sum")
+    assert float(plain.detach()) > 1000
+    torch.testing.assert_close(loss, plain, rtol=1e-6, atol=1e-3)
 
 
 def test_only_padding_gives_zero_loss_and_zero_gradients() -> None:

@@ -1,0 +1,126 @@
+"""Each field of a ledger on its own: whether twins must agree on it, and which line says so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from test_redrawn_heads import ledger
+
+from trainer.ledger import Ledger
+from trainer.twins import LedgerDiff, compare
+
+
+def changed(fields: dict[str, Any]) -> Ledger:
+    """A ledger that differs from ``ledger(1, "keep")`` in `fields` alone; dotted names go inside."""
+    values = ledger(1, "keep").model_dump()
+    for name, value in fields.items():
+        *groups, last = name.split(".")
+        inner: Any = values
+        for group in groups:
+            inner = inner[int(group) if group.isdigit() else group]
+        inner[last] = value
+    return Ledger.model_validate(values)
+
+
+def against(fields: dict[str, Any]) -> LedgerDiff:
+    return compare(ledger(1, "keep"), changed(fields))
+
+
+LONG = "0123456789abcdef"
+BINDING = {
+    "corpus.manifest_hash": ("x", "corpus manifest"),
+    "base.init_hash": ("x", "initial weights"),
+    "base.tokenizer_hash": ("x", "tokenizer"),
+    "sequence_length": (2, "window tokens"),
+    "batch_sequences": (2, "batch windows"),
+    "optimizer": ({"beta2": 0.95}, "optimiser"),
+    "precision": ("bf16", "precision"),
+    "dropout": (0.1, "dropout"),
+    "seeds.data": (2, "data seed"),
+    "tokens": (2, "total tokens"),
+    "steps": (2, "total steps"),
+    "phases.0.tokens": (2, "phase 1 tokens"),
+    "phases.0.steps": (2, "phase 1 steps"),
+    "phases.0.first_sample": (0, "phase 1 samples"),
+    "phases.0.last_sample": (2, "phase 1 samples"),
+    "phases.0.order_hash": ("x", "phase 1 sample order"),
+    "phases.0.peak_rate": (1.0000001, "phase 1 peak rate"),
+    "phases.0.final_rate": (0.9999999, "phase 1 final rate"),
+    "phases.0.schedule": ({"warmup": 5}, "phase 1 schedule"),
+    "phases.0.frozen_layers": ("0-7", "phase 1 frozen layers"),
+    "phases.0.isolate_documents": (True, "phase 1 isolated documents"),
+}
+FREE = {
+    "seeds.training": 2,
+    "seeds.init": 2,
+    "attention": "windows/torch",
+    "code_version": "2",
+    "flops": 2.0,
+    "phases.0.name": "b",
+    "phases.0.objective": "clm",
+    "phases.0.masking": {"rate": 0.3},
+    "phases.0.targets": 2,
+    "phases.0.flops": 2.0,
+}
+
+
+@pytest.mark.parametrize("field", BINDING)
+def test_twins_agree_on(field: str) -> None:
+    value, line = BINDING[field]
+    diff = against({field: value})
+    assert [r.name for r in diff.differing] == [line]
+    assert diff.verdict == f"not matched: {line}"
+    assert not diff.noise_pair
+    (row,) = diff.differing
+    assert row.first != row.second
+    # the other way round, and beside another training seed: still no twins, and no noise pair
+    other = compare(changed({field: value, "seeds.training": 2}), ledger(1, "keep"))
+    assert other.verdict == f"not matched: {line}"
+    assert not other.noise_pair
+
+
+@pytest.mark.parametrize("field", FREE)
+def test_twins_may_differ_in(field: str) -> None:
+    diff = against({field: FREE[field]})
+    assert diff.matched
+    assert [line[0] for line in diff.lines()[1:-1] if line[0] != " "] == ["~"]
+    assert diff.noise_pair == (field == "seeds.training")
+
+
+def test_a_head_drawn_anew_in_one_of_two_is_a_difference() -> None:
+    diff = compare(ledger(1, "keep"), ledger(1, "reinit"))
+    assert [r.name for r in diff.differing] == ["phase 1 head"]
+    for a, b in ((("keep", 1), ("reinit", 2)), (("reinit", 1), ("keep", 2))):
+        diff = compare(ledger(a[1], a[0]), ledger(b[1], b[0]))
+        assert [r.name for r in diff.differing] == ["init seed", "phase 1 head"]
+
+
+def test_a_phase_more_is_a_difference() -> None:
+    one = ledger(1, "keep")
+    more = one.model_copy(update={"phases": (*one.phases, one.phases[0].model_copy(update={"name": "more"}))})
+    for diff in (compare(one, more), compare(more, one)):
+        named = {r.name for r in diff.differing}
+        assert {"phases", "phase 2 tokens", "phase 2 samples", "phase 2 sample order"} <= named
+
+
+@pytest.mark.parametrize("other", [{"phases.0.objective": "clm"}, {"phases.0.masking": {"rate": 0.3}}])
+def test_a_noise_pair_has_one_objective_and_one_masking(other: dict[str, Any]) -> None:
+    """Matched runs that differ in the training seed and in what they predict: the difference is not noise."""
+    diff = against({**other, "seeds.training": 2})
+    assert diff.matched
+    assert not diff.noise_pair
+    assert diff.verdict == "matched"
+
+
+def test_a_difference_behind_the_shown_part_of_a_hash_is_seen() -> None:
+    one, other = (changed({"corpus.manifest_hash": LONG + end}) for end in "ab")
+    diff = compare(one, other)
+    assert [(r.name, r.first, r.second) for r in diff.differing] == [("corpus manifest", LONG + "a", LONG + "b")]
+    (row,) = (r for r in compare(one, one).rows if r.name == "corpus manifest")
+    assert row.first == LONG
+
+
+def test_an_optimiser_that_differs_in_a_late_digit_is_seen() -> None:
+    diff = compare(changed({"optimizer": {"rate": 2e-4}}), changed({"optimizer": {"rate": 2.0001e-4}}))
+    assert [r.name for r in diff.differing] == ["optimiser"]
