@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from sklearn.model_selection import train_test_split
 
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.load import limited, load_data
@@ -95,6 +96,36 @@ def test_test_first_takes_the_test_part_of_the_first_permutation() -> None:
     assert train == rest[4:]
 
 
+@pytest.mark.parametrize("n", [25, 50, 101])
+@pytest.mark.parametrize("shares", [(0.72, 0.21, 0.07), (0.72, 0.07, 0.21), (0.5, 0.3, 0.2)])
+def test_unequal_parts_are_those_of_scikit_learn(n: int, shares: tuple[float, float, float]) -> None:
+    """Sizes are its own too: it takes 8 of 25 documents at 0.28, since 0.28 * 25 is a little above 7 in floats."""
+    part, validation, test = (round(shares[1] + shares[2], 2), *shares[1:])
+    kept, held = train_test_split(range(n), test_size=part, random_state=42)
+    validated, tested = train_test_split(held, test_size=test / part, random_state=42)
+    assert ratio_indices(n, ratios(*shares, method="sklearn")) == (kept, validated, tested)
+    rest, tested = train_test_split(range(n), test_size=test, random_state=42)
+    kept, validated = train_test_split(rest, test_size=validation / round(1 - test, 2), random_state=42)
+    assert ratio_indices(n, ratios(*shares, method="sklearn", first_cut="test")) == (kept, validated, tested)
+
+
+def test_ratios_are_the_decimals_that_were_written() -> None:
+    parts = ratio_indices(10, ratios(0.7, 0.1, 0.2, method="random", rounding="truncate"))
+    assert tuple(map(len, parts)) == (7, 1, 2)
+
+
+def test_only_the_shuffle_draws_from_sorted_ids() -> None:
+    """`random` draws from the ids in order whatever the order of reading; the others from the documents as read."""
+    documents = docs(20)[::-1]
+    for method in ("random", "datasets", "sklearn"):
+        parts = assign_splits(documents, ratios(0.7, 0.1, 0.2, method=method), None)
+        ids = sorted(d.id for d in documents) if method == "random" else [d.id for d in documents]
+        wanted = ratio_indices(20, ratios(0.7, 0.1, 0.2, method=method))
+        assert [[d.id for d in parts[s]] for s in ("train", "validation", "test")] == [
+            [ids[i] for i in part] for part in wanted
+        ]
+
+
 @pytest.mark.parametrize("method", ["datasets", "sklearn", "random"])
 def test_groups_stay_together(method: str) -> None:
     parts = assign_splits(docs(60), ratios(0.8, 0.1, 0.1, method=method, by="group"), None)
@@ -127,6 +158,8 @@ def test_carving_needs_a_free_tail() -> None:
     assert [d.id for d in parts["validation"]] == ["d0003", "d0004"]
     with pytest.raises(DataFormatError, match="cannot cut"):
         assign_splits(documents, SplitCarve(validation_from_train_tail=5), None)
+    with pytest.raises(DataFormatError, match="beside a validation file"):
+        assign_splits([*documents, *docs(1, "validation")], SplitCarve(validation_from_train_tail=2), None)
 
 
 def test_limit_is_in_proportion_fixed_and_keeps_the_full_hash() -> None:

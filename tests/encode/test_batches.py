@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from biobench.encode.batches import _CALL_COST, cut_packed, cut_padded, epoch_order, inference_order
+from biobench.encode.batches import _CALL_COST, cut_packed, cut_padded, epoch_order, inference_order, steps_per_epoch
 
 _lengths = st.lists(st.integers(1, 200), min_size=1, max_size=40)
 
@@ -26,6 +28,31 @@ def test_epochs_and_seeds_differ() -> None:
     assert len(set(orders)) == 4
 
 
+@pytest.mark.parametrize("order", ["random", "bucketed"])
+def test_the_order_is_the_one_that_runs_are_known_by(order: str) -> None:
+    """Seed 42, second epoch: numpy's permutation of (seed, epoch), cut in turn; bucketed sorts 50 batches first."""
+    lengths = [(i * 37) % 100 + 1 for i in range(130)]
+    rng = np.random.default_rng([42, 1])
+    drawn = [int(i) for i in rng.permutation(130)]
+    if order == "random":
+        assert drawn[:4] == [20, 122, 32, 91]
+        wanted = [drawn[i : i + 2] for i in range(0, 130, 2)]
+    else:
+        first, second = (sorted(part, key=lambda i: lengths[i]) for part in (drawn[:100], drawn[100:]))
+        pairs = [[*pair] for part in (first, second) for pair in zip(part[::2], part[1::2], strict=True)]
+        wanted = [pairs[i] for i in rng.permutation(65)]
+    assert list(epoch_order(lengths, 2, 42, 1, order)) == wanted  # type: ignore[arg-type]
+
+
+@given(documents=st.integers(1, 60), size=st.integers(1, 9), order=st.sampled_from(["random", "bucketed"]))
+def test_an_epoch_has_as_few_steps_as_there_can_be(documents: int, size: int, order: str) -> None:
+    batches = list(epoch_order([1] * documents, size, 0, 0, order))  # type: ignore[arg-type]
+    assert len(batches) == steps_per_epoch(documents, size)
+    assert sorted(map(len, batches), reverse=True) == [
+        min(size, documents - begin) for begin in range(0, documents, size)
+    ]
+
+
 def test_bucketed_batches_hold_similar_lengths() -> None:
     lengths = [(i * 37) % 100 + 1 for i in range(400)]
     spread = {}
@@ -40,6 +67,8 @@ def test_packed_cut_keeps_order_and_budget(lengths: list[int], budget: int) -> N
     parts = cut_packed(range(len(lengths)), lengths, budget)
     assert list(itertools.chain(*parts)) == list(range(len(lengths)))
     assert all(sum(lengths[i] for i in p) <= budget or len(p) == 1 for p in parts)
+    # No part could take the document that the next one begins with.
+    assert all(sum(lengths[i] for i in [*a, b[0]]) > budget for a, b in itertools.pairwise(parts))
 
 
 @settings(max_examples=60)
@@ -71,3 +100,9 @@ def test_inference_covers_all_longest_first(lengths: list[int], budget: int, pad
     flat = list(itertools.chain(*parts))
     assert sorted(flat) == list(range(len(lengths)))
     assert [lengths[i] for i in flat] == sorted(lengths, reverse=True)
+    for part in parts:
+        size = len(part) * lengths[part[0]] if padded else sum(lengths[i] for i in part)
+        assert size <= budget or len(part) == 1
+    for part, following in itertools.pairwise(parts):
+        more = [*part, following[0]]
+        assert (len(more) * lengths[more[0]] if padded else sum(lengths[i] for i in more)) > budget
