@@ -1,0 +1,246 @@
+"""What a step is made of, and what its losses mean: against plain computations on the corpus's own tokens."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file
+from transformers import AutoModelForMaskedLM, PreTrainedTokenizerBase
+
+from trainer import api
+from trainer.batches import Batches, vocabulary_of
+from trainer.beginning import tokenizer_for
+from trainer.corpus import build
+from trainer.distributed import World
+from trainer.ledger import read_ledger
+from trainer.library import load_recipe
+from trainer.loss import IGNORE
+from trainer.metrics import read_metrics
+from trainer.model import Trainee, load_model, new_model
+from trainer.objectives import masked
+from trainer.order import draw
+from trainer.progress import Tick
+from trainer.recipe import Recipe
+from trainer.shards import Corpus
+
+CPU = torch.device("cpu")
+
+
+def begin(overrides: list[str]) -> tuple[Recipe, PreTrainedTokenizerBase, Corpus]:
+    recipe = load_recipe("toy_detour", overrides)
+    tokenizer = tokenizer_for(recipe)
+    return recipe, tokenizer, build(recipe.corpus, tokenizer, Path(str(recipe.corpus.cache)))
+
+
+def batches(overrides: list[str], phase: int, *, world: World | None = None, fixed: bool = False) -> Batches:
+    recipe, tokenizer, corpus = begin(overrides)
+    return Batches(recipe, phase, corpus, vocabulary_of(tokenizer, 500), world or World(0, 1, CPU), fixed=fixed)
+
+
+def test_random_words_are_ordinary_words_of_the_tokenizer(small: list[str]) -> None:
+    """A model's vocabulary may be padded beyond the tokenizer's: no such id is a word, and no special one."""
+    _, tokenizer, _ = begin(small)
+    vocabulary = vocabulary_of(tokenizer, 640)
+    specials = set(tokenizer.all_special_ids)
+    assert set(vocabulary.ordinary.tolist()) == set(tokenizer.get_vocab().values()) - specials
+    assert vocabulary.ordinary.max() < 500
+    assert set(np.flatnonzero(vocabulary.special).tolist()) == specials
+    assert vocabulary.special.shape == (640,)
+    assert (vocabulary.end, vocabulary.mask) == (tokenizer.sep_token_id, tokenizer.mask_token_id)
+
+
+@pytest.mark.parametrize("phase", [0, 1])
+def test_processes_and_micro_batches_share_a_step_out(phase: int, small: list[str]) -> None:
+    whole = batches(small, phase).make(16)
+    (one,) = whole.micros
+    for size, micro in ((1, 3), (2, None), (4, 1)):
+        own = [*small, *([f"batch.micro={micro}"] if micro else [])]
+        steps = [batches(own, phase, world=World(rank, size, CPU)).make(16) for rank in range(size)]
+        assert all((s.indices == whole.indices).all() for s in steps), "the order hash is of the whole step"
+        micros = [m for s in steps for m in s.micros]
+        assert [len(m.input_ids) for m in micros] == {1: [3, 3, 2], 2: [4, 4], 4: [1] * 8}[size]
+        assert torch.equal(torch.cat([m.input_ids for m in micros]), one.input_ids)
+        assert torch.equal(torch.cat([m.targets for m in micros]), one.targets)
+        assert sum(s.targets for s in steps) == whole.targets == len(one.targets)
+
+
+def test_the_step_prepared_ahead_is_the_one_that_is_asked_for(small: list[str]) -> None:
+    made = batches(small, 1)
+    plain = [made.make(first).micros[0].input_ids for first in (0, 8, 40)]
+    for first, expected in zip((0, 8, 40), plain, strict=True):
+        assert torch.equal(made.at(first, more=True).micros[0].input_ids, expected)
+    made.close()
+
+
+def test_masks_are_keyed_by_seed_phase_epoch_and_window(small: list[str]) -> None:
+    recipe, tokenizer, corpus = begin(small)
+    words, count = vocabulary_of(tokenizer, 500), len(corpus.train)
+    assert recipe.phases[1].masking is not None
+    for first in (0, count - 3):  # the second step reaches into the next pass over the corpus
+        indices, epochs = draw(first, 8, windows=count, seed=42)
+        keys = [(17, 1, int(e), int(i)) for e, i in zip(epochs, indices, strict=True)]
+        assert {e for _, _, e, _ in keys} == ({0} if first == 0 else {0, 1})
+        made = masked(corpus.train.read(indices), words, recipe.phases[1].masking, keys)
+        (micro,) = batches(small, 1).make(first).micros
+        assert (micro.input_ids.numpy() == made.inputs).all()
+        assert (micro.targets.numpy() == made.targets).all()
+
+
+@pytest.mark.parametrize("phase", [0, 1])
+def test_a_fixed_shape_changes_neither_targets_nor_loss(phase: int, small: list[str]) -> None:
+    plain, fixed = (batches(small, phase, fixed=f).make(8) for f in (False, True))
+    (a,), (b,) = plain.micros, fixed.micros
+    assert plain.targets == fixed.targets == int((b.targets != IGNORE).sum())
+    # 8 windows of 48: every token but the last of each, or 0.15 * 384 + 6 * sqrt(0.15 * 0.85 * 384) = 99.6
+    assert len(b.positions) == len(b.targets) == (8 * 47 if phase == 0 else 100)
+    recipe, tokenizer, _ = begin(small)
+    assert recipe.base.config is not None
+    module = Trainee(new_model(recipe.base.config, tokenizer, 1))
+    with torch.no_grad():
+        losses = [module(m.input_ids, m.positions, m.targets, causal=phase == 0) for m in (a, b)]
+    torch.testing.assert_close(*losses)
+
+
+@pytest.mark.parametrize("phase", [0, 1])
+def test_isolation_goes_by_the_ends_in_the_corpus_also_where_masks_hide_them(phase: int, small: list[str]) -> None:
+    length = 480
+    own = [*small, f"corpus.sequence_length={length}", f"phases.{phase}.isolate_documents=true"]
+    if phase == 1:
+        own.append("phases.1.masking={rate: 0.9, special: maskable}")
+    made = batches(own, phase)
+    step = made.make(0)
+    (micro,) = step.micros
+    windows = made.corpus.train.read(step.indices)
+    numbers, offsets, crossing = [], [], set()
+    for row, window in enumerate(windows.tolist()):
+        now = 0
+        for place, token in enumerate(window):
+            if place == 0 or window[place - 1] == made.vocabulary.end:
+                offsets.append(row * length + place)
+                now += place > 0
+            numbers.append(now)
+            if token == made.vocabulary.end or place == length - 1:
+                crossing.add(row * length + place)
+    assert micro.documents is not None
+    assert micro.boundaries is not None
+    assert micro.documents.flatten().tolist() == numbers
+    assert micro.boundaries.tolist() == [*offsets, windows.size]
+    assert len(offsets) > 8, "some document ends inside a window"
+    if phase == 0:
+        assert micro.positions.tolist() == [p for p in range(windows.size) if p not in crossing]
+        assert step.targets < 8 * (length - 1)
+    else:
+        assert int((micro.input_ids == made.vocabulary.end).sum()) < int((windows == made.vocabulary.end).sum())
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory, small: list[str]) -> Path:
+    """A run whose held-out windows are no multiple of what one forward pass takes."""
+    out = tmp_path_factory.mktemp("batches") / "reference"
+    overrides = [*small, "corpus.held_out=0.1", "batch.micro=2", "logging.evaluate=1536"]
+    api.pretrain("toy_detour", out=out, overrides=overrides, progress="none")
+    return out
+
+
+def test_validation_losses_are_means_over_all_held_out_windows(reference: Path, small: list[str]) -> None:
+    _, tokenizer, corpus = begin([*small, "corpus.held_out=0.1"])
+    count = len(corpus.held_out)
+    assert count > 4
+    assert count % 2 == 1, "the last forward pass takes one window"
+    windows = corpus.held_out.read(np.arange(count))
+    detour, decay = read_ledger(reference).phases
+    ids = torch.from_numpy(windows)
+    module = Trainee(load_model(reference / "phases" / "detour").eval())
+    with torch.no_grad():
+        logits = module.logits(ids, causal=True)
+    plain = F.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
+    assert detour.validation_loss == pytest.approx(float(plain), abs=1e-5)
+
+    rule = load_recipe("toy_detour").phases[1].masking
+    assert rule is not None
+    made = masked(windows, vocabulary_of(tokenizer, 500), rule, [("held out", i) for i in range(count)])
+    labels = torch.full((windows.size,), -100)
+    labels[made.positions] = torch.from_numpy(made.targets)
+    model = AutoModelForMaskedLM.from_pretrained(reference / "model").eval()
+    with torch.no_grad():
+        scores = model(input_ids=torch.from_numpy(made.inputs)).logits
+    assert decay.validation_loss == pytest.approx(float(F.cross_entropy(scores.flatten(0, 1), labels)), abs=1e-5)
+
+    lines = [line for line in read_metrics(reference / "metrics.jsonl") if line["event"] == "evaluation"]
+    # every 1536 tokens are 4 steps; at a phase's end once
+    assert [(line["phase"], line["step"]) for line in lines] == [
+        *(("detour", step) for step in (4, 8, 12)),
+        *(("decay", step) for step in (4, 8)),
+    ]
+    assert {line["targets"] for line in lines if line["phase"] == "detour"} == {count * 47}
+    assert {line["targets"] for line in lines if line["phase"] == "decay"} == {made.positions.size}
+    assert lines[-1]["loss"] == decay.validation_loss
+
+
+def curve(out: Path) -> list[float]:
+    return [line["loss"] for line in read_metrics(out / "metrics.jsonl") if line["event"] == "train"]
+
+
+def test_validation_changes_nothing_of_the_training(reference: Path, small: list[str], tmp_path: Path) -> None:
+    overrides = [*small, "corpus.held_out=0.1", "batch.micro=2"]
+    api.pretrain("toy_detour", out=tmp_path / "without", overrides=overrides, progress="none")
+    assert curve(tmp_path / "without") == curve(reference)
+
+
+def test_the_training_seed_enters_by_masks_and_dropout_alone(small: list[str], tmp_path: Path) -> None:
+    def run(name: str, *more: str) -> list[float]:
+        api.pretrain("toy_detour", out=tmp_path / name, overrides=[*small, *more], progress="none")
+        return curve(tmp_path / name)
+
+    plain, other = run("plain"), run("other", "seeds.training=18")
+    assert plain[:12] == other[:12], "a causal phase without dropout has no chance in it"
+    assert plain[12] != other[12]
+    dropped, same_data = run("dropped", "engine.dropout=0.2"), run("data", "engine.dropout=0.2", "seeds.training=18")
+    assert dropped[0] != plain[0]
+    assert dropped[0] != same_data[0]
+    hashes = {read_ledger(tmp_path / n).phases[0].order_hash for n in ("plain", "other", "dropped", "data")}
+    assert len(hashes) == 1
+    diff = api.ledger_diff(tmp_path / "plain", tmp_path / "dropped")
+    assert [r.name for r in diff.differing] == ["dropout"]
+
+
+def test_dropout_draws_anew_in_every_step_and_process(
+    small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[int] = []
+    plain = torch.manual_seed
+    monkeypatch.setattr(torch, "manual_seed", lambda seed: (given.append(seed), plain(seed))[1])
+    overrides = [*small, "engine.dropout=0.2"]
+    api.pretrain("toy_detour", out=tmp_path / "run", overrides=overrides, progress="none")
+    # training seed, step of the run, process
+    texts = [f"dropout|17|{step}|0" for step in range(20)]
+    expected = [int.from_bytes(hashlib.blake2b(t.encode(), digest_size=16).digest()[:4], "little") for t in texts]
+    assert given[-20:] == expected
+
+
+def test_a_run_with_dropout_is_one_trajectory_and_its_guard_is_exact(small: list[str], tmp_path: Path) -> None:
+    overrides = [*small, "engine.dropout=0.2"]
+
+    def listen(tick: Tick) -> None:
+        if tick.done in (5, 15):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    api.pretrain("toy_detour", out=tmp_path / "whole", overrides=overrides, progress="none")
+    for resume in (False, True):
+        stopped = api.pretrain(
+            "toy_detour", out=tmp_path / "parts", overrides=overrides, progress=listen, resume=resume
+        )
+        assert stopped.status == "preempted"
+    api.pretrain("toy_detour", out=tmp_path / "parts", overrides=overrides, progress="none", resume=True)
+    assert curve(tmp_path / "parts") == curve(tmp_path / "whole")
+    one, other = (load_file(tmp_path / name / "model" / "model.safetensors") for name in ("whole", "parts"))
+    assert all(torch.equal(value, other[name]) for name, value in one.items())
+    ledger = read_ledger(tmp_path / "whole")
+    assert ledger.phases[0].leak == 0.0
