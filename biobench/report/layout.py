@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
+from biobench.report.pages import check_footer, held
 from biobench.report.submission import MANIFEST, NAME_LIMIT, NOTES_LIMIT, Manifest, packed_files
 from biobench.store.index import FILE as INDEX
 from biobench.store.keys import is_key, is_task_id
@@ -24,13 +25,15 @@ MOST_FILES = 5_000
 """Files and folders in all."""
 MANIFEST_BYTES = 4 * 2**20
 RECORD_BYTES = 2**20
+RECORDS_BYTES = 32 * 2**20
+"""Of all records and verdicts together, which are held at once as sixteen times as much; a whole suite has under 4."""
 PREDICTIONS_BYTES = 128 * 2**20
 TOTAL_BYTES = 4 * 2**30
 MOST_ROWS = 1_000_000
 MOST_VALUES = 5_000_000
 """Numbers and texts in all columns of one predictions file; they become Python objects."""
-UNPACKED_BYTES = 2**30
-"""Bytes of one predictions file, decompressed, as its own footer says."""
+UNPACKED_BYTES = 2**28
+"""Bytes of one predictions file, decompressed, as its pages say."""
 TEXT_BYTES = 2**27
 """Bytes of all texts of one predictions file, each as often as it stands there."""
 
@@ -49,7 +52,7 @@ def check_layout(folder: Path) -> list[Check]:
     if folder.is_symlink() or not folder.is_dir():
         return [Check("L05", "error", str(folder), "is not a folder")]
     found: list[Check] = []
-    total = count = 0
+    total = count = records = 0
     for root, folders, files in os.walk(folder, followlinks=False):
         for name in [*folders, *files]:
             path = Path(root) / name
@@ -65,6 +68,7 @@ def check_layout(folder: Path) -> list[Check]:
                 found.append(Check("L01", "error", where, "is a link or a special file"))
                 continue
             total += status.st_size
+            records += status.st_size if where.endswith(".json") and where != MANIFEST else 0
             limit = allowed_bytes(where)
             if where == f"runs/{INDEX}":
                 # Never let through: a forged one could stand for other scores than the records'.
@@ -75,6 +79,8 @@ def check_layout(folder: Path) -> list[Check]:
                 found.append(Check("L03", "error", where, f"has {status.st_size} bytes, at most {limit} are taken"))
             elif where.endswith(".parquet"):
                 found += _footer(path, where)
+    if records > RECORDS_BYTES:
+        found.append(Check("L03", "error", ".", f"has {records} bytes of records, at most {RECORDS_BYTES} are taken"))
     if total > TOTAL_BYTES:
         found.append(Check("L03", "error", ".", f"has {total} bytes in all, at most {TOTAL_BYTES} are taken"))
     return found
@@ -98,21 +104,21 @@ def allowed_bytes(where: str) -> int | None:
 def _footer(path: Path, where: str) -> list[Check]:
     """What keeps a predictions file from being read: no parquet file, or one that a few bytes make huge."""
     try:
+        with path.open("rb") as content:
+            check_footer(content)
         file = pq.ParquetFile(path)
         if not file.schema_arrow.equals(SCHEMA, check_metadata=False):
             return [Check("R07", "error", where, "does not have the columns of stored predictions")]
-        groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
-        columns = [group.column(i) for group in groups for i in range(group.num_columns)]
-        rows, unpacked = file.metadata.num_rows, sum(group.total_byte_size for group in groups)
-        values = sum(column.num_values for column in columns)
+        with path.open("rb") as content:
+            rows, values, unpacked = held(file.metadata, content)
         written = 0
         if rows <= MOST_ROWS and unpacked <= UNPACKED_BYTES and values <= MOST_VALUES:
             # a text that is repeated stands in the file once: only its places are read here
-            held = pq.ParquetFile(path, read_dictionary=TEXTS, pre_buffer=False).read(use_threads=False)
-            written = sum(_text_bytes(chunk) for column in held.columns for chunk in column.chunks)
+            table = pq.ParquetFile(path, read_dictionary=TEXTS, pre_buffer=False).read(use_threads=False)
+            written = sum(_text_bytes(chunk) for column in table.columns for chunk in column.chunks)
     except (pa.ArrowException, KeyError, ValueError, OSError) as error:
-        what = f"{type(error).__name__} {error}".splitlines()[0][:100]
-        return [Check("R07", "error", where, f"is not a parquet file: {what}")]
+        what = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
+        return [Check("R07", "error", where, f"is no parquet file that can be read: {what}")]
     if rows > MOST_ROWS or values > MOST_VALUES or unpacked > UNPACKED_BYTES or written > TEXT_BYTES:
         what = f"unpacks to {rows} rows, {values} values, {max(unpacked, written)} bytes"
         return [Check("L03", "error", where, what)]

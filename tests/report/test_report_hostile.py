@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from biobench.cli.main import app
 from biobench.report.html import to_html
 from biobench.report.layout import MOST_FILES, MOST_VALUES
+from biobench.report.pages import FOOTER_BYTES
 from biobench.report.submission import MANIFEST, submit
 from biobench.report.table import build
 from biobench.report.verify import verify
@@ -66,10 +67,8 @@ def test_a_label_that_does_not_exist(packed):
     assert codes(packed) == {"S03"}
 
 
-@pytest.mark.parametrize(("times", "length"), [(MOST_VALUES, 1), (20_000, 100_000)])
-def test_a_few_bytes_that_unpack_to_gigabytes_are_refused_before_they_do(packed, times, length):
-    """Parquet holds a repeated text once, and a run of places in a few bytes."""
-    path = next(packed.glob("runs/*/*.parquet"))
+def _write_labels(path, times, length):
+    """The file again, the first document's labels one text of that length, so many times."""
     table = pq.read_table(path)
     at = table.schema.get_field_index("labels")
     places = pa.array(np.zeros(times, np.int32))
@@ -77,11 +76,73 @@ def test_a_few_bytes_that_unpack_to_gigabytes_are_refused_before_they_do(packed,
     ends = pa.array(np.r_[0, np.full(table.num_rows, times)].astype(np.int32))
     labels = pa.ListArray.from_arrays(ends, texts)
     pq.write_table(table.set_column(at, pa.field("labels", labels.type), labels), path, store_schema=False)
+
+
+@pytest.mark.parametrize(("times", "length"), [(MOST_VALUES, 1), (20_000, 100_000)])
+def test_a_few_bytes_that_unpack_to_gigabytes_are_refused_before_they_do(packed, times, length):
+    """Parquet holds a repeated text once, and a run of places in a few bytes."""
+    path = next(packed.glob("runs/*/*.parquet"))
+    _write_labels(path, times, length)
     assert path.stat().st_size < 200_000
     relist(packed)
     (found,) = verify(packed).checks
     assert (found.code, found.where) == ("L03", path.relative_to(packed).as_posix())
     assert "unpacks to" in found.what
+
+
+def test_a_footer_that_lies_about_what_its_pages_hold(packed, monkeypatch):
+    """Readers allocate by the pages: here 10 million texts, where the footer says one a document."""
+    path, *others = packed.glob("runs/*/*.parquet")
+    for other in others:
+        other.unlink()
+        other.with_suffix(".json").unlink()
+    _write_labels(path, times=10_000_000, length=1)
+    content = path.read_bytes()
+    begin = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    rows = pq.ParquetFile(path).metadata.num_rows
+    # field num_values, an i64 in Thrift's compact protocol; the false number is padded to the true one's length
+    true, false = (b"\x16" + _varint(2 * n, 4) for n in (10_000_000 + rows - 1, rows))
+    assert content[begin:].count(true) == 1
+    path.write_bytes(content[:begin] + content[begin:].replace(true, false))
+    assert sum(_values(path)) < 30 * rows
+    relist(packed)
+    monkeypatch.setattr(pq.ParquetFile, "read", None)  # nothing is unpacked
+    (found,) = verify(packed).checks
+    assert (found.code, found.where) == ("R07", path.relative_to(packed).as_posix())
+    assert "does not say what the pages of labels.list.element hold" in found.what
+
+
+def test_a_footer_of_many_megabytes_is_not_read(packed):
+    path = next(packed.glob("runs/*/*.parquet"))
+    table = pq.read_table(path)
+    pq.write_table(table.replace_schema_metadata({"x": "y" * FOOTER_BYTES}), path)
+    relist(packed)
+    (found,) = verify(packed).checks
+    assert found.code == "R07"
+    assert "a footer of" in found.what
+
+
+def test_texts_that_a_few_bytes_build_up_are_refused(packed):
+    """DELTA_BYTE_ARRAY says of each text only how much of the one before it begins with."""
+    path = next(packed.glob("runs/*/*.parquet"))
+    table = pq.read_table(path)
+    pq.write_table(table, path, use_dictionary=False, column_encoding={"group": "DELTA_BYTE_ARRAY"})
+    relist(packed)
+    (found,) = verify(packed).checks
+    assert found.code == "R07"
+    assert "encoding" in found.what
+
+
+def _varint(number, length):
+    """`length` bytes of seven bits each, the lowest first, all but the last marked."""
+    assert number < 1 << 7 * length
+    return bytes(number >> 7 * i & 127 | (128 if i < length - 1 else 0) for i in range(length))
+
+
+def _values(path):
+    metadata = pq.ParquetFile(path).metadata
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    return [group.column(i).num_values for group in groups for i in range(group.num_columns)]
 
 
 def test_a_predictions_file_with_any_byte_changed_gives_findings_and_no_crash(packed):

@@ -17,7 +17,7 @@ from biobench.data.hashing import task_hash, task_identity
 from biobench.data.load import load_data
 from biobench.errors import DataUnavailableError, UsageError
 from biobench.report.export import export
-from biobench.report.layout import RECORD_BYTES
+from biobench.report.layout import RECORD_BYTES, RECORDS_BYTES
 from biobench.report.submission import MANIFEST, slug, submit
 from biobench.report.tasks import shipped
 from biobench.report.verify import verify
@@ -333,6 +333,16 @@ def test_sizes_are_bounded_before_anything_is_read(packed):
     with open(path, "wb") as stream:
         stream.truncate(RECORD_BYTES + 1)
     assert codes(packed) == {"L03"}
+
+
+def test_all_records_together_are_bounded_as_well(packed):
+    folder = next(packed.glob("runs/*"))
+    for number in range(RECORDS_BYTES // RECORD_BYTES):
+        with open(folder / f"{number:032x}.json", "wb") as stream:
+            stream.truncate(RECORD_BYTES)
+    (found,) = verify(packed).checks
+    assert (found.code, found.where) == ("L03", ".")
+    assert "bytes of records" in found.what
 
 
 @pytest.mark.parametrize(
