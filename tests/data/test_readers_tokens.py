@@ -99,6 +99,24 @@ def test_iob1_with_docstart_ids_and_extra_columns(make_task: Callable[..., Loade
     assert [documents[0].text[s.start : s.end] for s in documents[0].spans] == ["Kidney", "stones", "cysts"]
 
 
+@pytest.mark.parametrize("scheme", ["IOB1", "IOB2", "IOBES"])
+def test_neighbours_of_two_types_stay_two_when_the_types_become_one(
+    scheme: str, make_task: Callable[..., LoadedTask], tmp_path: Path
+) -> None:
+    """IOB1 tells the two apart by their types alone; a dropped type between them ends a mention too."""
+    tags = {
+        "IOB1": "I-dna I-dna I-rna I-other I-dna B-dna O",
+        "IOB2": "B-dna I-dna B-rna B-other B-dna B-dna O",
+        "IOBES": "B-dna E-dna S-rna S-other S-dna S-dna O",
+    }[scheme].split()
+    (tmp_path / "iob").mkdir()
+    (tmp_path / "iob" / "a.tsv").write_text("".join(f"w{i}\t{tag}\n" for i, tag in enumerate(tags)))
+    reader = f"{{format: iob, scheme: {scheme}, types: {{dna: X, rna: X, other: null}}}}"
+    (document,) = _one_file(make_task, tmp_path, "a.tsv", labels="[X]", reader=reader)
+    assert document.tags == ("B-X", "I-X", "B-X", "O", "B-X", "B-X", "O")
+    assert [document.text[a:b] for a, b, _ in document.spans] == ["w0 w1", "w2", "w4", "w5"]
+
+
 def test_medline_markers_and_document_unit(make_task: Callable[..., LoadedTask], fixtures: Path) -> None:
     spec = {"labels": "[protein, cell_type]", "reader": "{format: iob, separator: whitespace}"}
     sentences = _one_file(make_task, fixtures, "medline.iob2", **spec)

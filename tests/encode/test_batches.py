@@ -57,7 +57,7 @@ def test_bucketed_batches_hold_similar_lengths() -> None:
     lengths = [(i * 37) % 100 + 1 for i in range(400)]
     spread = {}
     for order in ("random", "bucketed"):
-        batches = list(epoch_order(lengths, 8, 0, 0, order))  # type: ignore[arg-type]
+        batches = list(epoch_order(lengths, 8, 0, 0, order))
         spread[order] = sum(max(lengths[i] for i in b) * len(b) for b in batches) / sum(lengths)
     assert spread["bucketed"] < 1.1 < 1.5 < spread["random"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from biobench.data.tags import Mode, iob1_to_iob2, split_tag, tags_to_spans
@@ -32,9 +32,16 @@ def tagged_document(
     group: str,
     split: str,
     origin: str,
+    types: Mapping[str, str | None] | None = None,
 ) -> Document:
-    """Words joined by single blanks, and what their tags say. tags: as many, with the letters B, I and O."""
-    read = iob1_to_iob2(tags) if scheme == "IOB1" else tags
+    """Words joined by single blanks, and what their tags say.
+
+    tags: as many, with the letters B, I and O and the file's own types. types: what these become; None drops one,
+    unnamed ones stay. IOB1 begins a mention where the type changes, so it is read before types become one.
+    """
+    read = iob1_to_iob2(tags) if scheme == "IOB1" else list(tags)
+    if types:
+        read = [_relabelled(tag, types) for tag in read]
     tokens: list[tuple[int, int]] = []
     position = 0
     for word in words:
@@ -50,3 +57,9 @@ def tagged_document(
         tags=tuple(read),
         origin=origin,
     )
+
+
+def _relabelled(tag: str, types: Mapping[str, str | None]) -> str:
+    prefix, kind = split_tag(tag)
+    label = types.get(kind, kind)
+    return "O" if prefix == "O" or label is None else f"{prefix}-{label}"

@@ -103,6 +103,7 @@ def _file(
             group=together,
             split=split,
             origin=at(path, block.line),
+            types=options.types,
         )
 
     for number, line in read_lines(request, path):
@@ -145,6 +146,7 @@ def _marker(line: str) -> str | None:
 
 
 def _row(request: Request, options: IobOptions, line: str, path: Path, number: int) -> tuple[str, str]:
+    """(token, tag with the letters B, I and O and the file's type). Raises DataFormatError."""
     fields = line.split() if options.separator == "whitespace" else line.split(_SEPARATORS[options.separator])
     if len(fields) != len(options.columns):
         raise request.bad(
@@ -165,6 +167,6 @@ def _row(request: Request, options: IobOptions, line: str, path: Path, number: i
     if prefix == "O":
         return token, tag
     mapped = options.types.get(label, label)
-    if mapped is None:
-        return token, "O"
-    return token, f"{prefix}-{request.check_label(mapped, path, number)}"
+    if mapped is not None:
+        request.check_label(mapped, path, number)
+    return token, f"{prefix}-{label}"

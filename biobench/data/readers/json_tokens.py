@@ -62,10 +62,12 @@ def _document(
         group=own if options.group is None else str(item[options.group]),
         split=split,
         origin=at(path, line),
+        types=options.types,
     )
 
 
 def _tag(request: Request, options: JsonTokensOptions, tag: Any, path: Path, line: int) -> str:
+    """The tag with the letters B, I and O and the file's type. Raises DataFormatError."""
     if isinstance(tag, int) and not isinstance(tag, bool) and options.names:
         if not 0 <= tag < len(options.names):
             what = f"{{}} is not an index into the {len(options.names)} names"
@@ -76,5 +78,9 @@ def _tag(request: Request, options: JsonTokensOptions, tag: Any, path: Path, lin
     except ValueError as known:
         hint = "name what the numbers stand for in `names`" if isinstance(tag, int) else "check `tags` and `scheme`"
         raise request.bad(f"tag {{}} is not {known}", hint, path, line, str(tag)) from None
+    if prefix == "O":
+        return prefix
     label = options.types.get(kind, kind)
-    return "O" if prefix == "O" or label is None else f"{prefix}-{request.check_label(label, path, line)}"
+    if label is not None:
+        request.check_label(label, path, line)
+    return f"{prefix}-{kind}"

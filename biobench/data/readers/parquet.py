@@ -164,7 +164,15 @@ def _document(
         raise request.bad(f"row has {len(words)} tokens and {len(tags)} tags", "repair the row", path, number)
     tags = [_tag(request, options, tag, path, number) for tag in tags]
     return tagged_document(
-        words, tags, options.scheme, options.decode, id=own, group=group, split=split, origin=at(path, number)
+        words,
+        tags,
+        options.scheme,
+        options.decode,
+        id=own,
+        group=group,
+        split=split,
+        origin=at(path, number),
+        types=options.label_map,
     )
 
 
@@ -184,11 +192,12 @@ def _label(request: Request, options: ParquetOptions, name: str, path: Path, num
 
 
 def _tag(request: Request, options: ParquetOptions, tag: str, path: Path, number: int) -> str:
+    """The tag with the letters B, I and O and the file's type. Raises DataFormatError."""
     try:
         prefix, name = prefix_and_type(tag, options.scheme)
     except ValueError as known:
         raise request.bad(f"tag {{}} is not {known}", "check `names` and `scheme`", path, number, tag) from None
     if prefix == "O":
         return tag
-    label = _label(request, options, name, path, number)
-    return "O" if label is None else f"{prefix}-{label}"
+    _label(request, options, name, path, number)
+    return f"{prefix}-{name}"
