@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
+import numpy as np
 import pytest
+from statsmodels.api import OLS
+from statsmodels.stats.proportion import proportion_confint
 
 from biobench.schema.document import Document, Prediction
 from biobench.schema.needle import ABSENT, PRESENT, Cell, example_id
+from biobench.score import compute
 from biobench.score.needle import accuracies, grid, name_of, wilson
 
 
@@ -35,6 +40,14 @@ def test_slices_are_counted_from_ids() -> None:
     assert scores["accuracy.512.start"] == 0.0
     assert scores["accuracy.end"] == 1.0
     assert scores["accuracy.drug"] == pytest.approx(5 / 8)
+    one_length = ["accuracy.512", "accuracy.512.end", "accuracy.512.start"]
+    other = [name.replace("512", "1024") for name in one_length]
+    assert list(scores) == [*one_length, *other, "accuracy.end", "accuracy.start", "accuracy.drug"]
+    call = {"labels": (ABSENT, PRESENT), "gold_labels": (ABSENT, PRESENT), "gold": gold}
+    whole = compute(type="needle", predictions=said(gold, {0, 1, 2}), **call).values
+    assert whole.items() >= (scores | {"accuracy": 5 / 8}).items()
+    plain = compute(type="single_label", predictions=said(gold, {0, 1, 2}), **call).values
+    assert plain.keys() == whole.keys() - scores.keys()
     assert accuracies([Document("cos-1", "g", "", "test", labels=(PRESENT,))], []) == {}
     assert name_of((None, None, None)) == "accuracy"
 
@@ -63,7 +76,39 @@ def test_an_interval_stands_where_all_is_right() -> None:
     assert set(hits.values()) == {1.0}
 
 
-def test_wilson_against_the_formula_s_known_values() -> None:
-    # scipy.stats.binomtest(140, 225).proportion_ci(method="wilson")
-    low, high = wilson(140 / 225, 225)
-    assert (low, high) == (pytest.approx(0.5573, abs=5e-4), pytest.approx(0.6830, abs=5e-4))
+@pytest.mark.parametrize(("right", "of"), [(140, 225), (0, 8), (8, 8), (1, 9), (3.3, 12.7)])
+def test_wilson_equals_statsmodels(right: float, of: float) -> None:
+    assert wilson(right / of, of) == pytest.approx(proportion_confint(right, of, method="wilson"))
+    assert 0 <= wilson(right / of, of)[0] <= right / of <= wilson(right / of, of)[1] <= 1
+
+
+@pytest.mark.parametrize("widths", [(1, 2, 5), (7, 1, 1), (4,)])
+def test_the_interval_of_uneven_groups_is_the_cluster_robust_one(widths: tuple[int, ...]) -> None:
+    """The standard error is that of a regression on a constant with errors clustered by group."""
+    owners = [f"g{i}" for i, width in enumerate(widths * 6) for _ in range(width)]
+    gold = [replace(d, group=owner) for d, owner in zip(pairs(len(owners)), owners, strict=False)]
+    rng = random.Random(2)
+    chance = {owner: rng.random() for owner in owners}
+    runs = [said(gold, {i for i, owner in enumerate(owners) if rng.random() < chance[owner]}) for _ in range(3)]
+    cells, hits = grid(gold, runs)
+    share = cells[None, None, None]
+    values = np.array([np.mean([run[i].labels == d.labels for run in runs]) for i, d in enumerate(gold)])
+    assert [hits[d.id] for d in gold] == pytest.approx(values.tolist())
+    assert (share.mean, share.documents, share.groups) == (pytest.approx(values.mean()), len(gold), len(set(owners)))
+    numbers = np.unique(owners, return_inverse=True)[1]
+    se = OLS(values, np.ones_like(values)).fit(cov_type="cluster", cov_kwds={"groups": numbers}).bse[0]
+    count = min(values.mean() * (1 - values.mean()) / se**2, len(gold))
+    expected = proportion_confint(values.mean() * count, count, method="wilson")
+    assert (share.low, share.high) == pytest.approx(expected)
+
+
+def test_groups_more_alike_than_chance_give_no_more_observations_than_documents() -> None:
+    gold = pairs(4)
+    # one wrong in every pair, then one in each of three of four: documents of a pair differ more than others
+    for wrong, right in (({0, 2, 4, 6}, 4), ({0, 2, 4}, 5)):
+        share = grid(gold, [said(gold, wrong)])[0][None, None, None]
+        assert (share.low, share.high) == pytest.approx(proportion_confint(right, 8, method="wilson"))
+    alone = [replace(d, group="all") for d in gold]
+    share = grid(alone, [said(alone, {0, 2, 4})])[0][None, None, None]
+    assert (share.mean, share.groups) == (5 / 8, 1)
+    assert (share.low, share.high) == pytest.approx(proportion_confint(5, 8, method="wilson"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import warnings
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -13,11 +14,12 @@ from score_make import LABELS, classified, pairs_of_labels, spans, tag_rows
 from seqeval.metrics.sequence_labeling import precision_recall_fscore_support
 from seqeval.metrics.v1 import precision_recall_fscore_support as strict_support
 from seqeval.scheme import IOB2
-from sklearn.metrics import accuracy_score, f1_score
+from sklearn.metrics import accuracy_score, f1_score, precision_score, recall_score
+from sklearn.metrics import precision_recall_fscore_support as by_label
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from biobench.data.tags import tags_to_spans
-from biobench.schema.document import Document, Prediction
+from biobench.schema.document import Document, Prediction, Span
 from biobench.score import compute, counts, oracle
 from biobench.score.averages import AVERAGES
 from biobench.score.overlap import overlap_matches
@@ -36,8 +38,16 @@ def gold_of(gold: list[Document]) -> tuple[str, ...]:
 def test_single_label_equals_scikit_learn(pair):
     gold, said = classified(*pair)
     true, found = [x[0] for x in pair[0]], [x[0] for x in pair[1]]
-    values = compute(type="single_label", labels=LABELS, gold_labels=gold_of(gold), gold=gold, predictions=said).values
+    values = compute(
+        type="single_label",
+        labels=LABELS,
+        gold_labels=gold_of(gold),
+        gold=gold,
+        predictions=said,
+        negative_label=LABELS[-1],
+    ).values
     expected = {
+        "micro_f1_positive": f1_score(true, found, average="micro", labels=LABELS[:-1], zero_division=0),
         "macro_f1": f1_score(true, found, average="macro", labels=gold_of(gold), zero_division=0),
         "macro_f1_all": f1_score(true, found, average="macro", labels=LABELS, zero_division=0),
         "micro_f1": f1_score(true, found, average="micro"),
@@ -53,16 +63,23 @@ def test_multi_label_equals_scikit_learn(pair):
     gold, said = classified(*pair)
     binarizer = MultiLabelBinarizer(classes=LABELS)
     true, found = binarizer.fit_transform(pair[0]), binarizer.fit_transform(pair[1])
-    values = compute(type="multi_label", labels=LABELS, gold_labels=gold_of(gold), gold=gold, predictions=said).values
+    scores = compute(type="multi_label", labels=LABELS, gold_labels=gold_of(gold), gold=gold, predictions=said)
+    values = scores.values
     columns = [LABELS.index(label) for label in gold_of(gold)]
     expected = {
         "macro_f1": f1_score(true, found, average="macro", labels=columns, zero_division=0),
         "macro_f1_all": f1_score(true, found, average="macro", zero_division=0),
         "micro_f1": f1_score(true, found, average="micro", zero_division=0),
+        "micro_precision": precision_score(true, found, average="micro", zero_division=0),
+        "micro_recall": recall_score(true, found, average="micro", zero_division=0),
         "weighted_f1": f1_score(true, found, average="weighted", zero_division=0),
         "example_f1": f1_score(true, found, average="samples", zero_division=1),
     }
     assert {name: values[name] for name in expected} == pytest.approx(expected)
+    columns_of = (*by_label(true, found, zero_division=0), found.sum(axis=0), (true & found).sum(axis=0))
+    names = ("precision", "recall", "f1", "support", "predicted", "tp")
+    for label, *row in zip(LABELS, *columns_of, strict=True):
+        assert scores.per_label[label] == pytest.approx(dict(zip(names, row, strict=True)))
 
 
 @pytest.mark.parametrize("mode", ["strict", "lenient"])
@@ -147,21 +164,60 @@ def test_partial_is_at_least_exact_and_bounded(rows):
     assert all(0 <= v <= 1 for v in values.values())
 
 
-@few
-@given(spans(), spans())
-def test_overlap_matching_equals_brute_force(first, second):
-    a, b = [(s.start, s.end) for s in first], [(s.start, s.end) for s in second]
+def most_pairs(a, b):
+    """Overlapping pairs of two lists of spans, none used twice, as many as can be: by trying them all."""
 
     def most(left: int, free: frozenset[int]) -> int:
         if left == len(a):
             return 0
         best = most(left + 1, free)
         for j in free:
-            if a[left][0] < b[j][1] and b[j][0] < a[left][1]:
+            if a[left].start < b[j].end and b[j].start < a[left].end:
                 best = max(best, 1 + most(left + 1, free - {j}))
         return best
 
-    assert overlap_matches(a, b) == most(0, frozenset(range(len(b))))
+    return most(0, frozenset(range(len(b))))
+
+
+@few
+@given(spans(), spans())
+def test_overlap_matching_equals_brute_force(first, second):
+    a, b = [(s.start, s.end) for s in first], [(s.start, s.end) for s in second]
+    assert overlap_matches(a, b) == most_pairs(first, second)
+
+
+def test_overlap_matching_of_all_small_sets():
+    """All sets of one or two spans of a text of four characters, against shared characters."""
+    spans = [Span(a, b, "X") for a in range(4) for b in range(a + 1, 5)]
+    sets = [*combinations(spans, 1), *combinations(spans, 2)]
+    for first, second in product(sets, sets):
+        a, b = ([(s.start, s.end) for s in side] for side in (first, second))
+        assert overlap_matches(a, b) == most_pairs(first, second), (a, b)
+    for one, other in product(spans, spans):
+        shared = set(range(one.start, one.end)) & set(range(other.start, other.end))
+        assert most_pairs([one], [other]) == bool(shared)
+
+
+@few
+@given(st.lists(st.tuples(spans(), spans()), min_size=1, max_size=4).filter(lambda r: any(g for g, _ in r)))
+def test_partial_equals_brute_force_over_documents_and_labels(rows):
+    gold = [
+        Document(id=f"d{i}", group="g", text="x" * 30, split="test", spans=tuple(g)) for i, (g, _) in enumerate(rows)
+    ]
+    said = [Prediction(document=f"d{i}", spans=tuple(p)) for i, (_, p) in enumerate(rows)]
+    values = compute(type="span_ner", labels="XY", gold_labels=gold_of(gold), gold=gold, predictions=said).values
+    tp, support, predicted = dict.fromkeys("XY", 0), dict.fromkeys("XY", 0), dict.fromkeys("XY", 0)
+    for label in "XY":
+        for true, found in rows:
+            a, b = ([s for s in sorted(set(side)) if s.label == label] for side in (true, found))
+            tp[label] += most_pairs(a, b)
+            support[label] += len(a)
+            predicted[label] += len(b)
+    own = {x: 2 * tp[x] / (support[x] + predicted[x]) for x in gold_of(gold)}
+    total = sum(support.values())
+    assert values["partial_micro_f1"] == pytest.approx(2 * sum(tp.values()) / (total + sum(predicted.values())))
+    assert values["partial_macro_f1"] == pytest.approx(sum(own.values()) / len(own))
+    assert values["partial_weighted_f1"] == pytest.approx(sum(own[x] * support[x] for x in own) / total)
 
 
 @few
