@@ -138,8 +138,10 @@ def _check_reaches(model: PreTrainedModel, forward: Forward, tokens: Tensor, *, 
         layer = layers_of(model)[types.index(kind)]
         wanted = reach(model.config, window_of(layer), causal=causal)
         measured = layer_reach(forward, layer, tokens)
-        room = (tokens.shape[1] - 1) // 2
-        clipped = Reach(*(-1 if n >= room else n for n in wanted))
+        before = tokens.shape[1] // 2
+        after = tokens.shape[1] - 1 - before
+        # what `layer_reach` measures of it: the queries after the key see it to their left, those before to their right
+        clipped = Reach(-1 if wanted.left >= after else wanted.left, -1 if wanted.right >= before else wanted.right)
         if measured != clipped:
             raise ModelError(
                 f"a {kind} layer reaches {tuple(measured)} keys, its window says {tuple(clipped)}",
