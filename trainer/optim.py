@@ -53,9 +53,7 @@ def blank_state(model: nn.Module, keys: list[str]) -> dict[str, Tensor]:
     blank: dict[str, Tensor] = {}
     for key in keys:
         name, _, moment = key.rpartition("/")
-        if name in parameters:
-            p = parameters[name]
-            blank[key] = torch.zeros((), dtype=torch.float32) if moment == "step" else torch.zeros_like(p.detach())
+        blank[key] = torch.zeros(()) if moment == "step" else torch.zeros_like(parameters[name].detach())
     return blank
 
 

@@ -78,7 +78,7 @@ class CorpusSource(Strict):
     field: str = "text"
     """Column or key that holds the text (jsonl, parquet, hub)."""
     share: float | None = Field(None, gt=0, le=1)
-    """Part of the corpus's tokens; documents are repeated or left out to meet it."""
+    """Part of the corpus's tokens; met by repeating documents of all sources but the most plentiful one."""
     repeat: float | None = Field(None, gt=0)
     """How often each document is read; 2.5 reads half of them a third time. Default 1."""
 
