@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
 from pathlib import Path
 
@@ -173,6 +174,13 @@ def test_limit_is_in_proportion_fixed_and_keeps_the_full_hash() -> None:
     assert ids != [d.id for d in full.train[:60]]
     assert {d.id for d in load_data(task, None, limit=30).train} < set(ids)
     assert len(load_data(task, None, limit=10**6).train) == len(full.train)
+    # By the same definition for every version: what of the seeded shuffle comes first, in corpus order, rounded.
+    for name, size in zip(("train", "validation", "test"), (62, 21, 21), strict=True):
+        order = list(range(len(full.documents[name])))
+        random.Random(20250101).shuffle(order)
+        wanted = [full.documents[name][i].id for i in sorted(order[:size])]
+        assert [d.id for d in limited(full.documents, 62)[name]] == wanted
+    assert [len(v) for v in limited(full.documents, 1).values()] == [1, 1, 1]
     with pytest.raises(DataFormatError, match="limit 0"):
         limited(full.documents, 0)
 

@@ -13,7 +13,7 @@ from tokenizers.processors import TemplateProcessing
 
 from biobench.data.tags import spans_to_tags
 from biobench.encode.tags import window_oracle
-from biobench.encode.tokens import encode_documents, encode_windows, special_tokens
+from biobench.encode.tokens import _word_starts, encode_documents, encode_windows, special_tokens
 from biobench.schema.document import Document, Span
 from biobench.score import compute
 
@@ -106,6 +106,40 @@ def test_gold_beyond_the_window_is_missed_never_forgotten(window: int, kind: str
     assert scores.per_label["X"]["predicted"] == len(oracle.spans)
     visible = set(encoded.words)
     assert len(oracle.spans) == sum(k in visible for k in range(0, 18, 2))
+
+
+@settings(max_examples=60, deadline=None)
+@given(count=st.integers(1, 40), window=st.integers(5, 20), data=st.data())
+def test_windows_are_full_share_the_overlap_and_end_with_the_document(count: int, window: int, data: Any) -> None:
+    """Against the definition: each window but the last is full, and none begins after the text has been shown."""
+    tokenizer, room = _tokenizer("wordpiece"), window - 2
+    overlap = data.draw(st.integers(1, room - 1))
+    document = _document(["fever", "cough", "paracetamol"] * count)
+    ids = tokenizer(document.text, add_special_tokens=False)["input_ids"]
+    (whole,) = encode_documents([document], tokenizer, 10_000, words=True)
+    windows, owner = encode_windows([document, document], tokenizer, window, overlap, words=True)
+    half = len(windows) // 2
+    assert owner == [0] * half + [1] * half
+    begins = [0]
+    while begins[-1] + room < len(ids):
+        begins.append(begins[-1] + room - overlap)
+    assert [w.ids.tolist() for w in windows[:half]] == [[0, *ids[b : b + room], 2] for b in begins]
+    for w, begin in zip(windows, begins, strict=False):
+        end = min(begin + room, len(ids))
+        assert (w.cut_left, w.cut_right, w.truncated) == (begin > 0, end < len(ids), len(ids) > room)
+        # A word belongs to the windows that hold its first token (1 + its place: one token stands before the text).
+        held = [i for i, first in enumerate(whole.first.tolist()) if begin <= first - 1 < end]
+        assert w.words.tolist() == held
+        assert (w.first + begin).tolist() == [int(whole.first[i]) for i in held]
+        assert (w.stop + begin).tolist() == [min(int(whole.stop[i]), end + 1) for i in held]
+
+
+def test_tokens_of_a_word_are_found_at_its_very_edges() -> None:
+    """Words that touch, blanks and an empty token between them; by hand."""
+    words = [(0, 2), (2, 5), (6, 7), (7, 9)]
+    offsets = [(0, 1), (1, 2), (2, 2), (2, 4), (4, 6), (7, 9)]
+    # The third word has no token; the fifth token holds the second word's end and the blank after it.
+    assert _word_starts(words, offsets) == [(0, 0, 2), (1, 3, 5), (3, 5, 6)]
 
 
 def test_tags_of_spans_come_back() -> None:

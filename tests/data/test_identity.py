@@ -1,0 +1,145 @@
+"""What makes a run's identity: every part of a spec, of a document and of a request that can change a score."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny import make_tiny_encoder
+
+from biobench.data.catalog import load_task
+from biobench.data.hashing import documents_hash, task_hash, task_identity
+from biobench.data.load import load_data
+from biobench.models.loading import find_checkpoint
+from biobench.run.plan import Request, make_plan
+from biobench.schema.document import Document, Span
+from biobench.store import run_key
+
+DECIDING = {
+    *("id", "version", "language", "type", "labels", "unit", "protocol", "training", "head", "metric"),
+    *("source", "reader", "splits"),
+}
+DOCUMENT = Document(
+    id="a",
+    group="g",
+    text="Une phrase.",
+    split="test",
+    spans=(Span(4, 10, "X"),),
+    labels=("l",),
+    tokens=((0, 3), (4, 10)),
+    tags=("O", "B-X"),
+    origin="f:1",
+)
+
+
+def test_the_hash_holds_each_part_that_decides() -> None:
+    assert set(task_identity(load_task("demo_ner"), "generated")) == DECIDING
+    probed = load_task("demo_ner", ["training.encoder=frozen", "probe={}"])
+    assert set(task_identity(probed, "generated")) == {*DECIDING, "probe"}
+    assert task_hash(load_task("demo_ner", ["metric.paper=macro_f1"]), "generated") == task_hash(
+        load_task("demo_ner"), "generated"
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *("training.learning_rate=1e-4", "training.batch_size=8", "training.weight_decay=0", "training.patience=3"),
+        *(
+            "training.warmup_ratio=0.1",
+            "training.max_grad_norm=2",
+            "training.adam_beta1=0.8",
+            "training.adam_beta2=0.9",
+        ),
+        *("training.adam_epsilon=1e-6", "training.evaluate_every=7", "training.batching=bucketed"),
+        *("training.precision=bf16", "training.grid=[1.0]", "training.train_fraction=0.5", "training.epochs=7"),
+        *("head.dropout=0.2", "metric.selection=micro_f1", "metric.primary=micro_f1", "protocol.max_length=80"),
+        *("protocol.long_documents=stride", "protocol.stride=64", "protocol.merge=mean", "version=9", "unit=document"),
+        "training.head_learning_rate=1e-3",
+    ],
+)
+def test_each_choice_of_the_recipe_makes_another_run(change: str) -> None:
+    plain, changed = (task_hash(load_task("demo_ner", own), "generated") for own in ([], [change]))
+    assert plain != changed
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("id", "b"),
+        ("group", "h"),
+        ("text", "Une phrase!"),
+        ("split", "train"),
+        ("spans", (Span(4, 10, "Y"),)),
+        ("labels", ("m",)),
+        ("tokens", ((0, 3), (4, 9))),
+        ("tags", ("O", "I-X")),
+        ("query", "q"),
+    ],
+)
+def test_the_data_s_hash_holds_each_part_of_a_document(name: str, value: Any) -> None:
+    own = documents_hash([DOCUMENT], "s")
+    assert documents_hash([replace(DOCUMENT, **{name: value})], "s") != own
+    assert documents_hash([replace(DOCUMENT, origin="g:2", evidence=(("l", 3),))], "s") == own
+    assert documents_hash([DOCUMENT], "other") != own
+    assert {f.name for f in fields(Document)} == {
+        *("id", "group", "text", "split", "spans", "labels", "tokens", "tags", "query", "plan", "origin", "evidence")
+    }
+
+
+def test_the_data_s_hash_covers_all_splits_and_the_gold_is_that_of_test() -> None:
+    data = load_data(load_task("demo_topic"), None, limit=8)
+    whole = load_data(load_task("demo_topic"), None)
+    every = [d for name in ("train", "validation", "test") for d in whole.documents[name]]
+    assert data.hash == whole.hash == documents_hash(every, "generated")
+    assert set(data.gold_labels) == {label for d in whole.test for label in d.labels}
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tiny_encoder(tmp_path_factory.mktemp("keys") / "tiny")
+
+
+def test_a_key_is_the_digest_of_the_decisions() -> None:
+    """Written out by hand: a key that is made in another way orphans every stored run."""
+    text = (
+        '{"data":"d","engine":2,"limit":null,"model":"é","precision":"bf16","protocol":null,"seed":42,"task":"t",'
+        '"track":"fixed"}'
+    )
+    wanted = hashlib.sha256(text.encode()).hexdigest()[:32]
+    key = run_key(model_hash="é", task_hash="t", data_hash="d", seed=42, precision="bf16", engine_version=2)
+    assert key == wanted
+
+
+def test_a_plan_s_keys_hold_what_was_asked_for(encoder: Path) -> None:
+    overrides = ("training.precision=bf16", "training.epochs=2")
+    asked = Request(
+        models=(str(encoder),),
+        tasks=("demo_topic",),
+        seeds="3,5",
+        track="tuned",
+        limit=8,
+        overrides=overrides,
+        train_fractions=(0.5, 1.0),
+        device="cpu",
+    )
+    data = load_data(load_task("demo_topic"), None)
+    model = find_checkpoint(str(encoder)).hash
+    wanted = [
+        run_key(
+            model_hash=model,
+            task_hash=task_hash(load_task("demo_topic", [*overrides, *share]), "generated"),
+            data_hash=data.hash,
+            seed=seed,
+            precision="bf16",
+            track="tuned",
+            limit=8,
+        )
+        for share in (["training.train_fraction=0.5"], [])
+        for seed in (3, 5)
+    ]
+    assert [item.key for item in make_plan(asked).items] == wanted
+    assert len(set(wanted)) == 4
