@@ -1,0 +1,75 @@
+"""The last check before a split: whatever a reader yields, only what can be scored as it stands passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from biobench.data.catalog import LoadedTask, load_task
+from biobench.data.load import _checked, subset
+from biobench.data.readers import Request
+from biobench.errors import DataFormatError
+from biobench.schema.document import Document, Span, TaskData
+
+PLAIN = Document("a", "a", "abcdef", "test", tokens=((0, 6),), tags=("O",), origin="f:3")
+
+
+def _passed(task: LoadedTask, documents: Sequence[Document]) -> list[Document]:
+    return list(_checked(Request(task.options["generated"], {}, task.spec), documents))
+
+
+@pytest.mark.parametrize(("start", "end"), [(2, 2), (3, 2), (-1, 2), (5, 7), (6, 7)])
+def test_a_span_lies_in_its_text_and_has_a_character(start: int, end: int) -> None:
+    label = load_task("demo_ner").spec.labels[0]  # type: ignore[index]
+    with pytest.raises(DataFormatError, match=f"span {start}-{end} leaves the text"):
+        _passed(load_task("demo_ner"), [replace(PLAIN, spans=(Span(start, end, label),))])
+    (kept,) = _passed(load_task("demo_ner"), [replace(PLAIN, spans=(Span(0, 6, label),))])
+    assert kept.spans == ((0, 6, label),)
+
+
+def test_a_mention_counts_once_and_mentions_stand_in_order() -> None:
+    label, other = load_task("demo_ner").spec.labels[:2]  # type: ignore[index]
+    twice = (Span(3, 4, label), Span(0, 1, other), Span(3, 4, label), Span(3, 4, other), Span(0, 1, label))
+    (kept,) = _passed(load_task("demo_ner"), [replace(PLAIN, spans=twice)])
+    assert kept.spans == tuple(sorted({(3, 4, label), (3, 4, other), (0, 1, label), (0, 1, other)}))
+
+
+def test_a_single_label_task_has_one_label_a_document() -> None:
+    task = load_task("demo_topic")
+    first, second = task.spec.labels[:2]  # type: ignore[index]
+    assert _passed(task, [replace(PLAIN, labels=(first,))])[0].labels == (first,)
+    for labels in ((), (first, second)):
+        with pytest.raises(DataFormatError, match=f"{len(labels)} labels in a single-label task"):
+            _passed(task, [replace(PLAIN, labels=labels)])
+    with pytest.raises(DataFormatError, match="'nothing' is not a label"):
+        _passed(task, [replace(PLAIN, labels=("nothing",))])
+    with pytest.raises(DataFormatError, match="document id 'a' stands twice"):
+        _passed(task, [replace(PLAIN, labels=(first,)), replace(PLAIN, labels=(second,), text="other")])
+
+
+def test_gold_labels_stand_in_the_task_s_order_and_decoding_is_the_reader_s(
+    read: Callable[..., TaskData], tmp_path: Path
+) -> None:
+    (tmp_path / "iob").mkdir()
+    for name in ("train", "devel", "test"):
+        (tmp_path / "iob" / f"{name}.tsv").write_text("a\tB-X\nb\tB-Z\nc\tB-Y\n\n")
+    for mode in ("strict", "lenient"):
+        data = read(
+            tmp_path,
+            folder="iob",
+            type="token_ner",
+            labels="[Z, W, X, Y]",
+            files="{train: train.tsv, validation: devel.tsv, test: test.tsv}",
+            reader=f"{{format: iob, decode: {mode}}}",
+        )
+        assert (data.labels, data.gold_labels) == (("Z", "W", "X", "Y"), ("Z", "X", "Y"))
+        assert data.decode == mode
+
+
+@pytest.mark.parametrize(("share", "size"), [(1.0, 10), (0.75, 8), (0.36, 4), (0.34, 3), (0.01, 1)])
+def test_a_share_is_rounded_to_the_nearest(share: float, size: int) -> None:
+    documents = [replace(PLAIN, id=str(i)) for i in range(10)]
+    assert len(subset(documents, share)) == size
