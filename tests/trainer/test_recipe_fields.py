@@ -1,0 +1,157 @@
+"""Every field of a recipe: what it is when nothing is said, what it may be, and whether a resume may change it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from biobench.errors import BioBenchError, SpecError
+from trainer.library import load_recipe
+from trainer.recipe import (
+    Checkpoints,
+    CorpusSource,
+    CorpusSpec,
+    Engine,
+    Exclusion,
+    Masking,
+    Optimizer,
+    Phase,
+    Recipe,
+    Schedule,
+    Seeds,
+    parse_layers,
+)
+from trainer.runfolder import differences, recipe_hash, training_fields
+
+MAY_CHANGE = {
+    *("name", "description", "reuse", "reuse.run", "reuse.through", "corpus.root", "corpus.cache", "batch.micro"),
+    *("engine.device", "engine.distributed", "engine.compile", "engine.activation_checkpointing", "engine.precision"),
+    *("checkpoints.every", "checkpoints.keep", "checkpoints.keep_phases", "checkpoints.export"),
+    *("logging.every", "logging.evaluate", "logging.tracker"),
+}
+"""What says where and how fast, not what is trained."""
+REUSE = "reuse={run: x, through: detour}"
+
+
+def leaves(value: Any, at: str = "") -> Iterator[str]:
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield from leaves(inner, f"{at}.{key}" if at else key)
+    elif isinstance(value, list) and value:
+        for number, inner in enumerate(value):
+            yield from leaves(inner, f"{at}.{number}")
+    else:
+        yield at
+
+
+@pytest.mark.parametrize("more", [[], [REUSE]])
+def test_a_resume_compares_all_other_fields(more: list[str]) -> None:
+    recipe = load_recipe("toy_detour", more)
+    everything = set(leaves(recipe.model_dump(mode="json")))
+    compared = set(leaves(training_fields(recipe)))
+    assert compared == everything - MAY_CHANGE
+    assert {"seeds.training", "engine.dropout", "optimizer.gradient_clip", "phases.1.masking.rate"} <= compared
+
+
+@pytest.mark.parametrize(
+    ("override", "named"),
+    [
+        ("seeds.training=1", "seeds.training"),
+        ("engine.dropout=0.1", "engine.dropout"),
+        ("batch.sequences=4", "batch.sequences"),
+        ("corpus.exclude.ngram=9", "corpus.exclude.ngram"),
+        ("corpus.sources.0.embedded.seed=8", "corpus.sources.0.embedded.seed"),
+        ("phases.1.masking.rate=0.151", "phases.1.masking.rate"),
+        ("phases.0.schedule.warmup=40001", "phases.0.schedule.warmup"),
+        ("optimizer.weight_decay=1.1e-5", "optimizer.weight_decay"),
+        ("base.config.local_attention=34", "base.config.local_attention"),
+        ("phases=[{name: one, objective: clm, tokens: 5}]", "phases"),
+    ],
+)
+def test_a_change_is_named_and_has_its_own_hash(override: str, named: str) -> None:
+    plain, changed = load_recipe("toy_detour"), load_recipe("toy_detour", [override])
+    assert differences(training_fields(plain), training_fields(changed)) == [named]
+    assert recipe_hash(plain) != recipe_hash(changed)
+
+
+@pytest.mark.parametrize(
+    "override",
+    ["name=x", "batch.micro=2", "engine.precision=bf16", "checkpoints.keep=7", "logging.every=3", REUSE],
+)
+def test_what_may_change_leaves_the_hash(override: str) -> None:
+    assert recipe_hash(load_recipe("toy_detour")) == recipe_hash(load_recipe("toy_detour", [override]))
+
+
+def test_what_is_not_said_is_the_paper_s() -> None:
+    o = Optimizer(learning_rate=1.0)
+    assert (o.beta1, o.beta2, o.epsilon, o.weight_decay, o.gradient_clip) == (0.9, 0.98, 1e-6, 1e-5, None)
+    assert Seeds().model_dump() == {"data": 42, "training": 17, "init": 17}
+    m = Masking(rate=0.3)
+    assert (m.rule, m.special) == ("80-10-10", "protected")
+    s = Schedule()
+    assert (s.shape, s.warmup, s.cooldown, s.final, s.peak) == ("constant", 0, None, 0.1, 1.0)
+    assert Engine().dropout == 0.0
+    assert Exclusion().ngram == 13
+    p = Phase(name="p", objective="clm", tokens=1)
+    assert (p.head, p.data, p.isolate_documents, p.freeze) == ("keep", "continue", False, None)
+    c = CorpusSpec(sources=[CorpusSource(id="a", path="a")], sequence_length=16)
+    assert (c.seed, c.start_token, c.held_out) == (42, "none", 0.01)
+    assert Checkpoints().keep_phases
+
+
+def phase(tokens: int, **schedule: Any) -> Phase:
+    return Phase(name="p", objective="clm", tokens=tokens, schedule=Schedule(**schedule))
+
+
+def test_warm_up_and_cooldown_fit_the_phase() -> None:
+    assert phase(100, warmup=99).schedule.warmup == 99
+    assert phase(100, shape="linear", warmup=40, cooldown=60).schedule.cooldown == 60
+    for wrong in ({"warmup": 100}, {"shape": "linear", "warmup": 40, "cooldown": 61}, {"cooldown": 10}):
+        with pytest.raises((ValidationError, BioBenchError)):
+            phase(100, **wrong)
+
+
+def recipe(**checkpoints: Any) -> Recipe:
+    return load_recipe("toy_detour").model_copy(update={"checkpoints": Checkpoints(**checkpoints)})
+
+
+def test_amounts_of_tokens_become_steps() -> None:
+    made = recipe(every=1024 * 3, export=True)
+    assert made.step_tokens == 1024
+    assert [made.steps(phase(t)) for t in (1, 1024, 1025, 2048)] == [1, 1, 2, 2]
+    assert [made.every(t) for t in (None, 1, 1024, 1535, 1537, 2047, 2561)] == [None, 1, 1, 1, 2, 2, 3]
+    assert [s for s in range(10) if made.exports_at(s)] == [3, 6, 9]
+    assert not any(recipe(every=1024).exports_at(s) for s in range(5))
+    assert not any(recipe(export=True).exports_at(s) for s in range(5))
+
+
+def test_layers_are_ranges_with_both_ends() -> None:
+    assert parse_layers("0-7") == list(range(8))
+    assert parse_layers(" 3 , 1-1, 2-3") == [1, 2, 3]
+    for wrong in ("", "-1", "a", "3-1", "1,,2", "1-2-3"):
+        with pytest.raises(ValueError, match="layers"):
+            parse_layers(wrong)
+
+
+SOURCES = "sources: [{id: a, path: a, share: 0.5}, {id: b, path: b%s}]"
+
+
+@pytest.mark.parametrize(("rest", "good"), [(", share: 0.5", True), (", share: 0.45", False), ("", False)])
+def test_shares_are_for_all_sources_and_sum_to_one(rest: str, good: bool, tmp_path: Path) -> None:
+    file = tmp_path / "r.yaml"
+    file.write_text(f"extends: toy_detour\nname: r\ncorpus: {{{SOURCES % rest}}}\n")
+    if good:
+        assert [s.share for s in load_recipe(file).corpus.sources] == [0.5, 0.5]
+        return
+    with pytest.raises(SpecError, match="do not sum to 1"):
+        load_recipe(file)
+
+
+def test_a_branch_trains_something_itself() -> None:
+    assert load_recipe("toy_detour", [REUSE]).reuse is not None
+    with pytest.raises(SpecError, match="not a phase before the last"):
+        load_recipe("toy_detour", ["reuse={run: x, through: decay}"])
