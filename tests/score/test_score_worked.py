@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from score_make import LABELS, classified, one_document
 
 from biobench.data.tags import tags_to_spans
 from biobench.schema.document import Document, Prediction, Span
-from biobench.score import ScoreError, compute, oracle
+from biobench.score import ScoreError, average_of, compute, oracle
+from biobench.score.averages import Sums
 
 
 def test_worked_classification():
@@ -124,9 +126,9 @@ def test_each_type_has_its_scores():
     [
         ({"predictions": [Prediction(document="elsewhere", labels=("A",))]}, "elsewhere"),
         ({"predictions": [Prediction(document="d0", labels=("A",))] * 2}, "twice"),
-        ({"predictions": [Prediction(document="d0", labels=("Z",))]}, "'Z'"),
+        ({"predictions": [Prediction(document="d0", labels=("Z",))]}, "'d0': prediction label 'Z'"),
         ({"predictions": [Prediction(document="d0", labels=("A", "B"))]}, "2 labels"),
-        ({"gold": [Document(id="d0", group="g", text="", split="test", labels=("Q",))]}, "'Q'"),
+        ({"gold": [Document(id="d0", group="g", text="", split="test", labels=("Q",))]}, "'d0': gold label 'Q'"),
         ({"gold": [Document(id="d0", group="g", text="", split="test")]}, "0 gold labels"),
         ({"gold": []}, "no document"),
         ({"gold_labels": ()}, "no label has gold"),
@@ -140,6 +142,14 @@ def test_what_does_not_fit_is_refused(change, said):
     with pytest.raises(ScoreError, match=said) as caught:
         compute(**call | change)
     assert caught.value.hint
+
+
+def test_macro_over_no_label_is_refused_and_never_a_number():
+    one = np.ones(2, dtype=np.int64)
+    sums = Sums(("A", "B"), one, one, one)
+    with pytest.raises(ScoreError, match="no label has gold"):
+        average_of(sums, "macro", ())
+    assert average_of(sums, "micro", ()) == 0.5
 
 
 def test_empty_spans_and_repeated_gold_are_refused():
