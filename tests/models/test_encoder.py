@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from biobench.errors import ModelError
 from biobench.models.encoder import Encoder
 from biobench.models.loading import find_checkpoint, load_base, load_tokenizer, position_limit, window
 from biobench.models.stock import StockHead
+from biobench.schema.checkpoint import content_hash
 
 
 @pytest.fixture(scope="module", params=sorted(FAMILIES))
@@ -137,6 +139,27 @@ def test_the_hash_follows_content_not_place(tmp_path: Path) -> None:
     config = copied / "config.json"
     config.write_text(config.read_text().replace('"gelu"', '"relu"'))
     assert find_checkpoint(str(copied)).hash != find_checkpoint(str(original)).hash
+
+
+def test_the_hash_is_that_of_the_named_files(tmp_path: Path) -> None:
+    """Written out: weights, config and tokenizer by name; pickled weights only where there are no others."""
+    held = ["config.json", "model.safetensors", "model.safetensors.index.json", "tokenizer.json", "vocab.txt"]
+    held += ["tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt"]
+    held += ["sentencepiece.bpe.model", "bpe.codes", "own.bpe"]
+
+    def wanted(names: list[str]) -> str:
+        digests = [n.encode() + b"\0" + hashlib.sha256((tmp_path / n).read_bytes()).digest() for n in sorted(names)]
+        return hashlib.sha256(b"".join(digests)).hexdigest()
+
+    for name in [*held, "README.md", "training_args.bin", "optimizer.pt", "pytorch_model.bin"]:
+        (tmp_path / name).write_text(f"of {name}")
+    assert content_hash(tmp_path) == wanted(held)
+    (tmp_path / "model.safetensors").unlink()
+    held[1] = "pytorch_model.bin"
+    assert content_hash(tmp_path) == wanted(held)
+    (tmp_path / "pytorch_model.bin").unlink()
+    with pytest.raises(ModelError, match="no weights"):
+        content_hash(tmp_path)
 
 
 @pytest.mark.parametrize(
