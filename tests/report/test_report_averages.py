@@ -1,0 +1,130 @@
+"""Suite averages by hand: the mean, its interval over seeds, what is left out and what a line lacks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from report_make import save_run
+from scipy import stats
+
+from biobench.report.averages import known_mean, suite_averages
+from biobench.report.rows import Row
+from biobench.report.table import build
+from biobench.report.tasks import shipped
+from biobench.schema.record import Cost
+
+FRENCH = [i.id for i in shipped().values() if i.suite == "fr" and i.in_suite]
+UNMEASURED = {"energy_kwh": None}
+INFOS = {task: shipped()[task] for task in FRENCH}
+
+
+def line(model: str = "m", scores: dict[str, list[float]] | None = None, **fields) -> list[Row]:
+    """A row a task, with mean, sd and an interval over these scores."""
+    rng = np.random.default_rng(3)
+    made = []
+    for place, task in enumerate(FRENCH):
+        own = (scores or {}).get(task) or rng.normal(0.5, 0.01 * (place + 1), 2 + place % 3).tolist()
+        row = Row(model, task, "macro_f1", float(np.mean(own)), None, None, None, len(own), "run", suite="fr")
+        if len(own) > 1:
+            row = replace(row, sd=float(np.std(own, ddof=1)), low=0.0, high=1.0)
+        made.append(replace(row, values=tuple(own), **fields))
+    return made
+
+
+def test_the_interval_of_an_average_is_that_of_a_sum_of_independent_means():
+    rows = line()
+    (found,) = suite_averages(rows, INFOS).rows
+    counts = [r.n_seeds for r in rows]
+    variances = [np.var(r.values, ddof=1) / r.n_seeds for r in rows]
+    se = math.sqrt(sum(variances)) / len(FRENCH)
+    # Welch and Satterthwaite; a factor common to all variances falls out
+    df = sum(variances) ** 2 / sum(v**2 / (n - 1) for v, n in zip(variances, counts, strict=True))
+    mean = np.mean([np.mean(r.values) for r in rows])
+    ends = stats.t.interval(0.95, df, loc=mean, scale=se)
+    assert (found.mean, found.low, found.high) == pytest.approx((mean, *ends))
+    assert found.sd == pytest.approx(math.sqrt(sum(np.var(r.values, ddof=1) for r in rows)) / len(FRENCH))
+    assert (found.task, found.tasks, found.complete, found.notes) == ("avg_fr", len(FRENCH), True, ())
+    assert (found.n_seeds, found.metric, found.line) == (2, "macro_f1", rows[0].line)
+
+
+def test_one_seed_anywhere_leaves_no_interval_and_ends_are_scores():
+    (alone,) = suite_averages(line(scores={FRENCH[3]: [0.5]}), INFOS).rows
+    assert (alone.sd, alone.low, alone.high, alone.n_seeds) == (None, None, None, 1)
+    (wide,) = suite_averages(line(scores={task: [0.0, 1.0] for task in FRENCH}), INFOS).rows
+    assert wide.high - wide.mean == pytest.approx(stats.t.ppf(0.975, len(FRENCH)) * 0.5 / math.sqrt(len(FRENCH)))
+    (cut,) = suite_averages(line(scores={FRENCH[0]: [0.0, 1.0]}), INFOS).rows
+    assert (cut.low, cut.high) == (0.0, 1.0)
+
+
+def test_costs_are_means_and_memory_the_highest_where_all_are_known():
+    rows = [
+        replace(r, seconds=float(i), energy_kwh=2.0 * i, train_tokens_per_second=3.0 * i, peak_memory_bytes=10 + i % 3)
+        for i, r in enumerate(line(parameters=7))
+    ]
+    (found,) = suite_averages(rows, INFOS).rows
+    middle = (len(FRENCH) - 1) / 2
+    assert (found.seconds, found.energy_kwh, found.train_tokens_per_second) == (middle, 2 * middle, 3 * middle)
+    assert (found.peak_memory_bytes, found.parameters) == (12, 7)
+    (found,) = suite_averages([replace(rows[0], energy_kwh=None), *rows[1:]], INFOS).rows
+    assert (found.seconds, found.energy_kwh) == (middle, None)
+    (found,) = suite_averages(line(), INFOS).rows
+    assert (found.seconds, found.peak_memory_bytes) == (None, None)
+    assert [known_mean(v) for v in ([], [None], [1.0, None], [1.0, 4.0])] == [None, None, None, 2.5]
+
+
+def test_scores_of_different_averages_are_called_mixed():
+    rows = line()
+    (found,) = suite_averages([replace(rows[0], metric="micro_f1"), *rows[1:]], INFOS).rows
+    assert found.metric == "mixed"
+
+
+def test_what_is_averaged_and_what_is_not():
+    rows = line()
+    assert not suite_averages([replace(r, source="floor") for r in rows], INFOS).rows
+    assert not suite_averages([replace(r, source="ceiling") for r in rows], INFOS).rows
+    assert not suite_averages([replace(r, variant="tuned, limit 64") for r in rows], INFOS).rows
+    assert suite_averages([replace(r, variant="tuned") for r in rows], INFOS).rows
+    assert not suite_averages(rows[:1], {FRENCH[0]: INFOS[FRENCH[0]]}).rows
+    two = dict(list(INFOS.items())[:2])
+    assert suite_averages(rows[:2], two).rows[0].mean == pytest.approx((rows[0].mean + rows[1].mean) / 2)
+    outside = {FRENCH[0]: replace(INFOS[FRENCH[0]], in_suite=False)}
+    assert suite_averages(rows, INFOS | outside).rows[0].tasks == len(FRENCH) - 1
+
+
+def test_parts_of_a_suite_are_averaged_where_asked_and_counted_where_not():
+    whole, part, single = line("whole"), line("part")[:3], line("single")[:1]
+    plain = suite_averages([*whole, *part, *single], INFOS)
+    assert [r.model for r in plain.rows] == ["whole"]
+    (note,) = map(str, plain.notes)
+    assert note.startswith(f"2 lines have only a part of the {len(FRENCH)} fr tasks")
+    asked = suite_averages([*whole, *part, *single], INFOS, incomplete=True)
+    assert [(r.model, r.tasks, r.complete) for r in asked.rows] == [
+        ("whole", len(FRENCH), True),
+        ("part", 3, False),
+    ]
+    notes = [str(n) for n in asked.notes]
+    assert notes[0] == f"part: average over 3 of {len(FRENCH)} fr tasks"
+    assert notes[1].startswith(f"1 line has only a part of the {len(FRENCH)} fr tasks")
+    # nobody is said to lack what was not asked for
+    assert not suite_averages(part, INFOS, asked=FRENCH[:3]).notes
+    assert suite_averages(part, INFOS, asked=[*FRENCH, "gad"]).notes
+
+
+def test_the_row_of_a_task_has_the_highest_memory_and_mean_costs(tmp_path):
+    for seed, seconds, memory, energy in ((42, 2.0, 9, 1.0), (43, 6.0, 1, 2.0)):
+        cost = Cost(
+            seconds=seconds,
+            train_seconds=1.0,
+            evaluation_seconds=1.0,
+            peak_memory_bytes=memory,
+            train_tokens_per_second=10 * seconds,
+            energy_kwh=energy,
+        )
+        save_run(tmp_path, "m", "gad", seed, 0.5, cost=cost)
+        save_run(tmp_path, "m", "diamed", seed, 0.5, cost=cost if seed == 42 else cost.model_copy(update=UNMEASURED))
+    gad, diamed = sorted(build(tmp_path, "micro", sources=["run"]).rows, key=lambda r: r.task, reverse=True)
+    assert (gad.seconds, gad.peak_memory_bytes, gad.energy_kwh, gad.train_tokens_per_second) == (4.0, 9, 1.5, 40.0)
+    assert (diamed.seconds, diamed.energy_kwh) == (4.0, None)
