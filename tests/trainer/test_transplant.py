@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -201,3 +202,65 @@ def test_a_probe_scores_the_ends_alike_and_prints_what_is_recovered(
     assert not (tmp_path / "x").exists()
     with pytest.raises(UsageError, match="nothing is scored without a task"):
         app([*command[:4], "--probe", "--layers", "0", "--out", str(tmp_path / "x")], standalone_mode=False)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("local_attention", 64),
+        ("num_attention_heads", 4),
+        ("hidden_activation", "relu"),
+        ("layer_types", ["full_attention"] * 4),
+        ("rope_parameters", {"full_attention": {"rope_theta": 5.0}}),
+    ],
+)
+def test_blocks_that_would_compute_otherwise_are_refused(
+    two: tuple[Path, Path], tmp_path: Path, field: str, value: object
+) -> None:
+    """The weights fit, but not what is done with them."""
+    other = tmp_path / "other"
+    shutil.copytree(two[1], other)
+    config = json.loads((other / "config.json").read_text())
+    assert config[field] != value
+    merged = {k: v | value.get(k, {}) for k, v in config[field].items()} if isinstance(value, dict) else value
+    (other / "config.json").write_text(json.dumps(config | {field: merged}))
+    for pair in ((two[0], other), (other, two[0])):
+        with pytest.raises(ModelError, match=f"do not fit: .*{field}|have other {field}"):
+            transplant(*pair, tmp_path / "out", layers=(1,))
+
+
+@pytest.mark.parametrize("swap", [False, True])
+def test_a_weight_that_one_alone_has_is_refused(two: tuple[Path, Path], tmp_path: Path, swap: bool) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(two[1], other)
+    more = {**weights(other), "model.layers.0.attn.more.weight": torch.zeros(3)}
+    save_file(more, other / "model.safetensors", metadata={"format": "pt"})
+    pair = (other, two[0]) if swap else (two[0], other)
+    with pytest.raises(ModelError, match=r"'model\.layers\.0\.attn\.more\.weight' is in one of them alone"):
+        transplant(*pair, tmp_path / "out", layers=(1,))
+
+
+def test_parts_of_all_but_one_layer_leave_the_rest(two: tuple[Path, Path], tmp_path: Path) -> None:
+    made = transplant(*two, tmp_path / "three", layers=(0, 1, 2))
+    sources = source_of(made.folder, two)
+    assert not made.rest
+    assert sources["head.dense.weight"] == "a"
+    taken = {n for n, who in sources.items() if who == "b"}
+    assert {block_of(n)[0] for n in taken if block_of(n)} == {0, 1, 2}  # type: ignore[index]
+    part = transplant(*two, tmp_path / "part", layers=(1, 3), parts=("mlp",))
+    sources = source_of(part.folder, two)
+    assert {block_of(n) for n, who in sources.items() if who == "b"} == {(1, "mlp"), (3, "mlp")}
+    mine = weights(two[0])
+    assert part.copied == sum(mine[n].numel() for n in mine if block_of(n) in {(1, "mlp"), (3, "mlp")})
+    assert part.total == sum(v.numel() for v in mine.values())
+    note = json.loads((part.folder / "transplant.json").read_text())
+    assert (note["copied"], note["embeddings_norm_and_head"]) == (part.copied, "recipient")
+
+
+def test_what_tells_of_the_recipient_s_training_stays_behind(two: tuple[Path, Path], tmp_path: Path) -> None:
+    trained = tmp_path / "trained"
+    shutil.copytree(two[0], trained)
+    (trained / "ledger.json").write_text("{}")
+    made = transplant(trained, two[1], tmp_path / "hybrid", layers=(0,))
+    assert not (made.folder / "ledger.json").exists()
+    assert (made.folder / "tokenizer.json").is_file()

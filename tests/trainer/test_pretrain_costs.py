@@ -1,0 +1,87 @@
+"""Operations, time and memory of a plan, by hand."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from pretrain_models import tiny
+from torch.utils.flop_counter import FlopCounterMode
+
+from trainer import api
+from trainer.flops import PEAK, head_width, peak_of, token_cost
+from trainer.model import Trainee
+
+
+@pytest.mark.parametrize(
+    ("length", "causal", "keys"),
+    [
+        # two global and two local layers of 8 keys each way and self
+        (100, False, 2 * 100 + 2 * 17),
+        (100, True, 2 * 50.5 + 2 * 9),
+        (12, False, 2 * 12 + 2 * 12),
+        (12, True, 2 * 6.5 + 2 * 9),
+        (5, True, 2 * 3 + 2 * 5),
+    ],
+)
+def test_attention_costs_its_keys(length: int, causal: bool, keys: float) -> None:
+    cost = token_cost(tiny("modernbert"), length=length, causal=causal, predicted=1.0)
+    assert cost.attention == pytest.approx(3 * 4 * 32 * keys)
+
+
+@pytest.mark.parametrize("kind", ["modernbert", "bert", "roberta", "eurobert", "gemma3_text"])
+@pytest.mark.parametrize("predicted", [1.0, 0.25])
+def test_linear_parts_are_what_torch_counts(kind: str, predicted: float) -> None:
+    """torch counts matrix products as they run; attention on a CPU is none to it."""
+    module = Trainee(tiny(kind))
+    tokens, count = 64, int(64 * predicted)
+    ids, places = torch.arange(5, 69)[None], torch.arange(count)
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        module(ids, places, torch.ones(count, dtype=torch.long), causal=True)
+    by_kind = {str(k): v for k, v in counter.get_flop_counts()["Global"].items()}
+    products = sum(v for k, v in by_kind.items() if "attention" not in k)
+    cost = token_cost(module.model, length=tokens, causal=True, predicted=predicted)
+    assert (cost.linear + cost.head) / 3 * tokens == pytest.approx(products, rel=1e-3)
+
+
+def test_heads_may_be_wider_than_their_share() -> None:
+    model = tiny("gemma3_text")
+    assert head_width(model.config) == 8
+    model.config.head_dim = 20
+    # six layers, the last global; 4 heads of 20
+    assert token_cost(model, length=40, causal=True, predicted=1.0).attention == 12 * 4 * 20 * (5 * 16 + 20.5)
+    assert head_width(tiny("bert").config) == 8
+
+
+def test_time_is_operations_over_the_expected_part_of_the_peak() -> None:
+    one, four = (api.plan("en_base_detour", gpu="H100", gpus=n, overrides=["batch.micro=null"]) for n in (1, 4))
+    for plan, gpus in ((one, 1), (four, 4)):
+        given = plan.as_dict()
+        assert given["seconds"] == pytest.approx(given["flops"] / (989e12 * 0.35 * gpus))
+        assert given["flops"] == pytest.approx(sum(p.cost.total * p.tokens for p in plan.phases))
+        assert given["steps"] == 15895 + 1590  # 50B and 5B tokens by 384 x 8192
+    assert (one.micro_windows, four.micro_windows) == (384, 96)
+    assert one.state_bytes == four.state_bytes == 18 * one.parameters
+    sharded = api.plan("en_base_detour", gpu="H100", gpus=4, overrides=["engine.distributed=fsdp2"])
+    assert sharded.state_bytes == 16 * one.parameters // 4 + 2 * one.parameters
+    exact = api.plan("en_base_detour", overrides=["engine.precision=fp32", "batch.micro=8"])
+    assert exact.state_bytes == 16 * one.parameters
+    assert exact.micro_windows == 8
+    assert sum(p.tokens for p in one.phases) == one.as_dict()["tokens"] == (15895 + 1590) * one.step_tokens
+
+
+def test_activation_checkpointing_keeps_inputs_and_one_layer() -> None:
+    plain, saving = (
+        api.plan("en_base_detour", overrides=["batch.micro=8", f"engine.activation_checkpointing={on}"])
+        for on in ("false", "true")
+    )
+    tokens, inputs = 8 * 8192, 4 * 768 * 22
+    one = plain.activation_bytes / tokens / 22
+    assert saving.activation_bytes / tokens == pytest.approx(inputs + one, rel=0.05)
+
+
+def test_peaks_are_dense_bf16_by_the_data_sheets() -> None:
+    assert PEAK["H100"] == PEAK["H200"] == 989e12
+    assert PEAK["A100"] == 312e12
+    assert peak_of("NVIDIA H200") == 989e12
+    assert peak_of("nvidia a100-sxm4-80gb") == 312e12
+    assert peak_of("NVIDIA GeForce GTX 1060") is None

@@ -1,0 +1,116 @@
+"""Which texts and tokens an analysis takes, and how exactly it pools them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from test_analysis_cka import TEXTS, write
+from transformers import AutoModel, RobertaConfig
+
+from biobench.errors import ModelError
+from trainer import states
+from trainer.embedded import documents
+from trainer.recipe import EmbeddedText
+from trainer.states import draw, layer_states, load_encoder, text_source, token_ids
+from trainer.tokenization import train_tokenizer
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write(tmp_path_factory.mktemp("model") / "a", seed=5)
+
+
+def test_pooling_is_in_float64(model: Path) -> None:
+    """The mean of float32 states in float32 is about 1e-7 off; sums of deep layers lose far more."""
+    ids, _ = token_ids([model], TEXTS[:5], 64)
+    found = layer_states(model, ids, device="cpu")
+    library = AutoModel.from_pretrained(model).eval()
+    for number, text in enumerate(ids):
+        with torch.no_grad():
+            hidden = library(input_ids=torch.tensor([text]), output_hidden_states=True).hidden_states
+        for layer in range(3):
+            exact = hidden[layer + 1][0].double().mean(0).numpy()
+            np.testing.assert_allclose(found[layer, number], exact, rtol=0, atol=1e-13)
+
+
+def test_inner_tokens_are_all_but_the_first_and_last() -> None:
+    places = [states._inner_token(10, number, 0) for number in range(400)]
+    assert set(places) == set(range(1, 9))
+    assert max(places.count(p) for p in range(1, 9)) < 90, "about 50 each"
+    assert places == [states._inner_token(10, number, 0) for number in range(400)]
+    assert places != [states._inner_token(10, number, 1) for number in range(400)]
+    assert [states._inner_token(n, 0, 0) for n in (1, 2, 3)] == [0, 0, 1]
+
+
+def test_every_text_is_as_likely_as_any_other() -> None:
+    texts = [str(n) for n in range(40)]
+    sample = draw(texts, 10, range(800))
+    counts = np.zeros(40)
+    for rows in sample.drawn.values():
+        assert len(set(rows)) == 10
+        assert (np.diff(rows) > 0).all()
+        counts[[int(sample.texts[r]) for r in rows]] += 1
+    assert sample.available == 40
+    # a quarter of 800, five standard deviations of 12 either way
+    assert (abs(counts - 200) < 61).all()
+
+
+def test_as_many_texts_as_are_asked_for_are_taken_once() -> None:
+    texts = [str(n) for n in range(20)]
+    for count, seeds in ((20, 1), (25, 1), (19, 2)):
+        sample = draw(texts, count, [42, 43])
+        assert len(sample.drawn) == seeds
+        assert all(len(rows) == min(count, 20) for rows in sample.drawn.values())
+
+
+def test_few_texts_of_many_are_kept_in_memory() -> None:
+    sample = draw((str(n) for n in range(5000)), 5, [1, 2])
+    assert len(sample.texts) <= 10
+    for rows in sample.drawn.values():
+        assert len({sample.texts[r] for r in rows}) == 5
+
+
+def test_texts_are_cut_at_the_model_s_positions_and_counted(model: Path, tmp_path: Path) -> None:
+    texts = [TEXTS[n][: 40 * (n + 1)] for n in range(9)]
+    lengths = [len(x) for x in token_ids([model], texts, 10_000)[0]]
+    assert max(lengths) == 128 > min(lengths), "max_position_embeddings"
+    limit = sorted(lengths)[2]
+    ids, cut = token_ids([model], texts, limit)
+    assert max(map(len, ids)) == limit
+    assert cut == sum(n > limit for n in lengths) < sum(n >= limit for n in lengths)
+    roberta = tmp_path / "roberta"
+    RobertaConfig(max_position_embeddings=34, vocab_size=400).save_pretrained(roberta)
+    train_tokenizer(documents(100, seed=1), 400, 128).save_pretrained(roberta)
+    assert {len(x) for x in token_ids([roberta], TEXTS[:9], 512)[0]} == {32}, "two rows are for padding"
+
+
+def test_texts_of_the_analysis_are_not_those_of_training() -> None:
+    source = text_source("embedded")
+    assert source.embedded is not None
+    assert source.embedded.seed != EmbeddedText(documents=10).seed
+    ours = set(documents(200, seed=source.embedded.seed))
+    assert len(ours & set(documents(200, seed=EmbeddedText(documents=10).seed))) < 3
+
+
+def test_an_encoder_is_in_evaluation_mode(model: Path) -> None:
+    assert not load_encoder(model, torch.device("cpu"), torch.float32).training
+
+
+def test_two_tokens_that_changed_places_are_another_tokenizer(model: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(model, other)
+    words = json.loads((other / "tokenizer.json").read_text())
+    ids = token_ids([model], ["a patient"], 64)[0][0]
+    vocabulary = words["model"]["vocab"]
+    (token,) = (t for t, i in vocabulary.items() if i == ids[1])
+    spare = next(t for t, i in vocabulary.items() if i > 10 and i not in ids)
+    vocabulary[token], vocabulary[spare] = vocabulary[spare], vocabulary[token]
+    (other / "tokenizer.json").write_text(json.dumps(words))
+    with pytest.raises(ModelError, match="text 1 becomes other ids") as caught:
+        token_ids([model, other], ["a patient"], 64)
+    assert f"({len(ids)} and {len(ids)} tokens)" in str(caught.value)
