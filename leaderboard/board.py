@@ -17,6 +17,7 @@ from leaderboard.filters import narrowed
 from leaderboard.folder import results, results_dir
 from leaderboard.state import choose, list_from_link, start, write_link
 from leaderboard.table import AVERAGE, sort_lines, to_frame, to_html
+from leaderboard.words import spoken
 
 SUITES = ("fr", "en", "needle")
 SOURCES = ("run", "submitted", "published", "floor", "ceiling")
@@ -46,7 +47,7 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     if report.notes:
         with st.expander(words["notes"]):
             for note in report.notes:
-                st.text(plain_note(note))
+                st.text(plain_note(spoken(note, words)))
 
 
 def _findings(held: Results, words: Mapping[str, str]) -> None:

@@ -22,6 +22,7 @@ from biobench.report.verdict_fr import verdict_fr
 from leaderboard import charts
 from leaderboard.folder import made_by, results, results_dir, results_state
 from leaderboard.state import SEPARATOR, choose, from_link, list_from_link, several_from_link, start, switch, write_link
+from leaderboard.words import spoken
 
 MOST = 5
 SUITES = ("all", "fr", "en", "needle")
@@ -148,7 +149,7 @@ def _verdict(found: Comparison, words: Mapping[str, str]) -> None:
         for sentence in others:
             st.text(plain_note(sentence))
         for note in found.notes:
-            st.text(f"* {plain_note(note)}")
+            st.text(f"* {plain_note(spoken(note, words))}")
 
 
 def _standings(found: Comparison, words: Mapping[str, str]) -> pd.DataFrame:

@@ -25,6 +25,7 @@ from leaderboard.marked import sample
 from leaderboard.names import shown_names
 from leaderboard.state import choose
 from leaderboard.table import literal
+from leaderboard.words import spoken
 
 SAMPLES = 3
 """Documents shown."""
@@ -64,7 +65,7 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
         for caption, reading in readings:
             st.text(f"{caption} {reading}")
     for note in report.notes:
-        st.text(plain_note(note))
+        st.text(plain_note(spoken(note, words)))
 
 
 def _card(info: TaskInfo, words: Mapping[str, str]) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
+
+from biobench.report.notes_fr import in_french
 
 Language = Literal["en", "fr"]
 LANGUAGES: dict[Language, str] = {"en": "English", "fr": "Français"}
@@ -357,3 +360,8 @@ def words(language: Language) -> dict[str, str]:
     """Key -> text in that language."""
     index = 1 if language == "fr" else 0
     return {key: both[index] for key, both in _WORDS.items()}
+
+
+def spoken(note: str, words: Mapping[str, str]) -> str:
+    """A note of the report in the language of the words."""
+    return in_french(note) if words["verdict_language"] == "fr" else note

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from biobench.report.groups import Source, is_limited
+from biobench.report.notes import note
 from biobench.report.rows import Row
 from biobench.report.tasks import TaskInfo
 from biobench.stats.means import pooled_df, t_from_se
@@ -56,8 +57,12 @@ def suite_averages(
         else:
             parts[suite] += 1
     notes = [
-        f"{count} {'line has' if count == 1 else 'lines have'} only a part of the {len(members[suite])} {suite} tasks "
-        "beside this average and so no suite average"
+        note(
+            "lines with only a part of the {tasks} {suite} tasks beside this average, and so no suite average: {count}",
+            tasks=len(members[suite]),
+            suite=suite,
+            count=count,
+        )
         for suite, count in parts.items()
         if asked is None or set(members[suite]) <= set(asked)
     ]
@@ -97,7 +102,8 @@ def _average(suite: str, rows: Sequence[Row], needed: int) -> Row:
     metrics = {r.metric for r in rows}
     first = rows[0]
     complete = count == needed
-    note = f"{first.model}: average over {count} of {needed} {suite} tasks"
+    form = "{model}: average over {count} of {needed} {suite} tasks"
+    part = note(form, model=first.model, count=count, needed=needed, suite=suite)
     return Row(
         model=first.model,
         task=f"avg_{suite}",
@@ -118,5 +124,5 @@ def _average(suite: str, rows: Sequence[Row], needed: int) -> Row:
         peak_memory_bytes=max((r.peak_memory_bytes for r in rows if r.peak_memory_bytes is not None), default=None),
         energy_kwh=known_mean([r.energy_kwh for r in rows]),
         train_tokens_per_second=known_mean([r.train_tokens_per_second for r in rows]),
-        notes=() if complete else (note,),
+        notes=() if complete else (part,),
     )

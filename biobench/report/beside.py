@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from biobench.report.notes import Note, note
 from biobench.report.published import UNDECIDED, PublishedValue
 from biobench.report.rows import METRICS, AverageName, Row
 from biobench.report.tasks import TaskInfo
@@ -28,7 +29,7 @@ NAMES = {
 class Remark:
     """A footnote about published values, and the tasks that it is about."""
 
-    text: str = ""
+    text: Note | str = ""
     tasks: list[str] = field(default_factory=list)
 
 
@@ -74,11 +75,13 @@ def _remember(remarks: dict[tuple[str, str, str, str], Remark], value: Published
     remark = remarks.setdefault((value.paper, value.caption, value.likely, fate), Remark())
     if task not in remark.tasks:
         remark.tasks.append(task)
-    reading = "undecided" if value.likely == UNDECIDED else NAMES[value.likely]
-    if fate:
-        end = "they stand beside that average, as printed, without their spread."
-    else:
-        end = "they are not shown beside another average."
-    remark.text = (
-        f"Published values of {', '.join(remark.tasks)} ({value.source}): {value.caption} Our reading: {reading}; {end}"
+    remark.text = note(
+        "Published values of {tasks} ({source}): {caption} Our reading: {reading}; {end}",
+        tasks=", ".join(remark.tasks),
+        source=value.source,
+        caption=value.caption,
+        reading=note("undecided") if value.likely == UNDECIDED else note(NAMES[value.likely]),
+        end=note("they stand beside that average, as printed, without their spread.")
+        if fate
+        else note("they are not shown beside another average."),
     )

@@ -18,6 +18,7 @@ from biobench.report.compared import Compared, PairResult, TaskLine
 from biobench.report.contest import Contest, Match, contest
 from biobench.report.entrants import find_entrants
 from biobench.report.evidence import Evidence
+from biobench.report.notes import Note, note
 from biobench.report.rows import AverageName
 from biobench.report.table import load
 from biobench.report.twins import compare_ledgers, find_ledgers
@@ -132,9 +133,11 @@ def compare(
     )
     notes = [*held.notes, *many.notes, *_told(names, [duel.match.said for duel in duels])]
     if not detailed:
-        notes.append(f"{len(many.pairs)} pairs: test-set noise task by task is computed up to {MOST_DETAILED} pairs")
+        form = "{count} pairs: test-set noise task by task is computed up to {most} pairs"
+        notes.append(note(form, count=len(many.pairs), most=MOST_DETAILED))
     elif documents:
-        notes += [f"test-set noise is unknown on {line}" for line in _told(names, [duel.reasons for duel in duels])]
+        reasons = _told(names, [duel.reasons for duel in duels])
+        notes += [note("test-set noise is unknown on {task_and_reason}", task_and_reason=line) for line in reasons]
     return Comparison(
         models=tuple(labels),
         average=held.average,
@@ -199,7 +202,7 @@ def _duel(match: Match, source: Evidence | None) -> _Duel:
     )
 
 
-def _told(pairs: Sequence[tuple[str, str]], said: Sequence[Mapping[str, str]]) -> Iterator[str]:
+def _told(pairs: Sequence[tuple[str, str]], said: Sequence[Mapping[str, str]]) -> Iterator[Note]:
     """What is to be said of tasks, one line for the tasks and pairs of which the same is said.
 
     said: for each pair, task -> words. Pairs are named where it is not said of all.
@@ -212,9 +215,13 @@ def _told(pairs: Sequence[tuple[str, str]], said: Sequence[Mapping[str, str]]) -
     for (task, text), of in where.items():
         lines.setdefault((text, of), []).append(task)
     for (text, of), tasks in lines.items():
-        shown = "; ".join(f"{a} and {b}" for a, b in of[:MOST_NAMED])
-        more = f"; {len(of) - MOST_NAMED} more pairs" if len(of) > MOST_NAMED else ""
-        yield f"{', '.join(tasks)}: {text}" + (f" ({shown}{more})" if len(of) < len(pairs) else "")
+        shown = [note("{first} and {second}", first=a, second=b) for a, b in of[:MOST_NAMED]]
+        more = note("; {count} more pairs", count=len(of) - MOST_NAMED) if len(of) > MOST_NAMED else ""
+        told = {"task": ", ".join(tasks), "reason": text}
+        if len(of) == len(pairs):
+            yield note("{task}: {reason}", **told)
+        else:
+            yield note("{task}: {reason} ({pairs}{more})", **told, pairs=shown, more=more)
 
 
 def _pair(pair: Pair, duel: _Duel, held: Contest, alpha: float, wanted: float) -> PairResult:

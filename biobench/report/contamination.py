@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from biobench.report.groups import RunGroup
+from biobench.report.notes import Note, note
 from biobench.schema.contamination import Contamination
 
 MARK = "†"
@@ -49,22 +50,43 @@ def marked(fields: Mapping[str, Any] | None) -> bool:
     return fields is not None and fields.get("seen", 0) > 0
 
 
-def _words(group: RunGroup, held: Contamination) -> str:
-    where = f"{group.model} on {group.task}"
-    text = f"its training text '{held.corpus}'"
-    base = f"; the text of its base {held.base} is not known" if held.base and held.base != "fresh weights" else ""
+def _words(group: RunGroup, held: Contamination) -> Note:
+    base: Note | str = ""
+    if held.base and held.base != "fresh weights":
+        base = note("; the text of its base {name} is not known", name=held.base)
+    said = {"model": group.model, "task": group.task, "corpus": held.corpus, "base": base}
     if held.test is None:
         if held.excluded:
-            return f"{where}: validation and test documents were kept out of {text}{base}"
-        return f"{where}: {text} has not been compared with the test documents (`biobench data overlap`){base}"
+            return note(
+                "{model} on {task}: validation and test documents were kept out of its training text '{corpus}'{base}",
+                **said,
+            )
+        return note(
+            "{model} on {task}: its training text '{corpus}' has not been compared with the test documents (`biobench "
+            "data overlap`){base}",
+            **said,
+        )
     test = held.test
     if not test.seen:
-        how = ", from which all of them were kept out" if held.excluded else ""
-        return f"{where}: none of {test.documents} test documents was found in {text}{how}{base}"
-    return (
-        f"{MARK} {where}: {test.seen} of {test.documents} test documents ({100 * test.seen / test.documents:.1f}%) "
-        f"share 13 words in a row or all of their text with {text}, {test.exact} of them verbatim; "
-        f"{100 * _share(test.ngrams_seen, test.ngrams):.1f}% of all runs of 13 words{base}"
+        how = note(", from which all of them were kept out") if held.excluded else ""
+        return note(
+            "{model} on {task}: none of {documents} test documents was found in its training text '{corpus}'{how}"
+            "{base}",
+            **said,
+            documents=test.documents,
+            how=how,
+        )
+    return note(
+        "{mark} {model} on {task}: {seen} of {documents} test documents ({share:.1f}%) share 13 words in a row or all "
+        "of their text with its training text '{corpus}', {exact} of them verbatim; {runs:.1f}% of all runs of 13 "
+        "words{base}",
+        **said,
+        mark=MARK,
+        seen=test.seen,
+        documents=test.documents,
+        share=100 * test.seen / test.documents,
+        exact=test.exact,
+        runs=100 * _share(test.ngrams_seen, test.ngrams),
     )
 
 

@@ -13,6 +13,7 @@ from biobench.report.contamination import remark
 from biobench.report.entrants import Entrant
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
+from biobench.report.notes import Note, note
 from biobench.report.rows import AverageName
 from biobench.report.table import Results, metric_of
 from biobench.report.tasks import NEEDLE, TaskInfo
@@ -48,9 +49,10 @@ class Refused:
     reasons: tuple[str, ...]
 
     @property
-    def words(self) -> str:
+    def words(self) -> Note:
         """The refusal in one line, whoever's runs it strikes."""
-        return f"{self.task} fails its gate, its runs are not compared: {'; '.join(self.reasons)}"
+        form = "{task} fails its gate, its runs are not compared: {reasons}"
+        return note(form, task=self.task, reasons=self.reasons)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +138,9 @@ def contest(
     published = [e for e in entrants if e.is_published]
     chosen: AverageName = average or ("paper" if published else "macro")
     wanted = _wanted(results, suite, tasks)
-    notes = [note for e in entrants for note in e.notes]
+    notes = [said for e in entrants for said in e.notes]
     if published and average is None:
-        notes.append("each task is compared by the average its published scores are read as, not by macro F1")
+        notes.append(note("each task is compared by the average its published scores are read as, not by macro F1"))
     shared, lonely = [], []
     for info in wanted:
         has = [bool(e.groups.get(info.id) or e.policies.get(info.id)) or _comparable(e, info, chosen) for e in entrants]
@@ -149,7 +151,7 @@ def contest(
     shared, left = _default_part(shared, named=tasks is not None or suite is not None)
     notes += left
     if lonely:
-        notes.append(f"not compared, some model has no result there: {', '.join(lonely)}")
+        notes.append(note("not compared, some model has no result there: {tasks}", tasks=", ".join(lonely)))
     notes += _unread(published, wanted, chosen)
     refused = refused_of(entrants, results, wanted)
     notes += dict.fromkeys(r.words for r in refused)
@@ -159,11 +161,12 @@ def contest(
     full = [info for info in shared if all(g is None or is_full(g) for g in picked[info.id])]
     if full and len(full) < len(shared):
         names = ", ".join(info.id for info in shared if info not in full)
-        notes.append(f"only limited or overridden runs on {names}: left out, they are never mixed with full runs")
+        form = "only limited or overridden runs on {tasks}: left out, they are never mixed with full runs"
+        notes.append(note(form, tasks=names))
         shared = full
     elif not full:
         variants = sorted({g.variant for groups in picked.values() for g in groups if g is not None})
-        notes.append(f"no full run among these, all are limited or overridden: {'; '.join(variants)}")
+        notes.append(note("no full run among these, all are limited or overridden: {variants}", variants=variants))
     order = list(dict.fromkeys(info.corpus for info in shared))
     shared.sort(key=lambda info: order.index(info.corpus))
     return replace(_filled(entrants, shared, chosen, picked, notes), refused=tuple(refused))
@@ -178,7 +181,7 @@ def _filled(
 ) -> Contest:
     cells: list[dict[str, Cell]] = [{} for _ in entrants]
     kept, metrics = [], {}
-    unlike: list[tuple[str, list[str]]] = []
+    unlike: list[tuple[str, list[Note]]] = []
     left: list[str] = []
     for info in shared:
         metric = metric_of(info, average)
@@ -186,14 +189,15 @@ def _filled(
         runs = [(e.label, g) for e, g in zip(entrants, picked[info.id], strict=True)]
         reason = unlike_lengths(runs)
         if reason:
-            left.append(f"{info.id}: {reason}")
+            left.append(note("{task}: {reason}", task=info.id, reason=reason))
             continue
         row = [_cell(e, g, info, metric, data) for e, g in zip(entrants, picked[info.id], strict=True)]
         whole = [cell for cell in row if cell is not None]
         if len(whole) < len(row):
-            notes.append(f"{info.id}: some record has no {metric}; `biobench rescore` computes it; left out")
+            form = "{task}: some record has no {metric}; `biobench rescore` computes it; left out"
+            notes.append(note(form, task=info.id, metric=metric))
             continue
-        notes += [note for g in picked[info.id] if g is not None for note in (*g.notes, *remark(g))]
+        notes += [said for g in picked[info.id] if g is not None for said in (*g.notes, *remark(g))]
         unlike.append((info.id, differences(runs)))
         for mine, cell in zip(cells, whole, strict=True):
             mine[info.id] = cell
@@ -204,7 +208,8 @@ def _filled(
         raise UsageError("no task has the scores to compare", hint=hint)
     notes += left
     for text in dict.fromkeys(text for _, texts in unlike for text in texts):
-        notes.append(f"{', '.join(task for task, texts in unlike if text in texts)}: {text}")
+        tasks = ", ".join(task for task, texts in unlike if text in texts)
+        notes.append(note("{task}: {reason}", task=tasks, reason=text))
     found = tuple(dict.fromkeys(notes))
     return Contest(tuple(entrants), average, tuple(kept), metrics, tuple(cells), found)
 
@@ -220,7 +225,7 @@ def _wanted(results: Results, suite: str | None, tasks: Sequence[str] | None) ->
     return [i for i in wanted if suite in (None, "all") or (i.suite == suite and (i.in_suite or tasks is not None))]
 
 
-def _default_part(shared: list[TaskInfo], *, named: bool) -> tuple[list[TaskInfo], list[str]]:
+def _default_part(shared: list[TaskInfo], *, named: bool) -> tuple[list[TaskInfo], list[Note]]:
     """Where nothing was asked for: no second version of a task beside its first, no needle among others."""
     if named:
         return shared, []
@@ -229,9 +234,10 @@ def _default_part(shared: list[TaskInfo], *, named: bool) -> tuple[list[TaskInfo
     doubles = [i.id for i in shared if i.spec is not None and i.spec.variant_of in ids]
     kept = [i for i in shared if i.id not in doubles]
     if doubles:
-        notes.append(f"variants of tasks compared here are left out (--task names them): {', '.join(doubles)}")
+        form = "variants of tasks compared here are left out (--task names them): {tasks}"
+        notes.append(note(form, tasks=", ".join(doubles)))
     if any(i.suite == NEEDLE for i in kept) and any(i.suite != NEEDLE for i in kept):
-        notes.append("needle tasks are left out, they ask another kind of question (--suite needle)")
+        notes.append(note("needle tasks are left out, they ask another kind of question (--suite needle)"))
         kept = [i for i in kept if i.suite != NEEDLE]
     return kept, notes
 
@@ -246,7 +252,8 @@ def _unread(published: Sequence[Entrant], wanted: Sequence[TaskInfo], average: A
     left = [i.id for i in wanted if any(i.id in e.published and not _comparable(e, i, average) for e in published)]
     if not left:
         return []
-    return [f"published values of {', '.join(left)} are not known to be this average and are left out"]
+    form = "published values of {tasks} are not known to be this average and are left out"
+    return [note(form, tasks=", ".join(left))]
 
 
 def refused_of(entrants: Sequence[Entrant], results: Results, wanted: Sequence[TaskInfo]) -> list[Refused]:
@@ -364,7 +371,7 @@ def _common_seeds(row: Sequence[Cell]) -> tuple[bool, list[Cell], str]:
     if all(list(cell.seeds) == common for cell in row):
         return True, list(row), ""
     if len(common) < _PAIRS:
-        return False, list(row), "fewer than three common seeds, all seeds are compared as independent"
+        return False, list(row), note("fewer than three common seeds, all seeds are compared as independent")
     cut = [
         replace(
             c,
@@ -373,4 +380,4 @@ def _common_seeds(row: Sequence[Cell]) -> tuple[bool, list[Cell], str]:
         )
         for c in row
     ]
-    return True, cut, f"compared on the {len(common)} common seeds"
+    return True, cut, note("compared on the {count} common seeds", count=len(common))

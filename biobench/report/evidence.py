@@ -12,6 +12,7 @@ import numpy as np
 from biobench.errors import DataFormatError, DataUnavailableError, StoreError
 from biobench.report.contest import Match
 from biobench.report.groups import RunGroup
+from biobench.report.notes import note
 from biobench.report.rescore import run_documents
 from biobench.report.tasks import TaskInfo
 from biobench.schema.document import Document
@@ -71,11 +72,11 @@ class Evidence:
         cells = [mine[info.id] for mine in held.cells]
         metric = held.metrics[info.id]
         if any(cell.group is None and not cell.policy for cell in cells):
-            return "published means come without predictions"
+            return note("published means come without predictions")
         if any(cell.policy for cell in cells):
-            return "the gate's policies are stored without predictions"
+            return note("the gate's policies are stored without predictions")
         if metric not in _EXACT and metric not in _PARTIAL:
-            return f"{metric} is no average of F1 counts"
+            return note("{metric} is no average of F1 counts", metric=metric)
         try:
             found = [self._held(cast(RunGroup, c.group), metric) for c in cells]
             runs = [held.of(cell.seeds) for held, cell in zip(found, cells, strict=True)]
@@ -83,7 +84,7 @@ class Evidence:
             for cell, made in zip(cells, runs, strict=True):
                 again = f1_scores(made, first.average, first.evaluated)
                 if np.abs(again - np.array(cell.scores)).max() > ROUNDING:
-                    return "stored scores are not those of the stored predictions; run `biobench rescore`"
+                    return note("stored scores are not those of the stored predictions; run `biobench rescore`")
             return TaskRuns.of(
                 info.id,
                 runs,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from biobench.report.groups import RunGroup, Source
+from biobench.report.notes import note
 from biobench.report.rows import Row
 from biobench.report.tasks import NEEDLE, TaskInfo
 from biobench.schema.floor import FloorRecord
@@ -53,11 +54,23 @@ def judge(groups: Sequence[RunGroup], floors: Sequence[FloorRecord]) -> Judged:
         if verdict is None:
             unjudged[group.source, group.task] = None
     remarks: list[Text] = [
-        (source, task, f"{task} fails its gate, so its runs are neither shown nor averaged: {'; '.join(v.reasons)}")
+        (
+            source,
+            task,
+            note(
+                "{task} fails its gate, so its runs are neither shown nor averaged: {reasons}",
+                task=task,
+                reasons=v.reasons,
+            ),
+        )
         for (source, task), v in failed.items()
     ]
     remarks += [
-        (source, task, f"{task}: no gate verdict on the data of its runs; `biobench tasks gate {task}` gives one")
+        (
+            source,
+            task,
+            note("{task}: no gate verdict on the data of its runs; `biobench tasks gate {task}` gives one", task=task),
+        )
         for source, task in unjudged
     ]
     refused = frozenset(task for _, task in failed) - {g.task for g in kept}

@@ -10,6 +10,7 @@ from typing import Literal
 
 from biobench.errors import StoreError
 from biobench.report.escape import plain
+from biobench.report.notes import Note, note
 from biobench.report.tasks import TaskInfo
 from biobench.schema.record import ENGINE_VERSION, RunRecord
 from biobench.store import Brief, Store
@@ -161,20 +162,21 @@ def _differing(briefs: Sequence[Brief], own: Brief) -> list[str]:
     ]
 
 
-def _one_a_seed(runs: list[Brief]) -> tuple[list[Brief], list[str]]:
+def _one_a_seed(runs: list[Brief]) -> tuple[list[Brief], list[Note]]:
     """One run a seed. Where seeds were run in two precisions, the one with more seeds (then bf16) is kept."""
     by_precision: dict[str, list[Brief]] = defaultdict(list)
     for b in runs:
         by_precision[b.precision].append(b)
-    what = f"{runs[0].model} on {runs[0].task}"
+    what = {"model": runs[0].model, "task": runs[0].task}
     repeated = len({b.seed for b in runs}) < len(runs)
     if not repeated:
         notes = []
         if len(by_precision) > 1:
-            notes.append(f"{what}: seeds were run in different precisions ({', '.join(sorted(by_precision))})")
+            form = "{model} on {task}: seeds were run in different precisions ({precisions})"
+            notes.append(note(form, **what, precisions=", ".join(sorted(by_precision))))
         return sorted(runs, key=lambda b: b.seed), notes
     best = min(by_precision, key=lambda p: (-len({b.seed for b in by_precision[p]}), p))
     # two records of one seed and precision differ in nothing that a key knows; the newer one stands
     unique = {b.seed: b for b in sorted(by_precision[best], key=lambda b: (b.started, b.key))}
-    note = f"{what}: some seeds were run more than once; the {len(unique)} in {best} are shown"
-    return [unique[seed] for seed in sorted(unique)], [note]
+    form = "{model} on {task}: some seeds were run more than once; the {count} in {precision} are shown"
+    return [unique[seed] for seed in sorted(unique)], [note(form, **what, count=len(unique), precision=best)]

@@ -12,6 +12,7 @@ from biobench.report.conditions import lengths_read
 from biobench.report.contamination import as_fields, known, remark
 from biobench.report.floors import Refusal, Text, floor_infos, floor_rows, judge
 from biobench.report.groups import RunGroup, Source, apart, group_runs
+from biobench.report.notes import Note, note
 from biobench.report.published import PublishedValue, published_for, published_state
 from biobench.report.rows import METRICS, AverageName, Report, Row
 from biobench.report.tasks import TaskInfo, task_infos
@@ -132,7 +133,7 @@ def build(
     ranked = {task: info for task, info in infos.items() if task not in held.refused}
     means = suite_averages([r for r in rows if r.task in ranked], ranked, incomplete=incomplete, asked=tasks)
     present = {r.task for r in rows}
-    notes = [note for row in rows for note in row.notes]
+    notes = [said for row in rows for said in row.notes]
     notes += [text for source, task, text in everything.remarks if wanted(task, source)]
     notes += [a.text for a in everything.published if any(wanted(task, "published") for task in a.tasks)]
     notes += means.notes
@@ -154,8 +155,12 @@ def _unranked(averages: Sequence[Row], refused: Sequence[TaskInfo]) -> list[str]
     suites = dict.fromkeys(row.suite for row in averages)
     left = {suite: [info.id for info in refused if info.suite == suite] for suite in suites}
     return [
-        f"the {suite} average leaves out {', '.join(tasks)} for every line, published ones too: the gate refuses "
-        f"{'its' if len(tasks) == 1 else 'their'} runs here"
+        note(
+            "the {suite} average leaves out {tasks} for every line, published ones too: the gate refuses the runs "
+            "here",
+            suite=suite,
+            tasks=", ".join(tasks),
+        )
         for suite, tasks in left.items()
         if tasks
     ]
@@ -196,7 +201,12 @@ def run_rows(
         metric = metric_of(info, average)
         scores = group.scores(metric)
         if scores is None:
-            text = f"{group.model} on {group.task}: some record has no {metric}; `biobench rescore` computes it"
+            text = note(
+                "{model} on {task}: some record has no {metric}; `biobench rescore` computes it",
+                model=group.model,
+                task=group.task,
+                metric=metric,
+            )
             remarks.append((group.source, group.task, text))
             continue
         first, cut = group.briefs[0], _cut(group)
@@ -237,10 +247,14 @@ def _equal(group: RunGroup, sd: float | None) -> list[str]:
     """The footnote on seeds of equal scores, whose row has no interval (`stats.seed_interval`)."""
     if sd != 0:
         return []
-    seeds = len(group.seeds)
     return [
-        f"{group.model} on {group.task}: {seeds} seeds gave exactly the same score, which tells nothing of the spread "
-        "over others: no ±, here and in averages over it"
+        note(
+            "{model} on {task}: {seeds} seeds gave exactly the same score, which tells nothing of the spread over "
+            "others: no ±, here and in averages over it",
+            model=group.model,
+            task=group.task,
+            seeds=len(group.seeds),
+        )
     ]
 
 
@@ -249,21 +263,34 @@ def _cut(group: RunGroup) -> list[str]:
     brief = group.briefs[0]
     read = ", ".join(map(str, lengths_read(brief)))
     if read:
-        return [f"{group.model} on {group.task}: over the lengths {read}, window {brief.max_length}"]
+        form = "{model} on {task}: over the lengths {read}, window {window}"
+        return [note(form, model=group.model, task=group.task, read=read, window=brief.max_length)]
     if not brief.truncated_documents:
         return []
-    text = (
-        f"{group.model} on {group.task}: {brief.truncated_documents} of {brief.test_documents} test documents "
-        f"are longer than its window of {brief.max_length} tokens"
-    )
+    lost: Note | str = ""
     if brief.type in NER_TYPES:
-        text += f"; {brief.lost_gold} gold mentions lie beyond it and count as missed" if brief.lost_gold else ""
+        if brief.lost_gold:
+            lost = note("; {lost} gold mentions lie beyond it and count as missed", lost=brief.lost_gold)
     elif not brief.ceiling:
-        text += "; the corpus does not say which labels that hides"
+        lost = note("; the corpus does not say which labels that hides")
     else:
-        reached = 100 * brief.ceiling["micro_f1"]
-        text += f"; {brief.lost_gold} gold labels have no mention in it; oracle of the others: micro F1 {reached:.1f}"
-    return [text]
+        lost = note(
+            "; {lost} gold labels have no mention in it; oracle of the others: micro F1 {reached:.1f}",
+            lost=brief.lost_gold,
+            reached=100 * brief.ceiling["micro_f1"],
+        )
+    return [
+        note(
+            "{model} on {task}: {cut} of {documents} test documents are longer than its window of {window} tokens"
+            "{lost}",
+            model=group.model,
+            task=group.task,
+            cut=brief.truncated_documents,
+            documents=brief.test_documents,
+            window=brief.max_length,
+            lost=lost,
+        )
+    ]
 
 
 def ceiling_rows(groups: Sequence[RunGroup], infos: Mapping[str, TaskInfo], average: AverageName) -> list[Row]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from biobench.report.compared import Compared, PairResult
+from biobench.report.notes_fr import METRICS
 from biobench.report.twins import Twins
 from biobench.report.verdict import MOST_SPOKEN, is_about_runs, is_certain, p_value, ranks, untested
 from biobench.stats import Estimand, Interval, MeanTest
@@ -17,17 +18,6 @@ _ABOUT = {
     Estimand.THESE_RUNS: "ces tâches et essais, d'autres jeux de test",
     Estimand.THESE_TASKS: "ces tâches : d'autres graines et d'autres jeux de test",
     Estimand.TASKS_LIKE_THESE: "des tâches comme celles-ci",
-}
-_NAMES = {
-    "macro_f1": "macro-F1",
-    "macro_f1_all": "macro-F1 sur toutes les étiquettes",
-    "micro_f1": "micro-F1",
-    "weighted_f1": "F1 pondéré",
-    "micro_f1_positive": "micro-F1 sans l'étiquette négative",
-    "accuracy": "exactitude",
-    "example_f1": "F1 par exemple",
-    "partial_micro_f1": "micro-F1 partiel",
-    "partial_macro_f1": "macro-F1 partiel",
 }
 
 
@@ -55,7 +45,7 @@ def _plural(count: int, one: str, many: str | None = None) -> str:
 def _metric(held: Compared) -> str:
     names = set(held.metrics.values())
     only = next(iter(names))
-    return _NAMES.get(only, only) if len(names) == 1 else "la moyenne propre à chaque tâche"
+    return METRICS.get(only, only) if len(names) == 1 else "la moyenne propre à chaque tâche"
 
 
 def _corpora(held: Compared) -> str:

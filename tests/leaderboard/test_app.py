@@ -370,3 +370,21 @@ def test_the_efficiency_view_shows_cost_and_score(monkeypatch, tmp_path):
     assert "not known" in app.info[0].value
     app = open_app(monkeypatch, tmp_path / "none", view="efficiency_view")
     assert "no runs" in app.info[0].value
+
+
+@pytest.mark.parametrize(
+    ("view", "english", "french"),
+    [
+        ("board", "tells nothing of the spread over others", "ne dit rien de la dispersion sur d'autres"),
+        ("task_view", "tells nothing of the spread over others", "ne dit rien de la dispersion sur d'autres"),
+        ("compare_view", "compared on the 3 common seeds", "comparés sur les 3 graines communes"),
+    ],
+)
+def test_notes_are_in_the_language_of_the_page(monkeypatch, tmp_path, view, english, french):
+    save_runs(tmp_path, "a", "bc5cdr", {42: 0.5, 43: 0.5, 44: 0.5})
+    save_runs(tmp_path, "b", "bc5cdr", {42: 0.4, 43: 0.5, 44: 0.6, 45: 0.7})
+    link = {"view": view, "task": "bc5cdr", "models": "a\x1fb"}
+    for language, shown, other in (("en", english, french), ("fr", french, english)):
+        said = "\n".join(text.value for text in open_app(monkeypatch, tmp_path, **link, interface=language).text)
+        assert shown in said
+        assert other not in said

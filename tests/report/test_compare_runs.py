@@ -276,7 +276,7 @@ def test_windows_and_precision_that_differ_are_said(tmp_path):
             windows = kept.windows.model_copy(update={"lost_gold": 7, "max_length": 512})
             Store(tmp_path).update(kept.model_copy(update={"training": training, "windows": windows}))
     notes = compare("a", "b", results_dir=tmp_path).notes
-    assert sum("a in fp32, b in bf16" in note for note in notes) == 1
+    assert sum("a in fp32; b in bf16" in note for note in notes) == 1
     assert sum("b 512 tokens, 7 lost" in note and all(t in note for t in TASKS) for note in notes) == 1
 
 

@@ -67,7 +67,7 @@ def test_a_task_that_fails_its_gate_is_named_beside_the_average(tmp_path):
     built = build(tmp_path, "macro")
     said = [n for n in built.notes if n.startswith("the fr average leaves out ")]
     assert said == [
-        f"the fr average leaves out {FRENCH[0]} for every line, published ones too: the gate refuses its runs here"
+        f"the fr average leaves out {FRENCH[0]} for every line, published ones too: the gate refuses the runs here"
     ]
     assert {row.tasks for row in built.averages if row.suite == "fr"} == {len(FRENCH) - 1}
     assert tie_groups(built, "fr").keys() == before.keys()

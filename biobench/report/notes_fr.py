@@ -1,0 +1,186 @@
+"""The notes in French: a form for each form, with the same fields."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from biobench.report.beside import NAMES
+from biobench.report.notes import Note, filled
+
+METRICS = {
+    "macro_f1": "macro-F1",
+    "macro_f1_all": "macro-F1 sur toutes les étiquettes",
+    "micro_f1": "micro-F1",
+    "weighted_f1": "F1 pondéré",
+    "micro_f1_positive": "micro-F1 sans l'étiquette négative",
+    "accuracy": "exactitude",
+    "example_f1": "F1 par exemple",
+    "partial_micro_f1": "micro-F1 partiel",
+    "partial_macro_f1": "macro-F1 partiel",
+    "mixed": "la moyenne propre à chaque tâche",
+}
+"""Scores in words."""
+
+FORMS = {NAMES[metric]: words for metric, words in METRICS.items()} | {
+    # averages
+    "{model}: average over {count} of {needed} {suite} tasks": (
+        "{model} : moyenne sur {count} des {needed} tâches de la suite {suite}"
+    ),
+    "lines with only a part of the {tasks} {suite} tasks beside this average, and so no suite average: {count}": (
+        "lignes qui n'ont qu'une partie des {tasks} tâches de la suite {suite} sous cette moyenne, donc sans moyenne "
+        "de suite : {count}"
+    ),
+    "the {suite} average leaves out {tasks} for every line, published ones too: the gate refuses the runs here": (
+        "la moyenne de la suite {suite} laisse {tasks} de côté pour toutes les lignes, publiées comprises : le "
+        "contrôle y refuse les essais ici"
+    ),
+    # the gate
+    "{task} fails its gate, so its runs are neither shown nor averaged: {reasons}": (
+        "{task} échoue à son contrôle, ses essais ne sont donc ni montrés ni comptés dans les moyennes : {reasons}"
+    ),
+    "{task}: no gate verdict on the data of its runs; `biobench tasks gate {task}` gives one": (
+        "{task} : aucun verdict du contrôle sur les données de ses essais ; `biobench tasks gate {task}` en donne un"
+    ),
+    "{task} fails its gate, its runs are not compared: {reasons}": (
+        "{task} échoue à son contrôle, ses essais ne sont pas comparés : {reasons}"
+    ),
+    # seeds and records
+    "{model} on {task}: {seeds} seeds gave exactly the same score, which tells nothing of the spread over "
+    "others: no ±, here and in averages over it": (
+        "{model} sur {task} : {seeds} graines ont donné exactement le même score, ce qui ne dit rien de la dispersion "
+        "sur d'autres : pas de ±, ni ici ni dans les moyennes qui la comptent"
+    ),
+    "{model} on {task}: some record has no {metric}; `biobench rescore` computes it": (
+        "{model} sur {task} : un essai n'a pas de {metric} ; `biobench rescore` le calcule"
+    ),
+    "{model} on {task}: seeds were run in different precisions ({precisions})": (
+        "{model} sur {task} : les graines ont tourné en précisions différentes ({precisions})"
+    ),
+    "{model} on {task}: some seeds were run more than once; the {count} in {precision} are shown": (
+        "{model} sur {task} : des graines ont tourné plus d'une fois ; les {count} en {precision} sont montrées"
+    ),
+    # windows
+    "{model} on {task}: over the lengths {read}, window {window}": (
+        "{model} sur {task} : sur les longueurs {read}, fenêtre de {window}"
+    ),
+    "{model} on {task}: {cut} of {documents} test documents are longer than its window of {window} tokens{lost}": (
+        "{model} sur {task} : {cut} des {documents} documents de test dépassent sa fenêtre de {window} tokens{lost}"
+    ),
+    "; {lost} gold mentions lie beyond it and count as missed": (
+        " ; {lost} mentions de référence sont au-delà et comptent comme manquées"
+    ),
+    "; the corpus does not say which labels that hides": " ; le corpus ne dit pas quelles étiquettes cela cache",
+    "; {lost} gold labels have no mention in it; oracle of the others: micro F1 {reached:.1f}": (
+        " ; {lost} étiquettes de référence n'y ont aucune mention ; oracle des autres : micro-F1 {reached:.1f}"
+    ),
+    # training text
+    "; the text of its base {name} is not known": " ; le texte de sa base {name} n'est pas connu",
+    ", from which all of them were kept out": ", d'où ils ont tous été écartés",
+    "{model} on {task}: validation and test documents were kept out of its training text '{corpus}'{base}": (
+        "{model} sur {task} : les documents de validation et de test ont été écartés de son texte d'entraînement "
+        "« {corpus} »{base}"
+    ),
+    "{model} on {task}: its training text '{corpus}' has not been compared with the test documents (`biobench "
+    "data overlap`){base}": (
+        "{model} sur {task} : son texte d'entraînement « {corpus} » n'a pas été comparé aux documents de test "
+        "(`biobench data overlap`){base}"
+    ),
+    "{model} on {task}: none of {documents} test documents was found in its training text '{corpus}'{how}{base}": (
+        "{model} sur {task} : aucun des {documents} documents de test n'a été trouvé dans son texte d'entraînement "
+        "« {corpus} »{how}{base}"
+    ),
+    "{mark} {model} on {task}: {seen} of {documents} test documents ({share:.1f}%) share 13 words in a row or all "
+    "of their text with its training text '{corpus}', {exact} of them verbatim; {runs:.1f}% of all runs of 13 "
+    "words{base}": (
+        "{mark} {model} sur {task} : {seen} des {documents} documents de test ({share:.1f} %) partagent 13 mots de "
+        "suite ou tout leur texte avec son texte d'entraînement « {corpus} », dont {exact} mot pour mot ; {runs:.1f} % "
+        "de toutes les suites de 13 mots{base}"
+    ),
+    # published values
+    "Published values of {tasks} ({source}): {caption} Our reading: {reading}; {end}": (
+        "Valeurs publiées de {tasks} ({source}) : {caption} Notre lecture : {reading} ; {end}"
+    ),
+    "undecided": "indécidée",
+    "they stand beside that average, as printed, without their spread.": (
+        "elles sont à côté de cette moyenne, telles qu'imprimées, sans leur dispersion."
+    ),
+    "they are not shown beside another average.": "elles ne sont pas montrées à côté d'une autre moyenne.",
+    "each task is compared by the average its published scores are read as, not by macro F1": (
+        "chaque tâche est comparée par la moyenne que ses scores publiés sont censés être, non par le macro-F1"
+    ),
+    "published values of {tasks} are not known to be this average and are left out": (
+        "on ne sait pas si les valeurs publiées de {tasks} sont cette moyenne ; elles sont laissées de côté"
+    ),
+    # who and what is compared
+    "{model}: its {source} scores are left aside": "{model} : ses scores de source « {source} » sont laissés de côté",
+    "run": "essai",
+    "submitted": "soumis",
+    "floor": "plancher",
+    "ceiling": "plafond",
+    "{model}: the published scores of the same name are left aside, its runs are used": (
+        "{model} : les scores publiés du même nom sont laissés de côté, ses essais sont pris"
+    ),
+    "not compared, some model has no result there: {tasks}": "pas comparé, un modèle n'y a pas de résultat : {tasks}",
+    "only limited or overridden runs on {tasks}: left out, they are never mixed with full runs": (
+        "seulement des essais limités ou modifiés sur {tasks} : laissés de côté, ils ne sont jamais mêlés aux essais "
+        "entiers"
+    ),
+    "no full run among these, all are limited or overridden: {variants}": (
+        "aucun essai entier parmi ceux-ci, tous sont limités ou modifiés : {variants}"
+    ),
+    "{task}: some record has no {metric}; `biobench rescore` computes it; left out": (
+        "{task} : un essai n'a pas de {metric} ; `biobench rescore` le calcule ; laissé de côté"
+    ),
+    "variants of tasks compared here are left out (--task names them): {tasks}": (
+        "les variantes de tâches comparées ici sont laissées de côté (à nommer pour les comparer) : {tasks}"
+    ),
+    "needle tasks are left out, they ask another kind of question (--suite needle)": (
+        "les tâches d'aiguille sont laissées de côté, elles posent une autre question (suite « needle »)"
+    ),
+    "{task}: {reason}": "{task} : {reason}",
+    "{task}: {reason} ({pairs}{more})": "{task} : {reason} ({pairs}{more})",
+    "{first} and {second}": "{first} et {second}",
+    "; {count} more pairs": " ; {count} autres paires",
+    # what else may explain a difference
+    "left out, the windows hold other lengths ({each}); `biobench report --format html` has them side by side": (
+        "laissée de côté, les fenêtres tiennent d'autres longueurs ({each}) ; `biobench report --format html` les met "
+        "côte à côte"
+    ),
+    "trained in different precision ({each})": "entraînés en précisions différentes ({each})",
+    "{model} in {precision}": "{model} en {precision}",
+    "windows cut the test documents differently, gold beyond them is missed ({each})": (
+        "les fenêtres coupent les documents de test différemment, la référence au-delà est manquée ({each})"
+    ),
+    "{model} {window} tokens, {lost} lost": "{model} {window} tokens, {lost} perdues",
+    "fewer than three common seeds, all seeds are compared as independent": (
+        "moins de trois graines communes, toutes sont comparées comme indépendantes"
+    ),
+    "compared on the {count} common seeds": "comparés sur les {count} graines communes",
+    # test-set noise
+    "{count} pairs: test-set noise task by task is computed up to {most} pairs": (
+        "{count} paires : le bruit du jeu de test tâche par tâche est calculé jusqu'à {most} paires"
+    ),
+    "test-set noise is unknown on {task_and_reason}": "le bruit du jeu de test n'est pas connu pour {task_and_reason}",
+    "published means come without predictions": "les moyennes publiées viennent sans prédictions",
+    "the gate's policies are stored without predictions": (
+        "les politiques du contrôle sont enregistrées sans prédictions"
+    ),
+    "{metric} is no average of F1 counts": "{metric} n'est pas une moyenne de comptes F1",
+    "stored scores are not those of the stored predictions; run `biobench rescore`": (
+        "les scores enregistrés ne sont pas ceux des prédictions enregistrées ; lancez `biobench rescore`"
+    ),
+}
+"""English form -> French form."""
+
+
+def in_french(text: str) -> str:
+    """The sentence in French, notes within notes too; what is no note (an error's own words) as it is."""
+    if not isinstance(text, Note):
+        return text
+    return filled(FORMS.get(text.form, text.form), {name: _in_french(value) for name, value in text.values.items()})
+
+
+def _in_french(value: object) -> object:
+    if isinstance(value, str):
+        return in_french(value)
+    return [_in_french(part) for part in value] if isinstance(value, Sequence) else value
