@@ -13,14 +13,14 @@ import torch
 from torch import nn
 
 from biobench.finetune.objective import batch_units, loss_sum, positive_weights
-from biobench.finetune.optim import make_optimizer, parameter_groups, rate
-from biobench.finetune.predict import decide, tune_threshold
+from biobench.finetune.optim import all_finite, make_optimizer, parameter_groups, rate
+from biobench.finetune.predict import decide, fixed_threshold, tune_threshold
 from biobench.finetune.prepare import Prepared, Split
 from biobench.finetune.vocabulary import trained_rows
 from biobench.models.encoder import Encoder
 from biobench.schema.document import Document, TaskData
 from biobench.schema.record import Windows
-from biobench.schema.task import TaskSpec, Training
+from biobench.schema.task import Head, TaskSpec, Training
 
 
 def test_linear_schedule_with_warmup() -> None:
@@ -29,6 +29,33 @@ def test_linear_schedule_with_warmup() -> None:
         [0, 0.5, 1, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8, 0]
     )
     assert rate(0, 4, Training(epochs=1, learning_rate=2.0)) == 2.0
+
+
+@pytest.mark.parametrize(("ratio", "steps"), [(0.25, 2), (0.35, 4), (0.36, 4), (0.34, 3), (1.0, 10), (0.0, 0)])
+def test_warm_up_is_rounded_to_whole_steps(ratio: float, steps: int) -> None:
+    recipe = Training(max_steps=10, learning_rate=1.0, warmup_ratio=ratio)
+    rising = [s / steps for s in range(steps)]
+    falling = [(10 - s) / (10 - steps) for s in range(steps, 10)]
+    assert [rate(s, 10, recipe) for s in range(10)] == pytest.approx(rising + falling)
+
+
+def test_the_optimiser_is_the_recipe_s() -> None:
+    network = nn.ModuleDict({"encoder": nn.Linear(3, 3), "head": nn.Linear(3, 2)})
+    recipe = Training(epochs=1, learning_rate=2e-3, weight_decay=0.3, adam_beta1=0.7, adam_beta2=0.8, adam_epsilon=1e-5)
+    one = make_optimizer(network, recipe)
+    two = make_optimizer(network, recipe.model_copy(update={"head_learning_rate": 1e-2}))
+    for optimizer, scales in ((one, [1.0, 1.0]), (two, [1.0, 1.0, 5.0, 5.0])):
+        groups = optimizer.param_groups
+        assert [g.get("scale", 1.0) for g in groups] == pytest.approx(scales)
+        assert all((g["betas"], g["eps"], g["lr"]) == ((0.7, 0.8), 1e-5, 2e-3) for g in groups)
+        assert [g["weight_decay"] for g in groups] == [0.3, 0.0] * (len(groups) // 2)
+        held = [p for g in groups for p in g["params"]]
+        assert sorted(map(id, held)) == sorted(id(p) for p in network.parameters())
+
+
+def test_what_is_not_finite_is_seen() -> None:
+    assert all_finite([0.0, -1e300])
+    assert not any(all_finite([1.0, bad]) for bad in (float("nan"), float("inf"), -float("inf")))
 
 
 def test_no_decay_on_biases_and_norms() -> None:
@@ -127,6 +154,21 @@ def _prepared(spec: TaskSpec, split: Split) -> Prepared:
     data = TaskData({"train": [], "validation": [], "test": []}, labels, labels, "s", "h")
     windows = Windows(max_length=8, truncated_documents=0, lost_gold=0)
     return Prepared(spec, data, labels, split, split, split, windows)
+
+
+def test_a_declared_threshold_is_the_one_that_decides() -> None:
+    assert [fixed_threshold(Head(kind="sequence", threshold=t)) for t in (0.3, "tuned", 0.5)] == [0.3, 0.5, 0.5]  # type: ignore[arg-type]
+
+
+def test_classes_of_several_windows_are_shares_of_one() -> None:
+    """Two windows, the greater score of each class: 0.6 and 0.8 of three classes become 0.6 / 1.6, ..."""
+    spec = _multi_label(type="single_label", labels=["a", "b", "c"])
+    split = replace(_split([[1, 0, 0], [0, 0, 1]]), windows=[[0, 1], [2]])
+    rows = ([0.6, 0.2, 0.2], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6])
+    said = decide(_prepared(spec, split), split, [np.asarray(row, dtype=np.float32) for row in rows], 0.5)
+    assert [p.labels for p in said] == [("b",), ("c",)]
+    assert said[0].label_scores == pytest.approx((0.375, 0.5, 0.125))
+    assert said[1].label_scores == pytest.approx((0.2, 0.2, 0.6))
 
 
 def test_threshold_and_fallback() -> None:

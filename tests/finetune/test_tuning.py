@@ -6,12 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import torch
 
 from biobench.data.load import subset
 from biobench.errors import SpecError
 from biobench.finetune import tuning
 from biobench.finetune.engine import finetune
+from biobench.finetune.loop import Outcome
 from biobench.finetune.tuning import tuned, with_rates
+from biobench.schema.record import Training
 
 QUICK = ("training.epochs=2", "training.grid=[0.001, 1.0, 20.0]")
 
@@ -69,7 +72,50 @@ def test_ties_go_to_the_recipe(setup: Any) -> None:
     prepared = replace(prepared, spec=with_rates(prepared.spec, 1e-9))
     outcome = tuned(loaded, prepared, 1, "fp32", _silent)
     assert len({t.validation for t in outcome.record.trials}) == 1
-    assert outcome.record.curve[0].learning_rate == pytest.approx(prepared.spec.training.learning_rate, rel=0.9)
+    # The last of three steps: a third of the peak rate, which is the recipe's own.
+    assert outcome.record.curve[0].learning_rate == pytest.approx(prepared.spec.training.learning_rate / 3)
+
+
+@pytest.mark.parametrize(
+    ("scores", "chosen"),
+    [
+        ({0.4: 0.5, 1.0: 0.5, 2.0: 0.5}, 1.0),
+        ({0.5: 0.5, 2.0: 0.5}, 0.5),
+        ({2.0: 0.5, 0.5: 0.5}, 0.5),
+        ({1.5: 0.5, 0.5: 0.5}, 1.5),
+        ({0.5: 0.5, 1.5: 0.5}, 0.5),
+        ({0.4: 0.1, 1.0: 0.2, 2.0: 0.3}, 2.0),
+        ({0.4: 0.3, 1.0: 0.2, 2.0: 0.1}, 0.4),
+    ],
+)
+def test_the_chosen_trial_has_the_highest_score_then_the_nearest_factor_then_the_first_place(
+    setup: Any, scores: dict[float, float], chosen: float
+) -> None:
+    _, prepared = setup("bert", "demo_topic")
+    trials = tuning._Trials()
+    for step, (factor, score) in enumerate(scores.items()):
+        record = Training(
+            steps=9, best_step=step, curve=(), precision="fp32", attention="packed", batch_size=16, micro_batch_tokens=1
+        )
+        network = torch.nn.Linear(1, 1)
+        torch.nn.init.constant_(network.weight, factor)
+        made = Outcome([], record, 1.0, 2.0, 3, score, threshold=factor / 4, network=network)  # type: ignore[arg-type]
+        trials.add(factor, with_rates(prepared.spec, factor), made)
+        torch.nn.init.zeros_(network.weight)  # the next trial trains on the same weights
+    assert trials.best is not None
+    place = list(scores).index(chosen)
+    best = trials.best
+    assert (best.factor, best.score, best.threshold) == (chosen, scores[chosen], chosen / 4)
+    assert best.record.best_step == place
+    assert best.weights["weight"].item() == pytest.approx(chosen)
+    count = len(scores)
+    assert (trials.train_seconds, trials.evaluation_seconds, trials.tokens) == (count, 2 * count, 3 * count)
+
+
+def test_both_rates_are_multiplied(setup: Any) -> None:
+    _, prepared = setup("bert", "demo_topic", "training.head_learning_rate=1e-3", "training.learning_rate=1e-4")
+    recipe = with_rates(prepared.spec, 0.5).training
+    assert (recipe.learning_rate, recipe.head_learning_rate) == pytest.approx((5e-5, 5e-4))
 
 
 @pytest.mark.parametrize("grid", ["[]", "[1.0, 1.0]", "[0.0, 1.0]"])
