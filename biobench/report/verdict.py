@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import replace
 from statistics import NormalDist
 
@@ -152,7 +153,10 @@ def is_certain(result: PairResult) -> bool:
     counts = [(line.n_first, line.n_second) for line in result.tasks]
     if min((n for pair in counts for n in pair if n), default=0) >= CERTAIN_SEEDS:
         return within.test.p < CERTAIN
-    seeds = SEED_SD**2 * sum(1 / n for pair in counts for n in pair if n) / len(counts) ** 2
+    # the difference is a mean of means over corpora, so a task of a corpus of several weighs less
+    corpora = Counter(line.corpus for line in result.tasks)
+    weights = [(len(corpora) * corpora[line.corpus]) ** -2 for line in result.tasks]
+    seeds = SEED_SD**2 * sum(w / n for w, pair in zip(weights, counts, strict=True) for n in pair if n)
     noise = math.sqrt(within.se_documents**2 + seeds)
     return within.test.p <= 0.05 and 2 * NormalDist().cdf(-abs(within.difference) / noise) < CERTAIN
 

@@ -121,9 +121,8 @@ def document_interval(
 
 def _logit_interval(score: float, se: float, df: float, level: float, method: str) -> Interval:
     """score ± t x se on the scale of log(score / (1 - score)), where a few errors near 1 are symmetric."""
-    if is_zero(se, 0.0) or not 0 < score < 1:
-        low, high = max(0.0, score - se), min(1.0, score + se)
-        return Interval(low, high, level, "no variation" if low == high else method, Estimand.NEW_DOCUMENTS)
+    if is_zero(se, 0.0):
+        return Interval(score, score, level, "no variation", Estimand.NEW_DOCUMENTS)
     half = float(stats.t.ppf((1 + level) / 2, df)) * se / (score * (1 - score))
     low, high = (float(special.expit(special.logit(score) + end)) for end in (-half, half))
     return Interval(low, high, level, method, Estimand.NEW_DOCUMENTS)

@@ -187,3 +187,37 @@ def test_power_on_two_values_where_the_noncentral_series_fails():
     x = np.random.default_rng(3).normal(found, 1.0, size=(2, 200_000))
     t = x.mean(axis=0) / (abs(x[0] - x[1]) / 2)
     assert (abs(t) > stats.t.ppf(0.975, 1)).mean() == pytest.approx(0.8, abs=0.004)
+
+
+def test_the_document_interval_is_a_t_on_the_logit():
+    rng = np.random.default_rng(8)
+    right = rng.random(40) < 0.85
+    tp = right.astype(int)[:, None]
+    counts = Counts.of(tp, 1 - tp, 1 - tp)
+    p, n = right.mean(), right.size
+    found = document_interval(counts, "micro", method="jackknife", level=0.9)
+    half = stats.t.ppf(0.95, n - 1) * right.std(ddof=1) / np.sqrt(n) / (p * (1 - p))
+    ends = [1 / (1 + np.exp(-(np.log(p / (1 - p)) + end))) for end in (-half, half)]
+    assert [found.interval.low, found.interval.high] == pytest.approx(ends)
+    assert (found.interval.level, found.n_groups, found.rare_labels, found.note) == (0.9, 40, 0, None)
+    weights = next(group_weights(n, 3, np.random.default_rng(4)))
+    drawn = document_interval(counts, "micro", draws=3, seed=4)
+    assert (drawn.method, drawn.se) == ("bootstrap", pytest.approx((weights @ right / n).std(ddof=1)))
+    for share in (0, 1):
+        sure = np.full((12, 1), share)
+        found = document_interval(Counts.of(sure, 1 - sure, 1 - sure), "micro")
+        assert (found.interval.low, found.interval.high) == (share, share)
+        assert "25.0% of documents" in found.note
+
+
+def test_labels_in_fewer_than_ten_groups_are_rare():
+    gold = np.zeros((20, 4), dtype=int)
+    gold[:10, 0] = gold[:9, 1] = 1
+    none = np.zeros_like(gold)
+    said = none.copy()
+    said[0, 2] = 1  # no gold, predicted once; the fourth label is nowhere
+    counts = Counts.of(gold, said, none)
+    for average, rare in (("macro", 1), ("macro_all", 2), ("weighted", 1), ("micro", 0)):
+        found = document_interval(counts, average, draws=10)
+        assert (found.rare_labels, found.method) == (rare, "jackknife" if rare else "bootstrap")
+        assert ("fewer than 10 groups" in (found.note or "")) == bool(rare)
