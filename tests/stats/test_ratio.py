@@ -20,6 +20,9 @@ def test_the_ends_are_the_ratios_that_a_paired_t_just_refuses() -> None:
     assert found.interval is not None
     for end in (found.interval.low, found.interval.high):
         assert mean_test(x - end * y, estimand=SEEDS).p == pytest.approx(0.05, abs=1e-9)
+    small = paired_ratio(x / 100, y / 100, estimand=SEEDS).interval
+    assert small is not None
+    assert (small.low, small.high) == pytest.approx((found.interval.low, found.interval.high))
     inside = mean_test(x - found.value * y, estimand=SEEDS).p
     assert inside == pytest.approx(1.0)
 

@@ -221,3 +221,41 @@ def test_labels_in_fewer_than_ten_groups_are_rare():
         found = document_interval(counts, average, draws=10)
         assert (found.rare_labels, found.method) == (rare, "jackknife" if rare else "bootstrap")
         assert ("fewer than 10 groups" in (found.note or "")) == bool(rare)
+
+
+@pytest.mark.parametrize("average", AVERAGES)
+def test_what_a_draw_does_not_hold_keeps_its_value(average):
+    """Label B stands in document 2 alone, document 3 is empty: draws without them, by hand."""
+    tp = np.array([[[2, 0], [1, 0], [0, 3], [0, 0]], [[1, 0], [0, 0], [0, 1], [0, 0]]])
+    fp = np.array([[[1, 0], [0, 0], [0, 1], [0, 0]], [[0, 0], [3, 0], [0, 0], [0, 0]]])
+    gold = np.array([[2, 0], [1, 0], [0, 4], [0, 0]])
+    counts = Counts.of(tp, fp, gold - tp)
+    full = [[2 * 3 / (3 + 4), 2 * 3 / (4 + 4)], [2 * 1 / (3 + 4), 2 * 1 / (4 + 1)]]
+    whole = f1_scores(counts, average)
+    # all of document 3; all but document 2; all but document 3
+    draws = score_draws(counts, np.array([[0, 0, 0, 4], [2, 1, 0, 1], [1, 1, 2, 0]], dtype=np.float32), average)
+    assert draws[0] == pytest.approx(whole)
+    for seed, (a, b) in enumerate(full):
+        twice = [(2 * 2 + 1, 2 * 1 + 0), (2 * 1 + 0, 0 + 3)][seed]
+        first = 2 * twice[0] / (2 * 2 + 1 + sum(twice))
+        once = {"macro": (first + b) / 2, "macro_all": (first + b) / 2, "micro": first, "weighted": first}
+        assert draws[1, seed] == pytest.approx(once[average])
+        both = {"macro": (a + b) / 2, "macro_all": (a + b) / 2, "weighted": (3 * a + 8 * b) / 11}
+        pooled = [2 * (3 + 6) / (3 + 4 + 8 + 8), 2 * (1 + 2) / (3 + 4 + 8 + 2)][seed]
+        assert draws[2, seed] == pytest.approx(both.get(average, pooled))
+    # leaving out document 2 leaves label A, whose value is that of documents 0 and 1 once each
+    left = leave_one_out(counts, average)
+    for seed, (a, b) in enumerate(full):
+        assert left[2, seed] == pytest.approx({"micro": a, "weighted": a}.get(average, (a + b) / 2))
+    assert left[3] == pytest.approx(whole)
+    alone = Counts.of(tp[:, 1:3, :1], fp[:, 1:3, :1], (gold - tp)[:, 1:3, :1])
+    assert leave_one_out(alone, average)[0] == pytest.approx(f1_scores(alone, average))
+
+
+def test_sums_beyond_what_a_float32_counts_stay_exact():
+    big = 2**23 - 1
+    tp = np.array([[[big], [big], [big], [1]]])
+    fp = np.array([[[0], [1], [0], [2]]])
+    draws = score_draws(Counts.of(tp, fp, 0 * tp), np.array([[1, 1, 1, 1], [0, 2, 1, 1]], dtype=np.float32), "micro")
+    right = 3 * big + 1
+    assert draws[:, 0].tolist() == [2 * right / (2 * right + 3), 2 * right / (2 * right + 4)]
