@@ -73,3 +73,30 @@ def test_hashes_that_are_none_are_damaged(content: bytes, tmp_path: Path) -> Non
     (tmp_path / HASHES).write_bytes(content)
     with pytest.raises(StoreError, match=f"{HASHES} is damaged"):
         verify(tmp_path, WORLD)
+
+
+@pytest.mark.parametrize(
+    ("keep", "phases", "latest", "left"),
+    [
+        (2, True, "step-100000000", ["end-1-a", "step-00000020", "step-100000000"]),
+        (1, True, "step-100000000", ["end-1-a", "step-100000000"]),
+        (9, True, "end-1-a", ["end-1-a", "step-00000003", "step-00000020", "step-100000000"]),
+        (2, False, "step-100000000", ["step-00000020", "step-100000000"]),
+        (2, False, "end-1-a", ["end-1-a", "step-00000020", "step-100000000"]),
+        (1, True, "step-00000003", ["end-1-a", "step-00000003", "step-100000000"]),
+    ],
+)
+def test_the_newest_checkpoints_are_kept_and_the_latest_always(
+    keep: int, phases: bool, latest: str, left: list[str], tmp_path: Path
+) -> None:
+    """By number of steps, which outgrows its zeros in long runs; what is under way is left alone."""
+    folder = tmp_path / "checkpoints"
+    for name in ("end-1-a", "step-00000003", "step-00000020", "step-100000000", "step-00000001.tmp"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "progress.json").write_text("{}")
+    (folder / "latest").write_text(latest)
+    checkpoints = Checkpoints(tmp_path, WORLD)
+    checkpoints.prune(keep, phases)
+    assert sorted(f.name for f in folder.iterdir() if f.is_dir()) == sorted([*left, "step-00000001.tmp"])
+    checkpoints.prune(keep, phases)
+    assert checkpoints.latest() == folder / latest

@@ -60,12 +60,12 @@ def test_random_words_are_ordinary_words_of_the_tokenizer(small: list[str]) -> N
 def test_processes_and_micro_batches_share_a_step_out(phase: int, small: list[str]) -> None:
     whole = batches(small, phase).make(16)
     (one,) = whole.micros
-    for size, micro in ((1, 3), (2, None), (4, 1)):
+    for size, micro, sizes in ((1, 3, [3, 3, 2]), (2, None, [4, 4]), (2, 3, [3, 1, 3, 1]), (4, 1, [1] * 8)):
         own = [*small, *([f"batch.micro={micro}"] if micro else [])]
         steps = [batches(own, phase, world=World(rank, size, CPU)).make(16) for rank in range(size)]
         assert all((s.indices == whole.indices).all() for s in steps), "the order hash is of the whole step"
         micros = [m for s in steps for m in s.micros]
-        assert [len(m.input_ids) for m in micros] == {1: [3, 3, 2], 2: [4, 4], 4: [1] * 8}[size]
+        assert [len(m.input_ids) for m in micros] == sizes
         assert torch.equal(torch.cat([m.input_ids for m in micros]), one.input_ids)
         assert torch.equal(torch.cat([m.targets for m in micros]), one.targets)
         assert sum(s.targets for s in steps) == whole.targets == len(one.targets)

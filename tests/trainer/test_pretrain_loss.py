@@ -69,6 +69,17 @@ def test_bf16_hidden_states_stay_close_and_without_bias_too() -> None:
         assert float((ours.float() - theirs).norm() / theirs.norm()) < 0.01
 
 
+def test_the_softmax_of_bf16_logits_is_float32() -> None:
+    """The matrix product may round, nothing after it: 1000 small errors of a sum would not."""
+    generator = torch.Generator().manual_seed(4)
+    hidden = torch.randn(1000, 16, generator=generator).to(torch.bfloat16)
+    weight = torch.randn(101, 16, generator=generator)
+    targets = torch.randint(0, 101, (1000,), generator=generator)
+    logits = (hidden @ weight.to(torch.bfloat16).t()).float()
+    plain = F.cross_entropy(logits, targets, reduction="sum")
+    torch.testing.assert_close(linear_cross_entropy_sum(hidden, weight, None, targets), plain, rtol=1e-6, atol=1e-3)
+
+
 def test_large_logits_do_not_overflow() -> None:
     """exp(200) is beyond float32; the largest logit of a row is taken out first."""
     hidden, weight, bias, targets = problem()
