@@ -1,0 +1,231 @@
+"""What the span head computes, cell by cell against its description: logits, the tagger's term, the two losses."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits as binary
+
+from biobench.encode.tokens import Encoded
+from biobench.finetune.span_objective import span_loss
+from biobench.finetune.span_predict import found_spans
+from biobench.models.crf import BEGIN, INSIDE, LAST, OUTSIDE, UNIT
+from biobench.models.span_head import GatedBiLSTM, SpanHead, SpanScores, Units, _span_chances
+from biobench.schema.span import SpanOptions
+
+COUNTS = [5, 0, 4]
+TARGETS = [np.array([[0, 1, 2], [0, 1, 0], [1, 1, 0], [0, 4, 1]]), np.zeros((0, 3), np.int64), np.array([[0, 3, 1]])]
+"""The span 0-4 is longer than the band of 4."""
+
+
+def _head(variant: str) -> SpanHead:
+    torch.manual_seed(1)
+    small = {"layers": 1, "width": 12, "biaffine_width": 5, "max_span": 4}
+    head = SpanHead(8, 3, 0.0, "first", SpanOptions.model_validate({"variant": variant, **small})).eval()
+    for name, values in head.named_parameters():
+        if name != "bias":
+            torch.nn.init.normal_(values, std=0.5)
+    return head
+
+
+def _scores(head: SpanHead) -> tuple[SpanScores, Tensor]:
+    hidden = torch.randn(9, 8)
+    at = torch.arange(9)
+    return head(hidden, Units(at, at + 1, COUNTS)), hidden
+
+
+def _cells(longest: int = 4) -> list[tuple[int, int, int]]:
+    """(sequence, first, last) of every span of up to `longest` units that ends in its own sequence."""
+    return [(s, a, b) for s, n in enumerate(COUNTS) for a, b in product(range(n), repeat=2) if a <= b < a + longest]
+
+
+BEGINS = np.cumsum([0, *COUNTS[:-1]]).tolist()
+
+
+def test_a_span_s_logit_is_begin_times_end_over_the_root_of_the_width() -> None:
+    head = _head("biaffine")
+    assert head.bias.item() == -5.0
+    assert _head("paper_variant").bias.item() == 0.0
+    scores, hidden = _scores(head)
+    begin, end = (part(hidden).view(9, 3, 5) for part in (head.begin, head.end))
+    for s, a, b in _cells():
+        i, j = BEGINS[s] + a, BEGINS[s] + b
+        wanted = (begin[i] * end[j]).sum(-1) / math.sqrt(5) - 5.0
+        torch.testing.assert_close(scores.logits[i, b - a], wanted)
+    assert int(scores.inside.sum()) == len(_cells())
+
+
+def test_a_gate_mixes_input_and_lstm() -> None:
+    torch.manual_seed(2)
+    layer = GatedBiLSTM(6, 1, 0.0).eval()
+    states = torch.randn(2, 4, 6)
+    mixed = layer(states, [4, 3])
+    for row, count in enumerate((4, 3)):
+        own = states[row : row + 1, :count]
+        found = layer.rnns[0](own)[0]
+        gate = torch.sigmoid(layer.gates[0](found))
+        torch.testing.assert_close(mixed[row : row + 1, :count], layer.norms[0]((1 - gate) * own + gate * found))
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_the_tagger_s_chance_of_a_span_is_the_least_of_begin_end_and_no_hole(shared: bool) -> None:
+    """Each type has its own tags, or all share one outside tag; by the definition over the tags' probabilities."""
+    torch.manual_seed(3)
+    classes = 3
+    raw = torch.randn(9, 1, 1 + 4 * classes) if shared else torch.randn(9, classes, 5)
+    logs = raw.log_softmax(-1)
+    left = torch.tensor([n - at for n in COUNTS for at in range(n)])
+    inside = torch.arange(4)[None] < left[:, None]
+    found = _span_chances(logs, classes if shared else None, 4, inside)
+    chance = logs.exp()
+
+    def of(unit: int, kind: int, *tags: int) -> float:
+        if shared:
+            return float(sum(chance[unit, 0, 4 * kind + tag] for tag in tags))
+        return float(sum(chance[unit, kind, tag] for tag in tags))
+
+    assert (OUTSIDE, INSIDE, BEGIN, LAST, UNIT) == (0, 1, 2, 3, 4)
+    for s, a, b in _cells():
+        for kind in range(classes):
+            i, j = BEGINS[s] + a, BEGINS[s] + b
+            covered = math.prod(of(u, kind, INSIDE, BEGIN, LAST, UNIT) for u in range(i, j + 1))
+            wanted = min(of(i, kind, BEGIN, UNIT), of(j, kind, LAST, UNIT), covered)
+            assert float(found[i, b - a, kind].exp()) == pytest.approx(wanted, rel=1e-4)
+
+
+def test_the_tagger_s_term_is_a_logit_and_a_constant_but_in_the_paper_s_variant() -> None:
+    for variant in ("crf_biaffine", "paper_variant"):
+        head = _head(variant)
+        scores, hidden = _scores(head)
+        assert scores.emissions is not None
+        assert scores.mask is not None
+        assert scores.sums is not None
+        marginals = head.crf.log_marginals(scores.emissions, scores.mask, scores.sums)[scores.mask]
+        classes = head.columns if variant == "paper_variant" else None
+        chance = _span_chances(marginals, classes, 4, scores.inside)
+        padded = head.project(hidden).new_zeros(2, 5, 12)
+        padded[0], padded[1, :4] = head.project(hidden)[:5], head.project(hidden)[5:]
+        context = head.context(padded, [5, 4])
+        flat = torch.cat([context[0], context[1, :4]])
+        term = scores.logits - head._biaffine(flat)
+        p = chance.exp().clamp(max=1 - 1e-6)
+        wanted = chance if variant == "paper_variant" else (p / (1 - p)).log().clamp(-10, 10)
+        torch.testing.assert_close(term[scores.inside], wanted[scores.inside], atol=2e-3, rtol=2e-3)
+        (scores.logits * scores.inside[..., None]).sum().backward()
+        learnt = head.tagger.weight.grad is not None and float(head.tagger.weight.grad.abs().sum()) > 0
+        assert learnt is (variant == "paper_variant")
+
+
+def _wanted_cells(scores: SpanScores) -> float:
+    total = 0.0
+    for s, a, b in _cells():
+        row = BEGINS[s] + a
+        for kind in range(3):
+            gold = any((x, y, k) == (a, b, kind) for x, y, k in TARGETS[s].tolist())
+            total += binary(scores.logits[row, b - a, kind], torch.tensor(float(gold))).item()
+    return total
+
+
+def test_the_loss_is_that_of_every_span_and_type_and_of_the_tags() -> None:
+    scores, _ = _scores(_head("biaffine"))
+    assert span_loss(scores, TARGETS, paper=False).item() == pytest.approx(_wanted_cells(scores), rel=1e-5)
+    head = _head("crf_biaffine")
+    scores, _ = _scores(head)
+    # The outermost spans' tags, by hand, of the sequences that have units.
+    tags = torch.zeros(2, 5, 3, dtype=torch.long)
+    tags[0, :2, 0] = torch.tensor([BEGIN, LAST])  # of type 0 the span 0-1 holds 1-1
+    tags[0, :, 1] = torch.tensor([BEGIN, INSIDE, INSIDE, INSIDE, LAST])
+    tags[0, :2, 2] = torch.tensor([BEGIN, LAST])
+    tags[1, :4, 1] = torch.tensor([BEGIN, INSIDE, INSIDE, LAST])
+    assert scores.emissions is not None
+    assert scores.mask is not None
+    assert scores.sums is not None
+    likelihood = float(head.crf.log_likelihood(scores.emissions, scores.mask, tags, scores.sums).sum())
+    wanted = _wanted_cells(scores) - likelihood
+    assert span_loss(scores, TARGETS, paper=False).item() == pytest.approx(wanted, rel=1e-5)
+
+
+def test_the_sampled_loss_is_that_of_mentions_and_of_the_first_other_spans() -> None:
+    """Few spans: all are taken, each mention by its type (column 1 + type), every other by column 0."""
+    scores, _ = _scores(_head("paper_variant"))
+    wanted = 0.0
+    for s, a, b in _cells():
+        kinds = [k for x, y, k in TARGETS[s].tolist() if (x, y) == (a, b)]
+        for column in [k + 1 for k in kinds] or [0]:
+            truth = torch.eye(4)[column]
+            wanted += binary(scores.logits[BEGINS[s] + a, b - a], truth).item()
+    assert span_loss(scores, TARGETS, paper=True).item() == pytest.approx(wanted, rel=1e-5)
+
+
+@pytest.mark.parametrize(("mentions", "taken"), [(3, 503), (12, 512), (30, 512)])
+def test_a_long_sequence_gives_500_other_spans_and_512_in_all(mentions: int, taken: int) -> None:
+    # Equal logits cost log 2 a span, so the loss counts them; the others are the first by position.
+    logits = torch.zeros(200, 4, 2)
+    inside = torch.arange(4)[None] < torch.arange(200, 0, -1)[:, None]
+    rows = np.stack([np.arange(mentions)] * 2 + [np.zeros(mentions, np.int64)], axis=1)
+    loss = span_loss(SpanScores(logits, inside, [200]), [rows], paper=True)
+    assert float(loss) == pytest.approx(taken * math.log(2), rel=1e-5)
+    if mentions == 3:
+        logits = torch.zeros(200, 4, 2, requires_grad=True)
+        span_loss(SpanScores(logits, inside, [200]), [rows], paper=True).backward()
+        assert logits.grad is not None
+        touched = logits.grad.abs().sum(-1).view(-1).nonzero()[:, 0]
+        assert touched.tolist() == list(range(503))
+    else:
+        losses = set()
+        for seed in range(4):
+            torch.manual_seed(seed)
+            weighed = torch.arange(800.0).view(200, 4, 1).expand(200, 4, 2) / 800
+            losses.add(round(float(span_loss(SpanScores(weighed, inside, [200]), [rows], paper=True)), 1))
+        assert (len(losses) > 1) is (mentions > 12), "which are left out is drawn"
+
+
+def _window(count: int) -> Encoded:
+    at = np.arange(count)
+    return Encoded(ids=at, first=at, words=at + 100, truncated=False)
+
+
+def test_a_span_is_said_above_one_half_and_not_at_it() -> None:
+    logits = torch.full((3, 2, 2), -9.0)
+    logits[0, 0] = torch.tensor([0.0, 0.01])
+    logits[1, 1] = torch.tensor([0.02, -0.01])
+    logits[2, 1] = 9.0  # ends beyond the sequence
+    inside = torch.tensor([[True, True], [True, True], [True, False]])
+    (found,) = found_spans(SpanScores(logits, inside, [3]), [_window(3)], paper=False)
+    assert [tuple(row[:3]) for row in found.tolist()] == [(100, 100, 1), (101, 102, 0)]
+    assert found[:, 3].tolist() == pytest.approx([1 / (1 + math.exp(-0.01)), 1 / (1 + math.exp(-0.02))])
+
+
+@pytest.mark.parametrize("length", [3, 4, 5, 6])
+def test_the_tagger_speaks_for_spans_one_unit_beyond_the_band_and_more(length: int) -> None:
+    head = _head("crf_biaffine")
+    at = torch.arange(length)
+    with torch.no_grad():
+        for values in head.crf.parameters():
+            values.zero_()
+        scores = head(torch.randn(length, 8), Units(at, at + 1, [length]))
+        assert scores.emissions is not None
+        assert scores.mask is not None
+        scores.emissions.fill_(-30.0)
+        scores.emissions[..., OUTSIDE] = 0.0
+        said = [BEGIN, *[INSIDE] * (length - 2), LAST]
+        for place, tag in enumerate(said):
+            scores.emissions[0, place, 1, OUTSIDE] = -30.0
+            scores.emissions[0, place, 1, tag] = 0.0
+        # The last word may also be inside or outside after an earlier end: its end is the less certain one.
+        scores.emissions[0, length - 2, 1, LAST] = 0.0
+        scores.emissions[0, length - 1, 1, OUTSIDE] = -1.0
+        scores.sums.copy_(head.crf.forward_sums(scores.emissions, scores.mask))  # type: ignore[union-attr]
+        scores.logits.fill_(-9.0)
+        (found,) = found_spans(scores, [_window(length)], paper=False)
+    if length <= 4:
+        assert len(found) == 0
+    else:
+        assert [tuple(row[:3]) for row in found.tolist()] == [(100, 99 + length, 1)]
+        # Two paths: weight 1 for the whole span, 1/e for the one that ends a word earlier. Both begin here.
+        assert found[0, 3] == pytest.approx(1 / (1 + math.exp(-1)), rel=1e-3)
