@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
+import torch.nn.functional as F
 from pretrain_models import CONFIGS, tiny
 from torch import Tensor, nn
 
 from biobench.errors import ModelError
-from trainer import guard
+from trainer import attention, guard
 from trainer.attention import Reach
 from trainer.model import Trainee, set_dropout
 
@@ -49,12 +50,12 @@ def test_each_side_of_each_kind_of_layer_is_compared(kind: str, wrong: Reach, mo
         guard.check(model, directed(Trainee(model), causal=False), causal=False)
 
 
-@pytest.mark.parametrize("size", [1e-6, 1.0])
+@pytest.mark.parametrize("size", [1e-9, 1.0])
 def test_the_smallest_leak_is_one(size: float) -> None:
     module = Trainee(tiny("modernbert"))
 
     def leaking(ids: Tensor) -> Tensor:
-        return module.logits(ids, causal=True) / 1000 + size * ids[:, -1:, None]
+        return module.logits(ids, causal=True) / 1e6 + size * ids[:, -1:, None]
 
     with pytest.raises(ModelError, match="the causal phase leaks"):
         guard.check(module.model, leaking, causal=True)
@@ -96,18 +97,89 @@ def test_the_probe_is_long_and_without_padding(kind: str) -> None:
 
 
 class Reluctant(nn.Module):
-    """Looks two tokens back and one ahead, and only notices inputs that are far out of the ordinary."""
+    """Looks two tokens back and one ahead, and only notices inputs of a certain size."""
 
     is_causal = False
 
+    def __init__(self, low: float, high: float) -> None:
+        super().__init__()
+        self.low, self.high = low, high
+
     def forward(self, hidden_states: Tensor) -> Tensor:
-        seen = (hidden_states.abs() > 12).float()
+        size = hidden_states.abs()
+        seen = ((size > self.low) & (size < self.high)).float()
         return hidden_states + seen.roll(2, dims=1) + seen.roll(-1, dims=1)
 
 
-def test_a_key_that_hardly_counts_is_found_by_larger_changes() -> None:
-    layer = Reluctant()
+@pytest.mark.parametrize(("low", "high"), [(12, 1000), (2.9, 3.2)])
+def test_a_key_that_hardly_counts_is_found_by_changes_of_several_sizes(low: float, high: float) -> None:
+    layer = Reluctant(low, high)
     generator = torch.Generator().manual_seed(2)
     states = torch.randn(1, 40, 4, generator=generator)
     found = guard.layer_reach(lambda ids: layer(states[:, : ids.shape[1]]), layer, torch.zeros(1, 40, dtype=torch.long))
     assert found == Reach(2, 1)
+
+
+@pytest.mark.parametrize("kind", sorted(CONFIGS))
+@pytest.mark.parametrize("causal", [True, False])
+def test_dropout_reaches_the_attention_of_every_layer(kind: str, causal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[float] = []
+    plain = F.scaled_dot_product_attention
+
+    def watched(*args: Tensor, dropout_p: float, **more: object) -> Tensor:
+        given.append(dropout_p)
+        return plain(*args, dropout_p=dropout_p, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", watched)
+    model = tiny(kind)
+    for rate in (0.25, 0.0):
+        set_dropout(model, rate)
+        for training in (True, False):
+            given.clear()
+            model.train(training)
+            Trainee(model).hidden(torch.arange(5, 45)[None], causal=causal)
+            assert given == [rate if training else 0.0] * model.config.num_hidden_layers
+
+
+class OnGpu(Tensor):
+    """A tensor that says it lies on a GPU."""
+
+    is_cuda = True  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    ("window", "isolated", "dropout", "kernel"),
+    [
+        (9, False, 0.0, True),
+        (None, True, 0.0, True),
+        (9, True, 0.0, True),
+        (None, False, 0.0, False),
+        (9, False, 0.1, False),
+        (None, True, 0.1, False),
+    ],
+)
+def test_a_gpu_takes_the_kernel_for_windows_and_documents_and_never_loses_dropout(
+    window: int | None, isolated: bool, dropout: float, kernel: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernels have no dropout; whole windows without documents are left to torch's own choice."""
+    asked: list[tuple[object, ...]] = []
+    monkeypatch.setattr(attention, "_varlen", lambda *a: (asked.append(("kernel", a[3], a[5])), a[0])[1])
+    monkeypatch.setattr(attention, "_sdpa", lambda *a: (asked.append(("torch", a[3], a[5], a[6])), a[0])[1])
+    module = tiny("modernbert").model.layers[1].attn
+    query = torch.zeros(1, 2, 40, 8).as_subclass(OnGpu)
+    documents = torch.zeros(1, 40, dtype=torch.long) if isolated else None
+    ends = torch.tensor([0, 40]) if isolated else None
+    attention.attention(
+        module,
+        query,
+        query,
+        query,
+        None,
+        dropout=dropout,
+        sliding_window=window,
+        detour_causal=True,
+        detour_documents=documents,
+        detour_boundaries=ends,
+    )
+    reach = Reach(-1 if window is None else 8, 0)
+    assert asked == [("kernel", reach, ends) if kernel else ("torch", reach, dropout, documents)]
