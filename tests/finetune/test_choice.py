@@ -1,0 +1,199 @@
+"""Which step is kept, when a run stops, and what its curve says: the loop on validation scores written by hand."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from biobench.finetune import loop
+from biobench.finetune.engine import finetune
+from biobench.finetune.loop import Outcome, Run
+from biobench.finetune.network import Network
+from biobench.finetune.prepare import Prepared
+
+SIX = ("training.epochs=2", "training.evaluate_every=1")
+"""48 documents in batches of 16: six steps, a validation after each."""
+
+
+def _silent(done: int, total: int, what: str) -> None:
+    """No progress."""
+
+
+class Stage:
+    """The loop with scripted validation scores; keeps the weights that each decision saw, and its threshold."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, scores: list[float], thresholds: list[float] | None = None) -> None:
+        self.validated: list[dict[str, torch.Tensor]] = []
+        self.tested: list[dict[str, torch.Tensor]] = []
+        self.used: list[float] = []
+        left, given = iter(scores), iter(thresholds or [])
+
+        def probabilities(network: Network, prepared: Prepared, split: Any, *_: Any) -> list[Any]:
+            seen = self.tested if split is prepared.test else self.validated
+            seen.append({k: v.detach().clone() for k, v in network.state_dict().items()})
+            return []
+
+        def decide(prepared: Prepared, split: Any, chances: Any, threshold: float) -> list[Any]:
+            self.used.append(threshold)
+            return []
+
+        def score(prepared: Prepared, documents: Any, said: Any) -> Any:
+            value = next(left)
+            return SimpleNamespace(values={"macro_f1": -value, "micro_f1": value, "weighted_f1": 0.5})
+
+        patch.setattr(loop, "probabilities", probabilities)
+        patch.setattr(loop, "decide", decide)
+        patch.setattr(loop, "tune_threshold", lambda *_: next(given))
+        patch.setattr(Prepared, "score", score)
+
+
+def _train(setup: Any, *overrides: str, head: dict[str, Any] | None = None) -> Outcome:
+    loaded, prepared = setup("bert", "demo_topic", "metric.selection=micro_f1", *overrides)
+    if head is not None:
+        spec = prepared.spec.model_copy(update={"head": prepared.spec.head.model_copy(update=head)})
+        prepared = Prepared(**{n: getattr(prepared, n) for n in Prepared.__slots__} | {"spec": spec})
+    return finetune(loaded, prepared, 1, "fp32", _silent)
+
+
+@pytest.mark.parametrize(
+    ("patience", "scores", "steps", "best"),
+    [
+        (None, [0.1, 0.3, 0.2, 0.3, 0.25, 0.3], 6, 2),
+        (None, [0.1, 0.2, 0.3, 0.4, 0.5, 0.6], 6, 6),
+        (None, [0.1, 0.2, 0.3, 0.4, 0.6, 0.5], 6, 5),
+        (None, [0.0] * 6, 6, 1),
+        (2, [0.1, 0.05, 0.2, 0.1, 0.2], 5, 3),
+        (2, [0.0, 0.0, 0.0], 3, 1),
+        (1, [0.2, 0.1], 2, 1),
+        (3, [0.5, 0.1, 0.1, 0.6, 0.1, 0.1], 6, 4),
+    ],
+)
+def test_the_first_of_the_best_steps_predicts_and_patience_counts_from_it(
+    setup: Any, monkeypatch: pytest.MonkeyPatch, patience: int | None, scores: list[float], steps: int, best: int
+) -> None:
+    stage = Stage(monkeypatch, scores)
+    outcome = _train(setup, *SIX, *([] if patience is None else [f"training.patience={patience}"]))
+    record = outcome.record
+    assert (record.steps, record.best_step, record.stopped_early) == (steps, best, steps < 6)
+    assert outcome.best_score == scores[best - 1]
+    assert [p.validation["micro_f1"] for p in record.curve] == scores
+    (tested,) = stage.tested
+    same = [all(torch.equal(v, tested[k]) for k, v in seen.items()) for seen in stage.validated]
+    assert same == [step == best for step in range(1, steps + 1)]
+
+
+@pytest.mark.parametrize(
+    ("head", "thresholds", "used"),
+    [
+        ({"threshold": "tuned"}, [0.1, 0.2, 0.3, 0.4, 0.6, 0.7], [0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.3]),
+        ({"threshold": 0.35}, None, [0.35] * 7),
+        (None, None, [0.5] * 7),
+    ],
+)
+def test_the_threshold_of_the_best_step_decides_on_test(
+    setup: Any, monkeypatch: pytest.MonkeyPatch, head: Any, thresholds: Any, used: list[float]
+) -> None:
+    stage = Stage(monkeypatch, [0.1, 0.2, 0.4, 0.3, 0.2, 0.4], thresholds)
+    outcome = _train(setup, *SIX, head=head)
+    assert stage.used == used
+    assert outcome.threshold == used[-1]
+
+
+def test_a_point_of_the_curve_tells_of_the_steps_since_the_last(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    Stage(monkeypatch, [0.1, 0.2, 0.3])
+    losses, whole = [], Run._backward
+
+    def spied(run: Run, batch: list[int]) -> float:
+        losses.append(whole(run, batch))
+        return losses[-1]
+
+    monkeypatch.setattr(Run, "_backward", spied)
+    loaded, prepared = setup(
+        "bert", "demo_topic", "training.epochs=2", "training.evaluate_every=2", "training.learning_rate=6e-4"
+    )
+    outcome = finetune(loaded, prepared, 1, "fp32", _silent)
+    points = [(p.step, p.epoch, p.train_loss, p.learning_rate) for p in outcome.record.curve]
+    means = [(losses[i] + losses[i + 1]) / 2 for i in (0, 2, 4)]
+    # The rate is that of the step just made: it falls from the peak by a sixth a step.
+    for point, wanted in zip(
+        points, zip((2, 4, 6), (2 / 3, 4 / 3, 2), means, (5e-4, 3e-4, 1e-4), strict=True), strict=True
+    ):
+        assert point == pytest.approx(wanted, abs=1e-4, rel=1e-6)
+    assert outcome.train_tokens == 2 * sum(prepared.train.lengths)
+
+
+def test_the_loss_gets_the_weights_and_is_shared_by_the_visible_words(
+    setup: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The positives' weights reach every part; the mean is over the words of the whole batch, however it is cut."""
+    loaded, prepared = setup("bert", "demo_ner", "training.epochs=1")
+    weights, parts, seen, units, sums = torch.ones(3), [], [], loop.batch_units, loop.loss_sum
+
+    def batch_units(spec: Any, targets: Any, words: Any) -> int:
+        parts.append((len(targets), list(words)))
+        assert list(words) == [len(t) for t in targets]
+        return units(spec, targets, words)
+
+    def loss_sum(spec: Any, logits: Any, targets: Any, own: Any) -> Any:
+        seen.append(own)
+        return sums(spec, logits, targets, None)
+
+    monkeypatch.setattr(loop, "positive_weights", lambda *_: weights)
+    monkeypatch.setattr(loop, "batch_units", batch_units)
+    monkeypatch.setattr(loop, "loss_sum", loss_sum)
+    finetune(loaded, prepared, 1, "fp32", _silent)
+    assert [count for count, _ in parts] == [16, 16, 16]
+    assert len(seen) >= 3
+    assert all(own is weights for own in seen)
+
+
+@pytest.mark.usefixtures("no_dropout")
+def test_a_step_that_ran_out_of_memory_half_way_is_made_anew(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second part of the first step fails once: what the first part had left in the gradients must be gone."""
+    whole, calls = Network.forward, [0]
+
+    def fails_once(network: Network, encoded: Any) -> Any:
+        calls[0] += network.training
+        if calls[0] == 2:
+            calls[0] += 1
+            raise torch.OutOfMemoryError("pretended")
+        return whole(network, encoded)
+
+    monkeypatch.setattr("biobench.finetune.engine.micro_batch_tokens", lambda _: 150)
+    states = []
+    for forward in (whole, fails_once):
+        monkeypatch.setattr(Network, "forward", forward)
+        loaded, prepared = setup("bert", "demo_ner", "training.epochs=", "training.max_steps=1")
+        outcome = finetune(loaded, prepared, 1, "fp32", _silent)
+        assert len(outcome.record.backoffs) == (forward is fails_once)
+        states.append({k: v.clone() for k, v in loaded.encoder.state_dict().items()})
+    first = loaded.initial
+    for name, value in states[0].items():
+        # One AdamW step moves a weight by the sign of its gradient, so the gradients themselves must agree.
+        torch.testing.assert_close(states[1][name] - first[name], value - first[name], rtol=2e-2, atol=1e-6)
+
+
+def test_what_a_failed_try_drew_is_drawn_again(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory that gives out before or after the first part was computed: the step repeated is the same."""
+    whole = Network.forward
+    said = []
+    for late in (False, True):
+        calls = [0]
+
+        def fails_once(network: Network, encoded: Any, late: bool = late, calls: list[int] = calls) -> Any:
+            calls[0] += 1
+            if calls[0] == 1:
+                if late:
+                    whole(network, encoded)
+                raise torch.OutOfMemoryError("pretended")
+            return whole(network, encoded)
+
+        monkeypatch.setattr(Network, "forward", fails_once)
+        loaded, prepared = setup("bert", "demo_topic", "training.epochs=1")
+        outcome = finetune(loaded, prepared, 1, "fp32", _silent)
+        assert len(outcome.record.backoffs) == 1
+        said.append((outcome.predictions, [p.train_loss for p in outcome.record.curve]))
+    assert said[0] == said[1]
