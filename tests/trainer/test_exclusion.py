@@ -28,14 +28,14 @@ def tokenizer() -> PreTrainedTokenizerBase:
 
 
 @pytest.mark.parametrize("n", [5, 13, 39])
-@pytest.mark.parametrize("place", ["start", "middle", "end"])
+@pytest.mark.parametrize("place", ["start", "middle", "end", "alone"])
 def test_a_run_of_n_words_is_one_too_many_wherever_it_stands(n: int, place: str) -> None:
     excluded = Excluded([TEST], n=n)
     for first in {0, 1, 40 - n}:
         run = WORDS[first : first + n]
         for shared in (run, run[1:]):
-            before = [] if place == "start" else ["x", "y"]
-            after = [] if place == "end" else ["z"]
+            before = [] if place in ("start", "alone") else ["x", "y"]
+            after = [] if place in ("end", "alone") else ["z"]
             found = excluded.why(" ".join([*before, *shared, *after]))
             assert found == ("overlap" if len(shared) == n else None), (first, len(shared))
     swapped = [*WORDS[:n][:-2], WORDS[n - 1], WORDS[n - 2]]
