@@ -32,7 +32,7 @@ class Cell:
     step: float = 0.0
     policy: bool = False
     unit: float = 0.0
-    """What one more right answer is worth at most, a fraction: scores that agree to less agree by chance."""
+    """That of the group (`RunGroup.unit`)."""
 
     @property
     def mean(self) -> float:
@@ -340,8 +340,7 @@ def _cell(entrant: Entrant, group: RunGroup | None, info: TaskInfo, metric: str,
     scores = group.scores(metric)
     if scores is None:
         return None
-    answers = sum(row["support"] for row in group.records[0].per_label.values())
-    return Cell(tuple(scores), group.seeds, group, unit=1 / answers if answers else 0.0)
+    return Cell(tuple(scores), group.seeds, group, unit=group.unit)
 
 
 _PAIRS = 3

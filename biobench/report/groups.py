@@ -42,17 +42,26 @@ class RunGroup:
     @cached_property
     def records(self) -> tuple[RunRecord, ...]:
         """The records themselves, read when first asked for. Raises StoreError where one is gone or damaged."""
-        found = []
-        for brief in self.briefs:
-            record = self.store.get(brief.task, brief.key)
-            if record is None:
-                raise StoreError(
-                    f"the record of {brief.task}, seed {brief.seed} is gone since the folder was read",
-                    hint="read the results folder again",
-                    file=self.store.root,
-                )
-            found.append(record)
-        return tuple(found)
+        return tuple(map(self._record, self.briefs))
+
+    @cached_property
+    def unit(self) -> float:
+        """What one more right answer is worth at most, a fraction: scores that agree to less agree by chance.
+
+        0 without gold. Raises StoreError where the first record is gone or damaged.
+        """
+        answers = sum(row["support"] for row in self._record(self.briefs[0]).per_label.values())
+        return 1 / answers if answers else 0.0
+
+    def _record(self, brief: Brief) -> RunRecord:
+        record = self.store.get(brief.task, brief.key)
+        if record is None:
+            raise StoreError(
+                f"the record of {brief.task}, seed {brief.seed} is gone since the folder was read",
+                hint="read the results folder again",
+                file=self.store.root,
+            )
+        return record
 
     @property
     def seeds(self) -> tuple[int, ...]:

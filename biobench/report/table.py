@@ -156,8 +156,7 @@ def _unranked(averages: Sequence[Row], refused: Sequence[TaskInfo]) -> list[str]
     left = {suite: [info.id for info in refused if info.suite == suite] for suite in suites}
     return [
         note(
-            "the {suite} average leaves out {tasks} for every line, published ones too: the gate refuses the runs "
-            "here",
+            "the {suite} average leaves out {tasks} for every line, published ones too: the gate refuses the runs here",
             suite=suite,
             tasks=", ".join(tasks),
         )
@@ -187,7 +186,7 @@ def metric_of(info: TaskInfo, average: AverageName) -> str:
 def _step(group: RunGroup) -> float:
     """What one document is worth where a document is an answer; 0 where it holds many."""
     first = group.briefs[0]
-    return 1 / first.test_documents if first.type == "single_label" else 0.0
+    return 0.0 if first.type in (*NER_TYPES, "multi_label") else 1 / first.test_documents
 
 
 def run_rows(

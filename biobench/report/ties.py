@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 from biobench.report.conditions import lengths_read
@@ -41,11 +42,14 @@ def tie_groups(report: Report, suite: str) -> dict[Line, str]:
         for line, own in sorted(cells.items())
         if own.keys() == corpora.keys()
     )
-    return dict(_letters(entries)) if len(entries) > 1 else {}
+    # as in `compare`: gaps that agree to less than one answer is worth agree by chance
+    runs = {g.task: g for g in report.groups if g.task in corpora and (g.model, g.variant, g.source) in cells}
+    unit = math.sqrt(sum(g.unit**2 for g in runs.values()) / len(corpora))
+    return dict(_letters(entries, unit)) if len(entries) > 1 else {}
 
 
 @lru_cache(maxsize=32)
-def _letters(entries: tuple[_Entry, ...]) -> tuple[tuple[Line, str], ...]:
+def _letters(entries: tuple[_Entry, ...], unit: float) -> tuple[tuple[Line, str], ...]:
     names = [str(i) for i in range(len(entries))]
     scores = [[values for _, _, values in cells] for _, cells in entries]
     printed = any(len(values) == 1 for model in scores for values in model)
@@ -54,7 +58,7 @@ def _letters(entries: tuple[_Entry, ...]) -> tuple[tuple[Line, str], ...]:
         names,
         tasks=[task for task, _, _ in entries[0][1]],
         clusters=[corpus for _, corpus, _ in entries[0][1]],
-        resolution=PRINTED if printed else 0.0,
+        resolution=max(unit, PRINTED if printed else 0.0),
         paired_seeds=False,
     )
     return tuple((entries[int(s.model)][0], s.ties or "") for s in found.standings)

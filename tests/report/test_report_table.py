@@ -289,6 +289,20 @@ def test_seeds_of_equal_scores_are_not_shown_as_certainty(tmp_path, task):
         assert result["score_details"]["uncertainty"] == {"num_samples": 2}
 
 
+@pytest.mark.parametrize(("kind", "step"), [("single_label", 1), ("relation", 1), ("needle", 1), ("multi_label", 0)])
+def test_nearly_equal_seeds_are_no_surer_than_one_answer(tmp_path, kind, step):
+    for seed, score in ((42, 0.62), (43, 0.62 + 1e-6)):
+        made = save_run(tmp_path, "m", "chemprot", seed, score)
+        about = made.task.model_copy(update={"type": kind, "test_documents": 3000})
+        Store(tmp_path).update(made.model_copy(update={"task": about}))
+    (row,) = own(build(tmp_path, "micro"))
+    assert row.sd == pytest.approx(1e-6 / 2**0.5)
+    # rounding to one of 3,000 answers has the sd of a uniform of that width
+    sd = max(row.sd, step / 3000 / 12**0.5)
+    ends = stats.t.interval(0.95, 1, loc=row.mean, scale=sd / 2**0.5)
+    assert (row.low - row.mean, row.high - row.mean) == pytest.approx((ends[0] - row.mean, ends[1] - row.mean))
+
+
 def test_an_average_over_a_task_of_equal_seeds_has_no_margin(tmp_path):
     tasks = [i.id for i in shipped().values() if i.in_suite and i.suite == "en"]
     for model, first in (("all spread", 0.61), ("one equal", 0.62)):

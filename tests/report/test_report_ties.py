@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compare_make import save
+from compare_make import documents, save
 from report_make import save_runs
 from test_compare_policies import play
 
@@ -11,6 +11,8 @@ from biobench.report.table import build
 from biobench.report.tasks import shipped
 from biobench.report.ties import MOST, tie_groups
 from biobench.report.wide import blocks
+from biobench.schema.document import Prediction
+from biobench.stats import compare_many
 
 FRENCH = [i.id for i in shipped().values() if i.suite == "fr" and i.in_suite]
 
@@ -72,3 +74,36 @@ def test_a_task_that_fails_its_gate_is_named_beside_the_average(tmp_path):
     assert {row.tasks for row in built.averages if row.suite == "fr"} == {len(FRENCH) - 1}
     assert tie_groups(built, "fr").keys() == before.keys()
     assert not any(n.startswith("the fr average leaves out ") for n in build(tmp_path, "macro", suites=("en",)).notes)
+
+
+def test_equal_gaps_of_one_answer_are_chance_as_they_are_in_a_comparison(tmp_path):
+    needles = [i.id for i in shipped().values() if i.suite == "needle" and i.in_suite]
+    for task in needles:
+        gold = documents(shipped()[task].corpus, 80)
+        for model, wrong in (("a", 1), ("b", 2), ("c", 50)):
+            wrongly = {d.id: ("B",) if d.labels == ("A",) else ("A",) for d in gold[:wrong]}
+            said = [Prediction(document=d.id, labels=wrongly.get(d.id, d.labels)) for d in gold]
+            for seed in (1, 2):
+                save(tmp_path, model, task, seed, count=80, said=said)
+    letters = tie_groups(build(tmp_path, "micro"), "needle")
+    held = compare("a", "b", "c", results_dir=tmp_path, average="micro", suite="needle", documents=False)
+    assert {line[0]: text for line, text in letters.items()} == {s.model: s.ties for s in held.standings}
+    assert letters["a", "", "run"] == letters["b", "", "run"] != letters["c", "", "run"]
+
+
+def test_letters_are_over_corpora_not_tasks(tmp_path):
+    """Three tasks of one corpus agree that the one is better; the other corpora do not: as one, they prove nothing."""
+    shared = [i.id for i in shipped().values() if i.id in FRENCH and i.corpus == shipped()["cantemist"].corpus]
+    assert len(shared) == 3
+    for place, task in enumerate(FRENCH):
+        gap = 0.1 + 0.001 * place if task in shared else 0.02 + 0.025 * (place % 3)
+        for model, own in (("first", gap), ("second", 0.0)):
+            save_runs(tmp_path, model, task, {seed: 0.5 + own + 0.01 * (seed - 43) for seed in (42, 43, 44)})
+    report = build(tmp_path, "macro", sources=["run"])
+    scores = [[r.values for r in report.rows if r.model == model] for model in ("first", "second")]
+    corpora = [shipped()[r.task].corpus for r in report.rows if r.model == "first"]
+    options = {"resolution": 1 / 5, "paired_seeds": False}
+    by_corpus = compare_many(scores, ["first", "second"], clusters=corpora, **options).pairs[0]
+    by_task = compare_many(scores, ["first", "second"], **options).pairs[0]
+    assert by_task.different != by_corpus.different
+    assert set(tie_groups(report, "fr").values()) == {"a"}
