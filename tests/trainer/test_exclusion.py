@@ -103,6 +103,7 @@ def test_every_part_of_a_corpus_names_its_folder(tokenizer: PreTrainedTokenizerB
         folder(spec(), "another text"),
         folder(spec(), TEST),
         folder(spec(exclude=Exclusion(ngram=12)), TEST),
+        folder(spec(exclude=Exclusion(ngram=12)), "a short text"),
         folder(spec(), words=train_tokenizer(TEXTS, 401, 64)),
     ]
     assert len(set(folders)) == len(folders)
