@@ -56,8 +56,11 @@ def shared_bioul(classes: int) -> tuple[Tensor, Tensor, Tensor]:
     owner = torch.tensor([-1, *[c for c in range(classes) for _ in range(4)]])
     for a in range(tags):
         for b in range(tags):
-            table = _AFTER_OVERLAP if owner[a] == owner[b] else _AFTER
-            moves[a, b] = int(kind[b]) in table[int(kind[a])]
+            one, two = int(kind[a]), int(kind[b])
+            if owner[a] == owner[b]:
+                moves[a, b] = two in _AFTER_OVERLAP[one]
+            else:
+                moves[a, b] = two in _AFTER[one] and two not in (INSIDE, LAST)
     begins, ends = torch.tensor([OUTSIDE, BEGIN, UNIT]), torch.tensor([OUTSIDE, LAST, UNIT])
     return moves, torch.isin(kind, begins), torch.isin(kind, ends)
 

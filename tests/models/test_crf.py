@@ -81,6 +81,24 @@ def test_the_structure_of_bioul() -> None:
     assert not shared[inside_a, begin_b]
 
 
+def test_the_structure_of_tags_that_classes_share() -> None:
+    """Every move of two classes: in one class spans may overlap, another begins only where none is open."""
+    moves, first, last = shared_bioul(2)
+    names = ["O", *(f"{tag}{c}" for c in "xy" for tag in "IBLU")]
+    ends_or_none = {"O", "Lx", "Ux", "Ly", "Uy"}
+    for a, b in product(range(9), repeat=2):
+        one, two = names[a], names[b]
+        if one != "O" and one[1:] == two[1:]:
+            allowed = True  # a span that goes on, ends, begins or stands inside or beside one of its class
+        elif two == "O" or two[0] in "BU":
+            allowed = one in ends_or_none
+        else:
+            allowed = False  # nothing goes on that is not of its class
+        assert bool(moves[a, b]) is allowed, (one, two)
+    assert [names[i] for i in range(9) if first[i]] == ["O", "Bx", "Ux", "By", "Uy"]
+    assert [names[i] for i in range(9) if last[i]] == ["O", "Lx", "Ux", "Ly", "Uy"]
+
+
 def test_gradients_are_right() -> None:
     crf, emissions, mask = _chain(2, TAGS, [3, 2], bioul())
     tags = crf.viterbi(emissions, mask)

@@ -15,7 +15,7 @@ from biobench.encode.tokens import Encoded
 from biobench.finetune.span_objective import span_loss
 from biobench.finetune.span_predict import found_spans
 from biobench.models.crf import BEGIN, INSIDE, LAST, OUTSIDE, UNIT
-from biobench.models.span_head import GatedBiLSTM, SpanHead, SpanScores, Units, _span_chances
+from biobench.models.span_head import GatedBiLSTM, SpanHead, SpanScores, Units, _logit, _span_chances
 from biobench.schema.span import SpanOptions
 
 COUNTS = [5, 0, 4]
@@ -121,6 +121,11 @@ def test_the_tagger_s_term_is_a_logit_and_a_constant_but_in_the_paper_s_variant(
         assert learnt is (variant == "paper_variant")
 
 
+def test_a_certain_tagger_is_held_to_ten() -> None:
+    chances = torch.tensor([-50.0, -10.5, -2.0, math.log(0.5), 0.0])
+    assert _logit(chances).tolist() == pytest.approx([-10, -10, math.log(math.exp(-2) / (1 - math.exp(-2))), 0, 10])
+
+
 def _wanted_cells(scores: SpanScores) -> float:
     total = 0.0
     for s, a, b in _cells():
@@ -199,6 +204,17 @@ def test_a_span_is_said_above_one_half_and_not_at_it() -> None:
     (found,) = found_spans(SpanScores(logits, inside, [3]), [_window(3)], paper=False)
     assert [tuple(row[:3]) for row in found.tolist()] == [(100, 100, 1), (101, 102, 0)]
     assert found[:, 3].tolist() == pytest.approx([1 / (1 + math.exp(-0.01)), 1 / (1 + math.exp(-0.02))])
+
+
+def test_only_spans_of_a_sequence_have_a_type_in_the_paper_s_variant() -> None:
+    """Column 0 is no mention; the best of the others is the type; a cell beyond the sequence is never a span."""
+    logits = torch.full((2, 2, 4), -9.0)
+    logits[0, 0] = torch.tensor([8.0, 0.5, 3.0, 2.0])
+    logits[0, 1] = torch.tensor([8.0, -0.1, -0.2, -0.3])
+    logits[1, 1] = 9.0
+    inside = torch.tensor([[True, True], [True, False]])
+    (found,) = found_spans(SpanScores(logits, inside, [2]), [_window(2)], paper=True)
+    assert [tuple(row[:3]) for row in found.tolist()] == [(100, 100, 1)]
 
 
 @pytest.mark.parametrize("length", [3, 4, 5, 6])
