@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from pretrain_models import tiny
 from transformers import AutoTokenizer
 
@@ -18,6 +19,7 @@ from biobench.errors import BioBenchError, ModelError, StoreError, TrainingError
 from trainer import api
 from trainer.card import model_card
 from trainer.disk import write_text
+from trainer.interventions import check_unchanged, fingerprint
 from trainer.library import load_recipe
 from trainer.metrics import Metrics, make_tracker, read_metrics
 from trainer.progress import Stages, Terminal, Tick
@@ -246,3 +248,19 @@ def test_a_long_build_says_how_far_it_is(capsys: pytest.CaptureFixture[str], mon
     assert lines[5] == "tokenising fr: 200,000 documents 50%    50 s left"
     assert len(lines) == 13, "the start, ten tenths, and the hub's source twice: at its start and after half a minute"
     assert lines[-2:] == ["tokenising hub: 2,000 documents", "tokenising hub: 10,000 documents"]
+
+
+@pytest.mark.parametrize("moved", ["0.weight", "0.bias", "1.weight"])
+def test_a_frozen_weight_that_moved_is_found(moved: str) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Linear(3, 3))
+    names = ["0.weight", "0.bias", "1.weight"]
+    before = fingerprint(model, names)
+    with torch.no_grad():
+        model.get_parameter("1.bias").add_(1)
+    check_unchanged(model, names, before)
+    with torch.no_grad():
+        model.get_parameter(moved).view(-1)[-1] = torch.nextafter(
+            model.get_parameter(moved).view(-1)[-1], torch.tensor(9.0)
+        )
+    with pytest.raises(TrainingError, match="frozen layers have changed"):
+        check_unchanged(model, names, before)
