@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-from scipy import stats
+import math
 
-from biobench.stats.types import StatsInputError
+import numpy as np
+
+from biobench.stats.means import pooled_df, t_from_se
+from biobench.stats.types import Estimand, StatsInputError
 
 
 def accuracy_power(
@@ -51,11 +53,11 @@ def accuracy_power(
 def _better(differences: np.ndarray, alpha: float) -> bool:
     """Whether the mean of (examples, seeds) differences is above 0 at this level, two-sided."""
     examples, seeds = differences.shape
-    parts = [(differences.mean(axis=1).var(ddof=1) / examples, examples - 1)]
+    parts = [(float(differences.mean(axis=1).var(ddof=1)) / examples, examples - 1.0)]
     if seeds > 1:
         # Of the spread between seeds, only what the examples' own noise does not explain is the seeds'.
-        noise = differences.var(axis=0, ddof=1).mean() / examples
-        parts.append((max(0.0, differences.mean(axis=0).var(ddof=1) - noise) / seeds, seeds - 1))
-    variance = sum(v for v, _ in parts)
-    freedom = variance**2 / sum(v**2 / df for v, df in parts)
-    return bool(differences.mean() / variance**0.5 > stats.t.ppf(1 - alpha / 2, freedom))
+        noise = float(differences.var(axis=0, ddof=1).mean()) / examples
+        parts.append((max(0.0, float(differences.mean(axis=0).var(ddof=1)) - noise) / seeds, seeds - 1.0))
+    mean, variance = float(differences.mean()), sum(v for v, _ in parts)
+    test = t_from_se(mean, math.sqrt(variance), pooled_df(parts), n=examples, estimand=Estimand.THIS_TASK)
+    return test.p is not None and test.p < alpha and mean > 0

@@ -203,6 +203,7 @@ def test_identical_models_within_tasks():
         (lambda: compare_suite([[1.0]], [[1.0]], clusters=["a", "b"]), "2 names"),
         (lambda: mcnemar([True], [True, False]), "shapes"),
         (lambda: Counts.of([[1]], [[-1]], [[0]]), "-1"),
+        (lambda: Counts.of([[1, 2]], [[3, -1]], [[0, 0]]), "fp holds -1"),
         (lambda: Counts.of([[0.5]], [[1]], [[0]]), "no whole numbers"),
         (lambda: Counts.of([1], [1], [0]), "shape"),
         (lambda: Counts.of([[1]], [[1, 2]], [[0]]), "differ"),
@@ -228,7 +229,7 @@ def test_runs_on_other_gold_or_with_other_seeds_are_refused():
     with pytest.raises(StatsInputError, match="other gold"):
         compare_task(a, other, "macro")
     fewer = Counts.of(b.tp[:2], b.fp[:2], b.fn[:2])
-    with pytest.raises(StatsInputError, match="seeds"):
+    with pytest.raises(StatsInputError, match="model 2 has 2 seeds, model 1 has 3"):
         compare_task(a, fewer, "macro")
     unpaired = compare_task(a, fewer, "macro", paired_seeds=False)
     assert unpaired.total.interval is not None

@@ -217,8 +217,10 @@ def test_labels_in_fewer_than_ten_groups_are_rare():
     said = none.copy()
     said[0, 2] = 1  # no gold, predicted once; the fourth label is nowhere
     counts = Counts.of(gold, said, none)
-    for average, rare in (("macro", 1), ("macro_all", 2), ("weighted", 1), ("micro", 0)):
+    micro = 2 * 19 / (2 * 19 + 1)
+    for average, rare, score in (("macro", 1, 1), ("macro_all", 2, 1 / 2), ("weighted", 1, 1), ("micro", 0, micro)):
         found = document_interval(counts, average, draws=10)
+        assert found.score == pytest.approx(score)
         assert (found.rare_labels, found.method) == (rare, "jackknife" if rare else "bootstrap")
         assert ("fewer than 10 groups" in (found.note or "")) == bool(rare)
 

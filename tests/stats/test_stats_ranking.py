@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from stats_simulation import Population, one_task
 
 from biobench.stats import (
     Estimand,
     StatsInputError,
+    SuiteDraws,
     TaskRuns,
     compare_many,
     compare_suite,
@@ -42,7 +44,23 @@ def test_items_share_a_letter_exactly_when_not_different(graph):
         assert any(i in group for group in groups)
         for j in range(i + 1, count):
             assert any(i in g and j in g for g in groups) == ((i, j) not in different)
-    assert all(not set(a) < set(b) for a in groups for b in groups)
+    assert groups == sorted(groups)
+    for group in groups:
+        assert all(
+            any(k != i and (min(i, k), max(i, k)) in different for i in group) for k in {*range(count)} - {*group}
+        )
+        # some pair of each group stands together nowhere else
+        others = [set(other) for other in groups if other != group]
+        assert any(not any({i, j} <= other for other in others) for i in group for j in group)
+
+
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=9), st.integers(0, 12))
+@settings(max_examples=100, deadline=None, derandomize=True)
+def test_models_told_apart_by_their_distance_share_letters_in_runs_of_the_table(scores, least):
+    ordered = sorted(scores, reverse=True)
+    apart = [(i, j) for i, a in enumerate(ordered) for j, b in enumerate(ordered) if i < j and a - b > least]
+    for group in letter_groups(len(ordered), apart):
+        assert list(group) == list(range(group[0], group[-1] + 1))
 
 
 def test_letters_of_an_overlapping_middle():
@@ -156,3 +174,50 @@ def test_unpaired_seeds_may_differ_in_number():
     assert drawn.estimate.tolist() == [2.0, 10.0]
     assert (drawn.draws[:, 1] == 10).all()
     assert drawn.draws[:, 0].mean() == pytest.approx(2.0, abs=0.1)
+
+
+def drawn(gaps, clusters, estimand=Estimand.TASKS_LIKE_THESE):
+    """Draws of two models whose difference is 1 on the whole and each of these in the draws."""
+    draws = np.array([[gap, 0.0] for gap in gaps])
+    return SuiteDraws(np.array([1.0, 0.0]), draws, estimand, clusters)
+
+
+@pytest.mark.parametrize(("below", "last"), [(24, 1), (25, 1), (26, 2), (976, 2)])
+def test_rank_intervals_leave_out_a_fortieth_on_each_side(below, last):
+    held = drawn([-0.5] * below + [1.0] * (1000 - below), 5, Estimand.THESE_TASKS)
+    first, second = rank_intervals(held, ["a", "b"])
+    best = 1 if below < 975 else 2
+    assert (first.rank, first.low, first.high, first.best) == (1, best, last, pytest.approx(1 - below / 1000))
+    assert (second.rank, second.low, second.high, second.best) == (2, 3 - last, 3 - best, pytest.approx(below / 1000))
+    assert (first.score, first.level, first.model) == (1.0, 0.95, "a")
+
+
+@pytest.mark.parametrize("clusters", [2, 3, 8])
+def test_draws_of_few_corpora_are_stretched_to_the_t(clusters):
+    """A tenth of the draws lies so far below that, stretched, they just reach equal scores or just do not."""
+    stretch = stats.t.ppf(0.975, clusters - 1) / (1 if clusters == 2 else stats.norm.ppf(0.975))
+    for share, last in ((1.01, 2), (0.99, 1)):
+        held = drawn([1 - share / stretch] * 100 + [1.0] * 900, clusters)
+        assert rank_intervals(held)[0].high == last
+    assert rank_intervals(drawn([0.01] * 100 + [1.0] * 900, 1))[0].high == 1
+
+
+def test_one_corpus_is_drawn_as_it_is():
+    pools = [score_pool(task, [[2.0], [1.0]], cluster="x") for task in ("t1", "t2")]
+    held = suite_draws(pools, draws=50)
+    assert (held.clusters, held.estimate.tolist()) == (1, [2.0, 1.0])
+    assert [(r.low, r.high) for r in rank_intervals(held)] == [(1, 1), (2, 2)]
+    assert [pool.cluster for pool in pools] == ["x", "x"]
+    assert score_pool("t", [[2.0]]).cluster == "t"
+
+
+def test_variance_between_corpora_is_that_of_the_mean():
+    """n - 1 of n corpora are drawn, and of the tasks within them: the variance of the mean of the suite is s²/n."""
+    levels = np.random.default_rng(33).normal(size=6)
+    pools = [score_pool(str(i), [[level], [0.0]]) for i, level in enumerate(levels)]
+    held = suite_draws(pools, draws=40_000)
+    assert held.draws[:, 0].mean() == pytest.approx(levels.mean(), abs=0.01)
+    assert held.draws[:, 0].var() == pytest.approx(levels.var(ddof=1) / 6, rel=0.05)
+    assert (held.draws[:, 1] == 0).all()
+    one = suite_draws([score_pool(str(i), [[level]], cluster="x") for i, level in enumerate(levels)], draws=40_000)
+    assert one.draws[:, 0].var() == pytest.approx(levels.var(ddof=1) / 6, rel=0.05)
