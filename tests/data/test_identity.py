@@ -14,6 +14,7 @@ from biobench.data.catalog import load_task
 from biobench.data.hashing import documents_hash, task_hash, task_identity
 from biobench.data.load import load_data
 from biobench.models.loading import find_checkpoint
+from biobench.run import plan
 from biobench.run.plan import Request, make_plan
 from biobench.schema.document import Document, Span
 from biobench.store import run_key
@@ -151,3 +152,13 @@ def test_a_plan_s_keys_hold_what_was_asked_for(encoder: Path) -> None:
     ]
     assert [item.key for item in make_plan(asked).items] == wanted
     assert len(set(wanted)) == 4
+
+
+def test_a_run_is_known_by_the_source_that_was_read(encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = load_task("gad")
+    data = load_data(load_task("demo_topic"), None)
+    for source in task.spec.all_sources:
+        monkeypatch.setattr(plan, "load_data", lambda *_, s=source.id, **__: replace(data, source=s))
+        (entry,) = make_plan(Request(models=(str(encoder),), tasks=("gad",), device="cpu")).tasks
+        assert (entry.hash, entry.identity) == (task_hash(task, source.id), task_identity(task, source.id))
+    assert len(task.spec.all_sources) > 1
