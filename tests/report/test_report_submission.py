@@ -231,6 +231,17 @@ def test_records_that_lie_are_refused(packed, change, code):
     assert code in codes(packed)
 
 
+def test_runs_on_other_data_are_not_taken_for_those_on_the_data_at_hand(tmp_path):
+    """A true key over another data hash, everything else as it was."""
+    made = honest_run(tmp_path / "elsewhere")
+    store = Store(tmp_path / "elsewhere")
+    gold, said = store.load_predictions(made)
+    other = made.task.model_copy(update={"data_hash": "0" * 64})
+    key = run_key(model_hash=made.model.hash, task_hash=other.hash, data_hash="0" * 64, seed=42, precision="fp32")
+    Store(tmp_path / "results").save(made.model_copy(update={"key": key, "task": other}), gold, said)
+    assert codes(submit("org/tiny", tmp_path / "results", tmp_path / "submission")) == {"D02"}
+
+
 def test_predictions_changed_after_the_fact(packed):
     path = next(packed.glob("runs/*/*.parquet"))
     table = pq.read_table(path)

@@ -13,7 +13,7 @@ from scipy import stats
 from biobench.report.export import export
 from biobench.report.published import load_published
 from biobench.report.render import Format, render
-from biobench.report.table import build
+from biobench.report.table import build, load
 from biobench.report.tasks import shipped
 from biobench.store import Store
 from biobench.store.index import FILE, list_files, write_index
@@ -126,6 +126,39 @@ def test_a_seed_run_in_two_precisions_counts_once(tmp_path):
     (row,) = own(report)
     assert row.values == (0.60, 0.64, 0.62)
     assert any("more than once; the 3 in bf16 are shown" in note for note in report.notes)
+
+
+def test_seeds_of_different_precisions_are_said(tmp_path):
+    save_run(tmp_path, "tiny", "bc5cdr", 42, 0.5, precision="bf16")
+    save_run(tmp_path, "tiny", "bc5cdr", 43, 0.6, precision="fp32")
+    save_runs(tmp_path, "tiny", "anatem", SEEDS)
+    report = build(tmp_path, "micro")
+    assert {r.task: r.n_seeds for r in own(report)} == {"bc5cdr": 2, "anatem": 3}
+    said = [n for n in report.notes if "precision" in n]
+    assert said == ["tiny on bc5cdr: seeds were run in different precisions (bf16, fp32)"]
+
+
+def test_labels_of_a_group_are_means_over_its_seeds(tmp_path):
+    for seed, f1 in ((42, 0.2), (43, 0.6)):
+        made = save_run(tmp_path, "m", "gad", seed, 0.5)
+        rows = {label: row | {"f1": f1, "support": 7.0} for label, row in made.per_label.items()}
+        Store(tmp_path).update(made.model_copy(update={"per_label": rows}))
+    (group,) = load(tmp_path).groups
+    assert group.labels() == dict.fromkeys(("Disease", "Drug", "Other"), (7, pytest.approx(0.4)))
+    assert group.unit == pytest.approx(1 / 21)
+
+
+def test_rows_stand_by_task_then_source_then_name_and_suites_in_their_order(tmp_path):
+    for task in ("gad", "anatem", "needle_fr", "diamed"):
+        for model in ("b", "a"):
+            save_run(tmp_path, model, task, 42, 0.5)
+            save_run(tmp_path / "submitted" / "theirs", model, task, 42, 0.5)
+    report = build(tmp_path, "micro")
+    place = {task: i for i, task in enumerate(shipped())}
+    keys = [(place[r.task], r.source, r.model, r.variant) for r in report.rows if r.task in place]
+    assert keys == sorted(keys)
+    assert len({key[1] for key in keys}) == 3
+    assert report.suites == ("fr", "en", "needle")
 
 
 def test_only_whole_suites_are_averaged(tmp_path):

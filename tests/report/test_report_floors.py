@@ -1,0 +1,64 @@
+"""Which of a task's gate records stand beside its runs, and their rows."""
+
+from __future__ import annotations
+
+import pytest
+from report_make import save_run
+from test_compare_policies import play
+
+from biobench.report.floors import floor_infos, floor_rows, shown
+from biobench.report.table import build, load
+from biobench.report.tasks import shipped
+from biobench.store.floors import scan_floors
+
+METRICS = {"gad": "macro_f1", "diamed": "micro_f1"}
+
+
+def test_every_policy_of_every_task_is_a_row(tmp_path):
+    for task, score in (("gad", 0.3), ("diamed", 0.1)):
+        play(tmp_path, task, score)
+    rows = floor_rows(scan_floors(tmp_path)[0], (), shipped(), METRICS)
+    assert {(r.task, r.model, r.source, r.mean, r.metric, r.suite) for r in rows} == {
+        ("gad", "oracle", "ceiling", 1.0, "macro_f1", "en"),
+        ("gad", "majority", "floor", 0.3, "macro_f1", "en"),
+        ("diamed", "oracle", "ceiling", 1.0, "micro_f1", "fr"),
+        ("diamed", "majority", "floor", 0.1, "micro_f1", "fr"),
+    }
+    assert all((r.sd, r.low, r.high, r.n_seeds) == (None, None, None, 0) for r in rows)
+    assert not floor_rows(scan_floors(tmp_path)[0], (), shipped(), dict.fromkeys(METRICS, "accuracy"))
+    found = {(r.task, r.model): r.mean for r in build(tmp_path, "micro", sources=["floor", "ceiling"]).rows}
+    assert found[("gad", "majority")] == 0.3
+    assert found[("diamed", "majority")] == 0.1
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_the_record_on_the_data_of_the_runs_stands_then_of_the_shipped_spec_then_the_newest(tmp_path, reverse):
+    save_run(tmp_path, "m", "gad", 42, 0.5, data="of the runs")
+    groups = load(tmp_path).groups
+    play(tmp_path, "gad", 0.3)
+    (made,) = scan_floors(tmp_path)[0]
+
+    def one(data: str, spec: str, day: int):
+        return made.model_copy(update={"data_hash": data, "task_hash": spec, "made": f"2026-01-0{day}T00:00:00+00:00"})
+
+    own, ours = made.task_hash, one("of the runs", "another spec", 1)
+    newest, newer, new = one("d", "another spec", 4), one("d2", own, 3), one("d3", own, 2)
+    order = [newest, ours, newer, new]
+    order = order[::-1] if reverse else order
+    assert shown(order, groups, shipped()) == [ours]
+    assert shown(order, (), shipped()) == [newer]
+    assert shown([r for r in order if r in (newest, ours)], (), shipped()) == [newest]
+
+
+def test_a_task_that_only_the_gate_knows_is_its_own_corpus_unless_it_names_one(tmp_path):
+    play(tmp_path, "gad", 0.3)
+    (made,) = scan_floors(tmp_path)[0]
+    mine = made.model_copy(update={"task": "mine", "language": "fr", "corpus": ""})
+    named = mine.model_copy(update={"task": "named", "corpus": "shared"})
+    needle = mine.model_copy(update={"task": "hay", "type": "needle"})
+    found = floor_infos([made, mine, named, needle], shipped())
+    assert {i.id: (i.suite, i.corpus, i.in_suite) for i in found.values()} == {
+        "mine": ("fr", "mine", False),
+        "named": ("fr", "shared", False),
+        "hay": ("needle", "hay", False),
+    }
