@@ -1,0 +1,167 @@
+"""The probe's training against a plain loop, and which epoch and rate it keeps on scores written by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tiny import make_tiny_encoder
+
+from biobench.data.catalog import load_task
+from biobench.data.load import load_data
+from biobench.finetune import probe as probes
+from biobench.finetune.engine import LoadedEncoder, finetune, load_encoder
+from biobench.finetune.features import _Extraction, extract
+from biobench.finetune.prepare import Prepared, prepare
+from biobench.models.loading import find_checkpoint, load_tokenizer
+from biobench.models.probe import ProbeHead
+from biobench.schema.probe import Probe
+
+Ready = Callable[..., tuple[LoadedEncoder, Prepared]]
+
+
+def _quiet(done: int, total: int, what: str) -> None:
+    """No progress is shown."""
+
+
+@pytest.fixture(scope="module")
+def ready(tmp_path_factory: pytest.TempPathFactory) -> Ready:
+    """`ready(task, probe)`: a tiny encoder and the encoded task with that linear probe."""
+    checkpoint = find_checkpoint(str(make_tiny_encoder(tmp_path_factory.mktemp("model") / "tiny")))
+
+    def make(task: str, probe: str, *more: str) -> tuple[LoadedEncoder, Prepared]:
+        plain = "kind: linear, pooling: mean, dropout: 0.0"
+        loaded = load_task(task, ["training.encoder=frozen", f"probe={{{plain}, {probe}}}", *more])
+        prepared = prepare(loaded.spec, load_data(loaded, None, 48), load_tokenizer(checkpoint), 128)
+        return load_encoder(checkpoint, torch.device("cpu")), prepared
+
+    return make
+
+
+@pytest.mark.parametrize("task", ["demo_topic", "demo_ner"])
+def test_the_probe_is_plain_adamw_on_standardised_states(ready: Ready, task: str) -> None:
+    """Batches of the seed and epoch, a rate that falls by the step to 0, decay, gradients clipped at 1."""
+    loaded, prepared = ready(task, "learning_rates: [0.05], epochs: 3, batch_size: 7, weight_decay: 0.3")
+    outcome = finetune(loaded, prepared, 42, "fp32", _quiet)
+    states = {name: s[:, 0].float() for name, s in extract(loaded.encoder, prepared, "fp32", _quiet).states.items()}
+    split = prepared.train
+    torch.manual_seed(42)
+    linear = torch.nn.Linear(loaded.encoder.width, len(prepared.outputs))
+    mean, std = states["train"].mean(0), states["train"].std(0, correction=0)
+    rows = {name: (s - mean) / std for name, s in states.items()}
+    sizes = [len(e.words) if task == "demo_ner" else 1 for e in split.encoded]
+    begin = np.cumsum([0, *sizes])
+    optimizer = torch.optim.AdamW(linear.parameters(), lr=0.05, weight_decay=0.3)
+    kept, step, total = [], 0, 3 * -(-48 // 7)
+    for epoch in range(3):
+        order = np.random.default_rng([42, epoch]).permutation(48)
+        for at in range(0, 48, 7):
+            batch = order[at : at + 7]
+            chosen = np.concatenate([np.arange(begin[i], begin[i] + sizes[i]) for i in batch])
+            truth = np.concatenate([np.atleast_1d(split.targets[i]) for i in batch])
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(linear(rows["train"][chosen]), torch.from_numpy(truth)).backward()
+            torch.nn.utils.clip_grad_norm_(linear.parameters(), 1.0)
+            optimizer.param_groups[0]["lr"] = 0.05 * (total - step) / total
+            optimizer.step()
+            step += 1
+        kept.append((step, linear(rows["test"]).softmax(-1).detach().numpy()))
+    assert outcome.record.steps == total
+    wanted = dict(kept)[outcome.record.best_step]
+    if task == "demo_topic":
+        assert np.allclose([p.label_scores for p in outcome.predictions], wanted, atol=2e-3)
+    else:
+        said = [tag for p in outcome.predictions for tag in p.tags]
+        same = [tag == prepared.outputs[i] for tag, i in zip(said, wanted.argmax(-1), strict=True)]
+        assert np.mean(same) > 0.995
+
+
+@pytest.mark.parametrize(
+    ("scores", "rate", "step"),
+    [
+        ([0.1, 0.3, 0.3, 0.3, 0.2, 0.4], 1, 9),
+        ([0.1, 0.3, 0.3, 0.3, 0.2, 0.1], 0, 6),
+        ([0.0, 0.0, 0.0, 0.0, 0.0, 0.0], 0, 3),
+        ([0.5, 0.1, 0.1, 0.1, 0.6, 0.1], 1, 6),
+    ],
+)
+def test_the_first_of_the_best_epochs_of_the_first_of_the_best_rates_is_kept(
+    ready: Ready, monkeypatch: pytest.MonkeyPatch, scores: list[float], rate: int, step: int
+) -> None:
+    """Two rates of three epochs of three steps; each epoch has a threshold of its own."""
+    loaded, prepared = ready("demo_topic", "learning_rates: [0.01, 0.02], epochs: 3, batch_size: 16")
+    head = prepared.spec.head.model_copy(update={"threshold": "tuned"})
+    spec = prepared.spec.model_copy(update={"head": head})
+    prepared = Prepared(**{n: getattr(prepared, n) for n in Prepared.__slots__} | {"spec": spec})
+    left, thresholds, used, seen = iter(scores), iter(0.1 * i for i in range(1, 7)), [], []
+    whole = probes._probabilities
+
+    def watched(own: ProbeHead, *arguments: Any) -> Any:
+        seen.append({k: v.clone() for k, v in own.state_dict().items()})
+        return whole(own, *arguments)
+
+    def decided(own: Prepared, split: Any, chances: Any, threshold: float) -> list[Any]:
+        used.append(threshold)
+        return []
+
+    def scored(*_: Any) -> Any:
+        return SimpleNamespace(values=dict.fromkeys(("macro_f1", "micro_f1", "weighted_f1"), next(left)))
+
+    monkeypatch.setattr(probes, "_probabilities", watched)
+    monkeypatch.setattr(probes, "decide", decided)
+    monkeypatch.setattr(probes, "tune_threshold", lambda *_: next(thresholds))
+    monkeypatch.setattr(Prepared, "score", scored)
+    outcome = finetune(loaded, prepared, 1, "fp32", _quiet)
+    place = 3 * rate + step // 3 - 1
+    assert (outcome.record.best_step, outcome.best_score) == (step, scores[place])
+    assert used[-1] == outcome.threshold == pytest.approx(0.1 * (place + 1))
+    assert all(torch.equal(value, seen[place][name]) for name, value in seen[-1].items())
+    assert [p.validation["macro_f1"] for p in outcome.record.curve] == scores[3 * rate : 3 * rate + 3]
+    falling = [(0.01, 0.02)[rate] * (9 - s) / 9 for s in (2, 5, 8)]
+    assert [p.learning_rate for p in outcome.record.curve] == pytest.approx(falling)
+
+
+@pytest.mark.parametrize("tokens", [1, 2, 3, 4, 5, 7, 11, 100])
+def test_pooled_vectors_are_the_first_token_and_means_of_even_pieces(ready: Ready, tokens: int) -> None:
+    loaded, prepared = ready("demo_topic", "learning_rates: [0.01], epochs: 1")
+    work = _Extraction(loaded.encoder, prepared, "fp32", 100, 1, _quiet)
+    rows = torch.randn(tokens, 6)
+    pooled = {}
+    for pooling in ("cls", "mean", "attention"):
+        work.probe = Probe.model_validate({"kind": "linear", "pooling": pooling, "segments": 4})
+        pooled[pooling] = work._pooled(rows)
+    torch.testing.assert_close(pooled["cls"], rows[:1])
+    torch.testing.assert_close(pooled["mean"], rows.sum(0, keepdim=True) / tokens)
+    count = min(4, tokens)
+    assert pooled["attention"].shape == (1 + count, 6)
+    torch.testing.assert_close(pooled["attention"][0], rows[0])
+    # Pieces in turn, of sizes that differ by one at most, that hold every token once.
+    begin, sizes = 0, []
+    for piece in pooled["attention"][1:]:
+        fits = [
+            n for n in range(1, tokens - begin + 1) if torch.allclose(rows[begin : begin + n].mean(0), piece, atol=1e-5)
+        ]
+        sizes.append(fits[0])
+        begin += fits[0]
+    assert begin == tokens
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_a_direction_weighs_by_its_product_over_the_root_of_the_width() -> None:
+    probe = Probe(pooling="attention", kind="linear", dropout=0.0)
+    head = ProbeHead(4, 2, probe).eval()
+    states = torch.randn(2, 3, 4)
+    real = torch.tensor([[True, True, True], [True, True, False]])
+    assert head.direction is not None
+    with torch.no_grad():
+        head.direction.copy_(torch.tensor([1.0, -2.0, 0.5, 3.0]))
+        for row, count in enumerate((3, 2)):
+            own = states[row, :count]
+            weights = ((own @ head.direction) / 2).softmax(0)
+            torch.testing.assert_close(head(states, real)[row], head.layers((weights[:, None] * own).sum(0)))
+    small = ProbeHead(8, 2, Probe(kind="mlp", hidden=3))
+    assert (small.layers[1].out_features, small.layers[4].in_features) == (3, 3)
