@@ -21,7 +21,9 @@ def compare(
     models: Annotated[
         list[str], typer.Argument(metavar="A B...", help="Models as in the report, their folders, or published models.")
     ],
-    task: Annotated[list[str], typer.Option("--task", help="Task id; repeatable (default: all tasks in common).")] = [],  # noqa: B006
+    task: Annotated[
+        list[str], typer.Option("--task", help="Task id or YAML path; repeatable (default: all tasks in common).")
+    ] = [],  # noqa: B006
     suite: Annotated[str | None, typer.Option("--suite", help="fr, en, needle or all.")] = None,
     average: Annotated[
         str | None,

@@ -87,11 +87,12 @@ def compare(
     """Compare two models or more on the tasks that all of them have.
 
     models: names as in the report, folders, or published models. suite, tasks (ids or YAML paths): keep only
-    these. average: macro, micro, weighted or paper; by default macro, or paper where a model is known from a
-    publication alone. rope: differences up to this (a fraction) count as ties in win/tie/loss. alpha: of the
-    corrected tests; intervals have level 1 - alpha. wanted: the difference to compute the needed seeds for.
-    ledgers: model -> training ledger, besides those found in the models' folders. documents: read the stored
-    predictions for test-set noise. against_first: test the first model against each other one only.
+    these; the path of a spec of one's own also finds gold under an agreement in `data_dir`. average: macro, micro,
+    weighted or paper; by default macro, or paper where a model is known from a publication alone. rope:
+    differences up to this (a fraction) count as ties in win/tie/loss. alpha: of the corrected tests; intervals
+    have level 1 - alpha. wanted: the difference to compute the needed seeds for. ledgers: model -> training
+    ledger, besides those found in the models' folders. documents: read the stored predictions for test-set noise.
+    against_first: test the first model against each other one only.
     Raises UsageError where a name is unknown, where the runs may not be compared or nothing is shared, and
     StoreError for a damaged ledger. Damaged records become findings.
     """
@@ -102,13 +103,15 @@ def compare(
     entrants = find_entrants(given, results, floors)
     twins = compare_ledgers(find_ledgers(given, entrants, ledgers))
     named = [tasks] if isinstance(tasks, str) else list(tasks or ())
-    chosen = [load_task(t).id if t.endswith((".yaml", ".yml")) else t for t in named]
+    specs = {t: load_task(t) for t in named if t.endswith((".yaml", ".yml"))}
+    chosen = [specs[t].id if t in specs else t for t in named]
     held = contest(entrants, results, average, suite=suite, tasks=chosen or None)
     labels = [e.label for e in entrants]
     everyone = range(len(entrants))
     pairs = [(0, b) for b in everyone[1:]] if against_first else list(combinations(everyone, 2))
     detailed = len(pairs) <= MOST_DETAILED
-    source = Evidence(None if data_dir is None else Path(data_dir)) if documents else None
+    paths = {spec.id: spec.path for spec in specs.values()}
+    source = Evidence(None if data_dir is None else Path(data_dir), paths) if documents else None
     # what one pair shows does not depend on the others: each is tested on the seeds and counts of its two
     duels = [_duel(held.match(a, b), source if detailed else None) for a, b in pairs]
     names = [(labels[a], labels[b]) for a, b in pairs]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -61,9 +61,11 @@ class _Held:
 
 @dataclass(slots=True)
 class Evidence:
-    """Reads counts of stored predictions. data_dir: the corpora, needed where gold is under an agreement."""
+    """Reads counts of stored predictions. data_dir: the corpora, needed where gold is under an agreement; specs:
+    by task, those that are not shipped (a record says what was read from where it lay, but not where that is)."""
 
     data_dir: Path | None = None
+    specs: Mapping[str, Path] = field(default_factory=dict)
     _test: dict[tuple[str, str, int | None], list[Document]] = field(default_factory=dict)
     _read: dict[tuple[Path, tuple[str, ...], str], _Held] = field(default_factory=dict)
 
@@ -135,5 +137,5 @@ class Evidence:
     def _documents(self, record: RunRecord) -> list[Document]:
         key = (record.task.id, record.task.data_hash, record.limit)
         if key not in self._test:
-            self._test[key] = run_documents(record, self.data_dir)
+            self._test[key] = run_documents(record, self.data_dir, self.specs.get(record.task.id))
         return self._test[key]

@@ -92,7 +92,7 @@ def run_documents(record: RunRecord, data_dir: str | Path | None, spec: str | Pa
         task = load_task(spec or record.task.id, record.overrides)
     except (UsageError, SpecError) as error:
         what = f"the spec of {record.task.id} is not at hand: {error.what}"
-        hint = "name its file with `rescore --task`, or install the BioBench that ships it"
+        hint = "name its file, as in --task my_task.yaml, or install the BioBench that ships it"
         raise DataUnavailableError(what, hint=hint) from error
     data = load_data(task, data_dir, record.limit, offline=True)
     if data.hash != record.task.data_hash:

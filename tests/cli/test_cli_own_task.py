@@ -107,6 +107,32 @@ def test_own_data_under_an_agreement_is_rescored_with_its_spec(
     assert "failed" in said.out
 
 
+def test_own_data_under_an_agreement_is_compared_with_its_spec(
+    biobench: Callable[..., Said], tiny: Path, fixtures: Path, tmp_path: Path
+) -> None:
+    """Test-set noise needs the gold, which stays with the data; the message says what finds it."""
+    shutil.copytree(fixtures / "iob", tmp_path / "corpora" / "iob")
+    shutil.copytree(tiny, tmp_path / "other")
+    assert biobench("tasks", "new", "corpora/iob/train.tsv", "--id", "ours").status == 0
+    spec = tmp_path / "ours.yaml"
+    lines = [AGREED.rstrip() if r.startswith("access: ") else r for r in spec.read_text("utf-8").splitlines()]
+    spec.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    config = json.loads((tmp_path / "other" / "config.json").read_text("utf-8"))
+    (tmp_path / "other" / "config.json").write_text(json.dumps(config | {"layer_norm_eps": 1e-6}), encoding="utf-8")
+    there = ("--data-dir", "corpora")
+    names = []
+    for model in (tiny, tmp_path / "other"):
+        said = biobench("run", model, "--task", "ours.yaml", *there, "--seeds", "1,2", *FAST, "--no-gate", "--json")
+        assert said.status == 0, said.err
+        names.append(said.json()[0]["model"])
+    (note,) = [n for n in biobench("compare", *names, *there, "--json").json()["notes"] if "test-set noise" in n]
+    assert "the spec of ours is not at hand" in note
+    assert "name its file, as in --task my_task.yaml" in note
+    found = biobench("compare", *names, *there, "--task", "ours.yaml", "--json").json()
+    assert not [n for n in found["notes"] if "test-set noise" in n]
+    assert found["pairs"][0]["tasks"][0]["documents"] is not None
+
+
 def test_pairs_of_texts_from_a_data_file_to_a_run(biobench: Callable[..., Said], tiny: Path, tmp_path: Path) -> None:
     rows = [{"premise": f"fever {i} days", "hypothesis": "it is" + " not" * (i % 2), "label": "yn"[i % 2]}
             for i in range(60)]  # fmt: skip
