@@ -69,6 +69,10 @@ def test_examples_are_exactly_as_long_as_planned_with_the_needle_whole_and_in_pl
             (at, len(fact)) for fact in (query, inside) for at in range(len(body)) if body[at : at + len(fact)] == fact
         }
         assert any(at == round(document.plan.place * (len(body) - size)) for at, size in places)
+        # One piece of the whole text: what stands right before the needle, and what stands right after it.
+        text = " ".join([*document.plan.before, NEEDLE, *document.plan.after])
+        whole = own(text, add_special_tokens=False)["input_ids"]
+        assert any(whole[at : at + len(body)] == body for at in range(len(whole) - len(body) + 1))
 
 
 def test_what_the_window_does_not_hold_is_left_out_and_never_cut(tmp_path: Path) -> None:
