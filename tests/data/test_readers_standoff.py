@@ -82,6 +82,25 @@ def test_lines_as_units(make_task: Callable[..., LoadedTask], tmp_path: Path) ->
     assert surfaces(found[2])[0] == ("fièvre", "DISO")
 
 
+def test_mentions_at_the_very_ends_of_a_unit_belong_to_it(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
+    """Lines `fièvre`, `la toux` (with blanks around), and a mention that crosses from one to the other."""
+    text = "fièvre\n  la toux \n"
+    ann = "T9\tDISO 0 6\tfièvre\nT2\tDISO 9 16\tla toux\nT3\tANAT 12 16\ttoux\nT4\tPHYS 0 11\tfièvre la\n"
+    write(tmp_path / "data", "a", text, ann)
+    first, second = brat(make_task, tmp_path, ", segment: line, group: unit", unit="line")
+    assert [(first.group, *s) for s in first.spans] == [("a:1", 0, 6, "DISO")]
+    assert [(second.group, *s) for s in second.spans] == [("a:2", 0, 7, "DISO"), ("a:2", 3, 7, "ANAT")]
+    # The same places as annotated units, in order of position and not of their ids.
+    units = ann.replace("DISO", "SECTION")
+    write(tmp_path / "data", "a", text, units)
+    options = ", segment: annotation, segment_type: SECTION"
+    one, two = brat(make_task, tmp_path, options, unit="line")
+    assert [(d.id, d.group, d.text, surfaces(d)) for d in (one, two)] == [
+        ("a:T9", "a", "fièvre", []),
+        ("a:T2", "a", "la toux", [("toux", "ANAT")]),
+    ]
+
+
 def test_types_are_mapped_dropped_or_refused(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
     write(tmp_path / "data", "a", "une fièvre", "T1\tSIGN 4 10\tfièvre\n")
     with pytest.raises(DataFormatError, match="'SIGN' is not a label"):
