@@ -62,9 +62,6 @@ def mean_test(values: ArrayLike, *, estimand: Estimand, level: float = 0.95, res
         return MeanTest(1, mean, None, None, None, None, None, estimand, SINGLE)
     sd = float(x.std(ddof=1))
     sd = max(0.0 if is_zero(sd, float(abs(x).max())) else sd, floor)
-    if sd == 0.0:
-        interval = Interval(mean, mean, level, "all values equal", estimand)
-        return MeanTest(n, mean, 0.0, 0.0, None, interval, 0.0, estimand, CONSTANT)
     return t_from_se(mean, sd / math.sqrt(n), n - 1, n=n, sd=sd, estimand=estimand, level=level)
 
 

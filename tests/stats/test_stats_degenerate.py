@@ -28,6 +28,7 @@ from biobench.stats import (
     within_tasks,
     within_tasks_seeds,
 )
+from biobench.stats.means import t_from_se
 
 
 def numbers(value):
@@ -101,6 +102,17 @@ def test_an_oracle_against_a_floor_is_certain():
     pools = document_pools([one_task("t", [oracle, floor], "t", [str(i) for i in range(60)])])
     first, second = rank_intervals(suite_draws(pools, draws=100))
     assert (first.low, first.high, second.low, second.high) == (1, 1, 2, 2)
+
+
+@pytest.mark.parametrize(("value", "p"), [(0.5, 0.0), (-0.5, 0.0), (0.0, 1.0)])
+def test_equal_values_leave_no_doubt_whichever_their_sign(value, p):
+    for found in (
+        mean_test([value] * 4, estimand=Estimand.NEW_SEEDS),
+        t_from_se(value, 0.0, 3.0, n=4, sd=0.0, estimand=Estimand.NEW_SEEDS),
+    ):
+        assert (found.n, found.estimate, found.sd, found.se, found.df, found.p) == (4, value, 0.0, 0.0, None, p)
+        assert (found.interval.low, found.interval.high, found.interval.level) == (value, value, 0.95)
+        assert found.note
 
 
 def test_an_oracle_scores_one_in_every_draw_however_rare_the_labels():

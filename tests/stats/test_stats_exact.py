@@ -137,6 +137,8 @@ def test_t_equals_scipy():
     assert (unpaired.test.interval.low, unpaired.test.interval.high) == pytest.approx((interval.low, interval.high))
     one = mean_test(a - 70, estimand=Estimand.NEW_SEEDS)
     assert one.p == pytest.approx(stats.ttest_1samp(a, 70).pvalue)
+    small = mean_test((a - 70) / 100, estimand=Estimand.NEW_SEEDS)
+    assert (small.p, small.sd) == pytest.approx((one.p, one.sd / 100))
     summary = seed_interval(a, level=0.9)
     ends = stats.t.interval(0.9, 8, loc=a.mean(), scale=stats.sem(a))
     assert (summary.interval.low, summary.interval.high) == pytest.approx(ends)

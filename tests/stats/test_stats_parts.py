@@ -263,6 +263,10 @@ def test_variance_of_a_suite_by_hand():
     assert loose.seed == pytest.approx(sum(w * (v + u) for w, (v, _, u, _) in zip(weights, sides, strict=True)) / 3)
     present = sum(w * (v / n + u / m) for w, (v, n, u, m) in zip(weights, sides, strict=True)) / 3
     assert loose.between == pytest.approx(np.var(corpora, ddof=1) - present)
+    # two corpora have a spread, one has none
+    two = suite_variance(first[2:], second[2:], clusters[2:])
+    assert two.between == pytest.approx(np.var([gaps[2].mean(), gaps[3].mean()], ddof=1) - two.seed / 5)
+    assert suite_variance(first[:2], second[:2], clusters[:2]).between == 0
     # rounding of the scores is the least that seeds and corpora are taken to spread
     flat = suite_variance([[0.5, 0.5]] * 3, [[0.4, 0.4]] * 3, list("abc"), resolution=0.6)
     assert (flat.seed, flat.between) == pytest.approx((0.06, 0.03))
