@@ -66,8 +66,10 @@ def cka(
         raise UsageError(f"unknown estimator '{estimator}'", hint="debiased or biased")
     for path in figure:
         figures.check_ending(path)
+    # all tokens of one drawing are many more than other drawings would add
+    drawings = _seeds(seeds)[: 1 if kind == "tokens" else None]
     if plan:
-        needs = analysis_plan.plan(first, n, max_length, states=kind, dtype=dtype)
+        needs = analysis_plan.plan(first, n, max_length, drawings=len(drawings), states=kind, dtype=dtype)
         if as_json:
             print_json(needs.as_json())
         else:
@@ -75,8 +77,6 @@ def cka(
         return
     pairs = [*([noise] if noise else []), *(_pair(text, "--noise-pair") for text in noise_pair)]
     points = [_pair(text, "--series") for text in series]
-    # all tokens of one drawing are many more than other drawings would add
-    drawings = _seeds(seeds)[: 1 if kind == "tokens" else None]
     # what cannot work is said before a large corpus is read for its texts
     check_dtype(dtype)
     device_of(device)
@@ -109,7 +109,7 @@ def _kind(states: str) -> Kind:
 
 
 def _print_plan(needs: Plan) -> None:
-    for name in ("weights", "states", "kept", "sums", "memory"):
+    for name in ("process", "weights", "states", "kept", "sums", "memory"):
         typer.echo(f"{name:10} {getattr(needs, name) / 2**20:10,.0f} MiB")
     typer.echo(f"{'forward':10} {needs.forward / 1e12:10,.0f} TFLOP, texts read {needs.passes}x by each model")
     typer.echo(f"{'products':10} {needs.products / 1e12:10,.1f} TFLOP in float64")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -188,10 +190,25 @@ def test_the_plan_of_a_deep_model_fits_one_gpu(tmp_path: Path, capsys: pytest.Ca
     assert every.memory < 16e9
     assert plan(tmp_path, 50_000, 8192, states="tokens").memory == every.memory, "memory does not grow with texts"
     assert every.forward == 2 * needs.forward
+    thrice = plan(tmp_path, 500, 8192, drawings=3)
+    assert (thrice.kept, thrice.forward) == (3 * needs.kept, 3 * needs.forward), "each drawing has texts of its own"
+    assert thrice.sums == needs.sums, "drawings are compared one after the other"
     app(["analyze", "cka", str(tmp_path), "b", "--texts", "x", "--plan", "--max-length", "8192"], standalone_mode=False)
     printed = capsys.readouterr().out
     assert "MiB" in printed
     assert "TFLOP, texts read 1x by each model" in printed
+
+
+def test_a_small_plan_counts_what_the_process_holds_anyway(models: dict[str, Path]) -> None:
+    code = (
+        "import resource, sys; from biobench.cli.main import app; app(sys.argv[1:], standalone_mode=False); "
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    arguments = ["analyze", "cka", str(models["a"]), str(models["far"]), "--texts", "embedded", "--n", "5"]
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    peak = int(done.stdout.splitlines()[-1]) * (1 if sys.platform == "darwin" else 1024)
+    # builds of torch differ in size, with CUDA by about half
+    assert 0.5 * peak < plan(models["a"], 5, 512, drawings=3).memory < 1.5 * peak
 
 
 def test_the_command_prints_json_and_writes_figures(
