@@ -75,7 +75,10 @@ def test_training_the_used_rows_is_training_the_whole_table(folders: Callable[[s
     table = encoder.model.get_input_embeddings()
     dense = nn.Embedding(*table.weight.shape, padding_idx=table.padding_idx)
     dense.load_state_dict(table.state_dict())
-    documents = [np.asarray([5, 9, 9, 30]), np.asarray([7, 5])]
+    documents = [
+        np.asarray([5, 9, 9, 30]),
+        np.asarray([7, 1, 5]),
+    ]  # 1 is the padding: read, never changed by a gradient
     recipe = Training(max_steps=4, learning_rate=0.1, weight_decay=0.3)
     for _ in range(2):
         reference = make_optimizer(dense, recipe)

@@ -23,20 +23,23 @@ def _states(tokens: int, seed: int, kind: torch.dtype = torch.float64) -> list[T
     return [torch.randn(1, tokens, HEADS, WIDTH, dtype=kind).transpose(1, 2).requires_grad_() for _ in range(3)]
 
 
-def _one_by_one(states: list[Tensor], lengths: list[int], window: int | None) -> Tensor:
+def _one_by_one(states: list[Tensor], lengths: list[int], window: int | None, scaling: float | None = None) -> Tensor:
     ends = list(accumulate(lengths))
     parts = []
     for begin, end in zip([0, *ends[:-1]], ends, strict=True):
         at = torch.arange(end - begin)
         mask = None if window is None else (at[:, None] - at[None, :]).abs() < window
-        parts.append(scaled_dot_product_attention(*(x[:, :, begin:end] for x in states), attn_mask=mask))
+        own = (x[:, :, begin:end] for x in states)
+        parts.append(scaled_dot_product_attention(*own, attn_mask=mask, scale=scaling))
     return torch.cat(parts, 2).transpose(1, 2)
 
 
-def _grouped(states: list[Tensor], lengths: list[int], window: int | None, dropout: float) -> Tensor:
+def _grouped(
+    states: list[Tensor], lengths: list[int], window: int | None, dropout: float, scaling: float | None = None
+) -> Tensor:
     groups = make_groups(lengths, HEADS)
     masks = [visible(group, window) for group in groups.groups]
-    return grouped_attention(groups, *states, masks, dropout=dropout, scaling=None)
+    return grouped_attention(groups, *states, masks, dropout=dropout, scaling=scaling)
 
 
 @settings(max_examples=40, deadline=None)
@@ -44,14 +47,16 @@ def _grouped(states: list[Tensor], lengths: list[int], window: int | None, dropo
     lengths=st.lists(st.integers(1, 30), min_size=1, max_size=8),
     window=st.sampled_from([None, 1, 4]),
     dropout=st.sampled_from([0.0, 1e-9]),
+    scaling=st.sampled_from([None, 1.0]),
     seed=st.integers(0, 1000),
 )
 def test_states_and_gradients_are_those_of_each_document_alone(
-    lengths: list[int], window: int | None, dropout: float, seed: int
+    lengths: list[int], window: int | None, dropout: float, scaling: float | None, seed: int
 ) -> None:
     """A rate of 1e-9 drops nothing and takes the path with dropout; its softmax is fp32."""
     states = _states(sum(lengths), seed)
-    ours, plain = _grouped(states, lengths, window, dropout), _one_by_one(states, lengths, window)
+    ours = _grouped(states, lengths, window, dropout, scaling)
+    plain = _one_by_one(states, lengths, window, scaling)
     tolerance = 1e-12 if dropout == 0.0 else 1e-5
     assert (ours - plain).abs().max() < tolerance
     seen = torch.randn_like(plain)
