@@ -232,10 +232,8 @@ def test_records_that_lie_are_refused(packed, change, code):
 
 
 def test_runs_on_other_data_are_not_taken_for_those_on_the_data_at_hand(tmp_path):
-    """A true key over another data hash, everything else as it was."""
     made = honest_run(tmp_path / "elsewhere")
-    store = Store(tmp_path / "elsewhere")
-    gold, said = store.load_predictions(made)
+    gold, said = Store(tmp_path / "elsewhere").load_predictions(made)
     other = made.task.model_copy(update={"data_hash": "0" * 64})
     key = run_key(model_hash=made.model.hash, task_hash=other.hash, data_hash="0" * 64, seed=42, precision="fp32")
     Store(tmp_path / "results").save(made.model_copy(update={"key": key, "task": other}), gold, said)
