@@ -16,6 +16,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForMaskedLM
 
 from trainer import api
+from trainer.ledger import read_ledger
 from trainer.metrics import read_metrics
 from trainer.progress import Tick
 
@@ -106,3 +107,9 @@ def test_freezing_thawing_and_isolation_are_the_same_on_two_processes(
             assert not torch.equal(value, final[name])
     assert one.ledger is not None
     assert api.ledger_diff(tmp_path / "one", tmp_path / "two").matched
+    two = read_ledger(tmp_path / "two")
+    assert two.world_sizes == (2,)
+    for mine, theirs in zip(one.ledger.phases, two.phases, strict=True):
+        assert mine.targets == theirs.targets, "of both processes"
+        assert mine.validation_loss == pytest.approx(theirs.validation_loss, abs=1e-5)
+        assert mine.train_loss == pytest.approx(theirs.train_loss, abs=1e-5)
