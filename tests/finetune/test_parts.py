@@ -152,6 +152,19 @@ def test_losses_are_means_over_the_batch() -> None:
     torch.testing.assert_close(mean, wanted)
 
 
+def test_a_token_task_s_mean_is_over_visible_words() -> None:
+    """Windows of 3 and 1 words: each word weighs a quarter, not each window a half."""
+    spec = _multi_label(type="token_ner", head={"kind": "token"})
+    targets = [np.asarray([0, 2, 1]), np.asarray([1])]
+    logits = torch.randn(4, 3)
+    mean = loss_sum(spec, logits, targets, None) / batch_units(spec, targets)
+    torch.testing.assert_close(mean, nn.functional.cross_entropy(logits, torch.tensor([0, 2, 1, 1])))
+    single = _multi_label(type="single_label")
+    classes = [np.asarray(2), np.asarray(0)]
+    mean = loss_sum(single, logits[:2], classes, None) / batch_units(single, classes)
+    torch.testing.assert_close(mean, nn.functional.cross_entropy(logits[:2], torch.tensor([2, 0])))
+
+
 def _prepared(spec: TaskSpec, split: Split) -> Prepared:
     labels = ("a", "b", "c")
     data = TaskData({"train": [], "validation": [], "test": []}, labels, labels, "s", "h")
