@@ -75,8 +75,8 @@ def within_tasks(
         notes.append("some task has one group of documents: test-set noise is left out")
     seeds = _scaled(seed_parts, len(means)) if seeds_known else None
     documents = _scaled(document_parts, len(means)) if documents_known else None
-    shared = twice / len(means) ** 2 if seeds is not None and documents is not None else 0.0
-    return _combined(means, seeds, documents, shared, level, notes)
+    # nothing is counted twice where a source is unknown, and `crossed` then takes nothing off
+    return _combined(means, seeds, documents, twice / len(means) ** 2, level, notes)
 
 
 def within_tasks_seeds(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from biobench.stats import Estimand, StatsInputError, mean_test
-from biobench.stats.ratio import NOTHING, ONE, UNKNOWN, paired_ratio
+from biobench.stats.ratio import NOTHING, ONE, UNKNOWN, Ratio, paired_ratio
 
 SEEDS = Estimand.THESE_TEST_SETS
 
@@ -45,7 +45,7 @@ def test_a_denominator_that_may_be_zero_leaves_no_interval() -> None:
 
 def test_degenerate_inputs() -> None:
     assert paired_ratio([1.0], [2.0], estimand=SEEDS).note == ONE
-    assert paired_ratio([1.0, 2.0], [-1.0, 1.0], estimand=SEEDS).note == NOTHING
+    assert paired_ratio([1.0, 2.0], [-1.0, 1.0], estimand=SEEDS) == Ratio(2, None, None, NOTHING)
     same = paired_ratio([1.0, 2.0], [1.0, 2.0], estimand=SEEDS)
     assert same.value == 1.0
     with pytest.raises(StatsInputError, match="2 and 1 values"):

@@ -170,7 +170,7 @@ def test_one_cluster_has_no_suite_test():
 def test_one_group_of_documents_has_no_document_interval():
     a, b = (Counts.of(c.tp[:, :1], c.fp[:, :1], c.fn[:, :1]) for c in runs())
     one = document_interval(a, "micro", evaluated=[True] * 3)
-    assert one.interval is None
+    assert (one.interval, one.n_groups) == (None, 1)
     assert "nothing to resample" in one.note
     task = compare_task(a, b, "micro", evaluated=[True] * 3)
     assert task.documents is task.total is None

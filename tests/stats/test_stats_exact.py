@@ -260,6 +260,7 @@ def test_sums_beyond_what_a_float32_counts_stay_exact():
     big = 2**23 - 1
     tp = np.array([[[big], [big], [big], [1]]])
     fp = np.array([[[0], [1], [0], [2]]])
-    draws = score_draws(Counts.of(tp, fp, 0 * tp), np.array([[1, 1, 1, 1], [0, 2, 1, 1]], dtype=np.float32), "micro")
     right = 3 * big + 1
-    assert draws[:, 0].tolist() == [2 * right / (2 * right + 3), 2 * right / (2 * right + 4)]
+    for weights, errors in (([1, 1, 1, 1], 3), ([0, 2, 1, 1], 4)):
+        (draw,) = score_draws(Counts.of(tp, fp, 0 * tp), np.array([weights], dtype=np.float32), "micro")
+        assert draw.tolist() == [2 * right / (2 * right + errors)]
