@@ -25,7 +25,7 @@ from biobench.stats import (
     within_tasks_seeds,
 )
 from biobench.stats.paired import crossed
-from biobench.stats.resample import group_weights
+from biobench.stats.resample import group_weights, interaction_variance
 
 
 def answers(right: np.ndarray) -> Counts:
@@ -89,6 +89,14 @@ def test_seeds_that_do_not_pair_interact_with_the_documents_apart():
     by_documents = (a.mean(axis=0) - b.mean(axis=0)).var(ddof=1) / 60
     expected = by_seeds + by_documents - residual(a.astype(float)) - residual(b.astype(float))
     assert found.total.se == pytest.approx(math.sqrt(max(expected, by_seeds, by_documents)))
+
+
+@pytest.mark.parametrize(("seeds", "documents"), [(2, 9), (3, 2), (2, 2), (5, 30)])
+def test_the_interaction_of_a_mean_is_its_residual_mean_square(seeds, documents):
+    x = np.random.default_rng(seeds).normal(size=(seeds, documents))
+    left_out = ((x.sum(axis=1, keepdims=True) - x) / (documents - 1)).T
+    assert interaction_variance(left_out) == pytest.approx(residual(x))
+    assert interaction_variance(left_out[:1]) == interaction_variance(left_out[:, :1]) == 0
 
 
 def test_equal_seeds_leave_the_documents_alone():
