@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import subprocess
 import sys
@@ -18,9 +19,12 @@ from transformers import AutoTokenizer
 from biobench.errors import BioBenchError, ModelError, StoreError, TrainingError, UsageError
 from trainer import api
 from trainer.card import model_card
+from trainer.checkpoint import Progress
 from trainer.disk import write_text
+from trainer.distributed import World
 from trainer.interventions import check_unchanged, fingerprint
 from trainer.library import load_recipe
+from trainer.loop import Loop
 from trainer.metrics import Metrics, make_tracker, read_metrics
 from trainer.progress import Stages, Terminal, Tick
 from trainer.run import Result
@@ -264,3 +268,20 @@ def test_a_frozen_weight_that_moved_is_found(moved: str) -> None:
         )
     with pytest.raises(TrainingError, match="frozen layers have changed"):
         check_unchanged(model, names, before)
+
+
+@pytest.mark.parametrize(("loss", "norm"), [(math.nan, 1.0), (math.inf, 1.0), (5.0, math.inf), (5.0, math.nan)])
+def test_a_loss_or_a_gradient_alone_stops_the_run(loss: float, norm: float) -> None:
+    def nothing(*_: object) -> None:
+        """Nobody listens, nothing is saved."""
+
+    world = World(0, 1, torch.device("cpu"))
+    parts: Any = None
+    loop = Loop(
+        load_recipe("toy_detour"), 0, parts, parts, parts, world, None, nothing, nothing, lambda: False, 1.0, 20
+    )
+    at = Progress(step=1, total_steps=1)
+    loop._report(at, torch.tensor(5.0), 10, torch.tensor(1.0), 1e-3)
+    assert loop.last_loss == 0.5
+    with pytest.raises(TrainingError, match="phase 'detour' is not finite at step 1"):
+        loop._report(at, torch.tensor(loss), 10, torch.tensor(norm), 1e-3)
