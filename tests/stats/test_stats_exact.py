@@ -51,6 +51,15 @@ def test_the_worked_numbers_of_the_metric_contract(average, value):
     assert label_f1(worked())[0] == pytest.approx([2 / 3, 0, 0])
 
 
+def test_one_gold_mention_or_none():
+    one = Counts.of([[1, 0], [0, 0]], [[0, 0], [0, 1]], [[0, 0], [0, 0]])
+    assert [f1_scores(one, average)[0] for average in AVERAGES] == pytest.approx([1, 1 / 2, 2 / 3, 1])
+    none = Counts.of([[0, 0]], [[0, 1]], [[0, 0]])
+    assert [f1_scores(none, average, [True, True])[0] for average in AVERAGES] == [0, 0, 0, 0]
+    silent = Counts.of([[0, 0]], [[0, 0]], [[0, 0]])
+    assert [f1_scores(silent, average, [True, True])[0] for average in AVERAGES] == [0, 0, 0, 0]
+
+
 def simulated(seeds: int = 3, groups: int = 40, labels: int = 4) -> Counts:
     population = Population(np.full(labels, 0.5), np.linspace(0.5, 0.9, labels)[None], seed_sd=0.05)
     rng = np.random.default_rng(5)
