@@ -155,7 +155,7 @@ class Run:
             self.progress(state.step, self.total, f"loss {loss:.3f}{self._unkept()}")
             if state.step % self.every == 0 or state.step == self.total:
                 if self._validate(state.step, state.losses):
-                    stopped = True
+                    stopped = state.step < self.total
                     break
                 state.losses = []
             if self.keep is not None and self.keep.due():

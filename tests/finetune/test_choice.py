@@ -69,6 +69,7 @@ def _train(setup: Any, *overrides: str, head: dict[str, Any] | None = None) -> O
         (2, [0.0, 0.0, 0.0], 3, 1),
         (1, [0.2, 0.1], 2, 1),
         (3, [0.5, 0.1, 0.1, 0.6, 0.1, 0.1], 6, 4),
+        (5, [0.5, 0.1, 0.1, 0.1, 0.1, 0.1], 6, 1),
     ],
 )
 def test_the_first_of_the_best_steps_predicts_and_patience_counts_from_it(
