@@ -126,7 +126,7 @@ def limited(documents: dict[str, list[Document]], limit: int) -> dict[str, list[
     if limit < 1:
         raise DataFormatError(f"limit {limit} leaves no training document", hint="give at least 1")
     share = min(1.0, limit / len(documents["train"]))
-    sizes = {name: max(1, round(share * len(documents[name]))) for name in SPLITS}
+    sizes = {name: round(share * len(documents[name])) for name in SPLITS}
     sizes["train"] = min(limit, len(documents["train"]))
     return {name: _draw(documents[name], sizes[name]) for name in SPLITS}
 
@@ -136,10 +136,11 @@ def subset(documents: Sequence[Document], share: float) -> list[Document]:
 
     Smaller shares are part of larger ones.
     """
-    return _draw(documents, max(1, round(share * len(documents))))
+    return _draw(documents, round(share * len(documents)))
 
 
 def _draw(documents: Sequence[Document], size: int) -> list[Document]:
+    """The first of the fixed shuffle, `size` at most but never none."""
     units: dict[str, list[int]] = {}
     for i, document in enumerate(documents):
         # Half a pair would let the query or the document alone tell the answer.

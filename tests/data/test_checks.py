@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from biobench.data.catalog import LoadedTask, load_task
-from biobench.data.load import _checked, subset
+from biobench.data.load import _checked, load_data, subset
 from biobench.data.readers import Request
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document, Span, TaskData
@@ -67,6 +67,26 @@ def test_gold_labels_stand_in_the_task_s_order_and_decoding_is_the_reader_s(
         )
         assert (data.labels, data.gold_labels) == (("Z", "W", "X", "Y"), ("Z", "X", "Y"))
         assert data.decode == mode
+
+
+@pytest.mark.parametrize("limit", [None, 1])
+def test_the_labels_that_have_gold_are_those_of_the_whole_test_split(
+    make_task: Callable[..., LoadedTask], tmp_path: Path, limit: int | None
+) -> None:
+    """Training has a and b, test has b and d, one document of each: whatever is drawn, b and d count."""
+    (tmp_path / "data").mkdir()
+    for name, labels in (("train", "ab"), ("validation", "c"), ("test", "bd")):
+        rows = "".join(f"text {i}\t{label}\n" for i, label in enumerate(labels))
+        (tmp_path / "data" / f"{name}.tsv").write_text("text\tlabel\n" + rows)
+    task = make_task(
+        type="single_label",
+        labels="[d, c, b, a]",
+        files="{train: train.tsv, validation: validation.tsv, test: test.tsv}",
+        reader="{format: tsv, columns: {text: text, label: label}}",
+    )
+    data = load_data(task, tmp_path, limit)
+    assert (data.labels, data.gold_labels) == (("d", "c", "b", "a"), ("d", "b"))
+    assert len(data.test) == (2 if limit is None else 1)
 
 
 @pytest.mark.parametrize(("share", "size"), [(1.0, 10), (0.75, 8), (0.36, 4), (0.34, 3), (0.01, 1)])
