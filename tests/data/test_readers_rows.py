@@ -40,6 +40,20 @@ def test_paired_quirks(make_task: Callable[..., LoadedTask], fixtures: Path) -> 
     assert found[3].text == "Naïve cells died ."
 
 
+def test_line_ends_inside_a_quoted_field_are_text(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
+    """CRLF ends lines as LF does; a lone CR is a character of the text."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a.tsv").write_bytes(b'text\tlabel\r\n"one\r\ntwo"\t0\r\n"one\rtwo"\t1\r\n')
+    task = make_task(
+        type="single_label",
+        labels='["0", "1"]',
+        files="{all: a.tsv}",
+        splits="{validation_from_train_tail: 1}",
+        reader="{format: tsv, columns: {text: text, label: label}}",
+    )
+    assert [(d.text, d.labels) for d in _documents(task, tmp_path)] == [("one\ntwo", ("0",)), ("one\rtwo", ("1",))]
+
+
 def test_tsv_with_a_layout_per_split_and_a_carved_validation(read: Callable[..., TaskData], fixtures: Path) -> None:
     data = read(
         fixtures,
