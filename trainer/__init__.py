@@ -3,6 +3,3 @@
 A recipe (YAML) names a base checkpoint, a corpus and a list of phases. `trainer.api` runs it, plans it and
 compares the ledgers of two runs; nothing heavy is imported before one of these is called.
 """
-
-OWNER = "biobench"
-"""Other distributions also install a package called `trainer`; importers check that this one is ours."""

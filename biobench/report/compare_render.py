@@ -25,7 +25,7 @@ def to_text(held: Compared) -> str:
     if len(held.models) > 2:
         parts += [_standings(held), _pairs(held)]
     shown = held.pairs[:MOST_TABLES]
-    parts += [_tasks(held, result) for result in shown]
+    parts += [_tasks(result) for result in shown]
     if len(shown) < len(held.pairs):
         parts.append(f"{len(held.pairs) - len(shown)} more pairs: --json has their tasks.")
     parts.append(_explained(held))
@@ -40,7 +40,7 @@ def _words(text: str) -> str:
     return " ".join(plain(word) for word in text.split())
 
 
-def _tasks(held: Compared, result: PairResult) -> str:
+def _tasks(result: PairResult) -> str:
     """First minus second on each task, the kinds of noise apart."""
     first, second = result.pair.first, result.pair.second
     head = ["task", "A", "B", "A - B", "seeds", "documents", "both", "p", "n seeds", "n docs"]

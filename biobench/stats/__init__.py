@@ -4,7 +4,7 @@ Three kinds of noise are kept apart: seeds (would another fine-tuning run differ
 another test set) and tasks (would another choice of tasks). Every interval names the one it is about.
 """
 
-from biobench.stats.counts import Average, Counts, f1_scores, label_f1
+from biobench.stats.counts import Average, Counts, f1_scores
 from biobench.stats.hierarchy import (
     RankInterval,
     SuiteDraws,
@@ -17,14 +17,12 @@ from biobench.stats.hierarchy import (
 from biobench.stats.intervals import DocumentSummary, SeedSummary, document_interval, seed_interval
 from biobench.stats.letters import letter_groups, letters
 from biobench.stats.means import MeanTest, mean_test
-from biobench.stats.multiplicity import benjamini_hochberg, holm
+from biobench.stats.multiplicity import holm
 from biobench.stats.paired import (
-    McNemar,
     SeedDifference,
     TaskComparison,
     compare_seeds,
     compare_task,
-    mcnemar,
 )
 from biobench.stats.power import (
     SeedPlan,
@@ -55,7 +53,6 @@ __all__ = [
     "Estimand",
     "Interval",
     "ManyComparison",
-    "McNemar",
     "MeanTest",
     "Pair",
     "RankInterval",
@@ -72,7 +69,6 @@ __all__ = [
     "TaskPool",
     "TaskRuns",
     "WithinTasks",
-    "benjamini_hochberg",
     "cluster_means",
     "compare_many",
     "compare_seeds",
@@ -85,10 +81,8 @@ __all__ = [
     "f1_scores",
     "gather_pairs",
     "holm",
-    "label_f1",
     "letter_groups",
     "letters",
-    "mcnemar",
     "mean_test",
     "probability_of_improvement",
     "rank_intervals",

@@ -151,14 +151,6 @@ def f1_from_sums(
     return result
 
 
-def label_f1(counts: Counts) -> FloatArray:
-    """F1 of each label on all documents, (seeds, labels); zero where there is neither gold nor prediction."""
-    doubled = counts.doubled.sum(axis=1)
-    tp = counts.tp.sum(axis=1, dtype=np.int64)
-    result: FloatArray = 2.0 * tp / np.where(doubled > 0, doubled, 1)
-    return result
-
-
 def f1_scores(counts: Counts, average: Average, evaluated: ArrayLike | None = None) -> FloatArray:
     """The score of each seed on the whole test split, (seeds,), a fraction."""
     return f1_from_sums(

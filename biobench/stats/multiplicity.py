@@ -1,4 +1,4 @@
-"""Corrections for many tests. A p of None (untestable) stays None and counts for nothing."""
+"""The correction for many tests. A p of None (untestable) stays None and counts for nothing."""
 
 from __future__ import annotations
 
@@ -11,20 +11,11 @@ from biobench.stats.types import StatsInputError
 
 def holm(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
     """Holm's step-down adjusted p values (Holm 1979), in the order given: the family-wise error rate."""
-    return _adjusted(p_values, "holm")
-
-
-def benjamini_hochberg(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
-    """Benjamini and Hochberg's adjusted p values (1995): the false discovery rate, for exploration only."""
-    return _adjusted(p_values, "fdr_bh")
-
-
-def _adjusted(p_values: Sequence[float | None], method: str) -> tuple[float | None, ...]:
     known = [p for p in p_values if p is not None]
     for p in known:
         if not 0 <= p <= 1:
             raise StatsInputError(f"p value {p} is not between 0 and 1", hint="pass p values, or None for no test")
     if not known:
         return tuple(None for _ in p_values)
-    adjusted = iter(multipletests(known, method=method)[1])
+    adjusted = iter(multipletests(known, method="holm")[1])
     return tuple(None if p is None else min(1.0, float(next(adjusted))) for p in p_values)

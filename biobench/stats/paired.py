@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special, stats
+from scipy import special
 
 from biobench.stats.counts import Average, Counts, f1_scores
 from biobench.stats.intervals import RARE, SE_DRAWS, Method, choose_method
@@ -23,7 +23,7 @@ from biobench.stats.resample import (
     score_draws,
 )
 from biobench.stats.runs import TaskRuns, shared_groups
-from biobench.stats.types import Estimand, FloatArray, StatsInputError, as_values, is_zero
+from biobench.stats.types import Estimand, FloatArray, StatsInputError, as_values
 
 _LARGE = 1e9
 """Degrees of freedom beyond which a t is a normal distribution."""
@@ -31,15 +31,10 @@ _LARGE = 1e9
 
 @dataclass(frozen=True)
 class SeedDifference:
-    """First minus second model, over seeds.
-
-    correlation: of the two models' scores over shared seeds, None where it cannot be had. Near 0, pairing
-    by seed gained nothing (expected across families); models of one family reach about 0.5.
-    """
+    """First minus second model, over seeds."""
 
     test: MeanTest
     paired: bool
-    correlation: float | None
 
 
 @dataclass(frozen=True)
@@ -62,16 +57,6 @@ class TaskComparison:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class McNemar:
-    """only_first, only_second: examples that one model alone gets right. p: exact, two-sided."""
-
-    only_first: int
-    only_second: int
-    n: int
-    p: float
-
-
 def compare_seeds(
     first: ArrayLike, second: ArrayLike, *, paired: bool = True, level: float = 0.95, resolution: float = 0.0
 ) -> SeedDifference:
@@ -87,17 +72,17 @@ def compare_seeds(
                 f"{a.size} and {b.size} seeds cannot be paired", hint="keep the shared seeds, or paired=False"
             )
         test = mean_test(a - b, estimand=Estimand.NEW_SEEDS, level=level, resolution=resolution)
-        return SeedDifference(test, True, _correlation(a, b))
+        return SeedDifference(test, True)
     estimate = float(a.mean() - b.mean())
     n = int(a.size + b.size)
     if min(a.size, b.size) == 1:
         test = MeanTest(n, estimate, None, None, None, None, None, Estimand.NEW_SEEDS, SINGLE)
-        return SeedDifference(test, False, None)
+        return SeedDifference(test, False)
     floor = resolution**2 / 12
     parts = [(max(float(x.var(ddof=1)), floor) / x.size, x.size - 1.0) for x in (a, b)]
     se = math.sqrt(sum(variance for variance, _ in parts))
     test = t_from_se(estimate, se, pooled_df(parts), n=n, estimand=Estimand.NEW_SEEDS, level=level, method="Welch t")
-    return SeedDifference(test, False, None)
+    return SeedDifference(test, False)
 
 
 def compare_task(
@@ -228,28 +213,3 @@ def crossed(sources: Sequence[Sequence[tuple[float, float]]], twice: float) -> t
 def _half(variance: float, df: float) -> float:
     """Half the width of the 95% t interval."""
     return math.sqrt(variance) * float(special.stdtrit(min(df, _LARGE), 0.975))
-
-
-def mcnemar(first_right: ArrayLike, second_right: ArrayLike) -> McNemar:
-    """Exact McNemar test on which examples each of two single-label classifiers gets right.
-
-    Assumes independent examples (one a group) and looks at one run of each model. No discordant example
-    gives p 1.
-    """
-    a, b = np.asarray(first_right, dtype=np.bool_), np.asarray(second_right, dtype=np.bool_)
-    if a.ndim != 1 or a.shape != b.shape or not a.size:
-        raise StatsInputError(
-            f"shapes {a.shape} and {b.shape}", hint="give one yes or no for each example, for both models"
-        )
-    only_a, only_b = int((a & ~b).sum()), int((b & ~a).sum())
-    discordant = only_a + only_b
-    p = float(stats.binomtest(only_a, discordant, 0.5).pvalue) if discordant else 1.0
-    return McNemar(only_a, only_b, int(a.size), p)
-
-
-def _correlation(a: FloatArray, b: FloatArray) -> float | None:
-    """Pearson correlation over at least three seeds, None where a spread is zero."""
-    spreads = (float(a.std()), float(b.std()))
-    if a.size < 3 or any(is_zero(s, float(abs(x).max())) for s, x in zip(spreads, (a, b), strict=True)):
-        return None
-    return float(np.corrcoef(a, b)[0, 1])

@@ -7,14 +7,12 @@ import pytest
 from scipy import stats
 from sklearn.metrics import f1_score
 from stats_simulation import Population
-from statsmodels.stats.contingency_tables import mcnemar as mcnemar_reference
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 
 from biobench.stats import (
     Counts,
     Estimand,
-    benjamini_hochberg,
     compare_seeds,
     compare_suite,
     detectable_difference,
@@ -22,8 +20,6 @@ from biobench.stats import (
     document_interval,
     f1_scores,
     holm,
-    label_f1,
-    mcnemar,
     mean_test,
     seed_interval,
     t_power,
@@ -48,7 +44,6 @@ def worked() -> Counts:
 )
 def test_the_worked_numbers_of_the_metric_contract(average, value):
     assert f1_scores(worked(), average)[0] == pytest.approx(value, abs=1e-15)
-    assert label_f1(worked())[0] == pytest.approx([2 / 3, 0, 0])
 
 
 def test_one_gold_mention_or_none():
@@ -137,7 +132,6 @@ def test_t_equals_scipy():
     interval = reference.confidence_interval(0.95)
     assert paired.test.p == pytest.approx(reference.pvalue)
     assert (paired.test.interval.low, paired.test.interval.high) == pytest.approx((interval.low, interval.high))
-    assert paired.correlation == pytest.approx(stats.pearsonr(a, b).statistic)
     unpaired = compare_seeds(a, b[:5], paired=False)
     reference = stats.ttest_ind(a, b[:5], equal_var=False)
     interval = reference.confidence_interval(0.95)
@@ -167,18 +161,7 @@ def test_holm_by_hand_and_against_statsmodels():
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx((0.03, 0.06, 0.06, 0.02))
     p = np.random.default_rng(4).random(30) ** 2
     assert holm(p.tolist()) == pytest.approx(multipletests(p, method="holm")[1])
-    assert benjamini_hochberg(p.tolist()) == pytest.approx(stats.false_discovery_control(p))
     assert holm([0.02, None, 0.03]) == (pytest.approx(0.04), None, pytest.approx(0.04))
-
-
-def test_mcnemar_equals_statsmodels():
-    rng = np.random.default_rng(9)
-    a, b = rng.random(200) < 0.8, rng.random(200) < 0.7
-    table = [[(a & b).sum(), (a & ~b).sum()], [(~a & b).sum(), (~a & ~b).sum()]]
-    result = mcnemar(a, b)
-    assert result.p == pytest.approx(mcnemar_reference(table, exact=True).pvalue)
-    assert (result.only_first, result.only_second, result.n) == (table[0][1], table[1][0], 200)
-    assert mcnemar(a, a).p == 1.0
 
 
 @pytest.mark.parametrize("n", [3, 6, 9, 19, 200])

@@ -67,7 +67,7 @@ def read_chemprot(request: Request) -> Iterator[Document]:
                 f"files.{split} names {len(paths)} files", hint="abstracts, entities and gold standard, in this order"
             )
         for abstract in _abstracts(request, *paths):
-            yield from _rows(request, options, abstract, split, paths[0])
+            yield from _rows(options, abstract, split, paths[0])
 
 
 def _abstracts(request: Request, texts: Path, entities: Path, gold: Path) -> list[_Abstract]:
@@ -124,9 +124,7 @@ def sentences(text: str, title_end: int, mentions: list[tuple[int, int]]) -> lis
     return list(itertools.pairwise(ordered))
 
 
-def _rows(
-    request: Request, options: ChemprotOptions, abstract: _Abstract, split: str, path: Path
-) -> Iterator[Document]:
+def _rows(options: ChemprotOptions, abstract: _Abstract, split: str, path: Path) -> Iterator[Document]:
     mentions = [(e.start, e.end) for e in abstract.entities]
     for start, end in sentences(abstract.text, abstract.title_end, mentions):
         inside = [e for e in abstract.entities if e.start >= start and e.end <= end]
