@@ -43,7 +43,7 @@ class TaskComparison:
 
     seeds: other seeds, same test set. documents: same runs, another test set. total: both may change
     (None where either part is unknown; ``notes`` say which). detectable: smallest true difference that so
-    many seeds and documents find at the 5% level with 80% power (by the total; None without one).
+    many seeds and documents find at 1 - level with 80% power (by the total; None without one).
     """
 
     first: float
@@ -134,7 +134,7 @@ def compare_task(
         seed_df = seeds.test.df if seeds.test.df is not None else math.inf
         parts = [[(seeds.test.se**2, seed_df)], [(se**2, groups - 1.0)]]
         variance, df = crossed(parts, interaction(runs, 0, 1))
-        detectable = detectable_from_se(math.sqrt(variance), df)
+        detectable = detectable_from_se(math.sqrt(variance), df, alpha=1 - level)
         total = t_from_se(
             difference,
             math.sqrt(variance),

@@ -26,7 +26,7 @@ class SuiteComparison:
     wilcoxon_smallest_p with so many clusters. wins, ties, losses: tasks on which the first model is
     better, within ``rope`` points, worse. improvement: probability that a run of the first model beats a
     run of the second, mean over clusters (None without seeds). detectable: smallest true difference that
-    a suite of this size and spread finds at the 5% level with 80% power. variance: None without seeds.
+    a suite of this size and spread finds at 1 - level with 80% power. variance: None without seeds.
     """
 
     difference: float
@@ -101,7 +101,7 @@ def compare_suite(
         losses=int((d < -margin).sum()),
         rope=rope,
         improvement=_improvement(first, second, owners) if seeded else None,
-        detectable=detectable_difference(test.sd, means.size) if test.sd is not None else None,
+        detectable=None if test.sd is None else detectable_difference(test.sd, means.size, alpha=1 - level),
         variance=suite_variance(first, second, owners, paired_seeds=paired_seeds, resolution=resolution)
         if seeded
         else None,

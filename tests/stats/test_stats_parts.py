@@ -19,6 +19,7 @@ from biobench.stats import (
     compare_seeds,
     compare_suite,
     compare_task,
+    detectable_difference,
     detectable_from_se,
     suite_variance,
     within_tasks,
@@ -294,6 +295,13 @@ def test_a_suite_hands_its_options_on():
     ends = stats.ttest_1samp(corpora, 0).confidence_interval(0.8)
     wide = compare_suite(first, second, clusters=clusters, level=0.8).test.interval
     assert (wide.low, wide.high) == pytest.approx((ends.low, ends.high))
+    for level in (0.95, 0.99):
+        found = compare_suite(first, second, clusters=clusters, level=level)
+        assert found.detectable == pytest.approx(detectable_difference(np.std(corpora, ddof=1), 3, alpha=1 - level))
+    a, b = (answers(x) for x in two_models())
+    strict = compare_task(a, b, "micro", method="jackknife", level=0.99)
+    assert strict.detectable == pytest.approx(detectable_from_se(strict.total.se, strict.total.df, alpha=0.01))
+    assert strict.detectable > compare_task(a, b, "micro", method="jackknife").detectable
     even, below = [[0.5]] * 4, [[0.4]] * 4
     many = compare_many([even, below], ["a", "b"], resolution=0.3)
     assert many.pairs[0].comparison.test == compare_suite(even, below, resolution=0.3).test
