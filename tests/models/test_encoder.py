@@ -118,6 +118,8 @@ def test_stock_head_is_the_familys_own(family: tuple[str, Path]) -> None:
         wanted = full(input_ids=torch.from_numpy(np.stack(sequences))).logits
         ours = head(encoder(sequences), [12, 12], torch.empty(0, dtype=torch.long))
     torch.testing.assert_close(ours, wanted, atol=2e-5, rtol=1e-4)
+    kinds = [type(module).__name__ for module in head.modules()]
+    assert any("Dropout" in kind for kind in kinds), "in training it drops what the family's own head drops"
 
 
 def test_window_is_the_smallest_limit(tmp_path: Path) -> None:
