@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 from biobench.encode.batches import _CALL_COST, cut_packed, cut_padded, epoch_order, inference_order, steps_per_epoch
 
 _lengths = st.lists(st.integers(1, 200), min_size=1, max_size=40)
+_few = st.tuples(st.lists(st.integers(1, 5), min_size=1, max_size=12), st.integers(1, 12))
+"""Lengths and a budget so small that parts often fill it exactly."""
+_any = st.tuples(_lengths, st.integers(1, 500)) | _few
 
 
 @given(lengths=_lengths, size=st.integers(1, 9), seed=st.integers(0, 99), order=st.sampled_from(["random", "bucketed"]))
@@ -62,8 +65,9 @@ def test_bucketed_batches_hold_similar_lengths() -> None:
     assert spread["bucketed"] < 1.1 < 1.5 < spread["random"]
 
 
-@given(lengths=_lengths, budget=st.integers(1, 300))
-def test_packed_cut_keeps_order_and_budget(lengths: list[int], budget: int) -> None:
+@given(drawn=_any)
+def test_packed_cut_keeps_order_and_budget(drawn: tuple[list[int], int]) -> None:
+    lengths, budget = drawn
     parts = cut_packed(range(len(lengths)), lengths, budget)
     assert list(itertools.chain(*parts)) == list(range(len(lengths)))
     assert all(sum(lengths[i] for i in p) <= budget or len(p) == 1 for p in parts)
@@ -72,8 +76,13 @@ def test_packed_cut_keeps_order_and_budget(lengths: list[int], budget: int) -> N
 
 
 @settings(max_examples=60)
-@given(lengths=st.lists(st.integers(1, 200), min_size=1, max_size=7), budget=st.integers(50, 1500))
-def test_padded_cut_is_the_cheapest(lengths: list[int], budget: int) -> None:
+@given(
+    drawn=st.tuples(st.lists(st.integers(1, 200), min_size=1, max_size=7), st.integers(50, 1500))
+    | st.tuples(st.lists(st.sampled_from([100, 200]), min_size=1, max_size=7), st.sampled_from([200, 400, 600]))
+)
+def test_padded_cut_is_the_cheapest(drawn: tuple[list[int], int]) -> None:
+    lengths, budget = drawn
+
     def cost(parts: list[list[int]]) -> int:
         return sum(max(lengths[i] for i in p) * len(p) + _CALL_COST for p in parts)
 
@@ -94,8 +103,9 @@ def test_padded_cut_is_the_cheapest(lengths: list[int], budget: int) -> None:
     assert cost(parts) == best
 
 
-@given(lengths=_lengths, budget=st.integers(1, 500), padded=st.booleans())
-def test_inference_covers_all_longest_first(lengths: list[int], budget: int, padded: bool) -> None:
+@given(drawn=_any, padded=st.booleans())
+def test_inference_covers_all_longest_first(drawn: tuple[list[int], int], padded: bool) -> None:
+    lengths, budget = drawn
     parts = inference_order(lengths, budget, padded=padded)
     flat = list(itertools.chain(*parts))
     assert sorted(flat) == list(range(len(lengths)))
