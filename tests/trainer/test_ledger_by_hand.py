@@ -23,6 +23,7 @@ OVERRIDES = [
     "phases.1.schedule={shape: 1-sqrt, final: 0.1, peak: 2}",
     "phases.1.masking={rate: 0.3, rule: mask}",
     "optimizer.gradient_clip=0.25",
+    "corpus.sources=[{id: a, embedded: {documents: 100}}, {id: b, embedded: {documents: 60, seed: 8}}]",
     "corpus.exclude={files: [kept_out.txt], ngram: 9}",
 ]
 
@@ -119,7 +120,8 @@ def test_what_the_guard_and_the_corpus_gave(run: Path, ledger: Ledger) -> None:
     # 3 layers, the first global; half of local_attention=16 to each side
     assert detour.reach == {"full_attention": (-1, 0), "sliding_attention": (8, 0)}
     assert decay.reach == {"full_attention": (-1, -1), "sliding_attention": (8, 8)}
-    assert ledger.corpus.sources == {"embedded": 1.0}
+    assert ledger.corpus.sources == pytest.approx({"a": 0.625, "b": 0.375}, abs=0.03)
+    assert sum(ledger.corpus.sources.values()) == pytest.approx(1)
     assert ledger.corpus.tokens == ledger.corpus.windows * 48
     assert ledger.corpus.excluded_documents == 1
     assert len(ledger.corpus.exclusion_hash) == 64
