@@ -122,7 +122,7 @@ def test_a_pair_is_what_the_tokenizer_makes_of_it(kind: str, first: int, second:
     document = Document("d", "d", "was seen " * second, "train", query="the patient " * first)
     whole = own(document.query, document.text)
     before, between, after, _ = pair_form(own)
-    for window in (16, 17, 64, 5000):
+    for window in (16, 17, 64, 5000, len(whole["input_ids"]), len(whole["input_ids"]) - 1):
         (made,) = encode_pairs([document], own, window)
         ids, sizes = made.ids.tolist(), [len(own(t, add_special_tokens=False)["input_ids"]) for t in
                                          (document.query, document.text)]  # fmt: skip
