@@ -91,8 +91,7 @@ def test_mentions_at_the_very_ends_of_a_unit_belong_to_it(make_task: Callable[..
     assert [(first.group, *s) for s in first.spans] == [("a:1", 0, 6, "DISO")]
     assert [(second.group, *s) for s in second.spans] == [("a:2", 0, 7, "DISO"), ("a:2", 3, 7, "ANAT")]
     # The same places as annotated units, in order of position and not of their ids.
-    units = ann.replace("DISO", "SECTION")
-    write(tmp_path / "data", "a", text, units)
+    write(tmp_path / "data", "a", text, ann.replace("DISO", "SECTION"))
     options = ", segment: annotation, segment_type: SECTION"
     one, two = brat(make_task, tmp_path, options, unit="line")
     assert [(d.id, d.group, d.text, surfaces(d)) for d in (one, two)] == [
