@@ -108,7 +108,7 @@ def test_freezing_thawing_and_isolation_are_the_same_on_two_processes(
     assert one.ledger is not None
     assert api.ledger_diff(tmp_path / "one", tmp_path / "two").matched
     two = read_ledger(tmp_path / "two")
-    assert two.world_sizes == (2,)
+    assert (two.world_sizes, two.distributed) == ((2,), strategy)
     for mine, theirs in zip(one.ledger.phases, two.phases, strict=True):
         assert mine.targets == theirs.targets, "of both processes"
         assert mine.validation_loss == pytest.approx(theirs.validation_loss, abs=1e-5)

@@ -136,3 +136,24 @@ def test_too_few_or_equal_texts_are_refused() -> None:
         linear_cka(np.eye(4), np.eye(4))
     with pytest.raises(ModelError, match="the same for all texts"):
         linear_cka(np.ones((9, 3)), np.ones((9, 3)))
+
+
+def test_intervals_and_ratios_by_hand() -> None:
+    """Student's t at 97.5%: 2.7764 with 4 degrees of freedom."""
+    one = Estimate(0.5, np.array([0.1, -0.1, 0.02, -0.02, 0.0]), 5)
+    se = np.sqrt(4 / 5 * (0.02 + 0.0008))
+    assert one.se == pytest.approx(se)
+    assert one.interval() == pytest.approx((0.5 - 2.77645 * se, 0.5 + 2.77645 * se), abs=1e-5)
+    other = Estimate(0.25, np.array([0.0, 0.0, 0.0, 0.05, -0.05]), 9)
+    # of the log: deviations by their values, and the fewer of the two numbers of texts
+    spread = one.deviations / 0.5 - other.deviations / 0.25
+    half = 2.77645 * np.sqrt(4 / 5 * (spread**2).sum())
+    for found in (one.over(other), other.over(one)):
+        assert found is not None
+        value, low, high = found
+        assert (np.log(value / low), np.log(high / value)) == pytest.approx((half, half), rel=1e-5)
+    assert one.over(other) == pytest.approx((2.0, 2 * np.exp(-half), 2 * np.exp(half)), rel=1e-5)
+    for value in (0.0, -0.1):
+        nothing = Estimate(value, one.deviations, 5)
+        assert nothing.over(one) is None
+        assert one.over(nothing) is None
