@@ -74,6 +74,7 @@ def test_training_the_used_rows_is_training_the_whole_table(folders: Callable[[s
     folder = folders("bert")
     encoder = Encoder(AutoModel.from_pretrained(folder), pad_id=pad_id)
     table = encoder.model.get_input_embeddings()
+    torch.nn.init.constant_(table.weight[1], 0.5)  # a gradient here would not be 0
     dense = nn.Embedding(*table.weight.shape, padding_idx=table.padding_idx)
     dense.load_state_dict(table.state_dict())
     # 1 is the table's padding: read unless the tokenizer has another one (3), and never changed by a gradient.
