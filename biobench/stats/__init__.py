@@ -19,10 +19,12 @@ from biobench.stats.letters import letter_groups, letters
 from biobench.stats.means import MeanTest, mean_test
 from biobench.stats.multiplicity import holm
 from biobench.stats.paired import (
+    McNemar,
     SeedDifference,
     TaskComparison,
     compare_seeds,
     compare_task,
+    mcnemar,
 )
 from biobench.stats.power import (
     SeedPlan,
@@ -53,6 +55,7 @@ __all__ = [
     "Estimand",
     "Interval",
     "ManyComparison",
+    "McNemar",
     "MeanTest",
     "Pair",
     "RankInterval",
@@ -83,6 +86,7 @@ __all__ = [
     "holm",
     "letter_groups",
     "letters",
+    "mcnemar",
     "mean_test",
     "probability_of_improvement",
     "rank_intervals",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
+from scipy import special, stats
 
 from biobench.stats.counts import Average, Counts, f1_scores
 from biobench.stats.intervals import RARE, SE_DRAWS, Method, choose_method
@@ -55,6 +55,16 @@ class TaskComparison:
     detectable: float | None
     method: str
     notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class McNemar:
+    """only_first, only_second: examples that one model alone gets right. p: exact, two-sided."""
+
+    only_first: int
+    only_second: int
+    n: int
+    p: float
 
 
 def compare_seeds(
@@ -213,3 +223,20 @@ def crossed(sources: Sequence[Sequence[tuple[float, float]]], twice: float) -> t
 def _half(variance: float, df: float) -> float:
     """Half the width of the 95% t interval."""
     return math.sqrt(variance) * float(special.stdtrit(min(df, _LARGE), 0.975))
+
+
+def mcnemar(first_right: ArrayLike, second_right: ArrayLike) -> McNemar:
+    """Exact McNemar test on which examples each of two single-label classifiers gets right.
+
+    Assumes independent examples (one a group) and looks at one run of each model. No discordant example
+    gives p 1.
+    """
+    a, b = np.asarray(first_right, dtype=np.bool_), np.asarray(second_right, dtype=np.bool_)
+    if a.ndim != 1 or a.shape != b.shape or not a.size:
+        raise StatsInputError(
+            f"shapes {a.shape} and {b.shape}", hint="give one yes or no for each example, for both models"
+        )
+    only_a, only_b = int((a & ~b).sum()), int((b & ~a).sum())
+    discordant = only_a + only_b
+    p = float(stats.binomtest(only_a, discordant, 0.5).pvalue) if discordant else 1.0
+    return McNemar(only_a, only_b, int(a.size), p)

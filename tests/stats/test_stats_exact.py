@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 from sklearn.metrics import f1_score
 from stats_simulation import Population
+from statsmodels.stats.contingency_tables import mcnemar as mcnemar_reference
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 
@@ -20,6 +21,7 @@ from biobench.stats import (
     document_interval,
     f1_scores,
     holm,
+    mcnemar,
     mean_test,
     seed_interval,
     t_power,
@@ -162,6 +164,16 @@ def test_holm_by_hand_and_against_statsmodels():
     p = np.random.default_rng(4).random(30) ** 2
     assert holm(p.tolist()) == pytest.approx(multipletests(p, method="holm")[1])
     assert holm([0.02, None, 0.03]) == (pytest.approx(0.04), None, pytest.approx(0.04))
+
+
+def test_mcnemar_equals_statsmodels():
+    rng = np.random.default_rng(9)
+    a, b = rng.random(200) < 0.8, rng.random(200) < 0.7
+    table = [[(a & b).sum(), (a & ~b).sum()], [(~a & b).sum(), (~a & ~b).sum()]]
+    result = mcnemar(a, b)
+    assert result.p == pytest.approx(mcnemar_reference(table, exact=True).pvalue)
+    assert (result.only_first, result.only_second, result.n) == (table[0][1], table[1][0], 200)
+    assert mcnemar(a, a).p == 1.0
 
 
 @pytest.mark.parametrize("n", [3, 6, 9, 19, 200])
