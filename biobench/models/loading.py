@@ -64,7 +64,8 @@ def find_checkpoint(model: str, *, offline: bool = False, trust_remote_code: boo
             hint="the folder must hold a config that AutoConfig knows; --trust-remote-code allows the model's own code",
             file=folder / "config.json",
         ) from error
-    return Checkpoint(name, revision, folder, content_hash(folder), config, trust_remote_code)
+    made = content_hash(folder, code=trust_remote_code)
+    return Checkpoint(name, revision, folder, made, config, trust_remote_code)
 
 
 def _locate(model: str, offline: bool) -> tuple[Path, str, str | None]:

@@ -171,8 +171,8 @@ def _perfect(held: Contest, entrant: int) -> bool:
 def _check(given: Sequence[str], rope: float, alpha: float, wanted: float) -> None:
     if len(given) < 2:
         raise UsageError("a comparison needs two models or more", hint="for example: biobench compare A B")
-    if not 0 < alpha < 1:
-        raise UsageError(f"alpha {alpha} is not between 0 and 1", hint="0.05 is usual")
+    if not 0 < alpha < 0.5:
+        raise UsageError(f"alpha {alpha} is not between 0 and 0.5", hint="0.05 is usual")
     if not 0 <= rope < 1:
         raise UsageError(f"rope {rope} is not a difference of scores", hint="zero or more, one point is 0.01")
     if not 0 < wanted < 1:

@@ -59,7 +59,7 @@ class Row:
 
     @property
     def margin(self) -> float | None:
-        """Half the width of the interval before it was cut to 0-1, a fraction; None where there is none."""
+        """The interval's longer side, a fraction: half its width unless both ends were cut to 0-1. None without one."""
         return None if self.low is None or self.high is None else max(self.mean - self.low, self.high - self.mean)
 
     @property

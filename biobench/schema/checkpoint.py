@@ -22,12 +22,14 @@ _TOKENIZER = (
 )
 
 
-def content_hash(folder: Path) -> str:
+def content_hash(folder: Path, *, code: bool = False) -> str:
     """sha256 over the names and contents of weights, config and tokenizer files (hex, 64 characters).
 
-    Raises ModelError where the folder holds no weights.
+    code: over the folder's Python files too, for checkpoints that run their own. Raises ModelError where the folder
+    holds no weights.
     """
-    files = {p for pattern in (*_WEIGHTS, "config.json", *_TOKENIZER) for p in folder.glob(pattern)}
+    patterns = (*_WEIGHTS, "config.json", *_TOKENIZER, *(["*.py"] if code else []))
+    files = {p for pattern in patterns for p in folder.glob(pattern)}
     if any(p.suffix == ".safetensors" for p in files):
         files = {p for p in files if p.suffix != ".bin"}
     if not any(p.suffix in (".safetensors", ".bin") for p in files):

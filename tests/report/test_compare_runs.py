@@ -313,7 +313,7 @@ def test_variants_and_needles_stay_out_unless_named(tmp_path):
         ({"suite": "french"}, "unknown suite"),
         ({"tasks": "gda"}, "unknown task"),
         ({"rope": -1.0}, "rope"),
-        ({"alpha": 1.0}, "alpha"),
+        ({"alpha": 0.5}, "alpha"),
         ({"wanted": 0.0}, "wanted"),
     ],
 )
