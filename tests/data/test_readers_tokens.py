@@ -125,6 +125,17 @@ def test_medline_markers_and_document_unit(make_task: Callable[..., LoadedTask],
     assert [(d.id, d.text) for d in whole] == [("7001", "IL-2 gene expression"), ("7002", "T cells")]
 
 
+def test_words_before_the_first_marker_belong_to_no_document(
+    make_task: Callable[..., LoadedTask], tmp_path: Path
+) -> None:
+    (tmp_path / "iob").mkdir()
+    (tmp_path / "iob" / "late.tsv").write_text("\nlost\tO\n\n-DOCSTART-\tO\n\nkept\tO\n")
+    spec = {"labels": "[D]", "reader": "{format: iob}"}
+    assert [d.text for d in _one_file(make_task, tmp_path, "late.tsv", **spec)] == ["lost", "kept"]
+    with pytest.raises(DataFormatError, match=r"late\.tsv:2: has words before its first document marker"):
+        _one_file(make_task, tmp_path, "late.tsv", unit="document", **spec)
+
+
 def test_docstart_without_an_id(make_task: Callable[..., LoadedTask], fixtures: Path) -> None:
     documents = _one_file(make_task, fixtures, "docstart.tsv", labels="[protein]", reader="{format: iob}")
     assert [d.group for d in documents] == ["docstart-document-1", "docstart-document-2"]

@@ -106,9 +106,17 @@ def _file(
             types=options.types,
         )
 
+    first: int | None = None
     for number, line in read_lines(request, path):
         marker = _marker(line)
         if marker is not None:
+            if by_document and not marked and first is not None:
+                raise request.bad(
+                    "has words before its first document marker, and unit is 'document'",
+                    "begin the file with the marker of its first document",
+                    path,
+                    first,
+                )
             yield from flush()
             numbers.documents += 1
             block, sentences, marked = None, 0, True
@@ -121,6 +129,7 @@ def _file(
         else:
             if block is None:
                 block = _Block(number)
+            first = first or number
             token, tag = _row(request, options, line, path, number)
             block.tokens.append(token)
             block.tags.append(tag)
