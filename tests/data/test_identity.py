@@ -36,6 +36,11 @@ DOCUMENT = Document(
 )
 
 
+def test_the_hash_of_a_document_is_what_it_was() -> None:
+    document = replace(DOCUMENT, text="Une phrase à dire.")
+    assert documents_hash([document], "src") == "64016952d641876ed602bcda8894a5cab001b79039cdf3fd1fdb828e40f74326"
+
+
 def test_the_hash_holds_each_part_that_decides() -> None:
     assert set(task_identity(load_task("demo_ner"), "generated")) == DECIDING
     probed = load_task("demo_ner", ["training.encoder=frozen", "probe={}"])

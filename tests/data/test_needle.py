@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 
 from biobench.data.catalog import LoadedTask, load_task
-from biobench.data.hashing import documents_hash
 from biobench.data.load import load_data, subset
 from biobench.data.readers import _needle_facts
 from biobench.data.readers._needle_haystack import units_of
 from biobench.data.readers._needle_notes import _WORDS, SECTIONS
 from biobench.errors import DataFormatError, SpecError
-from biobench.schema.document import Document, Span
+from biobench.schema.document import Document
 from biobench.schema.needle import ABSENT, BINS, PRESENT, Cell, cell_of, example_id
 
 SMALL = "lengths: [128, 256], notes: 300, examples: {train: 192, validation: 48, test: 96}"
@@ -94,21 +93,6 @@ def test_the_version_alone_reaches_the_data_hash(make: Make, monkeypatch: pytest
     before = load_data(make(), None).hash
     monkeypatch.setattr(_needle_facts, "GENERATOR_VERSION", 2)
     assert load_data(make(), None).hash != before
-
-
-def test_hashes_of_other_tasks_are_what_they_were() -> None:
-    document = Document(
-        id="a",
-        group="g",
-        text="Une phrase à dire.",
-        split="test",
-        spans=(Span(4, 10, "X"),),
-        labels=("l",),
-        tokens=((0, 3), (4, 10)),
-        tags=("O", "B-X"),
-        origin="f:1",
-    )
-    assert documents_hash([document], "src") == "64016952d641876ed602bcda8894a5cab001b79039cdf3fd1fdb828e40f74326"
 
 
 def test_every_cell_is_filled_alike_and_labels_are_balanced(make: Make) -> None:
