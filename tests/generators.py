@@ -48,6 +48,18 @@ def _sentence(rng: random.Random, extra: str = "") -> str:
     return " ".join(words).capitalize() + "."
 
 
+def _in_blocks(rng: random.Random, lines: list[str]) -> list[str]:
+    """The lines of an .ann in an order that is not that of the offsets; each mention stays before its notes, of
+    which the last one counts."""
+    blocks: list[list[str]] = []
+    for line in lines:
+        if line.startswith("T"):
+            blocks.append([])
+        blocks[-1].append(line)
+    rng.shuffle(blocks)
+    return [line for block in blocks for line in block]
+
+
 def frasimed(data: Path, part: str = "CANTEMIST", n: int = 160, codes: int = 140) -> dict[str, set[str]]:
     """`FRASIMED/<part>-FRASIMED/*.txt, *.ann` with code notes; one document is empty of annotations."""
     rng = random.Random(3)
@@ -76,6 +88,7 @@ def frasimed(data: Path, part: str = "CANTEMIST", n: int = 160, codes: int = 140
                 lines.append(f"#{80 + k}\t{note} T{k + 1}\tremplacé")
             lines.append(f"#{k + 1}\t{note} T{k + 1}\t{code}")
             own.add(code)
+        lines = _in_blocks(rng, lines)
         if i == n:
             lines, own = [], set()
         (folder / f"{stem}.txt").write_text(text, encoding="utf-8", newline="")
@@ -91,7 +104,7 @@ def distemist(data: Path) -> dict[str, set[str]]:
 
 
 def fracco_release(data: Path, n: int = 120, codes: int = 400) -> dict[str, set[str]]:
-    """`FRACCO/ann_txt_files/*.txt` and the mention table, with a byte order mark and commas in quotes."""
+    """`FRACCO/ann_txt_files/*.txt` and the mention table in no order, with a byte order mark and commas in quotes."""
     rng = random.Random(4)
     folder = data / "FRACCO" / "ann_txt_files"
     folder.mkdir(parents=True)
@@ -99,19 +112,22 @@ def fracco_release(data: Path, n: int = 120, codes: int = 400) -> dict[str, set[
     with (data / "FRACCO" / "DetectOnco_Final.csv").open("w", encoding="utf-8-sig", newline="") as stream:
         table = csv.writer(stream)
         table.writerow(["doc_name", "id", "label", "code", "content", "full_span"])
+        rows: list[list[str]] = []
         for i in range(1, n + 1):
             stem, own = f"cc_onco{i}", set()
             (folder / f"{stem}.txt").write_text(_sentence(rng) + "\n" + _sentence(rng), encoding="utf-8")
             for k in range(rng.randint(1, 5)):
                 number = min(int(rng.expovariate(0.008)), codes - 1)
                 code = f"C{number % 80:02}.9 8000/{number % 7}" + (";C77.1 8000/6" if number % 9 == 0 else "")
-                table.writerow(
-                    [f"{stem}.ann", f"T{k}", "expression_CIM", f" {code} ", 'adénopathie, dite "sus"', "1 9;12 20"]
-                )
-                table.writerow([f"{stem}.ann", f"T{k}b", "morphologie", "9999/9", "x", "1 2"])
+                rows += [
+                    [f"{stem}.ann", f"T{k}", "expression_CIM", f" {code} ", 'adénopathie, dite "sus"', "1 9;12 20"],
+                    [f"{stem}.ann", f"T{k}b", "morphologie", "9999/9", "x", "1 2"],
+                ]
                 own.add(code)
-            table.writerow([f"{stem}.ann", "T99", "expression_CIM", "", "sans code", "3 5"])
+            rows.append([f"{stem}.ann", "T99", "expression_CIM", "", "sans code", "3 5"])
             written[stem] = own
+        rng.shuffle(rows)
+        table.writerows(rows)
     return written
 
 
@@ -212,23 +228,28 @@ def phenotype(data: Path, notes: int = 40) -> int:
 
 
 def cos(data: Path, snippets: int = 1008, duplicates: int = 57) -> list[str]:
-    """`cos/snippet<a>_<b>.txt/.ann`: one snippet a line, whole-file offsets, R and # lines, Duplicate lines."""
+    """`cos/snippet<a>_<b>.txt/.ann`: one snippet a line, whole-file offsets, R and # lines, Duplicate lines.
+
+    As in the release, neither the snippets of an .ann nor the mentions of a snippet stand in the order of their
+    offsets, and a mention may stand before its snippet. Gives the snippets in the order of their lines in the files.
+    """
     folder = data / "cos"
     folder.mkdir(parents=True)
     kinds = ["Snippet"] * snippets + ["Duplicate"] * duplicates
-    random.Random(8).shuffle(kinds)
+    rng = random.Random(8)
+    rng.shuffle(kinds)
     names = [(a, min(a + 99, len(kinds))) for a in range(1, len(kinds) + 1, 100)]
     order: dict[str, list[str]] = {}
     for a, b in names:
-        text, lines, number = "", [], 0
+        text, number = "", 0
+        blocks: list[tuple[str, list[str]]] = []
         for i in range(a, b + 1):
             start = len(text)
             line = f"line {i}: opacity in the left lobe, is now larger-sized ."
             text += line + "\n"
             number += 1
-            lines.append(f"T{number}\t{kinds[i - 1]} {start} {start + len(line)}\t{line}")
+            lines = [f"T{number}\t{kinds[i - 1]} {start} {start + len(line)}\t{line}"]
             if kinds[i - 1] == "Snippet":
-                order.setdefault(f"snippet{a}_{b}", []).append(line)
                 for surface, kind in (
                     ("opacity", "Attr"),
                     ("left lobe", "Loc"),
@@ -241,8 +262,13 @@ def cos(data: Path, snippets: int = 1008, duplicates: int = 57) -> list[str]:
                     if surface == "large" and i % 50:
                         continue
                     lines.append(f"T{number}\t{kind} {at} {at + len(surface)}\t{surface}")
+                rng.shuffle(lines)
                 lines.append(f"R{number}\thas Arg1:T1 Arg2:T2\t")
                 lines.append(f"#{number}\tAnnotatorNotes T1\treport {i}")
+            blocks.append((line if kinds[i - 1] == "Snippet" else "", lines))
+        rng.shuffle(blocks)
+        order[f"snippet{a}_{b}"] = [snippet for snippet, _ in blocks if snippet]
+        lines = [line for _, block in blocks for line in block]
         (folder / f"snippet{a}_{b}.txt").write_text(text, encoding="ascii", newline="")
         (folder / f"snippet{a}_{b}.ann").write_text("\n".join(lines) + "\n", encoding="ascii", newline="")
     return [line for name in sorted(order) for line in order[name]]
@@ -281,6 +307,55 @@ def jnlpba(data: Path) -> None:
             kind = types[i % 5]
             lines += ["The\tO", f"IL-{i}\tB-{kind}", f"unit\tI-{kind}", "was\tO", "seen\tO", ".\tO", ""]
         (folder / f"{name}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _jnlpba_sentence(name: str, kind: str) -> str:
+    return f"The\tO\n{name}\tB-{kind}\nunit\tI-{kind}\nwas\tO\nseen\tO\n.\tO\n\n"
+
+
+def jnlpba_release(data: Path, abstracts: int = 230) -> None:
+    """`jnlpba/Genia4ERtask2.iob2` and `Genia4EReval2.iob2`: `###MEDLINE:<id>` and a blank line before each abstract.
+
+    Two sentences an abstract, ids in no order. Of the five test abstracts one stands twice, with another text the
+    second time, and one is the third of train too.
+    """
+    folder = data / "jnlpba"
+    folder.mkdir(parents=True)
+    ids = [f"9{(7 * i) % abstracts:07}" for i in range(abstracts)]
+    types = ["protein", "DNA", "RNA", "cell_type", "cell_line"]
+    for name, own in (
+        ("Genia4ERtask2", ids),
+        ("Genia4EReval2", ["21000001", "21000002", "21000001", ids[2], "21000003"]),
+    ):
+        parts = []
+        for i, abstract in enumerate(own):
+            sentences = [_jnlpba_sentence(f"IL-{i}.{k}", types[(i + k) % 5]) for k in range(2)]
+            parts.append(f"###MEDLINE:{abstract}\n\n{''.join(sentences)}")
+        (folder / f"{name}.iob2").write_text("".join(parts), encoding="ascii")
+
+
+def jnlpba_standoff(data: Path) -> None:
+    """`jnlpba_standoff/{train,devel,test}`: title and abstract a line each; train also holds what devel holds.
+
+    Mentions stand in the .ann from the last to the first. Abstract 5 (devel), 2 (train) and 7 (test) each have a
+    mention that begins inside a word and ends in it; abstract 1 is in train and in test.
+    """
+    held = {"train": range(1, 7), "devel": (5, 6), "test": (7, 8, 1)}
+    for split, numbers in held.items():
+        folder = data / "jnlpba_standoff" / split
+        folder.mkdir(parents=True)
+        for i in numbers:
+            text = f"Binding of IL-{i} in T cells.\nWe saw that proIL-{i}beta was bound by kinase {i} .\n"
+            found = [("protein", f"IL-{i} "), ("cell_type", "T cells"), ("DNA", f"kinase {i}")]
+            if i in (2, 5, 7):
+                found.append(("protein", "beta"))
+            lines = []
+            for number, (kind, surface) in enumerate(found, start=1):
+                at = text.index(surface)
+                surface = surface.strip()
+                lines.append(f"T{number}\t{kind} {at} {at + len(surface)}\t{surface}\n")
+            (folder / f"{9000 + i}.txt").write_text(text, encoding="ascii")
+            (folder / f"{9000 + i}.ann").write_text("".join(reversed(lines)), encoding="ascii")
 
 
 def chemprot(data: Path) -> int:

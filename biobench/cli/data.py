@@ -72,6 +72,7 @@ def fetch_(
 def verify_(tasks: Tasks, data_dir: DataDir = None, as_json: Json = False) -> None:
     """Re-count and hash the data, look for leaks between splits; exit 1 on what the spec does not know of."""
     from biobench.data.catalog import load_task
+    from biobench.data.counts import unexpressed_in_words
     from biobench.data.desk.verify import verify
 
     reports = [verify(load_task(task), data_dir) for task in tasks]
@@ -84,6 +85,8 @@ def verify_(tasks: Tasks, data_dir: DataDir = None, as_json: Json = False) -> No
         typer.echo(f"  files {report.files_hash[:16]}, documents {report.documents_hash[:16]}")
         for split, counts in report.counts.items():
             typer.echo(f"  {split}: " + ", ".join(f"{name} {n}" for name, n in counts.items()))
+        if lost := unexpressed_in_words(report.unexpressed):
+            typer.echo(f"  - {lost}")
         for problem in report.count_problems:
             typer.echo(f"  ! {problem}")
         for finding in report.findings:

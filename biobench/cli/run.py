@@ -46,7 +46,9 @@ def run(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Make runs anew that are stored already.")] = False,
     offline: Annotated[bool, typer.Option("--offline", help="Open no connection.")] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="A task without data is an error.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse missing data, and data that contradict a spec.")
+    ] = False,
     energy: Annotated[
         bool, typer.Option("--energy", help="Measure the energy of each run (needs the extra `energy`).")
     ] = False,
@@ -103,6 +105,7 @@ def run_request(request: Request, *, dry_run: bool, as_json: bool) -> int:
 
     quiet_libraries()
     plan = make_plan(request)
+    say_contradicted(plan)
     if dry_run:
         results = planned(plan)
     else:
@@ -114,6 +117,15 @@ def run_request(request: Request, *, dry_run: bool, as_json: bool) -> int:
     else:
         print_results(results)
     return 1 if any(r.status == "failed" for r in results) else 0
+
+
+def say_contradicted(plan: Plan) -> None:
+    """On stderr, before any run, which tasks' data are not what their specs count."""
+    for entry in plan.tasks:
+        problems = entry.data.count_problems if entry.data is not None else []
+        if problems:
+            more = f" (and {len(problems) - 1} more counts)" if len(problems) > 1 else ""
+            sys.stderr.write(f"warning: {entry.id}: {problems[0]}{more}; scores are not comparable with others\n")
 
 
 def say_refused(plan: Plan) -> None:

@@ -84,6 +84,7 @@ def validate(
 ) -> None:
     """Check specs, and open their data where --data-dir has it. Exit 2 when something is wrong."""
     from biobench.data.catalog import load_task
+    from biobench.data.counts import unexpressed_in_words
     from biobench.data.validate import as_dict, validate_task
 
     files = [f for p in paths for f in (sorted(p.rglob("*.yaml")) if p.is_dir() else [p])]
@@ -104,6 +105,8 @@ def validate(
     for row in rows:
         if not as_json and row["valid"]:
             typer.echo(f"{row['path']}: valid, data {row['state']}")
+            if lost := unexpressed_in_words(row["unexpressed"]):
+                typer.echo(f"  - {lost}")
         elif not row["valid"]:
             for problem in row["problems"]:
                 where = "" if row.get("placed") or problem.startswith(row["path"]) else f"{row['path']}: "

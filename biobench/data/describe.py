@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from biobench.data.catalog import LoadedTask
+from biobench.data.counts import compare_counts, count, count_unexpressed
 from biobench.data.load import read_source
 from biobench.data.locate import choose, default_data_dir
-from biobench.data.validate import compare_counts, count
 from biobench.errors import DataUnavailableError
 from biobench.schema.document import Document
 from biobench.schema.task import SPLITS
@@ -19,8 +19,8 @@ def describe(task: LoadedTask, data_dir: str | Path | None = None, samples: int 
 
     Keys: the spec's descriptive fields, protocol, labels (or their rule, until the data is read), declared
     counts, `data` (state, source, folder, remedy), and with data at hand `counts` (per split, label supports
-    included), `count_problems` and `samples` (from train: text, mentions or labels). Samples of data under an
-    agreement are left out.
+    included), `unexpressed` (mentions that are in no score), `count_problems` and `samples` (from train: text,
+    mentions or labels). Samples of data under an agreement are left out.
     """
     spec = task.spec
     result: dict[str, Any] = {
@@ -62,6 +62,7 @@ def describe(task: LoadedTask, data_dir: str | Path | None = None, samples: int 
         "data": {"state": "ready", "source": place.source.id, "folder": str(place.folder)},
         "labels": list(labels),
         "counts": counts,
+        "unexpressed": count_unexpressed(documents, labels),
         "count_problems": compare_counts(spec, counts, place.source.id),
         "samples": [sample(d) for d in _telling(shown, samples)],
     }

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from biobench.data.catalog import LoadedTask
+from biobench.data.counts import compare_counts, count, count_unexpressed
 from biobench.data.hashing import documents_hash
 from biobench.data.labels import apply_rule
 from biobench.data.locate import Located, choose, default_data_dir
@@ -27,9 +28,9 @@ def load_data(
     """The task's documents from the first source at hand below `data_dir` (None: the default folder).
 
     limit keeps that many training documents after a fixed shuffle, validation and test in proportion (at
-    least one each; needle examples in whole pairs); `hash` and `gold_labels` are those of the full data all the
-    same. Nothing is downloaded; `offline` only words the remedy. Raises DataUnavailableError when no source is at
-    hand and DataFormatError when the files are not what the spec says.
+    least one each; needle examples in whole pairs); `hash`, `gold_labels` and what was counted are those of the full
+    data all the same. Nothing is downloaded; `offline` only words the remedy. Raises DataUnavailableError when no
+    source is at hand and DataFormatError when the files are not what the spec says.
     """
     folder = default_data_dir() if data_dir is None else Path(data_dir)
     place = choose(task, folder, offline=offline)
@@ -38,6 +39,8 @@ def load_data(
     full_test = documents["test"]
     gold = {s.label for d in full_test for s in d.spans} | {label for d in full_test for label in d.labels}
     digest = documents_hash((d for name in SPLITS for d in documents[name]), place.source.id)
+    counts = {name: count(documents[name], labels, task.spec.is_ner) for name in SPLITS}
+    unexpressed = count_unexpressed(documents, labels)
     if limit is not None:
         documents = limited(documents, limit)
     return TaskData(
@@ -47,6 +50,8 @@ def load_data(
         source=place.source.id,
         hash=digest,
         decode=str(getattr(options, "decode", "strict")),
+        unexpressed=unexpressed,
+        count_problems=compare_counts(task.spec, counts, place.source.id),
     )
 
 
@@ -90,7 +95,8 @@ def _checked(request: Request, documents: Iterable[Document]) -> Iterator[Docume
         if d.id in seen:
             hint = "ids must be unique in the task"
             if hasattr(request.options, "ids"):
-                hint += "; where each split numbers its files anew, set `reader.ids: split_and_name`"
+                hint += "; where each split numbers its files anew, set `reader.ids: split_and_name`, "
+                hint += "and where the same document stands again, `reader.ids: repeated`"
             raise _bad(request, d, "document id {} stands twice", hint, d.id)
         seen.add(d.id)
         for span in d.spans:

@@ -18,13 +18,14 @@ from pathlib import Path
 
 from biobench.errors import DataFormatError, SpecError
 from biobench.schema.document import Document
-from biobench.schema.task import SPLITS, SplitCarve, SplitIds, SplitRatios, Splits
+from biobench.schema.task import SPLITS, SplitApart, SplitCarve, SplitIds, SplitRatios, Splits
 
 
 def assign_splits(documents: Sequence[Document], splits: Splits, folder: Path | None) -> dict[str, list[Document]]:
     """The documents by split, each with its `split` set. `folder` holds the ids file of `SplitIds`.
 
-    Order: as read for official splits, ids and carved ones; as drawn for ratios. Raises DataFormatError
+    Order: as drawn for ratios, as read for all others. What ratios draw depends on the order read (method random: on
+    that of the ids, as texts), and so does what is cut from the end of train. Raises DataFormatError
     when a document has no split or a split would be empty.
     """
     if isinstance(splits, SplitRatios):
@@ -35,6 +36,9 @@ def assign_splits(documents: Sequence[Document], splits: Splits, folder: Path | 
         result = _carved(documents, splits)
     else:
         result = _official(documents)
+        if isinstance(splits, SplitApart):
+            taken = {d.group for name in splits.leave_out_of_train for d in result[name]}
+            result["train"] = [d for d in result["train"] if d.group not in taken]
     return {name: [d if d.split == name else replace(d, split=name) for d in result[name]] for name in SPLITS}
 
 
@@ -110,15 +114,19 @@ def _official(documents: Sequence[Document]) -> dict[str, list[Document]]:
 
 def _carved(documents: Sequence[Document], splits: SplitCarve) -> dict[str, list[Document]]:
     result = _official(documents)
-    size = splits.validation_from_train_tail
-    if result["validation"] or size >= len(result["train"]):
+    size, train = splits.validation_from_train_tail, result["train"]
+    units = list(dict.fromkeys(d.group if splits.by == "group" else d.id for d in train))
+    if result["validation"] or size >= len(units):
         raise DataFormatError(
-            f"cannot cut {size} validation documents from {len(result['train'])} training documents"
+            f"cannot cut {size} validation {splits.by}s from {len(units)} training {splits.by}s"
             + (" beside a validation file" if result["validation"] else ""),
             hint="check splits.validation_from_train_tail and `files`",
         )
-    train = result["train"]
-    return {"train": train[:-size], "validation": train[-size:], "test": result["test"]}
+    held = set(units[-size:])
+    cut: dict[str, list[Document]] = {"train": [], "validation": [], "test": result["test"]}
+    for d in train:
+        cut["validation" if (d.group if splits.by == "group" else d.id) in held else "train"].append(d)
+    return cut
 
 
 def _by_ids(documents: Sequence[Document], splits: SplitIds, folder: Path | None) -> dict[str, list[Document]]:

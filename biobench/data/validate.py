@@ -1,18 +1,17 @@
-"""Counting what was read and holding it against what the spec declares."""
+"""Opening a task's data and comparing it with what the spec declares."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from biobench.data.catalog import LoadedTask
+from biobench.data.counts import compare_counts, count, count_unexpressed
 from biobench.data.load import read_source
 from biobench.data.locate import Located, choose, default_data_dir, locate
 from biobench.errors import DataUnavailableError
-from biobench.schema.document import Document
-from biobench.schema.task import SPLITS, TaskSpec
+from biobench.schema.task import SPLITS
 
 State = Literal["ready", "missing", "agreement"]
 
@@ -27,44 +26,10 @@ class Validation:
     source: str | None = None
     labels: list[str] = field(default_factory=list)
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
+    unexpressed: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Split to label to mentions of the corpus that are in no score."""
     problems: list[str] = field(default_factory=list)
     remedy: str | None = None
-
-
-def count(documents: Sequence[Document], labels: Sequence[str], ner: bool) -> dict[str, int]:
-    """Documents, groups, and for NER tokens, mentions and mentions per label (distinct ones); else documents
-    with any label and per label. Labels without support are left out."""
-    result = {"documents": len(documents), "groups": len({d.group for d in documents})}
-    per_label = dict.fromkeys(labels, 0)
-    if ner:
-        result["tokens"] = sum(len(d.tokens) for d in documents)
-        result["mentions"] = sum(len(d.spans) for d in documents)
-        for d in documents:
-            for span in d.spans:
-                per_label[span.label] += 1
-    else:
-        result["labelled"] = sum(bool(d.labels) for d in documents)
-        for d in documents:
-            for label in d.labels:
-                per_label[label] += 1
-    return result | {label: n for label, n in per_label.items() if n}
-
-
-def compare_counts(spec: TaskSpec, counted: Mapping[str, Mapping[str, int]], source: str) -> list[str]:
-    """One line per count that differs from the declared one; what is not declared is not compared, and nothing
-    is when the counts were made on another source."""
-    problems: list[str] = []
-    if spec.counts_source not in (None, source):
-        return problems
-    for split, expected in spec.counts.items():
-        if split not in counted:
-            problems.append(f"counts.{split}: there is no such split")
-            continue
-        for name, number in expected.items():
-            found = counted[split].get(name, 0)
-            if found != number:
-                problems.append(f"counts.{split}.{name}: the spec says {number}, source '{source}' has {found}")
-    return problems
 
 
 def validate_task(task: LoadedTask, data_dir: str | Path | None) -> Validation:
@@ -84,6 +49,7 @@ def validate_task(task: LoadedTask, data_dir: str | Path | None) -> Validation:
     result.source = place.source.id
     result.labels = list(labels)
     result.counts = {name: count(documents[name], labels, task.spec.is_ner) for name in SPLITS}
+    result.unexpressed = count_unexpressed(documents, labels)
     result.problems = compare_counts(task.spec, result.counts, place.source.id)
     return result
 

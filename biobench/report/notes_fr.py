@@ -59,6 +59,15 @@ FORMS = {NAMES[metric]: words for metric, words in METRICS.items()} | {
     "{model} on {task}: some seeds were run more than once; the {count} in {precision} are shown": (
         "{model} sur {task} : des graines ont tourné plus d'une fois ; les {count} en {precision} sont montrées"
     ),
+    # data
+    "warning: {task}, source {source}: {count} counts of the data contradict its spec ({first})": (
+        "attention : {task}, source {source} : {count} effectifs des données contredisent sa spécification ({first})"
+    ),
+    "{task}, source {source}: {count} gold mentions of the corpus, {test} of them in test, cannot be expressed "
+    "in its units and tokens and are in no score": (
+        "{task}, source {source} : {count} mentions de référence du corpus, dont {test} dans le test, ne peuvent "
+        "s'exprimer dans ses unités et ses mots et ne comptent dans aucun score"
+    ),
     # windows
     "{model} on {task}: over the lengths {read}, window {window}": (
         "{model} sur {task} : sur les longueurs {read}, fenêtre de {window}"

@@ -236,10 +236,29 @@ def run_rows(
                 lost_gold=first.lost_gold,
                 parameters=first.parameters,
                 contamination=as_fields(known(group)),
-                notes=(*group.notes, *cut, *_equal(group, summary.sd), *remark(group)),
+                notes=(*_about_data(group), *group.notes, *cut, *_equal(group, summary.sd), *remark(group)),
             )
         )
     return rows, remarks
+
+
+def _about_data(group: RunGroup) -> list[str]:
+    """A warning where the data are not what the spec counts, and the number of mentions that are in no score."""
+    notes: list[str] = []
+    first = group.briefs[0]
+    what = {"task": group.task, "source": first.source}
+    problems = tuple(dict.fromkeys(line for brief in group.briefs for line in brief.count_problems))
+    if problems:
+        form = "warning: {task}, source {source}: {count} counts of the data contradict its spec ({first})"
+        notes.append(note(form, **what, count=len(problems), first=problems[0]))
+    if first.unexpressed:
+        form = (
+            "{task}, source {source}: {count} gold mentions of the corpus, {test} of them in test, cannot be expressed "
+            "in its units and tokens and are in no score"
+        )
+        numbers = {"count": sum(first.unexpressed.values()), "test": first.unexpressed.get("test", 0)}
+        notes.append(note(form, **what, **numbers))
+    return notes
 
 
 def _equal(group: RunGroup, sd: float | None) -> list[str]:

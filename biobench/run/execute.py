@@ -284,5 +284,7 @@ def _record(
         contamination=contamination(
             item.checkpoint.folder, item.checkpoint.hash, spec.id, data.hash, plan.request.results_dir
         ),
+        unexpressed_gold=data.unexpressed,
+        count_problems=tuple(data.count_problems),
         redacted=spec.access == "agreement",
     )

@@ -12,7 +12,7 @@ import torch
 from biobench.data.catalog import LoadedTask, load_task, suite
 from biobench.data.hashing import task_hash, task_identity
 from biobench.data.load import load_data
-from biobench.errors import DataUnavailableError, UsageError
+from biobench.errors import DataFormatError, DataUnavailableError, UsageError
 from biobench.finetune.machine import Precision, resolve_device, resolve_precision
 from biobench.finetune.savepoint import EVERY_SECONDS
 from biobench.models.loading import Checkpoint, find_checkpoint
@@ -178,6 +178,14 @@ def _entry(task: LoadedTask, request: Request, device: torch.device) -> TaskEntr
         if request.strict:
             raise
         return TaskEntry(task, None, precision, unavailable=error)
+    if request.strict and data.count_problems:
+        raise DataFormatError(
+            f"task {task.id}: the data contradict the spec in {len(data.count_problems)} counts; the first is "
+            f"{data.count_problems[0]}",
+            hint=f"`biobench data verify {task.id}` lists them; correct the data or the spec, or leave --strict out",
+            file=task.path,
+            line=task.located.line_of(("counts",)),
+        )
     return TaskEntry(
         task, data, precision, hash=task_hash(task, data.source), identity=task_identity(task, data.source)
     )

@@ -40,6 +40,9 @@ class Document:
     evidence: tuple[tuple[str, int], ...] = ()
     """(label, character past its first mention), where a classification corpus has mentions; else empty. No run
     trains on it and no hash holds it: it tells how many labels a window hides."""
+    unexpressed: tuple[str, ...] = ()
+    """Labels of the corpus's mentions that this unit's borders, tokens or flat tags cannot hold. They are no gold and
+    in no score; runs and reports give their number."""
     plan: NeedlePlan | None = None
     """How the document is fitted to a model's tokens, where it is made for a length; `text` is a reading copy."""
 
@@ -72,7 +75,8 @@ class TaskData:
 
     gold_labels: the labels that have gold in the full test split, in the task's label order; the set over
     which macro_f1 is taken, whatever `limit` was applied. hash: content hash of all documents before
-    `limit` and of the source's id.
+    `limit` and of the source's id. unexpressed: split to label to mentions that are in no score (see `Document`), and
+    count_problems: how the counts contradict the spec, one line each; both of the full data.
     """
 
     documents: dict[str, list[Document]]
@@ -81,7 +85,8 @@ class TaskData:
     source: str
     hash: str
     decode: str = "strict"
-    notes: list[str] = field(default_factory=list)
+    unexpressed: dict[str, dict[str, int]] = field(default_factory=dict)
+    count_problems: list[str] = field(default_factory=list)
 
     @property
     def train(self) -> list[Document]:

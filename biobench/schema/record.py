@@ -165,6 +165,10 @@ class RunRecord(Strict):
     """label -> precision, recall, f1, support, predicted, tp."""
     contamination: Contamination | None = None
     """What is known of the model's training text and this task's documents; None: nothing."""
+    unexpressed_gold: dict[str, dict[str, int]] = {}
+    """Split -> label -> mentions of the whole corpus that its units, tokens or flat tags cannot hold, in no score."""
+    count_problems: tuple[str, ...] = ()
+    """How the whole data contradict the counts that the spec declares, one line each."""
     redacted: bool = Field(default=False)
     """True for agreement-bound data: salted ids, no gold and no text in the predictions."""
 

@@ -129,9 +129,18 @@ class SplitCarve(Strict):
     """A validation set cut from the end of the training file."""
 
     validation_from_train_tail: int = Field(gt=0)
+    """How many documents, or with `by: group` how many whole groups (abstracts, patients)."""
+    by: Literal["document", "group"] = later("document")
 
 
-Splits = Literal["official"] | SplitRatios | SplitIds | SplitCarve
+class SplitApart(Strict):
+    """Official splits whose training files also hold documents of other splits, which are left out of train."""
+
+    leave_out_of_train: list[Literal["validation", "test"]] = Field(min_length=1)
+    """The splits whose groups train may not hold."""
+
+
+Splits = Literal["official"] | SplitRatios | SplitIds | SplitCarve | SplitApart
 
 
 class TopLabels(Strict):
@@ -189,6 +198,8 @@ class Source(Strict):
     reader: ReaderSpec | None = None
     splits: Splits | None = None
     """Overrides the task's `splits` where this source cuts the corpus differently."""
+    counts: dict[str, dict[str, int]] | None = descriptive(None)
+    """Counted facts of this source; null: the task's `counts`, unless its `counts_source` names another source."""
     notes: str | None = descriptive(None)
 
     @field_validator("folder")

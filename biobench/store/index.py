@@ -23,9 +23,9 @@ from biobench.store.tables import read_bytes
 
 FILE = ".index.parquet"
 """Below `runs/`, where the store is one's own."""
-_JSON = ("overrides", "scores", "ceiling", "contamination")
+_JSON = ("overrides", "scores", "ceiling", "contamination", "unexpressed", "count_problems")
 """Columns that hold JSON."""
-_FORMAT = b"biobench.index.2"
+_FORMAT = b"biobench.index.3"
 
 
 class Brief(NamedTuple):
@@ -67,6 +67,9 @@ class Brief(NamedTuple):
     ceiling: Mapping[str, float]
     contamination: Mapping[str, Any] | None = None
     """`schema.contamination.Contamination` as plain data."""
+    unexpressed: Mapping[str, int] = {}
+    """Split to mentions of the corpus that are in no score."""
+    count_problems: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, r: RunRecord) -> Brief:
@@ -104,6 +107,8 @@ class Brief(NamedTuple):
             scores=r.scores,
             ceiling=r.windows.ceiling,
             contamination=None if r.contamination is None else r.contamination.model_dump(mode="json"),
+            unexpressed={split: sum(own.values()) for split, own in r.unexpressed_gold.items()},
+            count_problems=r.count_problems,
         )
 
 
@@ -170,7 +175,8 @@ def read_index(file: Path) -> dict[tuple[str, str], tuple[int, int, Brief]]:
             columns[name] = _parsed(columns[name])
     except ValueError:
         return {}
-    columns["overrides"] = [tuple(own) for own in columns["overrides"]]
+    for name in ("overrides", "count_problems"):
+        columns[name] = [tuple(own) for own in columns[name]]
     briefs = map(Brief._make, zip(*(columns[name] for name in Brief._fields), strict=True))
     return {
         (brief.task, brief.key): (modified, size, brief)

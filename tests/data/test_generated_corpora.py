@@ -6,9 +6,24 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from generators import GENERATORS, chemprot, cos, deid, diamed, fracco_release, frasimed, meddialog, phenotype
+from generators import (
+    GENERATORS,
+    chemprot,
+    cos,
+    deid,
+    diamed,
+    fracco_release,
+    frasimed,
+    jnlpba,
+    jnlpba_release,
+    jnlpba_standoff,
+    meddialog,
+    phenotype,
+)
 
 from biobench.data.catalog import load_task
+from biobench.data.desk.verify import verify
+from biobench.data.hashing import task_hash
 from biobench.data.load import load_data
 from biobench.errors import DataFormatError
 from biobench.schema.document import TaskData
@@ -140,6 +155,87 @@ def test_cos_snippets_split_vector_and_lost_mentions(tmp_path: Path) -> None:
         ("left lobe", "Loc"),
         ("larger", "Cos"),
     ]
+    # `large` of `larger-sized` holds no whole token; a snippet whose number is a multiple of 50 has it.
+    numbers = {s: [int(d.text.split()[1].rstrip(":")) for d in own] for s, own in data.documents.items()}
+    wanted = {s: {"Val": sum(n % 50 == 0 for n in own)} for s, own in numbers.items()}
+    assert sum(own["Val"] for own in wanted.values()) > 15
+    assert data.unexpressed == wanted
+    assert {d.unexpressed for d in data.train} == {(), ("Val",)}
+
+
+def test_cos_in_the_order_of_the_offsets_would_be_another_split(tmp_path: Path) -> None:
+    """The generated .ann are out of offset order, and the split tells."""
+    snippets = cos(tmp_path)
+    split = [{d.text for d in own} for own in load("cos", tmp_path).documents.values()]
+    for path in (tmp_path / "cos").glob("*.ann"):
+        lines = [line for line in path.read_text().splitlines() if line.startswith("T")]
+        ordered = sorted(lines, key=lambda line: int(line.split()[2]))
+        assert ordered != lines
+        path.write_text("\n".join(ordered) + "\n")
+    by_offset = [{d.text for d in own} for own in load("cos", tmp_path).documents.values()]
+    assert set.union(*split) == set.union(*by_offset) == set(snippets)
+    assert split != by_offset
+
+
+def test_the_release_of_jnlpba_with_repeated_abstracts(tmp_path: Path) -> None:
+    jnlpba_release(tmp_path)
+    data = load("jnlpba", tmp_path)
+    assert data.source == "release"
+    ids = {s: [d.id for d in own] for s, own in data.documents.items()}
+    assert ids["test"] == [
+        *("test/21000001/1", "test/21000001/2", "test/21000002/1", "test/21000002/2"),
+        *("test/21000001#2/1", "test/21000001#2/2", "test/90000014/1", "test/90000014/2"),
+        *("test/21000003/1", "test/21000003/2"),
+    ]
+    assert [d.group for d in data.test[:6]] == ["21000001"] * 2 + ["21000002"] * 2 + ["21000001"] * 2
+    # The last 200 of 230 abstracts, in the order of the file and not of their ids.
+    assert ids["train"][:4] == ["train/90000000/1", "train/90000000/2", "train/90000007/1", "train/90000007/2"]
+    assert [len(data.documents[s]) for s in ("train", "validation")] == [60, 400]
+    assert len({d.group for d in data.validation}) == 200
+    assert not {d.group for d in data.train} & {d.group for d in data.validation}
+    assert {d.group for d in data.train} & {d.group for d in data.test} == {"90000014"}
+    assert data.unexpressed == {}
+    found = {f.name: f.number for f in verify(load_task("jnlpba"), tmp_path).findings}
+    assert found["groups.test-train"] == 1
+
+
+def test_jnlpba_training_file_without_abstracts(tmp_path: Path) -> None:
+    jnlpba_release(tmp_path, abstracts=1000)
+    marked = tmp_path / "jnlpba" / "Genia4ERtask2.iob2"
+    plain = [line for line in marked.read_text().split("\n") if not line.startswith("###")]
+    marked.with_name("Genia4ERtask1.iob2").write_text("\n".join(plain))
+    marked.unlink()
+    data = load("jnlpba", tmp_path)
+    assert data.source == "release_task1"
+    assert [len(data.documents[s]) for s in ("train", "validation", "test")] == [261, 1739, 10]
+    assert data.train[0].id == "train-1"
+
+
+def test_the_standoff_form_of_jnlpba(tmp_path: Path) -> None:
+    jnlpba_standoff(tmp_path)
+    data = load("jnlpba", tmp_path)
+    assert data.source == "standoff"
+    groups = {s: list(dict.fromkeys(d.group for d in own)) for s, own in data.documents.items()}
+    assert groups == {
+        "train": ["9001", "9002", "9003", "9004"],
+        "validation": ["9005", "9006"],
+        "test": ["9001", "9007", "9008"],
+    }
+    assert data.test[0].id == "test/9001:1"
+    assert [(d.text[a:b], label) for d in data.test[:2] for a, b, label in d.spans] == [
+        ("IL-1", "protein"),
+        ("T cells", "cell_type"),
+        ("kinase 1", "DNA"),
+    ]
+    assert data.unexpressed == {"train": {"protein": 1}, "validation": {"protein": 1}, "test": {"protein": 1}}
+
+
+def test_the_first_source_of_jnlpba_is_that_of_the_counts(tmp_path: Path) -> None:
+    """The token files with their own development set are taken where they are, as before."""
+    jnlpba_release(tmp_path)
+    jnlpba(tmp_path)
+    assert load("jnlpba", tmp_path).source == "mtl"
+    assert task_hash(load_task("jnlpba"), "mtl").startswith("be71fe71819e")
 
 
 def test_deid_masks_split_vector_and_alignment(tmp_path: Path) -> None:

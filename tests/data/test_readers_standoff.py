@@ -13,7 +13,8 @@ from biobench.data.catalog import LoadedTask
 from biobench.data.load import load_data
 from biobench.data.locate import locate
 from biobench.data.readers import Request, get_reader
-from biobench.data.readers._standoff import flatten, mentions_to_tags, merge_fragments
+from biobench.data.readers._standoff import flatten, mentions_to_tags, merge_fragments, with_tags
+from biobench.data.tags import Mode
 from biobench.errors import DataFormatError, SpecError
 from biobench.schema.document import Document, Span
 
@@ -90,7 +91,7 @@ def test_mentions_at_the_very_ends_of_a_unit_belong_to_it(make_task: Callable[..
     first, second = brat(make_task, tmp_path, ", segment: line, group: unit", unit="line")
     assert [(first.group, *s) for s in first.spans] == [("a:1", 0, 6, "DISO")]
     assert [(second.group, *s) for s in second.spans] == [("a:2", 0, 7, "DISO"), ("a:2", 3, 7, "ANAT")]
-    # The same places as annotated units, in order of position and not of their ids.
+    # The same places as annotated units, in the order of the lines of the .ann.
     write(tmp_path / "data", "a", text, ann.replace("DISO", "SECTION"))
     options = ", segment: annotation, segment_type: SECTION"
     one, two = brat(make_task, tmp_path, options, unit="line")
@@ -98,6 +99,12 @@ def test_mentions_at_the_very_ends_of_a_unit_belong_to_it(make_task: Callable[..
         ("a:T9", "a", "fièvre", []),
         ("a:T2", "a", "la toux", [("toux", "ANAT")]),
     ]
+    # The mention that a unit's border cuts is counted where it begins.
+    assert (one.unexpressed, two.unexpressed) == (("PHYS",), ())
+    assert (first.unexpressed, second.unexpressed) == (("PHYS",), ())
+    lines = ann.replace("DISO", "SECTION").splitlines(keepends=True)
+    write(tmp_path / "data", "a", text, "".join(reversed(lines)))
+    assert [d.id for d in brat(make_task, tmp_path, options, unit="line")] == ["a:T2", "a:T9"]
 
 
 def test_types_are_mapped_dropped_or_refused(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
@@ -144,11 +151,13 @@ def test_tokens_and_overlap_policies(make_task: Callable[..., LoadedTask], tmp_p
     spec = {"type": "token_ner"}
     (last,) = brat(make_task, tmp_path, ", tokens: whitespace, overlap: last, decode: lenient", **spec)
     assert last.tags == ("B-DISO", "I-DISO", "B-PHYS", "I-PHYS")
+    assert last.unexpressed == ("ANAT",)  # `alcohol` is no whole token beside its comma
     (words,) = brat(make_task, tmp_path, ", tokens: words, overlap: last, decode: lenient", **spec)
     assert words.tags == ("B-DISO", "B-ANAT", "I-DISO", "B-PHYS", "I-PHYS")
     assert surfaces(words) == [("drinks", "DISO"), ("alcohol", "ANAT"), (",", "DISO"), ("daily now", "PHYS")]
     (longest,) = brat(make_task, tmp_path, ", tokens: words, overlap: longest", **spec)
     assert surfaces(longest) == [("drinks alcohol, daily", "DISO")]
+    assert (words.unexpressed, longest.unexpressed) == ((), ("ANAT", "PHYS"))
     with pytest.raises(DataFormatError, match="overlaps"):
         brat(make_task, tmp_path, ", tokens: words", **spec)
 
@@ -173,8 +182,22 @@ def test_fragments() -> None:
     assert merge_fragments([(0, 2), (6, 8)], text) == ((0, 2), (6, 8))
     assert flatten(((0, 2), (6, 8)), "hull") == (0, 8)
     assert flatten(((0, 2), (6, 8)), "drop") is None
-    tags, lost = mentions_to_tags([Span(1, 2, "X"), Span(0, 5, "Y")], [(0, 2), (3, 5)], "last")
-    assert (tags, lost) == (["B-Y", "I-Y"], 1)
+    whole = Span(0, 5, "Y")
+    assert mentions_to_tags([Span(1, 2, "X"), whole], [(0, 2), (3, 5)], "last") == (["B-Y", "I-Y"], [whole, whole])
+
+
+def test_what_overlapping_mentions_leave_of_each_other() -> None:
+    """The same place and label twice is one mention; one that another takes whole is gone; one taken in part is not."""
+    text = "a b c d"
+
+    def tagged(*spans: Span, decode: Mode) -> Document:
+        return with_tags(Document("d", "d", text, "", spans=spans), "whitespace", "last", decode)
+
+    assert tagged(Span(0, 3, "X"), Span(0, 3, "X"), decode="strict").unexpressed == ()
+    assert tagged(Span(0, 3, "X"), Span(0, 3, "Y"), decode="strict").unexpressed == ("X",)
+    # Y takes the beginning of X: the rest is an entity only where a stray I- begins one.
+    assert tagged(Span(0, 5, "X"), Span(0, 3, "Y"), decode="lenient").unexpressed == ()
+    assert tagged(Span(0, 5, "X"), Span(0, 3, "Y"), decode="strict").unexpressed == ("X",)
 
 
 PUBTATOR = (

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from biobench.data.catalog import LoadedTask
+from biobench.data.counts import compare_counts, count, count_unexpressed
 from biobench.data.desk.similar import near, same
 from biobench.data.desk.status import files_hash
 from biobench.data.hashing import documents_hash
 from biobench.data.load import read_source
 from biobench.data.locate import choose, default_data_dir
-from biobench.data.validate import compare_counts, count
 from biobench.schema.document import Document
 from biobench.schema.task import SPLITS
 
@@ -47,6 +47,8 @@ class Report:
     files_hash: str
     documents_hash: str
     counts: dict[str, dict[str, int]]
+    unexpressed: dict[str, dict[str, int]]
+    """Split to label to mentions of the corpus that are in no score."""
     count_problems: list[str]
     findings: list[Finding]
 
@@ -84,6 +86,7 @@ def verify(task: LoadedTask, data_dir: str | Path | None) -> Report:
         files_hash="" if place.source.generated else files_hash(place, folder),
         documents_hash=documents_hash(everything, place.source.id),
         counts=counts,
+        unexpressed=count_unexpressed(documents, labels),
         count_problems=compare_counts(task.spec, counts, place.source.id),
         findings=findings,
     )

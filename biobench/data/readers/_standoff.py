@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from biobench.data.tags import Mode, tags_to_spans
+from biobench.data.tags import Mode, decode_tags, tags_to_spans
 from biobench.schema.document import Document, Span
 
 Fragments = tuple[tuple[int, int], ...]
@@ -49,6 +49,8 @@ class RawDocument:
     mentions: list[Mention]
     path: Path
     line: int = 1
+    group: str = ""
+    """What its units belong to."""
 
 
 def merge_fragments(fragments: Sequence[tuple[int, int]], text: str) -> Fragments:
@@ -88,39 +90,44 @@ def tokenise(text: str, how: Tokeniser) -> tuple[tuple[int, int], ...]:
 
 def mentions_to_tags(
     spans: Sequence[Span], tokens: Sequence[tuple[int, int]], overlap: Overlap
-) -> tuple[list[str], int]:
-    """(tags, number of mentions without a whole token): a mention takes the tokens that lie entirely in it.
+) -> tuple[list[str], list[Span | None]]:
+    """(tags, the mention that each token's tag is of): a mention takes the tokens that lie entirely in it.
 
     Mentions are taken in order of start (file order among equals). overlap: ``last`` lets a later mention
     overwrite tags (which can leave an I- without its B-), ``longest`` gives contested tokens to the longer
     mention, ``error`` raises ValueError.
     """
     tags = ["O"] * len(tokens)
-    lost = 0
+    owners: list[Span | None] = [None] * len(tokens)
     ordered = sorted(spans, key=lambda s: s.start)
     if overlap == "longest":
         ordered.sort(key=lambda s: (s.start - s.end, s.start))
     for span in ordered:
         inside = [k for k, (start, end) in enumerate(tokens) if start >= span.start and end <= span.end]
-        if not inside:
-            lost += 1
-            continue
-        if any(tags[k] != "O" for k in inside):
+        if any(owners[k] is not None for k in inside):
             if overlap == "error":
                 raise ValueError(f"span {span.start}-{span.end} overlaps another mention")
             if overlap == "longest":
-                lost += 1
                 continue
         for n, k in enumerate(inside):
             tags[k] = f"{'B' if n == 0 else 'I'}-{span.label}"
-    return tags, lost
+            owners[k] = span
+    return tags, owners
 
 
 def with_tags(document: Document, how: Tokeniser, overlap: Overlap, decode: Mode) -> Document:
-    """The document with tokens, tags and what its mentions become on them. Raises ValueError for overlap ``error``."""
+    """The document with tokens, tags and what its mentions (in the file's order) become on them.
+
+    Mentions of which no token is left (they hold no whole one, or others took them all) become `unexpressed`.
+    Raises ValueError for overlap ``error``.
+    """
     tokens = tokenise(document.text, how)
-    tags, _ = mentions_to_tags(document.spans, tokens, overlap)
-    return replace(document, spans=tags_to_spans(tags, tokens, decode), tokens=tokens, tags=tuple(tags))
+    tags, owners = mentions_to_tags(document.spans, tokens, overlap)
+    scored = {k for first, end, _ in decode_tags(tags, decode) for k in range(first, end)}
+    left = {owner for k, owner in enumerate(owners) if k in scored}
+    lost = tuple(span.label for span in sorted(set(document.spans)) if span not in left)
+    spans = tags_to_spans(tags, tokens, decode)
+    return replace(document, spans=spans, tokens=tokens, tags=tuple(tags), unexpressed=document.unexpressed + lost)
 
 
 def line_units(text: str) -> Iterator[tuple[int, int, int]]:

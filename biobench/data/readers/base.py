@@ -3,15 +3,20 @@
 A reader is one file: an options model with its `format`, and a function from a `Request` to documents,
 joined by `@reader(Options)`. Whatever is wrong in a file is raised by `Request.bad`, which names file and
 line and, for data under an agreement, leaves the value out.
+
+Order is part of a reader's contract, since splits by seed depend on it: documents come in the order of the files
+(`Request.only_splits`; several files of a pattern by name) and, inside a file, in the order of its lines, rows or
+elements. A reader never sorts them. Each reader's docstring names the file whose order counts.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
@@ -47,7 +52,8 @@ class Request:
         return DataFormatError(what.replace("{}", shown), hint=hint, file=file, line=line)
 
     def only_splits(self, *allowed: str) -> Iterator[tuple[str, Path]]:
-        """(split, file) in the order train, validation, test, then the others."""
+        """(split, file) in the order train, validation, test, then the others; files as the source names them,
+        those of a pattern by name."""
         order = {"train": 0, "validation": 1, "test": 2}
         for split in sorted(self.files, key=lambda s: (order.get(s, 3), s)):
             if allowed and split not in allowed:
@@ -100,6 +106,31 @@ def reader(options: type[ReaderOptions]) -> Callable[[ReadFunction], ReadFunctio
         return function
 
     return decorate
+
+
+Ids = Literal["name", "split_and_name", "repeated"]
+"""What a document's id and group are, where files name documents. name: the name, which stands once in the task.
+split_and_name: the split before it, where each split numbers anew; equal names are not the same document.
+repeated: a document may stand in several splits, and several times in one. Its ids are ``<split>/<name>``, then
+``<split>/<name>#2``; its group stays the name, so that what is the same document is known to be."""
+
+
+class DocumentNames:
+    """Ids and groups of named documents by a declared policy, in the order in which they are read."""
+
+    def __init__(self, policy: Ids) -> None:
+        self._policy = policy
+        self._times: Counter[str] = Counter()
+
+    def of(self, split: str, name: str) -> tuple[str, str]:
+        """(id, group) of the next document of this name in `split`."""
+        if self._policy == "name":
+            return name, name
+        own = f"{split}/{name}"
+        if self._policy == "split_and_name":
+            return own, own
+        self._times[own] += 1
+        return (own if self._times[own] == 1 else f"{own}#{self._times[own]}"), name
 
 
 def read_text(request: Request, path: Path, errors: str = "strict") -> str:

@@ -25,7 +25,10 @@ class BigbioOptions(ReaderOptions):
 
 @reader(BigbioOptions)
 def read_bigbio(request: Request) -> Iterator[Document]:
-    """Documents with mentions by document-wide character offsets; positions in messages are row numbers."""
+    """Documents with mentions by document-wide character offsets; positions in messages are row numbers.
+
+    Order: that of the rows.
+    """
     options = request.options
     assert isinstance(options, BigbioOptions)
     body = "text" if options.view == "source" else "passages"

@@ -25,7 +25,10 @@ class BiocOptions(ReaderOptions):
 
 @reader(BiocOptions)
 def read_bioc(request: Request) -> Iterator[Document]:
-    """One document per BioC document; passages are put at their offsets, gaps filled with blanks."""
+    """One document per BioC document; passages are put at their offsets, gaps filled with blanks.
+
+    Order: that of the file's documents.
+    """
     options = request.options
     assert isinstance(options, BiocOptions)
     for split, path in request.only_splits("train", "validation", "test", "all"):

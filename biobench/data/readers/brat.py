@@ -21,7 +21,7 @@ from biobench.data.readers._standoff import (
     merge_fragments,
     with_tags,
 )
-from biobench.data.readers.base import ReaderOptions, Request, at, read_lines, read_text, reader
+from biobench.data.readers.base import DocumentNames, Ids, ReaderOptions, Request, at, read_lines, read_text, reader
 from biobench.data.tags import Mode
 from biobench.schema.document import Document, Span
 from biobench.schema.source import later
@@ -44,7 +44,7 @@ class BratOptions(ReaderOptions):
     fragment, drop, or error."""
     segment: Literal["document", "line", "annotation"] = "document"
     """What becomes a document: the file, each line that is not blank, or each annotation of `segment_type`.
-    Mentions that do not lie wholly inside are dropped."""
+    Mentions that do not lie wholly inside are dropped, and those that begin inside are counted as unexpressed."""
     segment_type: str | None = None
     tokens: Literal["none"] | Tokeniser = "none"
     """Token formats: runs of non-space, or word runs and single signs; a mention takes the tokens inside it."""
@@ -54,8 +54,8 @@ class BratOptions(ReaderOptions):
     """What belongs together when documents are drawn: the units of one file, or each unit alone."""
     missing_ann: Literal["error", "skip"] = "error"
     encoding_errors: Literal["strict", "replace"] = "strict"
-    ids: Literal["name", "split_and_name"] = later("name")
-    """A document's id: its file's name, or the split before it, where each split numbers its files anew."""
+    ids: Ids = later("name")
+    """A document's id by its file's name: see `base.Ids`."""
 
     @model_validator(mode="after")
     def _segments(self) -> BratOptions:
@@ -66,14 +66,18 @@ class BratOptions(ReaderOptions):
 
 @reader(BratOptions)
 def read_brat(request: Request) -> Iterator[Document]:
-    """Whole-file standoff with nesting, discontinuous mentions, and optionally tokens and tags."""
+    """Whole-file standoff with nesting, discontinuous mentions, and optionally tokens and tags.
+
+    Order: files by name; in a file, `segment: annotation` follows the lines of the .ann, whatever their offsets,
+    and `segment: line` those of the text.
+    """
     options = request.options
     assert isinstance(options, BratOptions)
+    names = DocumentNames(options.ids)
     for split, path in request.only_splits("train", "validation", "test", "all"):
         raw = parse_brat(request, path, options.missing_ann, options.encoding_errors)
         if raw is not None:
-            if options.ids == "split_and_name":
-                raw.id = f"{split or path.parent.name}/{raw.id}"
+            raw.id, raw.group = names.of(split or path.parent.name, raw.id)
             yield from _units(request, options, raw, split)
 
 
@@ -159,11 +163,11 @@ def _units(request: Request, options: BratOptions, raw: RawDocument, split: str)
         places = [(a, b, f"{raw.id}:{number}", number) for a, b, number in line_units(raw.text)]
     else:
         found = [m for m in raw.mentions if m.label == options.segment_type]
-        found.sort(key=lambda m: m.start)
         places = [(m.start, m.end, f"{raw.id}:{m.id}", raw.text.count("\n", 0, m.start) + 1) for m in found]
     for start, end, own, line in places:
         spans = [Span(a - start, b - start, label) for _, label, (a, b) in kept if a >= start and b <= end]
-        yield _make(request, options, raw, own, raw.text[start:end], spans, split, line)
+        cut = tuple(label for label, a, b in {(la, *place) for _, la, place in kept} if start <= a < end < b)
+        yield _make(request, options, raw, own, raw.text[start:end], spans, split, line, cut)
 
 
 def _label(request: Request, options: BratOptions, mention: Mention, path: Path) -> str | None:
@@ -186,14 +190,18 @@ def _make(
     spans: list[Span],
     split: str,
     line: int,
+    cut: tuple[str, ...] = (),
 ) -> Document:
+    """cut: labels of mentions that the unit's border cuts."""
     origin = at(raw.path.with_suffix(".txt"), line)
-    group = raw.id if options.group == "file" else own
-    whole = Document(id=own, group=group, text=text, split=split, spans=tuple(sorted(set(spans))), origin=origin)
+    group = raw.group if options.group == "file" else own
+    whole = Document(
+        id=own, group=group, text=text, split=split, spans=tuple(spans), origin=origin, unexpressed=tuple(sorted(cut))
+    )
     if options.tokens == "none":
-        return whole
+        return replace(whole, spans=tuple(sorted(set(spans))))
     try:
         # In the file's order: of mentions that begin alike, the later one is the last.
-        return with_tags(replace(whole, spans=tuple(spans)), options.tokens, options.overlap, options.decode)
+        return with_tags(whole, options.tokens, options.overlap, options.decode)
     except ValueError as error:
         raise request.bad(f"{error}", "set `overlap`", raw.path.with_suffix(".txt"), line) from None

@@ -56,7 +56,8 @@ def read_chemprot(request: Request) -> Iterator[Document]:
 
     The label is the pair's gold group, else `negative`; a pair with two groups gives two rows. Sentences are
     cut by rules that never cut inside a mention; the title is a sentence of its own. Ids are
-    ``<pmid>.<chemical>.<gene>`` (with the group for positive rows); the group is the abstract.
+    ``<pmid>.<chemical>.<gene>`` (with the group for positive rows); the group is the abstract. Order: abstracts as
+    in their table, sentences as in the text, in each the chemicals and for each the genes as in the entities' table.
     """
     options = request.options
     assert isinstance(options, ChemprotOptions)

@@ -47,7 +47,7 @@ class MentionTableOptions(ReaderOptions):
 def read_brat_codes(request: Request) -> Iterator[Document]:
     """Whole texts labelled with the set of their mentions' codes; codes are opaque strings, outer blanks cut.
 
-    Documents without a code are left out.
+    Documents without a code are left out. Order: files by name.
     """
     options = request.options
     assert isinstance(options, BratCodesOptions)
@@ -79,7 +79,8 @@ def read_brat_codes(request: Request) -> Iterator[Document]:
 def read_mention_table(request: Request) -> Iterator[Document]:
     """Whole texts labelled with the set of codes that a table gives for their mentions.
 
-    Documents need a text file and at least one code; a row that names a text that is not there is refused.
+    Documents need a text file and at least one code; a row that names a text that is not there is refused. Order:
+    that of the text files, by name; the table's rows may stand in any.
     """
     options = request.options
     assert isinstance(options, MentionTableOptions)
@@ -89,7 +90,7 @@ def read_mention_table(request: Request) -> Iterator[Document]:
     codes: dict[str, set[str]] = {}
     for path in request.files["labels"]:
         _collect(request, options, path, texts, codes)
-    for stem in sorted(codes):
+    for stem in (stem for stem in texts if stem in codes):
         yield Document(
             id=stem,
             group=stem,

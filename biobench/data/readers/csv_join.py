@@ -34,7 +34,7 @@ def read_csv_join(request: Request) -> Iterator[Document]:
     """One document per row of the labels table, in its order; rows whose key has no text are left out.
 
     A note that several people annotated gives several documents, `<key>-1`, `<key>-2`, ... The texts table is
-    streamed, only the texts that are needed are held.
+    streamed, only the texts that are needed are held; its order does not matter.
     """
     options = request.options
     assert isinstance(options, CsvJoinOptions)

@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import field_validator
 
 from biobench.data.readers._tagged import Scheme, prefix_and_type, tagged_document
-from biobench.data.readers.base import ReaderOptions, Request, at, read_lines, reader
+from biobench.data.readers.base import DocumentNames, Ids, ReaderOptions, Request, at, read_lines, reader
 from biobench.data.tags import Mode
 from biobench.schema.document import Document
 from biobench.schema.source import later
@@ -33,6 +33,8 @@ class IobOptions(ReaderOptions):
     decode: Mode = "strict"
     group: Literal["unit", "file"] = later("unit")
     """What belongs together where no marker line says it: each sentence alone, or all of a file."""
+    ids: Ids = later("name")
+    """A document's id by the name in its marker line: see `base.Ids`."""
     types: dict[str, str | None] = {}
     """Entity type in the file to label of the task, many to one; null drops the type. Unnamed types stay."""
 
@@ -66,30 +68,37 @@ def read_iob(request: Request) -> Iterator[Document]:
     """Token-per-line files with IOB1, IOB2 or IOBES tags.
 
     The text is rebuilt by joining tokens with single spaces. `-DOCSTART-` and `###MEDLINE:` lines begin a
-    document and give its group; without them each sentence is its own group.
+    document and give its group; without them each sentence is its own group. Order: that of the lines.
     """
     options = request.options
     assert isinstance(options, IobOptions)
     numbers: dict[str, _Numbers] = {}
+    names = DocumentNames(options.ids)
     for split, path in request.only_splits("train", "validation", "test", "all"):
         prefix = split or path.stem
-        yield from _file(request, options, split, path, prefix, numbers.setdefault(prefix, _Numbers()))
+        yield from _file(request, options, split, path, prefix, numbers.setdefault(prefix, _Numbers()), names)
 
 
 def _file(
-    request: Request, options: IobOptions, split: str, path: Path, prefix: str, numbers: _Numbers
+    request: Request,
+    options: IobOptions,
+    split: str,
+    path: Path,
+    prefix: str,
+    numbers: _Numbers,
+    names: DocumentNames,
 ) -> Iterator[Document]:
     by_document = request.spec.unit == "document"
     block: _Block | None = None
-    group, sentences, marked = "", 0, False
+    document, group, sentences, marked = "", "", 0, False
 
     def flush() -> Iterator[Document]:
         nonlocal sentences
         if block is None:
             return
-        if group:
+        if document:
             sentences += 1
-            own = group if by_document else f"{group}/{sentences}"
+            own = document if by_document else f"{document}/{sentences}"
         else:
             numbers.sentences += 1
             own = f"{prefix}-{numbers.sentences}"
@@ -120,9 +129,11 @@ def _file(
             yield from flush()
             numbers.documents += 1
             block, sentences, marked = None, 0, True
-            group = marker or f"{prefix}-document-{numbers.documents}"
+            document = group = f"{prefix}-document-{numbers.documents}"
+            if marker:
+                document, group = names.of(prefix, marker)
         elif not line.strip():
-            if by_document and group:
+            if by_document and document:
                 continue
             yield from flush()
             block = None

@@ -39,7 +39,10 @@ class JsonOptions(ReaderOptions):
 
 @reader(JsonOptions)
 def read_json(request: Request) -> Iterator[Document]:
-    """Objects with a text and one or several labels. In a list, positions in messages are object numbers."""
+    """Objects with a text and one or several labels. In a list, positions in messages are object numbers.
+
+    Order: that of the objects.
+    """
     options = request.options
     assert isinstance(options, JsonOptions)
     for place in json_objects(request, options.layout):

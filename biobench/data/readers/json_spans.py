@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,7 +34,7 @@ class JsonSpansOptions(ReaderOptions):
     """Label in the file to label of the task, many to one; null drops it."""
     segment: Literal["document", "line"] = "document"
     """What becomes a document: the object, or each of its lines that is not blank; mentions that cross lines are
-    dropped."""
+    dropped, and counted as unexpressed."""
     tokens: Literal["none"] | Tokeniser = "none"
     """Token formats: runs of non-space, or word runs and single signs; a mention takes the tokens inside it."""
     overlap: Overlap = "error"
@@ -42,14 +43,18 @@ class JsonSpansOptions(ReaderOptions):
 
 @reader(JsonSpansOptions)
 def read_json_spans(request: Request) -> Iterator[Document]:
-    """Objects with a text and its mentions; a mention that brings its own `text` must have it at its offsets."""
+    """Objects with a text and its mentions; a mention that brings its own `text` must have it at its offsets.
+
+    Order: that of the objects, and of an object's lines. Where overlapping mentions become tags and begin alike, the
+    one that is named later is the last.
+    """
     options = request.options
     assert isinstance(options, JsonSpansOptions)
     for item, own, split, path, line in json_objects(request, options.layout):
         whole = _document(request, options, item, own, split, path, line)
         for document in _units(options, whole):
             if options.tokens == "none":
-                yield document
+                yield replace(document, spans=tuple(sorted(set(document.spans))))
                 continue
             try:
                 yield with_tags(document, options.tokens, options.overlap, options.decode)
@@ -66,13 +71,13 @@ def _document(
         what = f"'{options.text}' must be a text and '{options.spans}' a list"
         raise request.bad(what, "check the fields, or repair the object", path, line)
     own = own if options.id is None else str(item[options.id])
-    spans = {span for mention in mentions if (span := _span(request, options, mention, text, path, line)) is not None}
+    found = (_span(request, options, mention, text, path, line) for mention in mentions)
     return Document(
         id=own,
         group=own if options.group is None else str(item[options.group]),
         text=text,
         split=split,
-        spans=tuple(sorted(spans)),
+        spans=tuple(span for span in found if span is not None),
         origin=at(path, line),
     )
 
@@ -108,6 +113,7 @@ def _units(options: JsonSpansOptions, whole: Document) -> Iterator[Document]:
         return
     for start, end, number in line_units(whole.text):
         inside = tuple(Span(a - start, b - start, label) for a, b, label in whole.spans if a >= start and b <= end)
+        cut = tuple(sorted(label for a, b, label in set(whole.spans) if start <= a < end < b))
         yield Document(
             id=f"{whole.id}:{number}",
             group=whole.group,
@@ -115,4 +121,5 @@ def _units(options: JsonSpansOptions, whole: Document) -> Iterator[Document]:
             split=whole.split,
             spans=inside,
             origin=whole.origin,
+            unexpressed=cut,
         )

@@ -35,7 +35,7 @@ class JsonTokensOptions(ReaderOptions):
 
 @reader(JsonTokensOptions)
 def read_json_tokens(request: Request) -> Iterator[Document]:
-    """Each object is a document of its own: its words joined by single blanks."""
+    """Each object is a document of its own: its words joined by single blanks. Order: that of the objects."""
     options = request.options
     assert isinstance(options, JsonTokensOptions)
     for place in json_objects(request, options.layout):

@@ -32,6 +32,7 @@ def read_meddialog(request: Request) -> Iterator[Document]:
     """Question and answer in one text; the answer's id is the question's with ``_a`` in place of ``_q``.
 
     Rows without labels or without a question are left out; a label cell that is no list of texts is refused.
+    Order: that of the table of labels.
     """
     options = request.options
     assert isinstance(options, MeddialogOptions)

@@ -84,7 +84,10 @@ class NeedleOptions(ReaderOptions):
 
 @reader(NeedleOptions)
 def read_needle(request: Request) -> Iterator[Document]:
-    """Generated needle-in-a-haystack examples over synthetic notes or a folder of clinical text."""
+    """Generated needle-in-a-haystack examples over synthetic notes or a folder of clinical text.
+
+    Order: as made with the seed, split by split, the two examples of a pair in the order of a coin.
+    """
     options = request.options
     assert isinstance(options, NeedleOptions)
     language = request.spec.language

@@ -30,7 +30,8 @@ class PairedOptions(ReaderOptions):
 def read_paired(request: Request) -> Iterator[Document]:
     """One sentence per line in `texts`; one line of labels for the whole file in `labels`.
 
-    Sentence ids are ``<file stem>_<number from 0>``; the group is the file stem.
+    Sentence ids are ``<file stem>_<number from 0>``; the group is the file stem. Order: text files by name, then
+    their lines.
     """
     options = request.options
     assert isinstance(options, PairedOptions)

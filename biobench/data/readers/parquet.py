@@ -59,7 +59,7 @@ class ParquetOptions(ReaderOptions):
 
 @reader(ParquetOptions)
 def read_parquet(request: Request) -> Iterator[Document]:
-    """Rows of parquet files; positions in messages are row numbers from 1."""
+    """Rows of parquet files, in their order; positions in messages are row numbers from 1."""
     options = request.options
     assert isinstance(options, ParquetOptions)
     counts: dict[str, int] = {}

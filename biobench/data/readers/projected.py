@@ -59,6 +59,8 @@ def _squeezed(text: str) -> str:
 def read_projected(request: Request) -> Iterator[Document]:
     """Sentences of token files with ids ``<document>/<sentence>`` and groups from the original release.
 
+    Order: that of the token files' lines; the order of the original release does not matter.
+
     Raises DataFormatError when a document of the original is not found as a run of sentences, when one is
     left over, or (ids_and_types) when a tagged entity has no mention at its place.
     """

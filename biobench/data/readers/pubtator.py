@@ -27,7 +27,7 @@ def read_pubtator(request: Request) -> Iterator[Document]:
     """Title and abstract (joined by one blank) with mentions by character offsets.
 
     Mention rows have 6 columns, or 7 for composite mentions (the seventh is skipped); relation rows have 4.
-    A document that stands twice with the same content is kept once.
+    A document that stands twice with the same content is kept once. Order: that of the file's documents.
     """
     options = request.options
     assert isinstance(options, PubtatorOptions)

@@ -43,7 +43,8 @@ class _Record:
 def read_records(request: Request) -> Iterator[Document]:
     """Notes as whitespace tokens with tags for what the masks hide; group is the patient.
 
-    Masks are classed by their wording. Line ends count as blanks. The text is rebuilt from the tokens.
+    Masks are classed by their wording. Line ends count as blanks. The text is rebuilt from the tokens. Order: that of
+    the notes in the texts; their masked twins may stand in any.
     """
     options = request.options
     assert isinstance(options, RecordsOptions)

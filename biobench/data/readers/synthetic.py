@@ -32,7 +32,10 @@ class SyntheticOptions(ReaderOptions):
 
 @reader(SyntheticOptions)
 def read_synthetic(request: Request) -> Iterator[Document]:
-    """Sentences from templates and small lexicons: entity mentions, or the specialty that they come from."""
+    """Sentences from templates and small lexicons: entity mentions, or the specialty that they come from.
+
+    Order: as drawn with the seed; train, validation and test follow each other.
+    """
     options = request.options
     assert isinstance(options, SyntheticOptions)
     rng = random.Random(options.seed)

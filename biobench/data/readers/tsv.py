@@ -58,7 +58,10 @@ TsvOptions.model_rebuild()
 
 @reader(TsvOptions)
 def read_tsv(request: Request) -> Iterator[Document]:
-    """Delimited rows with a text and a label; ids are ``<split>-<row>`` unless a column gives them."""
+    """Delimited rows with a text and a label; ids are ``<split>-<row>`` unless a column gives them.
+
+    Order: that of the rows.
+    """
     options = request.options
     assert isinstance(options, TsvOptions)
     numbers: Counter[str] = Counter()

@@ -25,7 +25,8 @@ class XmiOptions(ReaderOptions):
 def read_xmi(request: Request) -> Iterator[Document]:
     """Documents with mentions from chosen layers; ids are the files' names without ending.
 
-    UIMA counts offsets in UTF-16 units; they are turned into characters.
+    UIMA counts offsets in UTF-16 units; they are turned into characters. Order: files by name, sentences as their
+    elements stand in the file.
     """
     options = request.options
     assert isinstance(options, XmiOptions)
@@ -39,7 +40,7 @@ def read_xmi(request: Request) -> Iterator[Document]:
                 id=path.stem, group=path.stem, text=text, split=split, spans=tuple(spans), origin=at(path, 1)
             )
             continue
-        places = sorted({(a, b) for name, a, b in layers if name == "Sentence" and text[a:b].strip()})
+        places = dict.fromkeys((a, b) for name, a, b in layers if name == "Sentence" and text[a:b].strip())
         for number, (start, end) in enumerate(places, start=1):
             inside = tuple(Span(a - start, b - start, la) for a, b, la in spans if a >= start and b <= end)
             yield Document(

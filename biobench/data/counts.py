@@ -1,0 +1,68 @@
+"""What a task's documents hold, in numbers, and where the numbers are not those of the spec."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from biobench.schema.document import Document
+from biobench.schema.task import TaskSpec
+
+
+def count(documents: Sequence[Document], labels: Sequence[str], ner: bool) -> dict[str, int]:
+    """Documents, groups, and for NER tokens, mentions and mentions per label (distinct ones); else documents
+    with any label and per label. Labels without support are left out."""
+    result = {"documents": len(documents), "groups": len({d.group for d in documents})}
+    per_label = dict.fromkeys(labels, 0)
+    if ner:
+        result["tokens"] = sum(len(d.tokens) for d in documents)
+        result["mentions"] = sum(len(d.spans) for d in documents)
+        for d in documents:
+            for span in d.spans:
+                per_label[span.label] += 1
+    else:
+        result["labelled"] = sum(bool(d.labels) for d in documents)
+        for d in documents:
+            for label in d.labels:
+                per_label[label] += 1
+    return result | {label: n for label, n in per_label.items() if n}
+
+
+def compare_counts(spec: TaskSpec, counted: Mapping[str, Mapping[str, int]], source: str) -> list[str]:
+    """One line per count that differs from the declared one; what is not declared is not compared, and nothing
+    is when the counts were made on another source."""
+    declared = next(s.counts for s in spec.all_sources if s.id == source)
+    if declared is None:
+        declared = spec.counts if spec.counts_source in (None, source) else {}
+    problems: list[str] = []
+    for split, expected in declared.items():
+        if split not in counted:
+            problems.append(f"counts.{split}: there is no such split")
+            continue
+        for name, number in expected.items():
+            found = counted[split].get(name, 0)
+            if found != number:
+                problems.append(f"counts.{split}.{name}: the spec says {number}, source '{source}' has {found}")
+    return problems
+
+
+def count_unexpressed(documents: Mapping[str, Sequence[Document]], labels: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Split -> label -> mentions of the corpus that are in no score (`Document.unexpressed`); only numbers above 0."""
+    result: dict[str, dict[str, int]] = {}
+    for split, own in documents.items():
+        found = Counter(label for d in own for label in d.unexpressed)
+        if found:
+            result[split] = {label: found[label] for label in labels if found[label]}
+    return result
+
+
+def unexpressed_in_words(counted: Mapping[str, Mapping[str, int]]) -> str:
+    """``7 mentions that units and tokens cannot express are in no score: train 5 (Val 5), ...``; empty without any."""
+    total = sum(n for own in counted.values() for n in own.values())
+    if not total:
+        return ""
+    each = "; ".join(
+        f"{split} {sum(own.values())} ({', '.join(f'{label} {n}' for label, n in own.items())})"
+        for split, own in counted.items()
+    )
+    return f"{total} mention{'s' * (total > 1)} that units and tokens cannot express, in no score: {each}"
