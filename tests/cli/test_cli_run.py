@@ -126,6 +126,86 @@ def test_a_task_without_data_fails_nothing_unless_strict(biobench: Callable[...,
     assert "gad" in strict.refusal()
 
 
+def own_task(folder: Path, documents: int, task_id: str = "own") -> Path:
+    """A BRAT corpus of six notes, cut 2 / 2 / 2, one mention in test and two in train without a whole token."""
+    corpus = folder / "store" / "own"
+    corpus.mkdir(parents=True, exist_ok=True)
+    for number in range(6):
+        own = "T2\tDisease 8 13\tthrax\n" if number in (0, 1, 5) else ""
+        (corpus / f"{number}.txt").write_text("gout; anthrax today\n" * 2)
+        (corpus / f"{number}.ann").write_text(f"T1\tDisease 0 4\tgout\n{own}")
+    spec = folder / f"{task_id}.yaml"
+    spec.write_text(
+        f"""id: {task_id}
+version: 1
+name: Own notes
+language: en
+type: token_ner
+source:
+  id: notes
+  folder: own
+  files: {{train: "[01].txt", validation: "[23].txt", test: "[45].txt"}}
+reader: {{format: brat, tokens: words}}
+labels: [Disease]
+splits: official
+unit: document
+training: {{epochs: 1, learning_rate: 5e-5}}
+head: {{kind: token}}
+metric: {{primary: macro_f1, paper: micro_f1}}
+access: open
+licence: none
+homepage: https://example.org
+citation: none
+counts:
+  train: {{documents: 2, mentions: 2}}
+  test: {{documents: {documents}}}
+"""
+    )
+    return spec
+
+
+def test_data_that_contradict_the_spec_are_told_and_refused_by_strict(
+    biobench: Callable[..., Said], tiny: Path, tmp_path: Path
+) -> None:
+    fast = ("--set", "training.epochs=1", "--device", "cpu", "--parallel", "1", "--seeds", "1", "--no-gate")
+    spec = own_task(tmp_path, documents=3)
+    base = ("run", tiny, "--task", spec, "--data-dir", tmp_path / "store", "--json", *fast)
+    problem = "counts.test.documents: the spec says 3, source 'notes' has 2"
+    for extra in (("--dry-run",), ("--limit", "1"), ()):
+        said = biobench(*base, *extra)
+        assert said.status == 0, said.err
+        assert said.err.count(f"warning: own: {problem}") == 1
+    held = [json.loads(content) for name, content in records(tmp_path / "results").items() if name.endswith(".json")]
+    assert [record["count_problems"] for record in held] == [[problem]] * 2
+    assert [record["unexpressed_gold"] for record in held] == [{"train": {"Disease": 2}, "test": {"Disease": 1}}] * 2
+    report = " ".join(biobench("report").out.split())
+    assert f"warning: own, source notes: 1 counts of the data contradict its spec ({problem})" in report
+    assert "own, source notes: 3 gold mentions of the corpus, 1 of them in test, cannot be expressed" in report
+    refused = biobench(*base, "--strict").refusal()
+    assert f"{spec}:" in refused
+    assert problem in refused
+    # What stands in the spec's counts is no part of a run's identity: the right ones make nothing anew.
+    own_task(tmp_path, documents=2)
+    again = biobench(*base, "--strict")
+    assert statuses(again.json()) == ["skipped"]
+    assert "warning" not in again.err
+
+
+def test_mentions_that_vanish_are_told_by_validate_and_verify(biobench: Callable[..., Said], tmp_path: Path) -> None:
+    spec = own_task(tmp_path, documents=2)
+    told = "3 mentions that units and tokens cannot express, in no score: train 2 (Disease 2); test 1 (Disease 1)"
+    data = ("--data-dir", tmp_path / "store")
+    counted = {"train": {"Disease": 2}, "test": {"Disease": 1}}
+    for command, name in (("tasks", "validate"), ("data", "verify")):
+        said = biobench(command, name, spec, *data)
+        assert said.out.count(told) == 1, said.out
+        assert biobench(command, name, spec, *data, "--json").json()[0]["unexpressed"] == counted
+    assert biobench("tasks", "show", spec, *data, "--json").json()["unexpressed"] == counted
+    for path in (tmp_path / "store" / "own").glob("*.ann"):
+        path.write_text(path.read_text().replace("8 13\tthrax", "6 13\tanthrax"))
+    assert "cannot express" not in biobench("tasks", "validate", spec, *data).out
+
+
 def test_a_run_that_fails_costs_only_itself(biobench: Callable[..., Said], tiny: Path, tmp_path: Path) -> None:
     base = ("run", tiny, "--task", "demo_topic", "--seeds", "1", "--json", *FAST)
     good = biobench(*base)

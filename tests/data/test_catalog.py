@@ -121,6 +121,19 @@ def test_validation_compares_counts(make_task: Callable[..., LoadedTask], fixtur
     assert validate_task(load_task("gad"), fixtures).state == "missing"
 
 
+def test_a_source_with_counts_of_its_own(make_task: Callable[..., LoadedTask], fixtures: Path) -> None:
+    files = "{train: train.tsv, validation: devel.tsv, test: test.tsv}"
+    shared = {"type": "token_ner", "folder": "iob", "labels": "[Disease, Symptom]", "reader": "{format: iob}"}
+    more = "counts: {train: {documents: 99}}"
+    own = make_task(
+        files=f"{files}\n  counts: {{train: {{documents: 2}}, test: {{documents: 5}}}}", more=more, **shared
+    )
+    assert validate_task(own, fixtures).problems == ["counts.test.documents: the spec says 5, source 'local' has 2"]
+    none = make_task(files=f"{files}\n  counts: {{}}", more=more, **shared)
+    assert validate_task(none, fixtures).problems == []
+    assert task_hash(own, "local") == task_hash(none, "local")
+
+
 def test_describe_with_and_without_data(fixtures: Path) -> None:
     shown = describe(load_task("demo_ner"))
     assert shown["data"]["state"] == "ready"

@@ -97,10 +97,11 @@ def test_each_choice_of_the_recipe_makes_another_run(change: str) -> None:
 def test_the_data_s_hash_holds_each_part_of_a_document(name: str, value: Any) -> None:
     own = documents_hash([DOCUMENT], "s")
     assert documents_hash([replace(DOCUMENT, **{name: value})], "s") != own
-    assert documents_hash([replace(DOCUMENT, origin="g:2", evidence=(("l", 3),))], "s") == own
+    assert documents_hash([replace(DOCUMENT, origin="g:2", evidence=(("l", 3),), unexpressed=("X",))], "s") == own
     assert documents_hash([DOCUMENT], "other") != own
     assert {f.name for f in fields(Document)} == {
-        *("id", "group", "text", "split", "spans", "labels", "tokens", "tags", "query", "plan", "origin", "evidence")
+        *("id", "group", "text", "split", "spans", "labels", "tokens", "tags", "query", "plan"),
+        *("origin", "evidence", "unexpressed"),
     }
 
 

@@ -13,10 +13,8 @@ from biobench.data.catalog import LoadedTask
 from biobench.data.load import load_data
 from biobench.data.locate import locate
 from biobench.data.readers import Request, get_reader
-from biobench.data.readers._standoff import flatten, mentions_to_tags, merge_fragments, with_tags
-from biobench.data.tags import Mode
 from biobench.errors import DataFormatError, SpecError
-from biobench.schema.document import Document, Span
+from biobench.schema.document import Document
 
 TEXT = "Douleur du genou\r\ngauche et droit .\n\nPas de fièvre .\n"
 ANN = (
@@ -174,30 +172,6 @@ def test_a_token_task_without_tokens_is_refused(make_task: Callable[..., LoadedT
 def test_segment_type_goes_with_annotation_segments(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="segment_type"):
         brat(make_task, tmp_path, ", segment: annotation")
-
-
-def test_fragments() -> None:
-    text = "ab cd ef"
-    assert merge_fragments([(3, 5), (0, 2)], text) == ((0, 5),)
-    assert merge_fragments([(0, 2), (6, 8)], text) == ((0, 2), (6, 8))
-    assert flatten(((0, 2), (6, 8)), "hull") == (0, 8)
-    assert flatten(((0, 2), (6, 8)), "drop") is None
-    whole = Span(0, 5, "Y")
-    assert mentions_to_tags([Span(1, 2, "X"), whole], [(0, 2), (3, 5)], "last") == (["B-Y", "I-Y"], [whole, whole])
-
-
-def test_what_overlapping_mentions_leave_of_each_other() -> None:
-    """The same place and label twice is one mention; one that another takes whole is gone; one taken in part is not."""
-    text = "a b c d"
-
-    def tagged(*spans: Span, decode: Mode) -> Document:
-        return with_tags(Document("d", "d", text, "", spans=spans), "whitespace", "last", decode)
-
-    assert tagged(Span(0, 3, "X"), Span(0, 3, "X"), decode="strict").unexpressed == ()
-    assert tagged(Span(0, 3, "X"), Span(0, 3, "Y"), decode="strict").unexpressed == ("X",)
-    # Y takes the beginning of X: the rest is an entity only where a stray I- begins one.
-    assert tagged(Span(0, 5, "X"), Span(0, 3, "Y"), decode="lenient").unexpressed == ()
-    assert tagged(Span(0, 5, "X"), Span(0, 3, "Y"), decode="strict").unexpressed == ("X",)
 
 
 PUBTATOR = (

@@ -15,7 +15,7 @@ from biobench.data.load import limited, load_data
 from biobench.data.splits import assign_splits, permutation, ratio_indices
 from biobench.errors import DataFormatError, SpecError
 from biobench.schema.document import Document
-from biobench.schema.task import SplitCarve, SplitIds, SplitRatios
+from biobench.schema.task import SplitApart, SplitCarve, SplitIds, SplitRatios
 
 
 def ratios(*values: float, method: str = "datasets", **more: str) -> SplitRatios:
@@ -161,6 +161,31 @@ def test_carving_needs_a_free_tail() -> None:
         assign_splits(documents, SplitCarve(validation_from_train_tail=5), None)
     with pytest.raises(DataFormatError, match="beside a validation file"):
         assign_splits([*documents, *docs(1, "validation")], SplitCarve(validation_from_train_tail=2), None)
+
+
+def test_carving_whole_groups_from_the_end() -> None:
+    """Two documents a group; a group that stands again at the end was begun before and stays in train."""
+    documents = [*docs(8, "train"), Document("again", "g0000", "x", "train")]
+    parts = assign_splits(documents, SplitCarve(validation_from_train_tail=2, by="group"), None)
+    assert [d.id for d in parts["validation"]] == ["d0004", "d0005", "d0006", "d0007"]
+    assert [d.id for d in parts["train"]] == ["d0000", "d0001", "d0002", "d0003", "again"]
+    with pytest.raises(DataFormatError, match="cannot cut 4 validation groups from 4 training groups"):
+        assign_splits(documents, SplitCarve(validation_from_train_tail=4, by="group"), None)
+
+
+def test_train_leaves_out_what_other_splits_hold() -> None:
+    def part(split: str, *groups: str) -> list[Document]:
+        return [Document(f"{split}/{g}", g, "x", split) for g in groups]
+
+    documents = [*part("train", "a", "b", "c", "d"), *part("validation", "b"), *part("test", "d", "e")]
+    one = assign_splits(documents, SplitApart(leave_out_of_train=["validation"]), None)
+    assert {s: [d.group for d in own] for s, own in one.items()} == {
+        "train": ["a", "c", "d"],
+        "validation": ["b"],
+        "test": ["d", "e"],
+    }
+    both = assign_splits(documents, SplitApart(leave_out_of_train=["validation", "test"]), None)
+    assert [d.group for d in both["train"]] == ["a", "c"]
 
 
 def test_limit_is_in_proportion_fixed_and_keeps_the_full_hash() -> None:

@@ -198,6 +198,24 @@ def test_footnotes_tell_of_the_window(tmp_path):
     assert not any("window" in n for n in build(tmp_path, "macro", tasks=["gad"]).notes)
 
 
+def test_mentions_in_no_score_and_counts_that_contradict_are_told_once_a_task(tmp_path):
+    lost = {"train": {"Chemical": 8}, "validation": {"Disease": 1, "Chemical": 1}, "test": {"Disease": 1}}
+    wrong = ("counts.test.documents: the spec says 4, source 'mtl' has 3", "counts.train.mentions: ...")
+    for model in ("one", "two"):
+        save_runs(tmp_path, model, "bc5cdr", SEEDS, unexpressed_gold=lost, count_problems=wrong)
+    save_runs(tmp_path, "one", "ncbi_disease", SEEDS)
+    notes = [n for n in build(tmp_path, "macro").notes if "mentions of the corpus" in n or n.startswith("warning")]
+    assert notes == [
+        "warning: bc5cdr, source mtl_pubtator: 2 counts of the data contradict its spec (counts.test.documents: the "
+        "spec says 4, source 'mtl' has 3)",
+        "bc5cdr, source mtl_pubtator: 11 gold mentions of the corpus, 1 of them in test, cannot be expressed in its "
+        "units and tokens and are in no score",
+    ]
+    for format in get_args(Format):
+        if format not in ("csv", "json"):
+            assert "11 gold mentions" in render(build(tmp_path, "macro"), format), format
+
+
 def test_a_damaged_record_is_a_finding(tmp_path):
     save_runs(tmp_path, "tiny", "bc5cdr", SEEDS)
     path = next(tmp_path.glob("runs/*/*.json"))

@@ -31,13 +31,14 @@ def test_briefs_equal_the_records_and_are_read_once(tmp_path, monkeypatch):
     store = Store(tmp_path)
     for seed in (42, 43):
         saved(store, seed=seed, overrides=("training.epochs=1",), limit=None if seed == 42 else 5)
+    saved(store, seed=44, unexpressed_gold={"test": {"Drug": 2, "Disease": 1}}, count_problems=("one", "two"))
     expected = [Brief.of(r) for r in store.scan()[0]]
     reads = count_reads(monkeypatch)
     assert store.briefs() == (expected, [])
-    assert len(reads) == 2
+    assert len(reads) == 3
     assert store.briefs() == (expected, [])
     assert Store(tmp_path).briefs() == (expected, [])
-    assert len(reads) == 2
+    assert len(reads) == 3
 
 
 def test_changes_are_seen(tmp_path, monkeypatch):

@@ -36,6 +36,16 @@ def test_what_is_saved_comes_back(tmp_path):
     assert said == predictions()
 
 
+def test_a_record_from_before_the_counts_of_its_data_opens_with_the_same_key(tmp_path):
+    kept = Store(tmp_path).save(record(), documents(), predictions())
+    path = next(tmp_path.glob("runs/*/*.json"))
+    content = json.loads(path.read_text())
+    del content["unexpressed_gold"], content["count_problems"]
+    path.write_text(json.dumps(content))
+    assert Store(tmp_path).get(kept.task.id, kept.key) == kept
+    assert Store(tmp_path).briefs()[1] == []
+
+
 def test_no_text_is_stored(tmp_path):
     stored = saved(Store(tmp_path))
     content = (tmp_path / stored.predictions).read_bytes() + (tmp_path / stored.predictions).with_suffix(

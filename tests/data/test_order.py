@@ -1,0 +1,133 @@
+"""Examples come in the order of the files and of the lines in them, whatever their offsets or ids."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from biobench.data.catalog import LoadedTask
+from biobench.data.load import load_data
+from biobench.data.locate import locate
+from biobench.data.readers import Request, formats, get_reader
+from biobench.errors import DataFormatError
+from biobench.schema.document import Document
+
+
+def read(make_task: Callable[..., LoadedTask], folder: Path, reader: str, files: str, **spec: str) -> list[Document]:
+    shared = {"type": "span_ner", "labels": "[X, Y]", "splits": "{validation_from_train_tail: 1}"}
+    task = make_task(reader=reader, files=files, **(shared | spec))
+    options = task.options["local"]
+    request = Request(options, locate(task.spec.all_sources[0], folder).files, task.spec)
+    return list(get_reader(options.format).read(request))
+
+
+def put(folder: Path, **files: str) -> None:
+    (folder / "data").mkdir(exist_ok=True)
+    for name, text in files.items():
+        stem, _, ending = name.rpartition("_")
+        (folder / "data" / f"{stem}.{ending}").write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", formats())
+def test_every_reader_states_its_order(name: str) -> None:
+    said = get_reader(name).read.__doc__ or ""
+    assert "order" in said.lower(), f"the docstring of format '{name}' does not say in which order documents come"
+
+
+def test_annotated_units_follow_the_lines_of_the_ann(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
+    """Units 3, 1, 2 by their lines; mentions before, between and after them; a second file whose name sorts first."""
+    text = "one cat\ntwo dogs\nsix cats\n"
+    ann = (
+        "T9\tX 4 7\tcat\nT8\tUnit 17 25\tsix cats\nT7\tY 12 16\tdogs\nT6\tUnit 0 7\tone cat\n"
+        "T5\tUnit 8 16\ttwo dogs\nT4\tX 21 25\tcats\n"
+    )
+    put(tmp_path, part2_txt=text, part2_ann=ann, part10_txt="ten\n", part10_ann="T1\tUnit 0 3\tten\n")
+    reader = "{format: brat, segment: annotation, segment_type: Unit}"
+    found = read(make_task, tmp_path, reader, '{all: "*.txt"}')
+    assert [(d.id, d.text) for d in found] == [
+        ("part10:T1", "ten"),
+        ("part2:T8", "six cats"),
+        ("part2:T6", "one cat"),
+        ("part2:T5", "two dogs"),
+    ]
+    assert [[d.text[a:b] for a, b, _ in d.spans] for d in found] == [[], ["cats"], ["cat"], ["dogs"]]
+
+
+def test_sentences_of_xmi_follow_their_elements(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
+    xml = (
+        '<x:XMI xmlns:x="http://x" xmlns:c="http://c" xmlns:t="http://t"><c:Sofa sofaString="One. Two. Six."/>'
+        '<t:Sentence begin="10" end="14"/><t:Sentence begin="0" end="4"/><t:Sentence begin="5" end="9"/></x:XMI>'
+    )
+    put(tmp_path, a_xml=xml)
+    found = read(make_task, tmp_path, "{format: xmi, types: {}, sentences: true}", "{all: a.xml}")
+    assert [(d.id, d.text) for d in found] == [("a/1", "Six."), ("a/2", "One."), ("a/3", "Two.")]
+
+
+def test_a_table_of_mentions_follows_the_text_files(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
+    """Of `a` and `a-b` the file of the second stands first, though its name without ending does not."""
+    put(tmp_path, a_txt="first", b_txt="second", **{"a-b_txt": "third"})
+    put(tmp_path, table_csv="name,code\nb,X\na,X\nb,Y\na-b,Y\n")
+    reader = "{format: mention_table, document: name, code: code}"
+    files = '{texts: "*.txt", labels: table.csv}'
+    found = read(make_task, tmp_path, reader, files, type="multi_label", unit="document")
+    assert [(d.id, d.labels) for d in found] == [("a-b", ("Y",)), ("a", ("X",)), ("b", ("X", "Y"))]
+
+
+@pytest.mark.parametrize(("order", "kept"), [("XY", "Y"), ("YX", "X")])
+def test_of_mentions_that_begin_alike_the_later_of_the_file_is_the_last(
+    order: str, kept: str, make_task: Callable[..., LoadedTask], tmp_path: Path
+) -> None:
+    """The two stand in the same place; neither their labels nor their ends decide."""
+    spans = [[0, 4, label] for label in order]
+    put(tmp_path, a_jsonl=json.dumps({"text": "gout now", "spans": spans}) + "\n")
+    options = "tokens: words, overlap: last"
+    (d,) = read(make_task, tmp_path, f"{{format: json_spans, {options}}}", "{all: a.jsonl}", type="token_ner")
+    assert d.tags == (f"B-{kept}", "O")
+    assert d.unexpressed == (order[0],)
+    put(tmp_path, a_txt="gout now", a_ann="".join(f"T{i}\t{label} 0 4\tgout\n" for i, label in enumerate(order)))
+    (d,) = read(make_task, tmp_path, f"{{format: brat, {options}}}", "{all: a.txt}", type="token_ner")
+    assert d.tags == (f"B-{kept}", "O")
+    assert d.unexpressed == (order[0],)
+
+
+REPEATED = "###MEDLINE:7\n\na\tB-X\n\nb\tO\n\n###MEDLINE:5\n\nc\tO\n\n###MEDLINE:7\n\nd\tO\n"
+
+
+def test_ids_of_documents_that_stand_again(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
+    put(tmp_path, train_tsv=REPEATED, devel_tsv="###MEDLINE:5\ne\tB-X\n", test_tsv="###MEDLINE:7\nf\tB-X\n")
+    files = "{train: train.tsv, validation: devel.tsv, test: test.tsv}"
+
+    def rows(ids: str) -> list[tuple[str, str]]:
+        spec = {"type": "token_ner", "splits": "official"}
+        return [(d.id, d.group) for d in read(make_task, tmp_path, f"{{format: iob, ids: {ids}}}", files, **spec)]
+
+    assert rows("repeated") == [
+        ("train/7/1", "7"),
+        ("train/7/2", "7"),
+        ("train/5/1", "5"),
+        ("train/7#2/1", "7"),
+        ("validation/5/1", "5"),
+        ("test/7/1", "7"),
+    ]
+    assert rows("split_and_name")[-2:] == [("validation/5/1", "validation/5"), ("test/7/1", "test/7")]
+    assert rows("name")[-1] == ("7/1", "7")
+    task = make_task(type="token_ner", labels="[X]", files=files, reader="{format: iob}")
+    with pytest.raises(DataFormatError, match="document id '7/1' stands twice") as caught:
+        load_data(task, tmp_path)
+    assert "`reader.ids: repeated`" in caught.value.hint
+    whole = make_task(
+        type="token_ner", labels="[X]", files=files, unit="document", reader="{format: iob, ids: repeated}"
+    )
+    assert [d.id for d in load_data(whole, tmp_path).train] == ["train/7", "train/5", "train/7#2"]
+
+
+def test_files_of_one_name_in_two_folders_of_a_split(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
+    for part in ("a", "b"):
+        (tmp_path / "data" / part).mkdir(parents=True)
+        (tmp_path / "data" / part / "9.txt").write_text(f"text {part}")
+        (tmp_path / "data" / part / "9.ann").write_text("T1\tX 0 4\ttext\n")
+    found = read(make_task, tmp_path, "{format: brat, ids: repeated}", '{train: "*/9.txt"}', splits="official")
+    assert [(d.id, d.group, d.text) for d in found] == [("train/9", "9", "text a"), ("train/9#2", "9", "text b")]
