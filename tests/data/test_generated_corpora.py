@@ -6,12 +6,22 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from generators import GENERATORS, chemprot, cos, deid, diamed, fracco_release, frasimed, meddialog, phenotype
 
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.errors import DataFormatError
 from biobench.schema.document import TaskData
+from tests.helpers.generators import (
+    GENERATORS,
+    chemprot,
+    cos,
+    deid,
+    diamed,
+    fracco_release,
+    frasimed,
+    meddialog,
+    phenotype,
+)
 
 
 def load(name: str, data: Path) -> TaskData:
