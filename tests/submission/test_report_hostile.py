@@ -20,9 +20,8 @@ from biobench.submission.layout import MOST_FILES, MOST_VALUES
 from biobench.submission.pack import MANIFEST, submit
 from biobench.submission.pages import FOOTER_BYTES
 from biobench.submission.verify import verify
-from tests.helpers.submission_make import change_record, codes, honest_run, packed, relist
+from tests.helpers.submission_make import change_record, codes, honest_run, relist
 
-__all__ = ["packed"]
 SCRIPT = '<script>alert(1)</script><img src=x onerror="alert(2)">[a](javascript:alert(3))'
 
 
