@@ -12,9 +12,9 @@ __version__ = "0.1.0"
 __all__ = ["__version__", "compare", "load_task", "run"]
 
 _LAZY = {
-    "run": ("biobench.run", "run"),
+    "run": ("biobench.runs.api", "run"),
     "load_task": ("biobench.data.catalog", "load_task"),
-    "compare": ("biobench.report.compare", "compare"),
+    "compare": ("biobench.comparison.compare", "compare"),
 }
 
 

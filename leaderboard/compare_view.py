@@ -8,17 +8,17 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from biobench.comparison.classes import class_differences, comparable_groups
+from biobench.comparison.compare import Comparison, compare
+from biobench.comparison.result import PairResult, TaskLine
+from biobench.comparison.twins import Twins
+from biobench.comparison.verdict_fr import verdict_fr
 from biobench.errors import StoreError
-from biobench.report.classes import class_differences, comparable_groups
-from biobench.report.compare import Comparison, compare
-from biobench.report.compared import PairResult, TaskLine
 from biobench.report.entrants import Entrant, find_entrants, line_name
 from biobench.report.escape import plain
 from biobench.report.render import plain_note
 from biobench.report.rows import AverageName
 from biobench.report.table import Results
-from biobench.report.twins import Twins
-from biobench.report.verdict_fr import verdict_fr
 from leaderboard import charts
 from leaderboard.folder import made_by, results, results_dir, results_state
 from leaderboard.state import SEPARATOR, choose, from_link, list_from_link, several_from_link, start, switch, write_link

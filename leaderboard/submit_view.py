@@ -11,12 +11,12 @@ import pandas as pd
 import streamlit as st
 
 from biobench.report.escape import plain
-from biobench.report.layout import Check
 from biobench.report.rows import AverageName
-from biobench.report.submission import MANIFEST
 from biobench.report.table import SUBMITTED
-from biobench.report.unpack import UPLOAD_BYTES, unpack
-from biobench.report.verify import Verification, verify
+from biobench.submission.layout import Check
+from biobench.submission.pack import MANIFEST
+from biobench.submission.unpack import UPLOAD_BYTES, unpack
+from biobench.submission.verify import Verification, verify
 from leaderboard.folder import results_dir
 from leaderboard.table import literal
 

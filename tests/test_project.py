@@ -80,6 +80,7 @@ def test_the_readme_names_only_commands_that_exist() -> None:
 def test_the_trainers_map_names_every_module_once() -> None:
     text = (ROOT / "trainer" / "README.md").read_text(encoding="utf-8").partition("## Where things are")[2]
     rows = [row.split("|")[2] for row in text.splitlines() if row.startswith("| ") and "`" in row]
-    named = sorted(name for row in rows for name in re.findall(r"`(\w+)`", row))
-    there = sorted(f.stem for f in (ROOT / "trainer").glob("*.py") if f.stem not in ("__init__", "__main__", "api"))
+    named = sorted(name for row in rows for name in re.findall(r"`([\w/]+)`", row))
+    files = (f.relative_to(ROOT / "trainer").with_suffix("") for f in (ROOT / "trainer").rglob("*.py"))
+    there = sorted(f.as_posix() for f in files if f.name not in ("__init__", "__main__", "api"))
     assert named == there

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from trainer.library import load_recipe, shipped
+from trainer.recipe.library import load_recipe, shipped
 
 if TYPE_CHECKING:
-    from trainer.plan import Plan
-    from trainer.progress import Tick
-    from trainer.run import Result
-    from trainer.twins import LedgerDiff
+    from trainer.cost.plan import Plan
+    from trainer.ledger.twins import LedgerDiff
+    from trainer.run.run import Result
+    from trainer.train.progress import Tick
 
 PREEMPTED_EXIT = 75
 """Exit status of a run that was told to stop and saved its state (sysexits' "try again later")."""
@@ -46,10 +46,10 @@ def pretrain(
     signal stopped the run after saving. Raises BioBenchError with one line on bad input.
     """
     read = load_recipe(recipe, overrides)
-    from trainer import progress as listeners
-    from trainer.distributed import world
-    from trainer.run import Run
-    from trainer.stop import StopFlag
+    from trainer.run.run import Run
+    from trainer.train import progress as listeners
+    from trainer.train.distributed import world
+    from trainer.train.stop import StopFlag
 
     folder = Path(out) if out is not None else Path("runs") / read.name
     with world(read.engine.device) as here, StopFlag().watching() as stop:
@@ -64,7 +64,7 @@ def pretrain(
 
 def plan(recipe: str | Path, *, overrides: Sequence[str] = (), gpu: str = "H200", gpus: int = 1) -> Plan:
     """Steps, tokens, FLOPs, memory and time of a recipe on named GPUs, without training or weights."""
-    from trainer.plan import make_plan
+    from trainer.cost.plan import make_plan
 
     return make_plan(load_recipe(recipe, overrides), gpu=gpu, gpus=gpus)
 
@@ -74,14 +74,14 @@ def ledger_diff(a: str | Path, b: str | Path) -> LedgerDiff:
 
     Raises StoreError when one is missing or damaged.
     """
-    from trainer.ledger import read_ledger
-    from trainer.twins import compare
+    from trainer.ledger.fields import read_ledger
+    from trainer.ledger.twins import compare
 
     return compare(read_ledger(a), read_ledger(b))
 
 
 def recipe_schema() -> dict[str, Any]:
     """JSON Schema of recipes, whole ones and such as extend another, for editor completion."""
-    from trainer import recipe_schema as written
+    from trainer.recipe import json_schema as written
 
     return written.recipe_schema()

@@ -11,9 +11,9 @@ from biobench.cli.common import Json, print_json
 from biobench.errors import UsageError
 
 if TYPE_CHECKING:
-    from trainer.analysis_cka import Report, Value
-    from trainer.analysis_plan import Plan
-    from trainer.states import Kind
+    from trainer.analysis.cka import Report, Value
+    from trainer.analysis.cka_plan import Plan
+    from trainer.analysis.states import Kind
 
 
 def register(app: typer.Typer) -> None:
@@ -58,8 +58,10 @@ def cka(
     analyze_runs.own_trainer()
     quiet_libraries()
     from biobench.report.mechanism import cka_chart
-    from trainer import analysis_cka, analysis_plan, figures
-    from trainer.states import check_dtype, check_shapes, device_of, sample
+    from trainer.analysis import cka as analysis_cka
+    from trainer.analysis import cka_plan as analysis_plan
+    from trainer.analysis import figures
+    from trainer.analysis.states import check_dtype, check_shapes, device_of, sample
 
     kind = _kind(states)
     if estimator not in analysis_cka.ESTIMATORS:

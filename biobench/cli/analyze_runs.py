@@ -95,7 +95,7 @@ def transplant(
     own_trainer()
     from biobench.models.loading import quiet_libraries
     from biobench.report.mechanism import standings
-    from trainer.transplant import transplant as make
+    from trainer.analysis.transplant import transplant as make
 
     if (probe or figure) and not task:
         raise UsageError("nothing is scored without a task", hint="add --task ID, or leave out --probe and --figure")
@@ -148,7 +148,7 @@ def transplant(
 
 def _hybrids(layers: Sequence[str], modules: Sequence[str]) -> list[tuple[str, list[int] | None, tuple[Any, ...]]]:
     """(folder name, layer numbers or None for all, parts) of each hybrid that was asked for."""
-    from trainer.recipe import parse_layers
+    from trainer.recipe.spec import parse_layers
 
     found: list[tuple[str, list[int] | None, tuple[Any, ...]]] = []
     for text in dict.fromkeys(layers):
@@ -170,7 +170,7 @@ def _hybrids(layers: Sequence[str], modules: Sequence[str]) -> list[tuple[str, l
 
 def check_runs(models: Sequence[str], how: Scoring) -> None:
     """Raise, before anything is made, what `run_scores` would raise: bad arguments, missing models and data."""
-    from biobench.run.plan import Request, make_plan
+    from biobench.runs.plan import Request, make_plan
 
     request = Request(
         models=tuple(models),
@@ -193,7 +193,7 @@ def run_scores(models: Sequence[str], how: Scoring) -> Scores:
     Raises TrainingError when a run failed, DataUnavailableError's words as UsageError when data is missing.
     """
     from biobench.cli.progress import Terminal
-    from biobench.run.api import run
+    from biobench.runs.api import run
 
     found: Scores = {}
     for model in models:
@@ -250,7 +250,7 @@ def freeze_report(
 
 def frozen_layers(folder: str) -> str:
     """What a run's ledger says stood still, as ``0-7 in detour``; empty without a ledger."""
-    from trainer.ledger import FILE, read_ledger
+    from trainer.ledger.fields import FILE, read_ledger
 
     if not any((Path(folder) / part / FILE).is_file() for part in ("", "model")):
         return ""
@@ -294,7 +294,7 @@ def stability(
 
 
 def _check_figures(paths: Sequence[str]) -> None:
-    from trainer.figures import check_ending
+    from trainer.analysis.figures import check_ending
 
     for path in paths:
         check_ending(path)
@@ -302,7 +302,7 @@ def _check_figures(paths: Sequence[str]) -> None:
 
 def _figures(report: Standings, paths: Sequence[str]) -> None:
     from biobench.report.mechanism import standings_chart
-    from trainer.figures import save
+    from trainer.analysis.figures import save
 
     for path in paths:
         save(standings_chart(report), path)

@@ -48,7 +48,7 @@ def toy(
     analyze_runs.own_trainer()
     from biobench.models.loading import quiet_libraries
     from biobench.report.mechanism import standings, standings_chart
-    from trainer.figures import save
+    from trainer.analysis.figures import save
 
     quiet_libraries()
     _check_seeds(seeds)
@@ -143,7 +143,7 @@ def pretrain_all(folder: Path, tokens: int) -> dict[str, str]:
 def pretrained(recipe: str, folder: Path, overrides: Sequence[str]) -> str:
     """The exported model of a run, trained now unless it is there. Raises UsageError for a run of other settings."""
     from biobench.cli.pretrain import exported, trainer_api
-    from trainer.runfolder import differences, read_recipe, training_fields
+    from trainer.train.run_folder import differences, read_recipe, training_fields
 
     api = trainer_api()
     model = folder / "model"
@@ -189,8 +189,8 @@ def transplant_all(recipient: str, donor: str, folder: Path) -> dict[str, str]:
     """Name to folder of a hybrid for each group of layers and each kind of module."""
     import shutil
 
-    from trainer.recipe import parse_layers
-    from trainer.transplant import transplant
+    from trainer.analysis.transplant import transplant
+    from trainer.recipe.spec import parse_layers
 
     shutil.rmtree(folder, ignore_errors=True)
     made = {}

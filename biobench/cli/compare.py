@@ -48,7 +48,7 @@ def compare(
     """Compare models: a verdict in words, then paired differences with intervals and corrected p values."""
     from rich.console import Console
 
-    from biobench.report.compare import compare as run
+    from biobench.comparison.compare import compare as run
 
     with Console(stderr=True).status("Reading runs and resampling their documents"):
         result = run(

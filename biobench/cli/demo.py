@@ -35,7 +35,7 @@ def demo(
     from biobench.cli.report import print_report
     from biobench.cli.run import run_request
     from biobench.models.loading import quiet_libraries
-    from biobench.run import Request
+    from biobench.runs import Request
 
     quiet_libraries()
     began = time.perf_counter()

@@ -30,7 +30,7 @@ def export(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to a file, not to stdout.")] = None,
 ) -> None:
     """A model's results as metadata for the model hub, as Every Eval Ever JSON, or its tasks' BibTeX."""
-    from biobench.report.export import export as run
+    from biobench.export.formats import export as run
 
     text = run(model, format_, results_dir, dataset=dataset)
     if output is None:

@@ -29,7 +29,7 @@ def gate(
     """Play majority, prior, random, dictionary or bag of words, and the oracle; exit 1 where the gate fails."""
     from biobench.data.catalog import load_task
     from biobench.data.load import load_data
-    from biobench.run.gate.verdict import gate as judge
+    from biobench.gate.verdict import gate as judge
     from biobench.store.floors import save_floor
 
     loaded = load_task(task, overrides)

@@ -9,7 +9,7 @@ import typer
 from biobench.cli.common import DataDir, Json, Overrides, ResultsDir
 
 if TYPE_CHECKING:
-    from biobench.run import Request
+    from biobench.runs import Request
 
 
 def register(app: typer.Typer) -> None:
@@ -40,7 +40,7 @@ def needle(
 ) -> None:
     """Needle in a haystack: is the queried fact in the document? The runs of `run --suite needle`, and their grid."""
     from biobench.cli.run import run_request
-    from biobench.run import Request
+    from biobench.runs import Request
 
     request = Request(
         models=tuple(models),
@@ -69,7 +69,7 @@ def print_grids(request: Request, *, controlled: bool) -> None:
     from biobench.data.load import load_data
     from biobench.models.loading import find_checkpoint
     from biobench.report.needle import needle_grids, render_grid
-    from biobench.run.controls import controls, render_controls
+    from biobench.runs.controls import controls, render_controls
 
     names = {find_checkpoint(m, offline=request.offline).id for m in request.models}
     tasks = request.tasks or tuple(str(member.path) for member in suite("needle"))

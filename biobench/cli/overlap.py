@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from biobench.data.desk.overlap import Overlap
     from biobench.schema.contamination import Contamination
     from biobench.schema.document import TaskData
-    from trainer.exclusion import Excluded
+    from trainer.corpus.exclusion import Excluded
 
 
 def overlap(
@@ -51,7 +51,7 @@ def overlap(
     excluded, base, told = None, None, None
     if corpus.name == "ledger.json" or (corpus / "ledger.json").is_file():
         trainer_api()
-        from trainer.reread import reread
+        from trainer.run.reread import reread
 
         run = reread(corpus, lambda: unique_texts(benchmark_documents(data_dir, say=False)))
         excluded, base, told = run.excluded, run.ledger.base.source, run.ledger

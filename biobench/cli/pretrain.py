@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from biobench.schema.document import TaskData
-    from trainer.run import Result
+    from trainer.run.run import Result
 
 Recipe = Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe's YAML path, or the name of a shipped one.")]
 
@@ -101,7 +101,7 @@ def _say_excluded(result: Any, tasks: Mapping[str, TaskData]) -> None:
     """Write beside both copies of the ledger which tasks' documents were kept out."""
     from biobench.schema.contamination import EXCLUSION_FILE, ExcludedTask, Exclusions
     from biobench.store.files import write_atomic
-    from trainer.runfolder import read_recipe
+    from trainer.train.run_folder import read_recipe
 
     held = Exclusions(
         exclusion_hash=result.ledger.corpus.exclusion_hash,

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 
 from biobench.cli.common import percent
 from biobench.finetune.loop import Note
-from biobench.run.result import RunName, RunResult
+from biobench.runs.result import RunName, RunResult
 
 _PLAIN_SECONDS = 30.0
 """Without a terminal, a run in progress says where it is at most this often."""

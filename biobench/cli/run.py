@@ -11,7 +11,7 @@ from biobench.cli.common import DataDir, Json, Overrides, ResultsDir, percent, p
 from biobench.errors import UsageError
 
 if TYPE_CHECKING:
-    from biobench.run import Plan, Request, RunResult
+    from biobench.runs import Plan, Request, RunResult
 
 
 _FILE_WIDTH = 140
@@ -65,7 +65,7 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Fine-tune checkpoints on tasks over several seeds, and score them."""
-    from biobench.run import Request
+    from biobench.runs import Request
 
     try:
         shares = tuple(float(part) for part in train_fraction.split(","))
@@ -100,8 +100,8 @@ def run_request(request: Request, *, dry_run: bool, as_json: bool) -> int:
     """Plan, make and print the runs; the exit status."""
     from biobench.cli.progress import Terminal
     from biobench.models.loading import quiet_libraries
-    from biobench.run import make_plan
-    from biobench.run.api import run_plan
+    from biobench.runs import make_plan
+    from biobench.runs.api import run_plan
 
     quiet_libraries()
     plan = make_plan(request)
@@ -142,8 +142,8 @@ def say_refused(plan: Plan) -> None:
 
 def planned(plan: Plan) -> list[RunResult]:
     """The lines of a dry run: what is stored is `skipped`, what would be made is `planned`."""
-    from biobench.run.execute import without_data
-    from biobench.run.result import RunResult, of_record
+    from biobench.runs.execute import without_data
+    from biobench.runs.result import RunResult, of_record
     from biobench.store import Store
 
     store = Store(plan.request.results_dir)

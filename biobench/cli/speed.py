@@ -28,7 +28,7 @@ def speed(
     from dataclasses import asdict
 
     from biobench.models.loading import quiet_libraries
-    from biobench.run.speed import measure
+    from biobench.runs.speed import measure
 
     quiet_libraries()
     parts = lengths.split(",")

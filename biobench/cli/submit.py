@@ -28,8 +28,8 @@ def submit(
     as_json: Json = False,
 ) -> None:
     """Pack a model's full runs (records and predictions) as a submission."""
-    from biobench.report.submission import submit as pack
-    from biobench.report.verify import verify
+    from biobench.submission.pack import submit as pack
+    from biobench.submission.verify import verify
 
     folder = pack(model, results_dir, out, notes=notes)
     found = verify(folder)
@@ -50,7 +50,7 @@ def verify_submission(
 ) -> None:
     """Check a submission and score it again, as CI does; exit 1 where it is refused."""
     from biobench.report.escape import plain
-    from biobench.report.verify import verify
+    from biobench.submission.verify import verify
 
     found = verify(folder, data_dir)
     if as_json:

@@ -22,8 +22,8 @@ def own_trainer() -> tuple[Any, Any]:
             f"the import name 'trainer' belongs to another package here ({trainer.__file__})",
             hint="uninstall that package, or install biobench in an environment of its own",
         )
-    from trainer.ledger import read_ledger
-    from trainer.twins import compare
+    from trainer.ledger.fields import read_ledger
+    from trainer.ledger.twins import compare
 
     return read_ledger, compare
 

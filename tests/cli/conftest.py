@@ -6,13 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cli_make import Said, call
+
+from tests.helpers.cli_make import Said, call
 
 
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of the demo's encoder."""
-    from tiny import make_tiny_encoder
+    from tests.helpers.tiny import make_tiny_encoder
 
     return make_tiny_encoder(tmp_path_factory.mktemp("models") / "tiny")
 

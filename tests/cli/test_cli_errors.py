@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 import yaml
-from cli_make import Said, process
+
+from tests.helpers.cli_make import Said, process
 
 BAD = Path(__file__).resolve().parent.parent / "fixtures" / "bad"
 CASES: list[dict[str, Any]] = yaml.safe_load((BAD / "cases.yaml").read_text(encoding="utf-8"))

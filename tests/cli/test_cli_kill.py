@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_make import SCRIPT, call
 
 from biobench.store import Store
+from tests.helpers.cli_make import SCRIPT, call
 
-LAUNCHER = Path(__file__).resolve().parent / "launcher.py"
+LAUNCHER = Path(__file__).resolve().parents[1] / "helpers" / "launcher.py"
 TASKS = ("demo_ner", "demo_topic")
 SEEDS = "1-12"
 RUNS = 24
@@ -309,7 +309,7 @@ def test_pretraining_that_was_told_to_stop_has_its_own_status(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("trainer.stop.StopFlag.__call__", lambda flag: True)
+    monkeypatch.setattr("trainer.train.stop.StopFlag.__call__", lambda flag: True)
     said = call(monkeypatch, capfd, *command, tmp_path / "out")
     assert said.status == 75
     assert remedy in said.err.splitlines()[-1]

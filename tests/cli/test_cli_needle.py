@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from cli_make import Said
-from tiny import make_tiny_encoder
 
 from biobench.data.catalog import suite
 from biobench.finetune.machine import peak_memory_bytes, reset_peak_memory
 from biobench.report.needle import needle_grids
 from biobench.store import Store
+from tests.helpers.cli_make import Said
+from tests.helpers.tiny import make_tiny_encoder
 
 SPEC = """
 id: needle_tiny

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_make import Said
-from generators import diamed
 
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.report.table import build
 from biobench.store import Store
+from tests.helpers.cli_make import Said
+from tests.helpers.generators import diamed
 
 SMALL = (
     *("base.config.hidden_size=32", "base.config.intermediate_size=32", "base.config.num_hidden_layers=2"),
@@ -129,7 +129,7 @@ def rows_of_runs(biobench: Callable[..., Said]) -> list[dict[str, Any]]:
 
 def told_again(model: Path, data_hash: str) -> bool:
     """What a new results folder would say of the checkpoint."""
-    from biobench.run.contamination import contamination
+    from biobench.runs.contamination import contamination
 
     found = contamination(model, "any", "diamed", data_hash, "nowhere")
     assert found is not None

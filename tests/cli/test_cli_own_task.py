@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cli_make import FAST, Said, process
+
+from tests.helpers.cli_make import FAST, Said, process
 
 SPEC = """\
 id: my_chemicals

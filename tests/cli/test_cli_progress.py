@@ -10,7 +10,7 @@ from rich.console import Console
 
 from biobench.cli.progress import Terminal
 from biobench.finetune.loop import Note
-from biobench.run.result import RunName, RunResult
+from biobench.runs.result import RunName, RunResult
 
 ONE, TWO = RunName("k1", "tiny", "demo_topic", 1), RunName("k2", "tiny", "demo_ner", 2)
 DONE = RunResult(

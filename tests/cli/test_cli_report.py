@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cli_make import Said
 
-sys.path[:0] = [str(Path(__file__).resolve().parent.parent / part) for part in ("store", "report")]
-
-from report_make import save_run  # noqa: E402
+from tests.helpers.cli_make import Said
+from tests.helpers.report_make import save_run
 
 Run = Callable[..., Said]
 

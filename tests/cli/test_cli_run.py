@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_make import FAST, Said, process
 
 import biobench as library
+from tests.helpers.cli_make import FAST, Said, process
 
 FIELDS = {
     *("model", "task", "task_version", "seed", "status", "reason", "key", "scores", "primary", "seconds"),

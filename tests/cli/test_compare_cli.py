@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
-from cli_make import Said
 from huggingface_hub import ModelCard, parse_eval_result_entries
 
-sys.path[:0] = [str(Path(__file__).resolve().parent.parent / part) for part in ("store", "report")]
-
-from compare_make import constant, documents, save, save_runs  # noqa: E402
-from ledger_make import ledger, write  # noqa: E402
-
-from biobench.report.compare import compare  # noqa: E402
-from biobench.score import oracle  # noqa: E402
+from biobench.comparison.compare import compare
+from biobench.score import oracle
+from tests.helpers.cli_make import Said
+from tests.helpers.compare_make import constant, documents, save, save_runs
+from tests.helpers.ledger_make import ledger, write
 
 Run = Callable[..., Said]
 DETOUR = "ModernCamemBERT-bio-base CLM detour (10B)"

@@ -8,13 +8,13 @@ import math
 from pathlib import Path
 
 import pytest
-from generators import GENERATORS, cos, deid
 
 import biobench
 from biobench.data.catalog import list_tasks, load_task
 from biobench.report.rescore import rescore_all
 from biobench.report.table import build
 from biobench.store import Store
+from tests.helpers.generators import GENERATORS, cos, deid
 
 GENERATED = ("cantemist", "distemist", "meddialog_fr", "diamed", "phenotype", "cos", "deid", "jnlpba", "chemprot")
 """Corpora that are not at hand; the tests write their native files."""

@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from generators import GENERATORS, cos, deid, phenotype
 
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.errors import BioBenchError
+from tests.helpers.generators import GENERATORS, cos, deid, phenotype
 
 SMALL: dict[str, Callable[[Path], object]] = GENERATORS | {
     "cos": partial(cos, snippets=60, duplicates=3),

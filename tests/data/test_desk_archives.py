@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from desk_make import GOOD, Server, refused, tarred, zipped
 
 from biobench.data.catalog import LoadedTask
 from biobench.data.desk.unpack import Limits, unpack
 from biobench.errors import DataFormatError
+from tests.helpers.desk_make import GOOD, Server, refused, tarred, zipped
 
 
 @pytest.mark.parametrize("name", ["../evil.tsv", "/etc/evil.tsv", "a/../../evil.tsv", "C:/evil.tsv", "..\\evil.tsv"])

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desk_make import GOOD, Server, left_behind, parts, refused, zipped
 
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.desk import fetch, status
@@ -18,6 +17,7 @@ from biobench.data.desk.download import download
 from biobench.data.desk.fetch import WORK
 from biobench.data.load import load_data
 from biobench.errors import DataFormatError, DataUnavailableError, UsageError
+from tests.helpers.desk_make import GOOD, Server, left_behind, parts, refused, zipped
 
 
 def test_plain_files_are_put_in_place_and_load(

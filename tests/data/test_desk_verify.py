@@ -11,7 +11,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from generators import cos, deid
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +22,7 @@ from biobench.data.load import load_data
 from biobench.data.validate import data_state
 from biobench.errors import DataFormatError, ModelError, UsageError
 from biobench.schema.document import Document
+from tests.helpers.generators import cos, deid
 
 WORDS = st.lists(st.sampled_from([f"w{i}" for i in range(12)]), min_size=1, max_size=12).map(" ".join)
 

@@ -6,7 +6,14 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from generators import (
+
+from biobench.data.catalog import load_task
+from biobench.data.desk.verify import verify
+from biobench.data.hashing import task_hash
+from biobench.data.load import load_data
+from biobench.errors import DataFormatError
+from biobench.schema.document import TaskData
+from tests.helpers.generators import (
     GENERATORS,
     chemprot,
     cos,
@@ -20,13 +27,6 @@ from generators import (
     meddialog,
     phenotype,
 )
-
-from biobench.data.catalog import load_task
-from biobench.data.desk.verify import verify
-from biobench.data.hashing import task_hash
-from biobench.data.load import load_data
-from biobench.errors import DataFormatError
-from biobench.schema.document import TaskData
 
 
 def load(name: str, data: Path) -> TaskData:

@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny import make_tiny_encoder
 
 from biobench.data.catalog import load_task
 from biobench.data.hashing import documents_hash, task_hash, task_identity
 from biobench.data.load import load_data
 from biobench.models.loading import find_checkpoint
-from biobench.run import plan
-from biobench.run.plan import Request, make_plan
+from biobench.runs import plan
+from biobench.runs.plan import Request, make_plan
 from biobench.schema.document import Document, Span
 from biobench.store import run_key
+from tests.helpers.tiny import make_tiny_encoder
 
 DECIDING = {
     *("id", "version", "language", "type", "labels", "unit", "protocol", "training", "head", "metric"),

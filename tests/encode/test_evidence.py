@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
-from checkpoints import TOKENIZERS, fast_tokenizer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from biobench.encode.evidence import shown_labels
 from biobench.encode.tokens import encode_documents, special_tokens
 from biobench.schema.document import Document
+from tests.helpers.checkpoints import TOKENIZERS, fast_tokenizer
 
 _tokenizer = cache(fast_tokenizer)
 TEXT = "le patient prend de l'ibuprofène ; tumeur du foie, œdème et naïveté 9.1 g/dL (ﬁbrose) depuis hier " * 3

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tiny import make_tiny_encoder
 
 from biobench.encode.needle import encode_needles
 from biobench.encode.pairs import encode_pairs, pair_form
 from biobench.errors import ModelError
 from biobench.schema.document import Document
 from biobench.schema.needle import NeedlePlan
+from tests.helpers.tiny import make_tiny_encoder
 
 NEEDLE = "Blood pressure was taken at 120/75 mmHg."
 WORDS = [f"The patient number {i} was seen again." for i in range(120)]

@@ -7,7 +7,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from checkpoints import TOKENIZERS, fast_tokenizer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +26,7 @@ from biobench.encode.tags import window_oracle
 from biobench.encode.tokens import encode_documents, encode_windows
 from biobench.errors import ModelError
 from biobench.schema.document import Document, Span
+from tests.helpers.checkpoints import TOKENIZERS, fast_tokenizer
 
 KINDS = sorted(TOKENIZERS)
 LABELS = {"X": 0, "Y": 1}

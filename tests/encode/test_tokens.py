@@ -6,7 +6,6 @@ from functools import cache
 from typing import Any
 
 import pytest
-from checkpoints import TOKENIZERS, fast_tokenizer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers.processors import TemplateProcessing
@@ -16,6 +15,7 @@ from biobench.encode.tags import window_oracle
 from biobench.encode.tokens import _word_starts, encode_documents, encode_windows, special_tokens
 from biobench.schema.document import Document, Span
 from biobench.score import compute
+from tests.helpers.checkpoints import TOKENIZERS, fast_tokenizer
 
 KINDS = sorted(TOKENIZERS)
 _tokenizer = cache(fast_tokenizer)

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from checkpoints import make_checkpoint
 
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.finetune.engine import LoadedEncoder, load_encoder
 from biobench.finetune.prepare import Prepared, prepare
 from biobench.models.loading import find_checkpoint, load_tokenizer, window
+from tests.helpers.checkpoints import make_checkpoint
 
 Setup = Callable[..., tuple[LoadedEncoder, Prepared]]
 

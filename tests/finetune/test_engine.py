@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import torch
-from checkpoints import FAMILIES
 
 from biobench.errors import ModelError, TrainingError
 from biobench.finetune import engine, loop
@@ -14,6 +13,7 @@ from biobench.finetune.engine import finetune
 from biobench.finetune.loop import Outcome, Run
 from biobench.finetune.network import Network
 from biobench.schema.document import Prediction
+from tests.helpers.checkpoints import FAMILIES
 
 
 def _silent(done: int, total: int, what: str) -> None:

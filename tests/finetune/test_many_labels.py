@@ -11,12 +11,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from parity.labels_make import dense, make_labels, multi_label_spec
 
 from biobench.finetune.objective import batch_units, loss_sum, positive_weights
 from biobench.finetune.predict import decide
 from biobench.finetune.thresholds import GRID, threshold_scores, tune_threshold
 from biobench.score.counting import oracle
+from tests.benchmarks.labels_make import dense, make_labels, multi_label_spec
 
 MANY = 10_000
 

@@ -6,7 +6,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tiny import make_tiny_encoder
 
 import biobench
 from biobench.data.load import load_data
@@ -14,6 +13,7 @@ from biobench.finetune import probe as probes
 from biobench.schema.needle import PRESENT, cell_of
 from biobench.schema.record import RunRecord
 from biobench.store import Store
+from tests.helpers.tiny import make_tiny_encoder
 
 SPEC = """
 id: needle_forms

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny import make_tiny_encoder
 
 import biobench
 from biobench.errors import SpecError, UsageError
@@ -15,6 +14,7 @@ from biobench.models.probe import ProbeHead
 from biobench.schema.needle import cell_of
 from biobench.schema.probe import Probe
 from biobench.store import Store
+from tests.helpers.tiny import make_tiny_encoder
 
 SPEC = """
 id: needle_tiny

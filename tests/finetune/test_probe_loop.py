@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny import make_tiny_encoder
 
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
@@ -20,6 +19,7 @@ from biobench.finetune.prepare import Prepared, prepare
 from biobench.models.loading import find_checkpoint, load_tokenizer
 from biobench.models.probe import ProbeHead
 from biobench.schema.probe import Probe
+from tests.helpers.tiny import make_tiny_encoder
 
 Ready = Callable[..., tuple[LoadedEncoder, Prepared]]
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny import make_tiny_encoder
 
 import biobench
 from biobench.data.catalog import load_task
@@ -23,6 +22,7 @@ from biobench.models.loading import find_checkpoint, load_tokenizer
 from biobench.schema.document import Document, TaskData
 from biobench.schema.task import TaskSpec
 from biobench.store import Store
+from tests.helpers.tiny import make_tiny_encoder
 
 PROBE: dict[str, Any] = {
     "kind": "linear",

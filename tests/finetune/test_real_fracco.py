@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from checkpoints import fast_tokenizer
 
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.finetune.prepare import Prepared, prepare
+from tests.helpers.checkpoints import fast_tokenizer
 
 pytestmark = pytest.mark.real
 

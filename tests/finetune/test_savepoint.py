@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from span_make import make_nested
 
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
@@ -19,6 +18,7 @@ from biobench.finetune.prepare import prepare
 from biobench.finetune.savepoint import Savepoint
 from biobench.finetune.tuning import tuned
 from biobench.models.loading import find_checkpoint, load_tokenizer
+from tests.helpers.span_make import make_nested
 
 CPU = torch.device("cpu")
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from span_make import make_nested
 
 from biobench.data.catalog import load_task
 from biobench.data.hashing import task_hash
@@ -19,6 +18,7 @@ from biobench.finetune.network import Network, build_head
 from biobench.finetune.optim import make_optimizer, rate
 from biobench.finetune.prepare import Prepared, prepare
 from biobench.models.loading import find_checkpoint, load_tokenizer, window
+from tests.helpers.span_make import make_nested
 
 SMALL = ("head.span.layers=1", "head.span.width=32", "head.span.biaffine_width=16", "training.precision=fp32")
 Nested = Callable[..., tuple[LoadedEncoder, Prepared]]

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from checkpoints import make_checkpoint
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
@@ -31,6 +30,7 @@ from biobench.models.loading import find_checkpoint, load_base, load_tokenizer, 
 from biobench.models.span_head import SpanScores
 from biobench.schema.document import Document, Span, TaskData
 from biobench.schema.task import TaskSpec
+from tests.helpers.checkpoints import make_checkpoint
 
 TOKENS = 4_096
 LABELS = ("X", "Y")

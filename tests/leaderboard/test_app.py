@@ -7,76 +7,21 @@ import html.parser
 import json
 import random
 import re
-from pathlib import Path
 
 import pytest
-from report_make import save_run, save_runs
-from streamlit.testing.v1 import AppTest
-from test_compare_policies import play
 
-import leaderboard
-from biobench.report.compare import compare
+from biobench.comparison.compare import compare
 from biobench.report.mistakes import judge
 from biobench.report.render import render
 from biobench.report.table import build
 from biobench.report.wide import percent
 from biobench.schema.document import Document, Prediction, Span
 from leaderboard import folder
-from leaderboard.launch import RESULTS_VARIABLE
 from leaderboard.marked import to_html
 from leaderboard.words import words
-
-APP = str(Path(leaderboard.__file__).resolve().parent / "app.py")
-
-
-def open_app(monkeypatch, folder, **query):
-    monkeypatch.setenv(RESULTS_VARIABLE, str(folder))
-    app = AppTest.from_file(APP, default_timeout=30)
-    for key, value in query.items():
-        app.query_params[key] = value
-    app.run()
-    assert not app.exception, app.exception
-    return app
-
-
-class Cells(html.parser.HTMLParser):
-    """Rows of texts of the tables in an HTML text, and the tags seen."""
-
-    def __init__(self):
-        super().__init__()
-        self.rows, self.tags, self.inside = [], set(), False
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.add(tag)
-        assert not any(name.startswith("on") or name in ("src", "href") for name, _ in attrs)
-        if tag == "tr":
-            self.rows.append([])
-        if tag in ("th", "td"):
-            self.rows[-1].append("")
-            self.inside = True
-
-    def handle_endtag(self, tag):
-        if tag in ("th", "td"):
-            self.inside = False
-
-    def handle_data(self, data):
-        if self.inside:
-            self.rows[-1][-1] += data
-
-
-def bodies(app):
-    """The HTML parts of the page, without the page's own style sheet."""
-    return [e.proto.body for e in app.get("html") if "stMainBlockContainer" not in e.proto.body]
-
-
-def tables(app):
-    found = []
-    for element in bodies(app):
-        parser = Cells()
-        parser.feed(element)
-        assert parser.tags <= {"style", "div", "table", "caption", "thead", "tbody", "tr", "th", "td", "small"}
-        found.append(parser.rows)
-    return found
+from tests.helpers.app_make import Cells, bodies, open_app, tables
+from tests.helpers.floors_make import play
+from tests.helpers.report_make import save_run, save_runs
 
 
 def shown(app):
@@ -336,7 +281,7 @@ def test_the_errors_view_withholds_agreement_data(monkeypatch, tmp_path):
 
 
 def test_the_errors_view_shows_text_that_is_at_hand_and_escapes_it(monkeypatch, tmp_path):
-    from test_report_submission import honest_run
+    from tests.helpers.submission_make import honest_run
 
     honest_run(tmp_path, model="<i>tiny</i>")
     app = open_errors(monkeypatch, tmp_path)

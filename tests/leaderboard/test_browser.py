@@ -9,14 +9,14 @@ import zipfile
 from collections.abc import Callable
 
 import pytest
-from report_make import save_runs
-from server_make import CHROMIUM, drawn, served, settle
-from test_report_submission import honest_run
-from view_make import save_needle, save_pretraining
 
 from biobench.report.render import render
-from biobench.report.submission import submit
 from biobench.report.table import build
+from biobench.submission.pack import submit
+from tests.helpers.report_make import save_runs
+from tests.helpers.server_make import CHROMIUM, drawn, served, settle
+from tests.helpers.submission_make import honest_run
+from tests.helpers.view_make import save_needle, save_pretraining
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from report_make import save_run, save_runs
-from test_app import open_app, tables
-from test_compare_policies import play
-from view_make import save_needle
 
 from biobench.report.render import render
 from biobench.report.table import build
@@ -14,6 +10,10 @@ from biobench.report.tasks import shipped
 from biobench.report.ties import MOST, tie_groups
 from biobench.store import Store
 from leaderboard.board import _complete
+from tests.helpers.app_make import open_app, tables
+from tests.helpers.floors_make import play
+from tests.helpers.report_make import save_run, save_runs
+from tests.helpers.view_make import save_needle
 
 SEP = "\x1f"
 FRENCH = [i.id for i in shipped().values() if i.suite == "fr" and i.in_suite]

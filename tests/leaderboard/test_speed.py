@@ -6,7 +6,6 @@ import random
 import time
 
 import pytest
-from store_make import documents, predictions, record
 
 from biobench.report.table import build, fingerprint, load
 from biobench.report.tasks import shipped
@@ -16,6 +15,7 @@ from biobench.store.records import to_json
 from biobench.store.tables import to_parquet
 from leaderboard.table import to_html
 from leaderboard.words import words
+from tests.helpers.store_make import documents, predictions, record
 
 MODELS, SEEDS = 200, range(42, 51)
 

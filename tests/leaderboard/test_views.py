@@ -11,31 +11,31 @@ import stat
 import zipfile
 
 import pytest
-from ledger_make import ledger, write
-from report_make import save_run, save_runs
 from streamlit.testing.v1 import AppTest
-from test_app import APP, Cells, bodies, open_app, tables
-from test_report_submission import honest_run
-from view_make import cka, fill, metrics_line, save_needle, save_pretraining
 
+from biobench.comparison.classes import class_differences
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.errors import UsageError
 from biobench.report import pretraining
-from biobench.report.classes import class_differences
 from biobench.report.ledgers import ledger_table
 from biobench.report.needle import needle_grid, needle_grids
 from biobench.report.pretraining import read_pretraining
-from biobench.report.submission import MANIFEST, submit
 from biobench.report.table import load
-from biobench.report.unpack import unpack
-from biobench.report.verify import verify
 from biobench.schema.document import Document, Span
+from biobench.submission.pack import MANIFEST, submit
+from biobench.submission.unpack import unpack
+from biobench.submission.verify import verify
 from leaderboard.launch import PRETRAINING_VARIABLE, launch
 from leaderboard.marked import sample
 from leaderboard.needle_view import maps_html
 from leaderboard.submit_view import _checked
 from leaderboard.words import words
+from tests.helpers.app_make import APP, Cells, bodies, open_app, tables
+from tests.helpers.ledger_make import ledger, write
+from tests.helpers.report_make import save_run, save_runs
+from tests.helpers.submission_make import honest_run
+from tests.helpers.view_make import cka, fill, metrics_line, save_needle, save_pretraining
 
 VIEWS = (
     "board",
@@ -291,11 +291,11 @@ def test_uploads_that_are_links_too_large_or_no_zip_are_refused(tmp_path, pack):
 
 
 def test_an_archive_that_lies_about_its_sizes_is_stopped_while_reading(tmp_path, pack, monkeypatch):
-    monkeypatch.setattr("biobench.report.unpack.UNPACKED_BYTES", 1000)
+    monkeypatch.setattr("biobench.submission.unpack.UNPACKED_BYTES", 1000)
     target = tmp_path / "target"
     target.mkdir()
     assert {c.code for c in unpack(zipped(pack), target)} == {"L03"}
-    monkeypatch.setattr("biobench.report.unpack.UPLOAD_BYTES", 1000)
+    monkeypatch.setattr("biobench.submission.unpack.UPLOAD_BYTES", 1000)
     assert "1000" in unpack(zipped(pack), target)[0].what
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from checkpoints import FAMILIES, make_checkpoint
 
 from biobench.errors import ModelError
 from biobench.models.encoder import Encoder
 from biobench.models.loading import find_checkpoint, load_base, load_tokenizer, position_limit, window
 from biobench.models.stock import StockHead
 from biobench.schema.checkpoint import content_hash
+from tests.helpers.checkpoints import FAMILIES, make_checkpoint
 
 
 @pytest.fixture(scope="module", params=sorted(FAMILIES))
@@ -189,7 +189,7 @@ def test_a_folder_that_is_not_there() -> None:
 
 
 def test_a_tokenizer_that_does_not_fit(tmp_path: Path) -> None:
-    from checkpoints import fast_tokenizer
+    from tests.helpers.checkpoints import fast_tokenizer
 
     folder = make_checkpoint("bert", tmp_path / "m")
     fast_tokenizer("byte_level").save_pretrained(folder)

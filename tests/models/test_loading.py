@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from checkpoints import make_checkpoint
 
 from biobench.errors import ModelError
 from biobench.models.loading import find_checkpoint, load_base, load_tokenizer
+from tests.helpers.checkpoints import make_checkpoint
 
 
 @pytest.fixture

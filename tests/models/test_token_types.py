@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from checkpoints import FAMILIES, make_checkpoint
 
 from biobench.models.encoder import Encoder
 from biobench.models.loading import find_checkpoint, load_base
+from tests.helpers.checkpoints import FAMILIES, make_checkpoint
 
 LENGTHS = (30, 7, 19)
 

@@ -9,16 +9,17 @@ from pathlib import Path
 from string import Formatter
 
 import pytest
-from report_make import save_run, save_runs
 
-import biobench.report
+from biobench.comparison.compare import compare
 from biobench.report.beside import NAMES
-from biobench.report.compare import compare
 from biobench.report.entrants import _PREFERRED
 from biobench.report.notes import Note, note
 from biobench.report.notes_fr import FORMS, in_french
 from biobench.report.table import build
 from biobench.schema.contamination import Contamination
+from tests.helpers.report_make import save_run, save_runs
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def fields(form: str) -> list[tuple[str, str]]:
@@ -27,7 +28,7 @@ def fields(form: str) -> list[tuple[str, str]]:
 
 def written() -> Iterator[str]:
     """The forms in the code: what is given to `note`, or kept as `form` first."""
-    for path in Path(biobench.report.__file__).parent.glob("*.py"):
+    for path in (p for room in ("report", "comparison") for p in sorted((ROOT / "biobench" / room).glob("*.py"))):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "note":
                 texts = [node.args[0]]

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from report_make import save_run
 from scipy import stats
 
 from biobench.report.averages import known_mean, suite_averages
@@ -16,6 +15,7 @@ from biobench.report.rows import Row
 from biobench.report.table import build
 from biobench.report.tasks import shipped
 from biobench.schema.record import Cost
+from tests.helpers.report_make import save_run
 
 FRENCH = [i.id for i in shipped().values() if i.suite == "fr" and i.in_suite]
 UNMEASURED = {"energy_kwh": None}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from report_make import save_run
-from test_compare_policies import play
 
 from biobench.report.floors import floor_infos, floor_rows, shown
 from biobench.report.table import build, load
 from biobench.report.tasks import shipped
 from biobench.store.floors import scan_floors
+from tests.helpers.floors_make import play
+from tests.helpers.report_make import save_run
 
 METRICS = {"gad": "macro_f1", "diamed": "micro_f1"}
 

@@ -10,25 +10,25 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from needle_make import LENGTHS, PAIRS, POSITIONS, TEMPLATES, always, cell, needle_documents, save_needle
-from report_make import save_runs
-from store_make import record
 
+from biobench.comparison.compare import compare
 from biobench.data.catalog import load_task
 from biobench.data.hashing import task_hash, task_identity
 from biobench.errors import UsageError
-from biobench.report.compare import compare
 from biobench.report.needle import needle_grid, needle_grids, render_grid
 from biobench.report.needle_html import heat_map
 from biobench.report.render import render
-from biobench.report.submission import submit
 from biobench.report.table import build, load
-from biobench.report.verify import verify
 from biobench.schema.document import Prediction, TaskData
 from biobench.schema.needle import PRESENT, NeedlePlan
 from biobench.score import scored
 from biobench.score.needle import wilson
 from biobench.store import Store, run_key
+from biobench.submission.pack import submit
+from biobench.submission.verify import verify
+from tests.helpers.needle_make import LENGTHS, PAIRS, POSITIONS, TEMPLATES, always, cell, needle_documents, save_needle
+from tests.helpers.report_make import save_runs
+from tests.helpers.store_make import record
 
 EVERY_CELL = 2 * PAIRS * len(TEMPLATES)
 """Examples in a cell of length and position."""
@@ -182,7 +182,7 @@ def test_needle_runs_hold_the_lengths_of_their_window(tmp_path, monkeypatch):
     plan = NeedlePlan(0, 0.5, "n", (), (), (), (), "g", "tokens")
     test = [replace(d, plan=plan._replace(length=cell(d).length), text="") for d in needle_documents((512, 1024))]
     data = TaskData({"test": test}, labels, labels, source, "h")
-    monkeypatch.setattr("biobench.report.verify.load_data", lambda *_, **__: data)
+    monkeypatch.setattr("biobench.submission.verify.load_data", lambda *_, **__: data)
     right = [Prediction(d.id, labels=d.labels) for d in test]
 
     def packed(window, documents, name):

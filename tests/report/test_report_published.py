@@ -6,8 +6,8 @@ from collections import defaultdict
 
 import pytest
 
+from biobench.comparison.compare import compare
 from biobench.errors import SpecError, UsageError
-from biobench.report.compare import compare
 from biobench.report.published import load_published, published_folder
 from biobench.report.table import build, fingerprint, load
 

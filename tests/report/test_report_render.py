@@ -11,12 +11,12 @@ import shutil
 import subprocess
 
 import pytest
-from report_make import save_run, save_runs
 from rich.console import Console
 
 from biobench.errors import UsageError
 from biobench.report.render import CSV_COLUMNS, print_table, render
 from biobench.report.table import build
+from tests.helpers.report_make import save_run, save_runs
 
 FORMATS = ["table", "md", "csv", "latex", "json", "html"]
 HOSTILE = [

@@ -7,16 +7,16 @@ import os
 from typing import get_args
 
 import pytest
-from report_make import save_run, save_runs
 from scipy import stats
 
-from biobench.report.export import export
+from biobench.export.formats import export
 from biobench.report.published import load_published
 from biobench.report.render import Format, render
 from biobench.report.table import build, load
 from biobench.report.tasks import shipped
 from biobench.store import Store
 from biobench.store.index import FILE, list_files, write_index
+from tests.helpers.report_make import save_run, save_runs
 
 SEEDS = {42: 0.60, 43: 0.64, 44: 0.62}
 

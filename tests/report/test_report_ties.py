@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from compare_make import documents, save
-from report_make import save_runs
-from test_compare_policies import play
-
-from biobench.report.compare import compare
+from biobench.comparison.compare import compare
 from biobench.report.table import build
 from biobench.report.tasks import shipped
 from biobench.report.ties import MOST, tie_groups
 from biobench.report.wide import blocks
 from biobench.schema.document import Prediction
 from biobench.stats import compare_many
+from tests.helpers.compare_make import documents, save
+from tests.helpers.floors_make import play
+from tests.helpers.report_make import save_runs
 
 FRENCH = [i.id for i in shipped().values() if i.suite == "fr" and i.in_suite]
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from score_make import LABELS, classified, pairs_of_labels, spans, tag_rows
 from seqeval.metrics.sequence_labeling import precision_recall_fscore_support
 from seqeval.metrics.v1 import precision_recall_fscore_support as strict_support
 from seqeval.scheme import IOB2
@@ -24,6 +23,7 @@ from biobench.score import compute, counts, oracle
 from biobench.score.averages import AVERAGES
 from biobench.score.overlap import overlap_matches
 from biobench.stats import Counts, f1_scores
+from tests.helpers.score_make import LABELS, classified, pairs_of_labels, spans, tag_rows
 
 few = settings(max_examples=60, deadline=None)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from score_make import LABELS, classified, one_document
 
 from biobench.data.tags import tags_to_spans
 from biobench.schema.document import Document, Prediction, Span
 from biobench.score import ScoreError, average_of, compute, oracle
 from biobench.score.averages import Sums
+from tests.helpers.score_make import LABELS, classified, one_document
 
 
 def test_worked_classification():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from stats_simulation import Population, assert_nominal, expected_macro, gaussian_suite, macro, one_task
 
 from biobench.stats import (
     Estimand,
@@ -20,6 +19,7 @@ from biobench.stats import (
     within_tasks_seeds,
 )
 from biobench.stats.resample import group_weights, score_draws
+from tests.helpers.stats_simulation import Population, assert_nominal, expected_macro, gaussian_suite, macro, one_task
 
 COMMON = Population(np.array([0.4, 0.3, 0.2, 0.15]), np.array([[0.65, 0.75, 0.6, 0.7], [0.75, 0.78, 0.7, 0.7]]))
 

@@ -7,7 +7,6 @@ import math
 
 import numpy as np
 import pytest
-from stats_simulation import Population, one_task
 
 from biobench.stats import (
     Counts,
@@ -29,6 +28,7 @@ from biobench.stats import (
     within_tasks_seeds,
 )
 from biobench.stats.means import t_from_se
+from tests.helpers.stats_simulation import Population, one_task
 
 
 def numbers(value):

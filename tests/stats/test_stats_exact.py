@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import stats
 from sklearn.metrics import f1_score
-from stats_simulation import Population
 from statsmodels.stats.contingency_tables import mcnemar as mcnemar_reference
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
@@ -29,6 +28,7 @@ from biobench.stats import (
 )
 from biobench.stats.counts import evaluated_labels
 from biobench.stats.resample import group_weights, jackknife_se, leave_one_out, score_draws
+from tests.helpers.stats_simulation import Population
 
 AVERAGES = ("macro", "macro_all", "micro", "weighted")
 

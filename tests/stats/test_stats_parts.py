@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy import stats
 from sklearn.metrics import f1_score
-from stats_simulation import Population, one_task
 
 from biobench.stats import (
     Counts,
@@ -27,6 +26,7 @@ from biobench.stats import (
 )
 from biobench.stats.paired import crossed
 from biobench.stats.resample import group_weights, interaction_variance
+from tests.helpers.stats_simulation import Population, one_task
 
 
 def answers(right: np.ndarray) -> Counts:

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from stats_simulation import Population, one_task
 
 from biobench.stats import (
     Estimand,
@@ -25,6 +24,7 @@ from biobench.stats import (
     score_pool,
     suite_draws,
 )
+from tests.helpers.stats_simulation import Population, one_task
 
 
 @st.composite

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from stats_simulation import gaussian_suite
 
 from biobench.stats import (
     Estimand,
@@ -15,6 +14,7 @@ from biobench.stats import (
     suite_variance,
     values_needed,
 )
+from tests.helpers.stats_simulation import gaussian_suite
 
 #: arXiv:2605.12438, base models, French, percent: CLM detour (10B) and its MLM twin (10B).
 TASKS = ("fracco_30", "fracco_100", "cantemist", "distemist", "meddialog_fr", "diamed", "quaero_emea", "quaero_medline")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 import pytest
-from store_make import documents, predictions, record
 
 from biobench.store import Brief, Store
 from biobench.store.index import FILE
+from tests.helpers.store_make import documents, predictions, record
 
 
 def saved(store: Store, **fields):

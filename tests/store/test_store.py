@@ -11,12 +11,12 @@ import time
 from dataclasses import replace
 
 import pytest
-from store_make import GOLD, SENTENCES, documents, predictions, record
 
 from biobench.errors import DataUnavailableError, StoreError
 from biobench.schema.record import ENGINE_VERSION
 from biobench.score import rescore
 from biobench.store import Store, run_key
+from tests.helpers.store_make import GOLD, SENTENCES, documents, predictions, record
 
 
 def saved(store: Store, **fields):

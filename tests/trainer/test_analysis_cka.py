@@ -11,39 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from test_redrawn_heads import ledger
-from transformers import AutoModel, AutoTokenizer, ModernBertConfig, ModernBertForMaskedLM
+from transformers import AutoModel, AutoTokenizer, ModernBertConfig
 
 from biobench.cli.main import app
 from biobench.errors import ModelError, UsageError
-from trainer.analysis_cka import compare, groups
-from trainer.analysis_plan import plan
-from trainer.embedded import documents
-from trainer.states import draw, layer_states, sample, token_ids
-from trainer.tokenization import train_tokenizer
-
-
-def write(folder: Path, *, seed: int, vocabulary: int = 400, moved: float = 0.0, **changes: int) -> Path:
-    """A tiny masked language model with random weights; `moved`: how far a second draw moves them."""
-    tokenizer = train_tokenizer(documents(100, seed=1), vocabulary, 128)
-    fields = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 4, "num_attention_heads": 2} | changes
-    ids = {
-        f"{n}_token_id": getattr(tokenizer, f"{m}_token_id")
-        for n, m in (("pad", "pad"), ("bos", "cls"), ("cls", "cls"), ("eos", "sep"), ("sep", "sep"))
-    }
-    config = ModernBertConfig(
-        vocab_size=len(tokenizer), max_position_embeddings=128, local_attention=32, **fields, **ids
-    )
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        model = ModernBertForMaskedLM(config)
-        torch.manual_seed(seed + 1)
-        with torch.no_grad():
-            for p in model.parameters():
-                p.add_(moved * p.std(correction=0) * torch.randn_like(p))
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+from tests.helpers.trainer_make import TEXTS, ledger, write
+from trainer.analysis.cka import compare, groups
+from trainer.analysis.cka_plan import plan
+from trainer.analysis.states import draw, layer_states, sample, token_ids
 
 
 @pytest.fixture(scope="module")
@@ -51,9 +26,6 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A start, a twin near to it and one further away."""
     root = tmp_path_factory.mktemp("models")
     return {name: write(root / name, seed=5, moved=moved) for name, moved in (("a", 0.0), ("near", 0.05), ("far", 0.5))}
-
-
-TEXTS = list(documents(60, seed=3))
 
 
 def test_states_are_those_of_the_library(models: dict[str, Path]) -> None:

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_analysis_cka import write
 
 from biobench.cli.main import main
+from tests.helpers.trainer_make import write
 
 OTHERS = {
     "depth": ({"num_hidden_layers": 3}, "has 4 layers, ", "num_hidden_layers is 4 in "),

@@ -11,9 +11,9 @@ from transformers import PreTrainedTokenizerBase
 
 from biobench.errors import BioBenchError, ModelError
 from trainer import api
-from trainer.embedded import documents
-from trainer.model import check_own_ids, load_tokenizer, make_config, new_model
-from trainer.tokenization import train_tokenizer
+from trainer.corpus.embedded import documents
+from trainer.corpus.tokenization import train_tokenizer
+from trainer.model.network import check_own_ids, load_tokenizer, make_config, new_model
 
 TEXTS = list(documents(60, seed=5))
 TOKENIZER = train_tokenizer(TEXTS, 400, 64)

@@ -12,9 +12,9 @@ import torch
 from torch.distributed.checkpoint.api import CheckpointException
 
 from biobench.errors import StoreError
-from trainer import checkpoint
-from trainer.checkpoint import HASHES, Checkpoints, Progress, verify
-from trainer.distributed import World
+from trainer.train import checkpoint
+from trainer.train.checkpoint import HASHES, Checkpoints, Progress, verify
+from trainer.train.distributed import World
 
 WORLD = World(0, 1, torch.device("cpu"))
 FULL = OSError(errno.ENOSPC, "No space left on device")

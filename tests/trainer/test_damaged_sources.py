@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from biobench.errors import DataFormatError, StoreError
-from trainer.recipe import CorpusSource
-from trainer.shards import read_manifest
-from trainer.sources import texts
+from trainer.corpus.shards import read_manifest
+from trainer.corpus.sources import texts
+from trainer.recipe.spec import CorpusSource
 
 GOOD = '{"text": "a good line"}\n'
 MANIFEST: dict[str, Any] = {

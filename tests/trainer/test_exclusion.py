@@ -6,16 +6,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerBase
 
-from trainer.beginning import tokenizer_for
-from trainer.corpus import build, corpus_folder, excluded_documents
-from trainer.embedded import documents
-from trainer.exclusion import Excluded
-from trainer.library import load_recipe
-from trainer.recipe import CorpusSource, CorpusSpec, EmbeddedText, Exclusion
-from trainer.tokenization import tokenizer_hash, train_tokenizer
+from tests.helpers.trainer_make import numbered
+from trainer.corpus.builder import build, corpus_folder, excluded_documents
+from trainer.corpus.embedded import documents
+from trainer.corpus.exclusion import Excluded
+from trainer.corpus.tokenization import tokenizer_hash, train_tokenizer
+from trainer.recipe.library import load_recipe
+from trainer.recipe.spec import CorpusSource, CorpusSpec, EmbeddedText, Exclusion
+from trainer.run.beginning import tokenizer_for
 
 WORDS = [f"w{n}" for n in range(40)]
 TEST = " ".join(WORDS)
@@ -132,14 +132,6 @@ def test_a_start_token_stands_before_every_document(tokenizer: PreTrainedTokeniz
     assert starts[0] == 0
     assert len(ends) > 40
     assert starts[1 : len(ends) + 1] == [n + 1 for n in ends][: len(starts) - 1]
-
-
-def numbered(largest: int) -> PreTrainedTokenizerBase:
-    """A tokenizer of few words, one of which has the id `largest`."""
-    vocabulary = {"[PAD]": 0, "[UNK]": 1, "[SEP]": 2, "low": 3, "high": largest}
-    made = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
-    made.pre_tokenizer = pre_tokenizers.Whitespace()
-    return PreTrainedTokenizerFast(tokenizer_object=made, pad_token="[PAD]", unk_token="[UNK]", sep_token="[SEP]")
 
 
 @pytest.mark.parametrize(("largest", "dtype"), [(65_535, "uint16"), (65_536, "uint32"), (262_143, "uint32")])

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from pretrain_models import CONFIGS, tiny
 from torch import Tensor, nn
 
 from biobench.errors import ModelError
-from trainer import attention, guard
-from trainer.attention import Reach
-from trainer.model import Trainee, set_dropout
+from tests.helpers.pretrain_models import CONFIGS, tiny
+from trainer.model import attention, guard
+from trainer.model.attention import Reach
+from trainer.model.network import Trainee, set_dropout
 
 
 def directed(module: Trainee, *, causal: bool) -> guard.Forward:

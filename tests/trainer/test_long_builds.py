@@ -12,15 +12,16 @@ import pytest
 from transformers import PreTrainedTokenizerBase
 
 from biobench.errors import DataUnavailableError, StoreError, TrainingError
-from trainer import api, parts
-from trainer.corpus import build, corpus_folder, excluded_documents
-from trainer.embedded import documents
-from trainer.exclusion import Excluded
-from trainer.parts import Encoding, tokenise
-from trainer.progress import Tick
-from trainer.recipe import CorpusSource, CorpusSpec
-from trainer.sources import Meter
-from trainer.tokenization import train_tokenizer
+from trainer import api
+from trainer.corpus import parts
+from trainer.corpus.builder import build, corpus_folder, excluded_documents
+from trainer.corpus.embedded import documents
+from trainer.corpus.exclusion import Excluded
+from trainer.corpus.parts import Encoding, tokenise
+from trainer.corpus.sources import Meter
+from trainer.corpus.tokenization import train_tokenizer
+from trainer.recipe.spec import CorpusSource, CorpusSpec
+from trainer.train.progress import Tick
 
 TEXTS = list(documents(120, seed=3))
 SOURCE = CorpusSource.model_validate({"id": "e", "embedded": {"documents": 120, "seed": 3}})
@@ -134,7 +135,7 @@ def test_a_build_that_is_told_to_stop_goes_on_later(
 WAITING = """
 import datetime, sys, time
 import torch.distributed as dist
-from trainer.distributed import world
+from trainer.train.distributed import world
 dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=3))
 with world("cpu") as here:
     if here.first:

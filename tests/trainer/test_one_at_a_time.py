@@ -10,12 +10,12 @@ import pytest
 
 from biobench.errors import UsageError
 from trainer import api
-from trainer.runfolder import claimed
+from trainer.train.run_folder import claimed
 
 HOLD = """
 import sys
 from pathlib import Path
-from trainer.runfolder import claimed
+from trainer.train.run_folder import claimed
 with claimed(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

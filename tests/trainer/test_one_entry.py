@@ -7,15 +7,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from generators import diamed
 
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
+from tests.helpers.generators import diamed
 from trainer import __main__ as entry
-from trainer.beginning import tokenizer_for
-from trainer.ledger import read_ledger
-from trainer.library import load_recipe
-from trainer.tokenization import tokenizer_hash
+from trainer.corpus.tokenization import tokenizer_hash
+from trainer.ledger.fields import read_ledger
+from trainer.recipe.library import load_recipe
+from trainer.run.beginning import tokenizer_for
 
 
 def started(command: str, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:

@@ -8,18 +8,19 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from pretrain_models import CONFIGS
 from torch import Tensor, nn
 from transformers import AutoConfig
 
 from biobench.errors import ModelError, UsageError
-from trainer import api, attention
-from trainer.families import family_of, layers_of
-from trainer.flops import token_cost
-from trainer.interventions import freeze
-from trainer.model import Trainee, reinit_head, set_dropout
-from trainer.plan import kept_bytes
-from trainer.recipe import Freeze
+from tests.helpers.pretrain_models import CONFIGS
+from trainer import api
+from trainer.cost.flops import token_cost
+from trainer.cost.plan import kept_bytes
+from trainer.model import attention
+from trainer.model.families import family_of, layers_of
+from trainer.model.interventions import freeze
+from trainer.model.network import Trainee, reinit_head, set_dropout
+from trainer.recipe.spec import Freeze
 
 
 def test_phases_taken_over_are_not_counted(small: list[str]) -> None:

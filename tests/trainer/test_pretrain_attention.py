@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from pretrain_models import CONFIGS, tiny
 from torch import Tensor
 from transformers import AutoModel, AutoModelForMaskedLM, PreTrainedModel
 
 from biobench.errors import ModelError
-from trainer import attention, guard
-from trainer.attention import Reach
-from trainer.families import layers_of
-from trainer.model import Trainee, load_model
+from tests.helpers.pretrain_models import CONFIGS, tiny
+from trainer.model import attention, guard
+from trainer.model.attention import Reach
+from trainer.model.families import layers_of
+from trainer.model.network import Trainee, load_model
 
 FAMILIES = sorted(CONFIGS)
 

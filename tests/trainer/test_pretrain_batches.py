@@ -15,20 +15,20 @@ from safetensors.torch import load_file
 from transformers import AutoModelForMaskedLM, PreTrainedTokenizerBase
 
 from trainer import api
-from trainer.batches import Batches, vocabulary_of
-from trainer.beginning import tokenizer_for
-from trainer.corpus import build
-from trainer.distributed import World
-from trainer.ledger import read_ledger
-from trainer.library import load_recipe
-from trainer.loss import IGNORE
-from trainer.metrics import read_metrics
-from trainer.model import Trainee, load_model, new_model
-from trainer.objectives import masked
+from trainer.corpus.builder import build
+from trainer.corpus.shards import Corpus
+from trainer.ledger.fields import read_ledger
+from trainer.model.loss import IGNORE
+from trainer.model.network import Trainee, load_model, new_model
+from trainer.model.objectives import masked
 from trainer.order import draw
-from trainer.progress import Tick
-from trainer.recipe import Recipe
-from trainer.shards import Corpus
+from trainer.recipe.library import load_recipe
+from trainer.recipe.spec import Recipe
+from trainer.run.beginning import tokenizer_for
+from trainer.train.batches import Batches, vocabulary_of
+from trainer.train.distributed import World
+from trainer.train.metrics import read_metrics
+from trainer.train.progress import Tick
 
 CPU = torch.device("cpu")
 

@@ -14,16 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from biobench.errors import BioBenchError, DataFormatError, DataUnavailableError, StoreError
-from trainer import corpus as corpus_module
-from trainer import parts
-from trainer.corpus import build
-from trainer.embedded import documents
-from trainer.exclusion import Excluded
-from trainer.parts import Encoding
-from trainer.recipe import CorpusSource, CorpusSpec, EmbeddedText, Exclusion
-from trainer.shards import Corpus
-from trainer.sources import Meter, texts
-from trainer.tokenization import tokenizer_hash, train_tokenizer
+from trainer.corpus import builder as corpus_module
+from trainer.corpus import parts
+from trainer.corpus.builder import build
+from trainer.corpus.embedded import documents
+from trainer.corpus.exclusion import Excluded
+from trainer.corpus.parts import Encoding
+from trainer.corpus.shards import Corpus
+from trainer.corpus.sources import Meter, texts
+from trainer.corpus.tokenization import tokenizer_hash, train_tokenizer
+from trainer.recipe.spec import CorpusSource, CorpusSpec, EmbeddedText, Exclusion
 
 TEXTS = list(documents(60, seed=5))
 TOKENIZER = train_tokenizer(TEXTS, 400, 64)

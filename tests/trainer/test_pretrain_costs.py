@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-from pretrain_models import tiny
 from torch.utils.flop_counter import FlopCounterMode
 
+from tests.helpers.pretrain_models import tiny
 from trainer import api
-from trainer.flops import PEAK, head_width, peak_of, token_cost
-from trainer.model import Trainee
+from trainer.cost.flops import PEAK, head_width, peak_of, token_cost
+from trainer.model.network import Trainee
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,9 @@ from safetensors.torch import load_file
 from transformers import AutoModelForMaskedLM
 
 from trainer import api
-from trainer.ledger import read_ledger
-from trainer.metrics import read_metrics
-from trainer.progress import Tick
+from trainer.ledger.fields import read_ledger
+from trainer.train.metrics import read_metrics
+from trainer.train.progress import Tick
 
 GOLDEN = json.loads((Path(__file__).parent / "golden_toy_curve.json").read_text())["loss"]
 

@@ -13,21 +13,21 @@ from typing import Any
 
 import pytest
 import torch
-from pretrain_models import tiny
 from transformers import AutoTokenizer
 
 from biobench.errors import BioBenchError, ModelError, StoreError, TrainingError, UsageError
+from tests.helpers.pretrain_models import tiny
 from trainer import api
-from trainer.card import model_card
-from trainer.checkpoint import Progress
 from trainer.disk import write_text
-from trainer.distributed import World
-from trainer.interventions import check_unchanged, fingerprint
-from trainer.library import load_recipe
-from trainer.loop import Loop
-from trainer.metrics import Metrics, make_tracker, read_metrics
-from trainer.progress import Stages, Terminal, Tick
-from trainer.run import Result
+from trainer.export.card import model_card
+from trainer.model.interventions import check_unchanged, fingerprint
+from trainer.recipe.library import load_recipe
+from trainer.run.run import Result
+from trainer.train.checkpoint import Progress
+from trainer.train.distributed import World
+from trainer.train.loop import Loop
+from trainer.train.metrics import Metrics, make_tracker, read_metrics
+from trainer.train.progress import Stages, Terminal, Tick
 
 
 def train(out: Path, overrides: list[str], *, resume: bool = False) -> Result:
@@ -180,10 +180,10 @@ def test_a_missing_gpu_or_tracker_is_said(small: list[str], tmp_path: Path) -> N
 def test_processes_that_cannot_share_a_step_are_refused(small: list[str], tmp_path: Path) -> None:
     import torch
 
-    from trainer.distributed import World
-    from trainer.progress import silent
-    from trainer.run import Run
-    from trainer.stop import StopFlag
+    from trainer.run.run import Run
+    from trainer.train.distributed import World
+    from trainer.train.progress import silent
+    from trainer.train.stop import StopFlag
 
     class Three(World):
         def same(self, text: str, what: str) -> None:
@@ -238,8 +238,8 @@ def test_plain_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[st
 
 def test_a_long_build_says_how_far_it_is(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
-    monkeypatch.setattr("trainer.progress.time.perf_counter", lambda: clock[0])
-    monkeypatch.setattr("trainer.progress.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("trainer.train.progress.time.perf_counter", lambda: clock[0])
+    monkeypatch.setattr("trainer.train.progress.time.monotonic", lambda: clock[0])
     stages = Stages(Terminal(), 40)
     for part in range(1, 201):
         clock[0] += 0.5

@@ -13,12 +13,12 @@ import torch
 
 from biobench.errors import StoreError
 from trainer import api
-from trainer.ledger import Ledger, read_ledger
-from trainer.library import load_recipe
-from trainer.optim import make_optimizer, set_rate
-from trainer.recipe import Optimizer, Phase, Schedule
-from trainer.schedule import factor
-from trainer.twins import compare
+from trainer.ledger.fields import Ledger, read_ledger
+from trainer.ledger.twins import compare
+from trainer.recipe.library import load_recipe
+from trainer.recipe.spec import Optimizer, Phase, Schedule
+from trainer.train.optimizer import make_optimizer, set_rate
+from trainer.train.schedule import factor
 
 
 def train(out: Path, recipe: str, overrides: list[str]) -> Path:
@@ -103,7 +103,8 @@ def test_ledgers_are_read_from_anywhere_and_damage_is_named(detour: Path, tmp_pa
 
 
 def test_ledger_modules_do_not_load_torch() -> None:
-    code = "import sys, trainer.ledger, trainer.twins, trainer.library; print('torch' in sys.modules)"
+    modules = "trainer.ledger.fields, trainer.ledger.twins, trainer.recipe.library"
+    code = f"import sys, {modules}; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from trainer.loss import IGNORE, linear_cross_entropy_sum
+from trainer.model.loss import IGNORE, linear_cross_entropy_sum
 
 
 def problem(dtype: torch.dtype = torch.float32) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -102,7 +102,7 @@ def test_memory_at_8192_by_50k_is_below_one_gibibyte() -> None:
     code = """
 import torch
 from biobench.finetune.machine import peak_memory_bytes
-from trainer.loss import linear_cross_entropy_sum
+from trainer.model.loss import linear_cross_entropy_sum
 torch.manual_seed(0)
 width = 64  # the logits do not depend on it, and the matmul is short
 h = torch.randn(8192, width, requires_grad=True); w = torch.randn(50368, width, requires_grad=True)

@@ -8,11 +8,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainer import objectives
-from trainer.loss import IGNORE
-from trainer.objectives import Vocabulary, capacity, masked, next_token, pad
+from trainer.model import objectives
+from trainer.model.loss import IGNORE
+from trainer.model.objectives import Vocabulary, capacity, masked, next_token, pad
 from trainer.order import draw, roll
-from trainer.recipe import Masking
+from trainer.recipe.spec import Masking
 
 SPECIAL = np.zeros(500, dtype=bool)
 SPECIAL[:5] = True

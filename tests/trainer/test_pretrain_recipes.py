@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from biobench.errors import SpecError, UsageError
+from tests.helpers.trainer_make import GOOD
 from trainer import api
-from trainer.library import load_recipe, shipped
-from trainer.quantities import human, parse_amount
-from trainer.recipe import parse_layers
-from trainer.runfolder import training_fields
+from trainer.recipe.library import load_recipe, shipped
+from trainer.recipe.quantities import human, parse_amount
+from trainer.recipe.spec import parse_layers
+from trainer.train.run_folder import training_fields
 
 TOYS = sorted(name for name in shipped() if name.startswith("toy_"))
 SHRINK = [
@@ -127,18 +128,6 @@ def test_the_paper_s_recipe_is_the_paper_s() -> None:
     twin = load_recipe("fr_base_twin").phases[0]
     assert twin.masking is not None
     assert twin.masking.rate == 0.3
-
-
-GOOD = """name: mine
-base: {model: somewhere}
-corpus:
-  sources: [{id: a, path: texts}]
-  sequence_length: 128
-batch: {sequences: 8}
-optimizer: {learning_rate: 1e-3}
-phases:
-  - {name: one, objective: mlm, masking: {rate: 0.3}, tokens: 10k}
-"""
 
 
 @pytest.mark.parametrize(

@@ -20,10 +20,10 @@ from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer
 from biobench.errors import StoreError, UsageError
 from biobench.models.loading import find_checkpoint
 from trainer import api
-from trainer.families import layers_of
-from trainer.metrics import read_metrics
-from trainer.progress import Tick
-from trainer.run import Result
+from trainer.model.families import layers_of
+from trainer.run.run import Result
+from trainer.train.metrics import read_metrics
+from trainer.train.progress import Tick
 
 GOLDEN = Path(__file__).parent / "golden_toy_curve.json"
 
@@ -187,14 +187,14 @@ def test_freeze_then_thaw_equals_a_plain_loop(interrupted: bool, small: list[str
     """The reference: one AdamW over all parameters, gradients only where training is allowed."""
     import numpy as np
 
-    from trainer.batches import Batches, vocabulary_of
-    from trainer.beginning import base_model, tokenizer_for
-    from trainer.corpus import build
-    from trainer.distributed import World
-    from trainer.library import load_recipe
-    from trainer.model import Trainee
-    from trainer.optim import make_optimizer, set_rate
-    from trainer.schedule import factor
+    from trainer.corpus.builder import build
+    from trainer.model.network import Trainee
+    from trainer.recipe.library import load_recipe
+    from trainer.run.beginning import base_model, tokenizer_for
+    from trainer.train.batches import Batches, vocabulary_of
+    from trainer.train.distributed import World
+    from trainer.train.optimizer import make_optimizer, set_rate
+    from trainer.train.schedule import factor
 
     overrides = [*small, "phases.0.freeze={layers: '0'}", "phases.1.data=restart"]
     out = tmp_path / "run"

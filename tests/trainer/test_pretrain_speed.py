@@ -9,11 +9,12 @@ import pytest
 import torch
 from torch import nn
 
-from trainer import bench, bench_sides
-from trainer.bench import Speed
-from trainer.library import load_recipe
-from trainer.memory import clear_gradients
-from trainer.recipe import Masking
+from tests.benchmarks import trainer_sides as bench_sides
+from tests.benchmarks import trainer_speed as bench
+from tests.benchmarks.trainer_speed import Speed
+from trainer.recipe.library import load_recipe
+from trainer.recipe.spec import Masking
+from trainer.train.memory import clear_gradients
 
 
 def _alone(

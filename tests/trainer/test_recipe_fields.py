@@ -10,8 +10,8 @@ import pytest
 from pydantic import ValidationError
 
 from biobench.errors import BioBenchError, SpecError
-from trainer.library import load_recipe
-from trainer.recipe import (
+from trainer.recipe.library import load_recipe
+from trainer.recipe.spec import (
     Checkpoints,
     CorpusSource,
     CorpusSpec,
@@ -25,7 +25,7 @@ from trainer.recipe import (
     Seeds,
     parse_layers,
 )
-from trainer.runfolder import differences, recipe_hash, training_fields
+from trainer.train.run_folder import differences, recipe_hash, training_fields
 
 MAY_CHANGE = {
     *("name", "description", "reuse", "reuse.run", "reuse.through", "corpus.root", "corpus.cache", "batch.micro"),

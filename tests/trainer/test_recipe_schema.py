@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from test_pretrain_recipes import GOOD
 
 from biobench.schema import yaml12
 from biobench.schema.strict import plain
+from tests.helpers.trainer_make import GOOD
 from trainer import api
 
 EXTENDING = "extends: toy_detour\nname: mine\nbatch: {micro: 2}\noptimizer: {beta2: 0.95}\n"

@@ -3,54 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
+from tests.helpers.trainer_make import ledger
 from trainer import api
-from trainer.distributed import World
-from trainer.ledger import Ledger
-from trainer.library import load_recipe
-from trainer.model import load_model, model_from_config
-from trainer.phase import prepare
-from trainer.twins import compare
-
-
-def ledger(init: int, head: str) -> Ledger:
-    """A ledger of one phase, made by hand."""
-    phase: dict[str, Any] = {
-        **dict.fromkeys(("tokens", "steps", "targets", "first_sample", "last_sample"), 1),
-        **dict.fromkeys(("epochs", "peak_rate", "final_rate", "flops", "leak", "train_loss"), 1.0),
-        **dict.fromkeys(("masking", "frozen_layers", "validation_loss")),
-        "name": "a",
-        "objective": "mlm",
-        "order_hash": "o",
-        "schedule": {},
-        "head": head,
-        "data": "continue",
-        "isolate_documents": False,
-        "reach": {},
-    }
-    base = {"source": "m", "revision": None, "architecture": "M", "parameters": 1, "init_hash": "i"}
-    corpus = {"manifest_hash": "m", "windows": 1, "tokens": 1, "sources": {}, "excluded_documents": 0}
-    return Ledger.model_validate(
-        {
-            **dict.fromkeys(("sequence_length", "batch_sequences", "step_tokens", "tokens", "steps"), 1),
-            **dict.fromkeys(("dropout", "flops", "seconds"), 1.0),
-            **dict.fromkeys(("name", "recipe_hash", "precision", "attention", "distributed"), "x"),
-            "base": {**base, "tokenizer_hash": "t"},
-            "corpus": {**corpus, "exclusion_hash": ""},
-            "optimizer": {},
-            "world_sizes": (1,),
-            "phases": (phase,),
-            "packages": {},
-            "seeds": {"data": 1, "training": 1, "init": init},
-            "finished": "",
-            "code_version": "",
-        }
-    )
+from trainer.ledger.twins import compare
+from trainer.model.network import load_model, model_from_config
+from trainer.recipe.library import load_recipe
+from trainer.train.distributed import World
+from trainer.train.phase import prepare
 
 
 def test_other_redrawn_heads_are_no_twins() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from biobench.errors import StoreError, UsageError
 from trainer import api
-from trainer.runfolder import read_recipe
+from trainer.train.run_folder import read_recipe
 
 
 def train(out: Path, overrides: list[str]) -> None:

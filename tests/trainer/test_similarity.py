@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from biobench.errors import ModelError
-from trainer.similarity import Estimate, cka, gram, linear_cka, mean_of
+from trainer.analysis.similarity import Estimate, cka, gram, linear_cka, mean_of
 
 Floats = NDArray[np.float64]
 

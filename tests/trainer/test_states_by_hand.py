@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from test_analysis_cka import TEXTS, write
 from transformers import AutoModel, RobertaConfig
 
 from biobench.errors import ModelError
-from trainer import states
-from trainer.embedded import documents
-from trainer.recipe import EmbeddedText
-from trainer.states import draw, layer_states, load_encoder, text_source, token_ids
-from trainer.tokenization import train_tokenizer
+from tests.helpers.trainer_make import TEXTS, write
+from trainer.analysis import states
+from trainer.analysis.states import draw, layer_states, load_encoder, text_source, token_ids
+from trainer.corpus.embedded import documents
+from trainer.corpus.tokenization import train_tokenizer
+from trainer.recipe.spec import EmbeddedText
 
 
 @pytest.fixture(scope="module")

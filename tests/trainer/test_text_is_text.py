@@ -11,12 +11,12 @@ from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizer
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from biobench.errors import DataFormatError, StoreError
-from trainer import corpus as corpus_module
-from trainer.corpus import build
-from trainer.exclusion import Excluded
-from trainer.parts import Encoding, control_ids, encode
-from trainer.recipe import CorpusSource, CorpusSpec
-from trainer.tokenization import tokenizer_hash, train_tokenizer
+from trainer.corpus import builder as corpus_module
+from trainer.corpus.builder import build
+from trainer.corpus.exclusion import Excluded
+from trainer.corpus.parts import Encoding, control_ids, encode
+from trainer.corpus.tokenization import tokenizer_hash, train_tokenizer
+from trainer.recipe.spec import CorpusSource, CorpusSpec
 
 ODD = "a [SEP] b[MASK] c [PAD][CLS] </s> a<s> <mask>b <pad> [UNK] c"
 BRACKETS = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}

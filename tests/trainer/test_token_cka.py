@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from test_analysis_cka import TEXTS, write
 from transformers import AutoModel
 
 from biobench.errors import ModelError, UsageError
-from trainer.analysis_cka import compare
-from trainer.similarity import Similarity, linear_cka, of_counted
-from trainer.states import draw, token_ids
-from trainer.token_cka import Triple, token_similarity
+from tests.helpers.trainer_make import TEXTS, write
+from trainer.analysis.cka import compare
+from trainer.analysis.similarity import Similarity, linear_cka, of_counted
+from trainer.analysis.states import draw, token_ids
+from trainer.analysis.token_cka import Triple, token_similarity
 
 
 @pytest.fixture(scope="module")

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from pretrain_models import tiny
 from safetensors.torch import load_file, save_file
-from test_analysis_cka import write
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from biobench.cli.main import app
 from biobench.errors import ModelError, StoreError, UsageError
 from biobench.store import Store
-from trainer.transplant import Part, block_of, transplant
+from tests.helpers.pretrain_models import tiny
+from tests.helpers.trainer_make import write
+from trainer.analysis.transplant import Part, block_of, transplant
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from test_redrawn_heads import ledger
 
-from trainer.ledger import Ledger
-from trainer.twins import LedgerDiff, compare
+from tests.helpers.trainer_make import ledger
+from trainer.ledger.fields import Ledger
+from trainer.ledger.twins import LedgerDiff, compare
 
 
 def changed(fields: dict[str, Any]) -> Ledger:

@@ -1,0 +1,141 @@
+"""From stored predictions to the counts that test-set noise is computed from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from biobench.comparison.contest import Match
+from biobench.errors import DataFormatError, DataUnavailableError, StoreError
+from biobench.report.groups import RunGroup
+from biobench.report.notes import note
+from biobench.report.rescore import run_documents
+from biobench.report.tasks import TaskInfo
+from biobench.schema.document import Document
+from biobench.schema.record import RunRecord
+from biobench.schema.task import TaskType
+from biobench.score import GroupCounts, ScoreError, counts
+from biobench.stats import Average, Counts, StatsInputError, TaskRuns, f1_scores
+from biobench.store import Store
+
+#: How far a score recomputed from counts may lie from the stored one.
+ROUNDING = 1e-9
+
+_EXACT: dict[str, Average] = {
+    "macro_f1": "macro",
+    "macro_f1_all": "macro_all",
+    "micro_f1": "micro",
+    "weighted_f1": "weighted",
+    "micro_f1_positive": "micro",
+    "accuracy": "micro",
+}
+_PARTIAL: dict[str, Average] = {
+    "partial_macro_f1": "macro",
+    "partial_micro_f1": "micro",
+    "partial_weighted_f1": "weighted",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """counts: (seeds, groups, labels) in the order of `seeds`. average: the one to take, over the labels that are
+    `evaluated` (those with gold). groups: the groups' ids."""
+
+    seeds: tuple[int, ...]
+    counts: Counts
+    average: Average
+    evaluated: list[bool]
+    groups: tuple[str, ...]
+
+    def of(self, seeds: Sequence[int]) -> Counts:
+        """The counts of these seeds alone."""
+        if tuple(seeds) == self.seeds:
+            return self.counts
+        rows = [self.seeds.index(seed) for seed in seeds]
+        return Counts(self.counts.tp[rows], self.counts.fp[rows], self.counts.fn[rows])
+
+
+@dataclass(slots=True)
+class Evidence:
+    """Reads counts of stored predictions. data_dir: the corpora, needed where gold is under an agreement; specs:
+    by task, those that are not shipped (a record says what was read from where it lay, but not where that is)."""
+
+    data_dir: Path | None = None
+    specs: Mapping[str, Path] = field(default_factory=dict)
+    _test: dict[tuple[str, str, int | None], list[Document]] = field(default_factory=dict)
+    _read: dict[tuple[Path, tuple[str, ...], str], _Held] = field(default_factory=dict)
+
+    def task_runs(self, held: Match, info: TaskInfo) -> TaskRuns | str:
+        """The counts of all models on one task, or why there are none, in words."""
+        cells = [mine[info.id] for mine in held.cells]
+        metric = held.metrics[info.id]
+        if any(cell.group is None and not cell.policy for cell in cells):
+            return note("published means come without predictions")
+        if any(cell.policy for cell in cells):
+            return note("the gate's policies are stored without predictions")
+        if metric not in _EXACT and metric not in _PARTIAL:
+            return note("{metric} is no average of F1 counts", metric=metric)
+        try:
+            found = [self._held(cast(RunGroup, c.group), metric) for c in cells]
+            runs = [held.of(cell.seeds) for held, cell in zip(found, cells, strict=True)]
+            first = found[0]
+            for cell, made in zip(cells, runs, strict=True):
+                again = f1_scores(made, first.average, first.evaluated)
+                if np.abs(again - np.array(cell.scores)).max() > ROUNDING:
+                    return note("stored scores are not those of the stored predictions; run `biobench rescore`")
+            return TaskRuns.of(
+                info.id,
+                runs,
+                first.average,
+                cluster=info.corpus,
+                groups=first.groups,
+                evaluated=first.evaluated,
+                paired_seeds=held.paired[info.id],
+                resolution=held.unit(info.id),
+            )
+        except (StoreError, DataUnavailableError, DataFormatError, ScoreError, StatsInputError) as error:
+            return f"{error} ({error.hint})"
+
+    def _held(self, group: RunGroup, metric: str) -> _Held:
+        """The counts of all seeds, read once however many pairs ask for them."""
+        key = (group.store.root, tuple(b.key for b in group.briefs), metric)
+        if key not in self._read:
+            self._read[key] = self._counts(group, metric)
+        return self._read[key]
+
+    def _counts(self, group: RunGroup, metric: str) -> _Held:
+        single = [self._run_counts(group.store, record, metric) for record in group.records]
+        first, task = single[0], group.records[0].task
+        labels = list(first.labels)
+        dropped = {task.negative_label} if metric == "micro_f1_positive" else set()
+        columns = [i for i, label in enumerate(labels) if label not in dropped]
+        for other in single[1:]:
+            if other.groups != first.groups or other.labels != first.labels:
+                raise StatsInputError(
+                    f"{task.id}: seeds were scored on different documents or labels", hint="repeat the runs"
+                )
+        made = Counts.of(*(np.stack([getattr(c, name)[:, columns] for c in single]) for name in ("tp", "fp", "fn")))
+        gold = set(task.gold_labels)
+        mask = [labels[i] in gold for i in columns]
+        return _Held(group.seeds, made, {**_EXACT, **_PARTIAL}[metric], mask, first.groups)
+
+    def _run_counts(self, store: Store, record: RunRecord, metric: str) -> GroupCounts:
+        documents = self._documents(record) if record.redacted else None
+        gold, predictions = store.load_predictions(record, documents)
+        return counts(
+            type=cast(TaskType, record.task.type),
+            labels=record.task.labels,
+            gold=gold,
+            predictions=predictions,
+            match="partial" if metric in _PARTIAL else "exact",
+        )
+
+    def _documents(self, record: RunRecord) -> list[Document]:
+        key = (record.task.id, record.task.data_hash, record.limit)
+        if key not in self._test:
+            self._test[key] = run_documents(record, self.data_dir, self.specs.get(record.task.id))
+        return self._test[key]

@@ -1,0 +1,288 @@
+"""A comparison as text and as JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from biobench.comparison.result import Compared, PairResult, TaskLine
+from biobench.comparison.verdict import ends, metric_name, p_value, points, ranks, verdict
+from biobench.report.escape import plain
+from biobench.stats import MeanTest, SeedPlan, Standing, cluster_means
+
+#: Per-task tables are printed for so many pairs; JSON has them all.
+MOST_TABLES = 6
+SHORT = 34
+"""Characters of a model's name in a table's head; a key above the tables has it whole."""
+
+
+def to_text(held: Compared) -> str:
+    """Verdict, standings, pairs, tasks, notes; scores in percent, differences in points."""
+    parts = ["\n".join(verdict(held))]
+    if len(held.models) > 2:
+        parts += [_standings(held), _pairs(held)]
+    shown = held.pairs[:MOST_TABLES]
+    parts += [_tasks(result) for result in shown]
+    if len(shown) < len(held.pairs):
+        parts.append(f"{len(held.pairs) - len(shown)} more pairs: --json has their tasks.")
+    parts.append(_explained(held))
+    notes = [f"* {_words(note)}" for note in held.notes]
+    notes += [f"! {_words(str(f))}; {_words(f.hint)}" for f in held.findings]
+    if notes:
+        parts.append("\n".join(notes))
+    return "\n\n".join(parts) + "\n"
+
+
+def _words(text: str) -> str:
+    return " ".join(plain(word) for word in text.split())
+
+
+def _tasks(result: PairResult) -> str:
+    """First minus second on each task, the kinds of noise apart."""
+    first, second = result.pair.first, result.pair.second
+    head = ["task", "A", "B", "A - B", "seeds", "documents", "both", "p", "n seeds", "n docs"]
+    rows = [
+        [
+            line.task,
+            f"{100 * line.first:.2f}",
+            f"{100 * line.second:.2f}",
+            points(line.difference),
+            _interval(line.seeds),
+            _interval(line.documents),
+            _interval(line.total),
+            p_value(_best(line)),
+            _seeds(line),
+            "–" if line.groups is None else str(line.groups),
+        ]
+        for line in result.tasks
+    ]
+    suite = result.pair.comparison
+    last = [points(suite.difference), "", "", _interval(suite.test), p_value(suite.test.p), "", ""]
+    rows.append(["suite", *_suite_means(result), *last])
+    return f"A = {first}\nB = {second}\n{_grid(head, rows)}"
+
+
+def _best(line: TaskLine) -> float | None:
+    """The p of the most that may vary: seeds and documents, else seeds."""
+    return line.total.p if line.total is not None else line.seeds.p
+
+
+def _suite_means(result: PairResult) -> list[str]:
+    """Of the scores that the pair was compared by: means over corpora."""
+    corpora = [line.corpus for line in result.tasks]
+    sides = np.array([[line.first, line.second] for line in result.tasks]).T
+    return [f"{100 * cluster_means(side, corpora)[1].mean():.2f}" for side in sides]
+
+
+def _seeds(line: TaskLine) -> str:
+    if line.published:
+        return "printed"
+    if not max(line.n_first, line.n_second):
+        return "policy"
+    count = str(line.n_first) if line.n_first == line.n_second else f"{line.n_first}/{line.n_second}"
+    return count if line.paired else f"{count} unpaired"
+
+
+def _interval(test: MeanTest | None) -> str:
+    return "–" if test is None else ends(test.interval)
+
+
+def _standings(held: Compared) -> str:
+    known = {r.model: r for r in held.ranks}
+    rows = []
+    for s in held.standings:
+        r = known.get(s.model)
+        rows.append(
+            [
+                str(s.rank),
+                s.model,
+                f"{100 * s.score:.2f}",
+                f"{100 * s.task_mean:.2f}",
+                s.ties or "–",
+                f"{s.mean_rank:.2f}",
+                "–" if r is None else ranks(r),
+                "–" if r is None else f"{r.best:.2f}",
+            ]
+        )
+    head = ["rank", "model", "by corpus", "by task", "ties", "mean rank", "rank interval", "P(best)"]
+    return (
+        f"Standings ({metric_name(held)}); models that share a letter were not told apart\n{_grid(head, rows, texts=2)}"
+    )
+
+
+def _pairs(held: Compared) -> str:
+    rows = []
+    for result in held.pairs:
+        pair, suite = result.pair, result.pair.comparison
+        rows.append(
+            [
+                f"{_short(pair.first)} - {_short(pair.second)}",
+                points(suite.difference),
+                ends(suite.test.interval),
+                p_value(suite.test.p),
+                p_value(pair.p_holm),
+                p_value(suite.wilcoxon_p),
+                f"{suite.wins}/{suite.ties}/{suite.losses}",
+                "–" if suite.improvement is None else f"{suite.improvement:.2f}",
+                "–" if suite.detectable is None else f"{100 * suite.detectable:.2f}",
+            ]
+        )
+    head = ["pair", "difference", "interval", "p", "p Holm", "Wilcoxon p", "win/tie/loss", "P(better)", "detectable"]
+    return f"Pairs over the suite (t over corpora)\n{_grid(head, rows)}"
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= SHORT else name[: SHORT - 1] + "…"
+
+
+def _explained(held: Compared) -> str:
+    level = f"{100 * (1 - held.alpha):g}%"
+    return (
+        f"Scores in percent ({metric_name(held)}), differences in points, intervals {level}. seeds: other seeds, this "
+        "test set. documents: these runs, another test set. both: seeds and test set. The suite row averages corpora, "
+        "its interval and p are about tasks like these. p of single tasks are not corrected for their number."
+    )
+
+
+def _grid(head: Sequence[str], rows: Sequence[Sequence[str]], *, texts: int = 1) -> str:
+    """Columns side by side, the first ``texts`` of them set left, numbers right."""
+    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
+    lines = []
+    for row in (head, ["-" * w for w in widths], *rows):
+        cells = [c.ljust(w) if i < texts else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def to_json(held: Compared) -> dict[str, Any]:
+    """Plain data; scores, differences and intervals are fractions, a missing number is null."""
+    return {
+        "models": list(held.models),
+        "average": held.average,
+        "metrics": dict(held.metrics),
+        "tasks": list(held.tasks),
+        "corpora": list(held.clusters),
+        "estimand": held.estimand.value,
+        "alpha": held.alpha,
+        "verdict": list(verdict(held)),
+        "twins": [
+            {
+                "first": t.first,
+                "second": t.second,
+                "matched": t.matched,
+                "noise_pair": t.noise_pair,
+                "differing": list(t.differing),
+            }
+            for t in held.twins
+        ],
+        "published": list(held.published),
+        "policies": list(held.policies),
+        "pairs": [_pair_json(result) for result in held.pairs],
+        "standings": [_standing_json(s) for s in held.standings],
+        "ranks": [
+            {
+                "model": r.model,
+                "rank": r.rank,
+                "low": r.low,
+                "high": r.high,
+                "best": r.best,
+                "level": r.level,
+                "estimand": r.estimand.value,
+            }
+            for r in held.ranks
+        ],
+        "notes": list(held.notes),
+        "refused": [{"model": r.model, "task": r.task, "reasons": list(r.reasons)} for r in held.refused],
+        "findings": [{"file": f.file, "what": f.what, "hint": f.hint} for f in held.findings],
+    }
+
+
+def _pair_json(result: PairResult) -> dict[str, Any]:
+    pair, suite = result.pair, result.pair.comparison
+    return {
+        "first": pair.first,
+        "second": pair.second,
+        "difference": suite.difference,
+        "task_difference": suite.task_difference,
+        "test": _test_json(suite.test),
+        "p": suite.test.p,
+        "p_holm": pair.p_holm,
+        "different": pair.different,
+        "wilcoxon_p": suite.wilcoxon_p,
+        "wilcoxon_smallest_p": suite.wilcoxon_smallest_p,
+        "wins": suite.wins,
+        "ties": suite.ties,
+        "losses": suite.losses,
+        "rope": suite.rope,
+        "improvement": suite.improvement,
+        "detectable": suite.detectable,
+        "seeds_needed": _plan_json(result.plan),
+        "corpora": dict(zip(suite.clusters, suite.cluster_differences, strict=True)),
+        "within": {
+            "difference": result.within.difference,
+            "test": _test_json(result.within.test),
+            "se_seeds": result.within.se_seeds,
+            "se_documents": result.within.se_documents,
+            "notes": list(result.within.notes),
+        },
+        "tasks": [
+            {
+                "task": line.task,
+                "corpus": line.corpus,
+                "metric": line.metric,
+                "first": line.first,
+                "second": line.second,
+                "difference": line.difference,
+                "n_first": line.n_first,
+                "n_second": line.n_second,
+                "published": line.published,
+                "paired": line.paired,
+                "groups": line.groups,
+                "seeds": _test_json(line.seeds),
+                "documents": _test_json(line.documents),
+                "total": _test_json(line.total),
+                "detectable": line.detectable,
+                "note": line.note,
+            }
+            for line in result.tasks
+        ],
+        "notes": list(suite.notes),
+    }
+
+
+def _test_json(test: MeanTest | None) -> dict[str, Any] | None:
+    if test is None:
+        return None
+    interval = test.interval
+    return {
+        "estimate": test.estimate,
+        "se": test.se,
+        "df": None if test.df is None or math.isinf(test.df) else test.df,
+        "low": None if interval is None else interval.low,
+        "high": None if interval is None else interval.high,
+        "level": None if interval is None else interval.level,
+        "method": None if interval is None else interval.method,
+        "p": test.p,
+        "estimand": test.estimand.value,
+        "note": test.note,
+    }
+
+
+def _standing_json(s: Standing) -> dict[str, Any]:
+    return {
+        "model": s.model,
+        "rank": s.rank,
+        "score": s.score,
+        "task_mean": s.task_mean,
+        "mean_rank": s.mean_rank,
+        "ties": s.ties,
+    }
+
+
+def _plan_json(plan: SeedPlan | None) -> dict[str, Any] | None:
+    if plan is None:
+        return None
+    return {"wanted": plan.wanted, "seeds": plan.seeds, "limit": plan.limit, "note": plan.note}

@@ -1,0 +1,116 @@
+"""A model's results in the schema of Every Eval Ever (evalevalai.com), aggregate form.
+
+Field names and enumerations are those of version 0.3.0 as its Python package ships it (eval.schema.json).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from biobench.export.results import Result
+from biobench.report.beside import NAMES
+from biobench.report.rows import Row
+
+VERSION = "0.3.0"
+_METRIC_IDS = {"macro_f1": "f1_macro", "micro_f1": "f1_micro", "weighted_f1": "f1_weighted"}
+
+
+def every_eval_ever(model: str, results: Sequence[Result]) -> str:
+    """One JSON document: the model, and a result for every task and average. Scores are fractions."""
+    stamp = max(r.date for r in results)
+    seconds = str(int(datetime.fromisoformat(stamp).timestamp()))
+    identity = results[0].group.records[0].model
+    owner, slash, _ = identity.id.partition("/")
+    document: dict[str, Any] = {
+        "schema_version": VERSION,
+        "evaluation_id": f"biobench/{identity.id}/{seconds}",
+        "evaluation_timestamp": stamp,
+        "retrieved_timestamp": seconds,
+        "source_metadata": {
+            "source_name": "BioBench",
+            "source_type": "evaluation_run",
+            "source_organization_name": "unknown",
+            "evaluator_relationship": "other",
+        },
+        "eval_library": {"name": "biobench", "version": results[0].group.records[-1].provenance.biobench},
+        "model_info": {
+            "name": model,
+            "id": identity.id,
+            **({"developer": owner} if slash else {}),
+            "additional_details": {
+                "deployment_type": "self_deployed",
+                "model_availability": "unknown",
+                "weights_hash": identity.hash,
+                "architecture": identity.architecture,
+                "parameters": str(identity.parameters),
+                **({"revision": identity.revision} if identity.revision else {}),
+            },
+        },
+        "evaluation_results": [_result(result, row) for result in results for row in result.rows],
+    }
+    return json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+
+
+def _result(result: Result, row: Row) -> dict[str, Any]:
+    record = result.group.records[0]
+    details: dict[str, Any] = {"score": row.mean}
+    uncertainty: dict[str, Any] = {"num_samples": row.n_seeds}
+    if row.sd is not None and row.low is not None and row.high is not None:
+        uncertainty |= {
+            "standard_deviation": row.sd,
+            "standard_error": {"value": row.sd / math.sqrt(row.n_seeds), "method": "over fine-tuning seeds"},
+            "confidence_interval": {
+                "lower": row.low,
+                "upper": row.high,
+                "confidence_level": 0.95,
+                "method": "Student t over fine-tuning seeds",
+            },
+        }
+    details["uncertainty"] = uncertainty
+    details["details"] = {
+        "seeds": ",".join(map(str, row.seeds)),
+        "scores": ",".join(repr(v) for v in row.values),
+        "task_version": str(record.task.version),
+        "task_hash": record.task.hash,
+        "data_hash": record.task.data_hash,
+        "truncated_documents": str(row.truncated_documents),
+        "lost_gold": str(row.lost_gold),
+    }
+    return {
+        "evaluation_result_id": f"{result.info.id}/{row.metric}",
+        "evaluation_name": f"{result.info.id}/{row.metric}",
+        "source_data": _source(result),
+        "evaluation_timestamp": result.date,
+        "metric_config": {
+            "evaluation_description": f"{NAMES[row.metric]} of the fine-tuned encoder on {result.info.name}",
+            "metric_id": _METRIC_IDS[row.metric],
+            "metric_name": NAMES[row.metric],
+            "metric_kind": "f1",
+            "metric_unit": "proportion",
+            "lower_is_better": False,
+            "score_type": "continuous",
+            "min_score": 0.0,
+            "max_score": 1.0,
+        },
+        "score_details": details,
+    }
+
+
+def _source(result: Result) -> dict[str, Any]:
+    name, documents = result.info.name, result.group.records[0].task.test_documents
+    if result.hub_repo is not None:
+        return {
+            "dataset_name": name,
+            "source_type": "hf_dataset",
+            "hf_repo": result.hub_repo,
+            "hf_split": "test",
+            "samples_number": documents,
+        }
+    spec = result.info.spec
+    if spec is not None and spec.homepage.startswith(("https://", "http://")):
+        return {"dataset_name": name, "source_type": "url", "url": [spec.homepage]}
+    return {"dataset_name": name, "source_type": "other"}

@@ -1,0 +1,122 @@
+"""A model's results as metadata for elsewhere: the hub's model card and result files, Every Eval Ever, BibTeX.
+
+Formats as of huggingface_hub 2.4 (`model-index`, `.eval_results/*.yaml`) and Every Eval Ever 0.3.0. Only full
+runs on the shipped or named specs are exported; limited and overridden ones never are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, get_args
+
+import yaml
+from huggingface_hub import EvalResult, EvalResultEntry, ModelCardData, eval_result_entries_to_yaml
+
+import biobench
+from biobench.errors import UsageError
+from biobench.export.bibtex import bibtex
+from biobench.export.every_eval_ever import every_eval_ever
+from biobench.export.results import AVERAGES, Result, model_results
+from biobench.report.beside import NAMES
+from biobench.report.escape import for_markdown, plain
+from biobench.report.rows import METRICS, Row
+from biobench.report.table import load
+from biobench.report.wide import percent
+from biobench.schema.strict import suggest
+from biobench.schema.task import NER_TYPES
+
+Format = Literal["model-card", "eval-results", "every-eval-ever", "bibtex"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+BENCHMARK = "biobench/biobench"
+"""Dataset repository that stands for the benchmark on the hub unless another is named. The hub shows result
+files for datasets that are registered as benchmarks (with an `eval.yaml` that lists the task ids)."""
+
+
+def export(model: str, format: str, results_dir: str | Path = "results", *, dataset: str | None = None) -> str:
+    """The results of one of the folder's models, as text.
+
+    model-card: YAML head with a `model-index`, and a table, to be put into a README.md. eval-results: a file
+    for `.eval_results/`; dataset: the benchmark's dataset repository on the hub. every-eval-ever: JSON.
+    bibtex: the works that the tasks cite. Raises UsageError for an unknown model or format.
+    """
+    if format not in FORMATS:
+        raise UsageError(f"unknown format '{plain(format)}'", hint=suggest(format, list(FORMATS)))
+    if dataset is not None and not _REPOSITORY.fullmatch(dataset):
+        raise UsageError(f"'{plain(dataset)}' is not a dataset repository", hint="write --dataset ORGANISATION/NAME")
+    found = model_results(load(results_dir), model)
+    name = found[0].group.model
+    if format == "bibtex":
+        return bibtex(result.info for result in found)
+    if format == "every-eval-ever":
+        return every_eval_ever(name, found)
+    return _model_card(name, found) if format == "model-card" else _eval_results(found, dataset or BENCHMARK)
+
+
+_REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+
+
+def _model_card(model: str, results: Sequence[Result]) -> str:
+    entries = []
+    for result in results:
+        for row in result.rows:
+            entries.append(
+                EvalResult(
+                    task_type="token-classification" if result.info.type in NER_TYPES else "text-classification",
+                    task_name=plain(result.info.name),
+                    dataset_type=result.hub_repo or result.info.id,
+                    dataset_name=plain(result.info.name),
+                    dataset_split="test",
+                    metric_type="f1",
+                    metric_name=f"{NAMES[row.metric]} ({seeds_words(row)})",
+                    metric_value=round(row.mean, 6),
+                )
+            )
+    languages = sorted({r.info.language for r in results if r.info.language})
+    data = ModelCardData(language=languages, model_name=plain(model), eval_results=entries, tags=["biobench"])
+    lines = [
+        "---",
+        data.to_yaml(),
+        "---",
+        "",
+        f"## Results with BioBench {biobench.__version__}",
+        "",
+        "Percent; ± is half the 95% t interval over seeds, missing where there is one seed or all gave the same score.",
+        "",
+        "| task | seeds | " + " | ".join(NAMES[METRICS[a]] for a in AVERAGES) + " |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
+    for result in results:
+        cells = " | ".join(percent(row) for row in result.rows)
+        lines.append(f"| {for_markdown(result.info.name)} | {result.rows[0].n_seeds} | {cells} |")
+    return "\n".join(lines) + "\n"
+
+
+def _eval_results(results: Sequence[Result], dataset: str) -> str:
+    entries = []
+    for result in results:
+        record, row = result.group.records[0], result.rows[0]
+        interval = "" if row.low is None or row.high is None else f", 95% {100 * row.low:.1f} to {100 * row.high:.1f}"
+        entries.append(
+            EvalResultEntry(
+                dataset_id=dataset,
+                task_id=result.info.id,
+                value=round(100 * row.mean, 2),
+                date=result.date[:10],
+                notes=(
+                    f"{NAMES[row.metric]}, {seeds_words(row)}{interval}; BioBench {record.provenance.biobench}, "
+                    f"task version {record.task.version}"
+                ),
+            )
+        )
+    head = (
+        "# For .eval_results/ in the model's repository. The hub shows it where the dataset below is registered as a\n"
+        "# benchmark that lists these task ids.\n"
+    )
+    return head + yaml.safe_dump(eval_result_entries_to_yaml(entries), sort_keys=False, allow_unicode=True, width=1_000)
+
+
+def seeds_words(row: Row) -> str:
+    """``mean of 9 seeds``."""
+    return "one seed" if row.n_seeds == 1 else f"mean of {row.n_seeds} seeds"

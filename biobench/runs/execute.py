@@ -1,0 +1,290 @@
+"""Making the runs of a plan: skip what is done, share the rest with other processes, store each as it ends.
+
+Runs are ordered so that a checkpoint is loaded once and a task is encoded once per checkpoint. A run that
+another process holds is left for later and then either found done or taken over.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Protocol
+
+import torch
+
+from biobench.errors import BioBenchError, ModelError, TrainingError
+from biobench.finetune.engine import LoadedEncoder, finetune, load_encoder
+from biobench.finetune.loop import Outcome, Progress
+from biobench.finetune.machine import peak_memory_bytes, reset_peak_memory
+from biobench.finetune.prepare import Prepared, prepare
+from biobench.finetune.savepoint import Savepoint
+from biobench.finetune.tuning import tuned
+from biobench.models.loading import Checkpoint, load_tokenizer, window
+from biobench.runs.contamination import contamination
+from biobench.runs.energy import metered
+from biobench.runs.plan import Item, Plan, TaskEntry
+from biobench.runs.provenance import provenance
+from biobench.runs.result import RunName, RunResult, of_record
+from biobench.schema.record import Cost, RunRecord, TaskIdentity
+from biobench.score import scored
+from biobench.store import Store
+
+_POLL_SECONDS = 0.5
+
+
+class Reporter(Protocol):
+    """What the command line shows while runs are made; several may be under way at once."""
+
+    def start(self, run: RunName, position: int, total: int) -> None:
+        """A run begins, the `position`-th (from 1) of `total`."""
+
+    def step(self, run: RunName, done: int, total: int, what: str) -> None:
+        """A run moved on to step `done` of `total`."""
+
+    def finish(self, result: RunResult) -> None:
+        """A run ended, was skipped, failed, or had no data."""
+
+
+class Silent:
+    """Says nothing."""
+
+    def start(self, run: RunName, position: int, total: int) -> None:
+        """Nothing."""
+
+    def step(self, run: RunName, done: int, total: int, what: str) -> None:
+        """Nothing."""
+
+    def finish(self, result: RunResult) -> None:
+        """Nothing."""
+
+
+class _Workshop:
+    """The checkpoint and the encoded task in hand; at most one of each stays in memory."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self._loaded: LoadedEncoder | None = None
+        self._prepared: tuple[str, str, Prepared] | None = None
+
+    def encoder(self, checkpoint: Checkpoint) -> LoadedEncoder:
+        """The checkpoint's encoder, loaded once."""
+        if self._loaded is None or self._loaded.checkpoint.hash != checkpoint.hash:
+            self._loaded = None
+            self._loaded = load_encoder(checkpoint, self.device)
+        return self._loaded
+
+    def prepared(self, checkpoint: Checkpoint, task: TaskEntry) -> Prepared:
+        """The task encoded for this checkpoint, once for all seeds."""
+        assert task.data is not None
+        if self._prepared is None or self._prepared[:2] != (checkpoint.hash, task.hash):
+            tokenizer = load_tokenizer(checkpoint)
+            size = window(tokenizer, checkpoint.config, task.loaded.spec.protocol.max_length)
+            self._prepared = (checkpoint.hash, task.hash, prepare(task.loaded.spec, task.data, tokenizer, size))
+        return self._prepared[2]
+
+
+def execute(plan: Plan, reporter: Reporter, known: Mapping[str, RunResult] | None = None) -> Iterator[RunResult]:
+    """Make every run of the plan; yields one result a run, as each ends.
+
+    known: results by key that workers have ended with and the reporter has heard of; they stand.
+    """
+    known = known or {}
+    for result in without_data(plan):
+        reporter.finish(result)
+        yield result
+    store = Store(plan.request.results_dir)
+    workshop = _Workshop(plan.device)
+    waiting = list(plan.items)
+    position, total = 0, len(waiting)
+    while waiting:
+        left: list[Item] = []
+        for item in waiting:
+            made = known.get(item.key) or _one(item, plan, store, workshop, reporter, position + 1, total)
+            if made is None:
+                left.append(item)
+                continue
+            position += 1
+            if item.key not in known:
+                reporter.finish(made)
+            yield made
+        waiting = left
+        if waiting:
+            time.sleep(_POLL_SECONDS)
+
+
+def without_data(plan: Plan) -> list[RunResult]:
+    """One `unavailable` line per model and task that has no data at hand."""
+    return [
+        RunResult(
+            model=checkpoint.id,
+            task=entry.id,
+            task_version=entry.loaded.spec.version,
+            seed=None,
+            status="unavailable",
+            reason=f"{entry.unavailable}; {entry.unavailable.hint}",
+            primary=entry.loaded.spec.metric.primary,
+        )
+        for checkpoint in plan.checkpoints
+        for entry in plan.tasks
+        if entry.unavailable is not None
+    ]
+
+
+def _stored(item: Item, plan: Plan, store: Store) -> RunResult | None:
+    """The line of a run that is stored. With --force only what was made since this command began counts."""
+    record = store.get(item.task.id, item.key)
+    if record is None:
+        return None
+    fresh = store.modified(item.task.id, item.key) >= plan.request.started
+    if plan.request.force and not fresh:
+        return None
+    path = str(store.path_of(record))
+    if fresh and plan.workers > 1:
+        return of_record(record, "done", path)
+    reason = "another process made it meanwhile" if fresh else "the same run is stored already"
+    return of_record(record, "skipped", path, reason=reason)
+
+
+def _one(
+    item: Item, plan: Plan, store: Store, workshop: _Workshop, reporter: Reporter, position: int, total: int
+) -> RunResult | None:
+    """The item's result, or None while another process is making it."""
+    result = _stored(item, plan, store)
+    if result is not None:
+        return result
+    with store.claim(item.task.id, item.key) as mine:
+        if not mine:
+            return None
+        result = _stored(item, plan, store)
+        if result is not None:
+            return result
+        reason = store.failure(item.task.id, item.key, plan.request.started)
+        if reason is not None:
+            return _failed(item, reason)
+        name = RunName(item.key, item.checkpoint.id, item.task.id, item.seed)
+        reporter.start(name, position, total)
+        result = _make(item, plan, store, workshop, partial(reporter.step, name))
+        if result.status == "failed":
+            store.note_failure(item.task.id, item.key, plan.request.started, result.reason or "")
+        return result
+
+
+def _make(item: Item, plan: Plan, store: Store, workshop: _Workshop, step: Progress) -> RunResult:
+    began, threads = time.perf_counter(), torch.get_num_threads()
+    keep = _savepoint(item, plan, store)
+    try:
+        reset_peak_memory(plan.device)
+        loaded = workshop.encoder(item.checkpoint)
+        prepared = workshop.prepared(item.checkpoint, item.task)
+        with metered(plan.request.energy) as meter:
+            train = tuned if plan.request.track == "tuned" else finetune
+            outcome = train(loaded, prepared, item.seed, item.task.precision, step, keep)
+        seconds = outcome.earlier_seconds + time.perf_counter() - began
+        energy = meter.kwh if outcome.record.resumed == 0 else None
+        record = _record(item, plan, loaded, prepared, outcome, seconds, energy)
+        record = scored(record, prepared.test.documents, outcome.predictions)
+        stored = store.save(record, prepared.test.documents, outcome.predictions)
+        _forget(keep)
+    except (TrainingError, ModelError) as error:
+        _forget(keep)
+        return _failed(item, f"{error}; {error.hint}")
+    except (RuntimeError, ValueError, TypeError, IndexError, KeyError, AssertionError) as error:
+        if isinstance(error, BioBenchError):
+            raise
+        _forget(keep)
+        # A checkpoint can break in ways nobody foresaw; the other runs of the plan must not die with it.
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        # The message may quote the data; of agreement-bound data no word leaves its folder.
+        said = "" if item.task.loaded.spec.access == "agreement" else f": {error}"
+        return _failed(item, f"{type(error).__name__}{said} ({where.filename}:{where.lineno})")
+    finally:
+        torch.set_num_threads(threads)  # a run that was taken up has the number of its first process
+    return of_record(stored, "done", str(store.path_of(stored)))
+
+
+def _forget(keep: Savepoint | None) -> None:
+    """A run that has ended, well or not, is not to be gone on with."""
+    if keep is not None:
+        keep.remove()
+
+
+def _savepoint(item: Item, plan: Plan, store: Store) -> Savepoint | None:
+    """Where the run keeps its state; nowhere if it learns from text under an agreement, which stays in its folder."""
+    if item.task.loaded.spec.access == "agreement":
+        return None
+    since = plan.request.started if plan.request.force else 0.0
+    path = store.state_path(item.task.id, item.key)
+    return Savepoint(path, plan.device, every=plan.request.save_every, since=since)
+
+
+def _failed(item: Item, reason: str) -> RunResult:
+    spec = item.task.loaded.spec
+    return RunResult(
+        model=item.checkpoint.id,
+        task=item.task.id,
+        task_version=spec.version,
+        seed=item.seed,
+        status="failed",
+        reason=" ".join(reason.split()),
+        key=item.key,
+        primary=spec.metric.primary,
+    )
+
+
+def _record(
+    item: Item,
+    plan: Plan,
+    loaded: LoadedEncoder,
+    prepared: Prepared,
+    outcome: Outcome,
+    seconds: float,
+    energy_kwh: float | None,
+) -> RunRecord:
+    spec, data = item.task.loaded.spec, prepared.data
+    return RunRecord(
+        key=item.key,
+        model=item.checkpoint.identity(loaded.parameters),
+        task=TaskIdentity(
+            id=spec.id,
+            version=spec.version,
+            hash=item.task.hash,
+            data_hash=data.hash,
+            source=data.source,
+            corpus=spec.corpus_id,
+            language=spec.language,
+            type=spec.type,
+            labels=data.labels,
+            gold_labels=data.gold_labels,
+            decode=data.decode,
+            negative_label=spec.metric.negative_label,
+            primary=spec.metric.primary,
+            paper=spec.metric.paper,
+            test_documents=len(data.test),
+        ),
+        seed=item.seed,
+        track=plan.request.track,
+        limit=plan.request.limit,
+        protocol=item.task.identity,
+        overrides=item.task.loaded.overrides,
+        training=outcome.record,
+        cost=Cost(
+            seconds=round(seconds, 3),
+            train_seconds=round(outcome.train_seconds, 3),
+            evaluation_seconds=round(outcome.evaluation_seconds, 3),
+            peak_memory_bytes=peak_memory_bytes(plan.device),
+            train_tokens_per_second=round(outcome.train_tokens / max(outcome.train_seconds, 1e-9), 1),
+            energy_kwh=energy_kwh,
+        ),
+        windows=prepared.windows,
+        provenance=provenance(plan.device),
+        predictions="",
+        predictions_sha256="",
+        contamination=contamination(
+            item.checkpoint.folder, item.checkpoint.hash, spec.id, data.hash, plan.request.results_dir
+        ),
+        unexpressed_gold=data.unexpressed,
+        count_problems=tuple(data.count_problems),
+        redacted=spec.access == "agreement",
+    )

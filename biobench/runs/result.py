@@ -1,0 +1,64 @@
+"""What `run` says of each run, as object and as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+from biobench.runs.plan import Status
+from biobench.schema.record import RunRecord
+
+
+class RunName(NamedTuple):
+    """Which run is meant: its key, and what a person calls it."""
+
+    key: str
+    model: str
+    task: str
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """One line of the run's report. seconds: wall; scores: fractions (0-1)."""
+
+    model: str
+    task: str
+    task_version: int
+    seed: int | None
+    status: Status
+    reason: str | None = None
+    key: str | None = None
+    scores: dict[str, float] = field(default_factory=dict)
+    primary: str = "macro_f1"
+    seconds: float | None = None
+    peak_memory_bytes: int | None = None
+    energy_kwh: float | None = None
+    truncated_documents: int | None = None
+    lost_gold: int | None = None
+    predictions: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data with the field names of the public contract."""
+        return asdict(self)
+
+
+def of_record(record: RunRecord, status: Status, predictions: str, reason: str | None = None) -> RunResult:
+    """The line of a finished run."""
+    return RunResult(
+        model=record.model.id,
+        task=record.task.id,
+        task_version=record.task.version,
+        seed=record.seed,
+        status=status,
+        reason=reason,
+        key=record.key,
+        scores=dict(record.scores),
+        primary=record.task.primary,
+        seconds=record.cost.seconds,
+        peak_memory_bytes=record.cost.peak_memory_bytes,
+        energy_kwh=record.cost.energy_kwh,
+        truncated_documents=record.windows.truncated_documents,
+        lost_gold=record.windows.lost_gold,
+        predictions=predictions,
+    )

@@ -1,0 +1,1 @@
+"""Submissions: packed, bounded, unpacked and verified. Free of torch."""

@@ -1,0 +1,205 @@
+"""What the speed comparison measures: the toy recipe's step, by us, by the HF Trainer, and without the loss."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+import transformers
+from torch import Tensor, nn
+from transformers import AutoConfig, PreTrainedModel
+
+from trainer.model import attention, objectives
+from trainer.model.families import family_of
+from trainer.model.loss import IGNORE
+from trainer.model.network import Trainee
+from trainer.model.objectives import Targets, Vocabulary
+from trainer.recipe.library import load_recipe
+from trainer.recipe.spec import Masking, Optimizer
+from trainer.train.memory import clear_gradients
+from trainer.train.optimizer import make_optimizer, set_rate
+from trainer.train.phase import autocast
+
+RECIPE = "toy_detour"
+"""The shipped recipe whose model, batch, sequence length, masking and optimiser are measured."""
+_LOG = 20
+"""Steps between the HF Trainer's log lines, as the toy recipes have it."""
+_SPECIAL = 5
+
+
+@dataclass(frozen=True)
+class Toy:
+    """What is measured, as `RECIPE` has it."""
+
+    shape: dict[str, Any]
+    windows: int
+    length: int
+    masking: Masking
+    optimizer: Optimizer
+
+
+@lru_cache(maxsize=1)
+def toy() -> Toy:
+    """The toy recipe's numbers."""
+    recipe = load_recipe(RECIPE)
+    masking = next(p.masking for p in recipe.phases if p.masking is not None)
+    assert recipe.base.config is not None
+    return Toy(recipe.base.config, recipe.batch.sequences, recipe.corpus.sequence_length, masking, recipe.optimizer)
+
+
+def build(shape: dict[str, Any], device: torch.device) -> PreTrainedModel:
+    """A model of `shape` (config fields) with the same random weights each time and the windowed attention."""
+    fields = dict(shape)
+    kind = fields.pop("model_type")
+    ids = ("pad_token_id", "bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id", "mask_token_id")
+    torch.manual_seed(0)
+    config = AutoConfig.for_model(kind, **fields, **dict.fromkeys(ids, 0))
+    model: PreTrainedModel = getattr(transformers, family_of(kind).auto).from_config(
+        config, attn_implementation=attention.NAME, dtype=torch.float32
+    )
+    model.to(device)  # type: ignore[arg-type]
+    return model
+
+
+def make_batches(
+    objective: str, count: int, windows: int, length: int, vocabulary: int, masking: Masking
+) -> list[Targets]:
+    """`count` batches of random tokens, the same each time: `windows` of `length` tokens, with their targets."""
+    special = np.zeros(vocabulary, dtype=bool)
+    special[:_SPECIAL] = True
+    words = Vocabulary(end=3, mask=4, special=special, ordinary=np.arange(_SPECIAL, vocabulary))
+    state = np.random.RandomState(0)
+    made: list[Targets] = []
+    for number in range(count):
+        tokens = state.randint(_SPECIAL, vocabulary, (windows, length)).astype(np.int64)
+        if objective == "clm":
+            made.append(objectives.next_token(tokens, words, isolate=False))
+        else:
+            keys = [("bench", number, row) for row in range(windows)]
+            made.append(objectives.masked(tokens, words, masking, keys))
+    return made
+
+
+class Bare(Trainee):
+    """The same step without projection and loss."""
+
+    def forward(
+        self, input_ids: Tensor, positions: Tensor, targets: Tensor, *, causal: bool, **unused: Tensor | None
+    ) -> Tensor:
+        return self.hidden(input_ids, causal=causal).sum()
+
+
+def ours(
+    model: PreTrainedModel,
+    batches: list[Targets],
+    after: Callable[[float | None], None],
+    *,
+    causal: bool,
+    precision: str,
+    kind: type[Trainee],
+    optimizer: Optimizer,
+) -> None:
+    """Our step over `batches`; `after` is called after each, with the loss of the first one."""
+    module, adam = kind(model).train(), make_optimizer(model, optimizer)
+    device = next(model.parameters()).device
+    for number, batch in enumerate(batches):
+        set_rate(adam, optimizer.learning_rate)
+        arguments = [torch.from_numpy(x).to(device) for x in (batch.inputs, batch.positions, batch.targets)]
+        with autocast(precision, device):
+            loss = module(*arguments, causal=causal) / max(int((batch.targets != IGNORE).sum()), 1)
+        loss.backward()
+        if optimizer.gradient_clip is not None:
+            nn.utils.clip_grad_norm_(model.parameters(), optimizer.gradient_clip)
+        adam.step()
+        clear_gradients(adam, device)
+        after(float(loss.detach()) if number == 0 else None)
+
+
+class _Stock(nn.Module):
+    """The same module with the stock loss: logits of all positions, cross-entropy in float32."""
+
+    def __init__(self, model: PreTrainedModel, *, causal: bool) -> None:
+        super().__init__()
+        self.module = Trainee(model)
+        self.causal = causal
+        self.first: float | None = None
+
+    def forward(self, input_ids: Tensor, labels: Tensor) -> dict[str, Tensor]:
+        logits = self.module.logits(input_ids, causal=self.causal).float()
+        loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORE)
+        if self.first is None:
+            self.first = float(loss.detach())
+        return {"loss": loss}
+
+
+def theirs(
+    model: PreTrainedModel,
+    batches: list[Targets],
+    after: Callable[[float | None], None],
+    *,
+    causal: bool,
+    precision: str,
+    optimizer: Optimizer,
+) -> None:
+    """The HF Trainer over the same batches; `after` is called after each, with the loss of the first one."""
+    from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
+
+    device = next(model.parameters()).device
+    rows: list[dict[str, Tensor]] = []
+    for batch in batches:
+        labels = np.full(batch.inputs.size, IGNORE, dtype=np.int64)
+        labels[batch.positions] = batch.targets
+        rows += [
+            {"input_ids": torch.from_numpy(i), "labels": torch.from_numpy(x)}
+            for i, x in zip(batch.inputs, labels.reshape(batch.inputs.shape), strict=True)
+        ]
+
+    class Clock(TrainerCallback):
+        def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            after(stock.first if state.global_step == 1 else None)
+
+    with tempfile.TemporaryDirectory() as folder:
+        stock = _Stock(model, causal=causal)
+        arguments = TrainingArguments(
+            output_dir=folder,
+            per_device_train_batch_size=len(batches[0].inputs),
+            max_steps=len(batches),
+            learning_rate=optimizer.learning_rate,
+            lr_scheduler_type="constant",
+            adam_beta2=optimizer.beta2,
+            adam_epsilon=optimizer.epsilon,
+            weight_decay=optimizer.weight_decay / optimizer.learning_rate,
+            max_grad_norm=optimizer.gradient_clip or 0.0,
+            logging_steps=_LOG,
+            report_to=[],
+            save_strategy="no",
+            disable_tqdm=True,
+            log_level="error",
+            use_cpu=device.type == "cpu",
+            bf16=precision == "bf16",
+            remove_unused_columns=False,
+            dataloader_pin_memory=device.type == "cuda",
+        )
+        trainer = Trainer(model=stock, args=arguments, train_dataset=_Rows(rows), callbacks=[Clock()])
+        trainer.remove_callback(PrinterCallback)
+        trainer.get_train_dataloader = lambda: torch.utils.data.DataLoader(  # type: ignore[method-assign]
+            _Rows(rows), batch_size=len(batches[0].inputs), shuffle=False
+        )
+        trainer.train()
+
+
+class _Rows(torch.utils.data.Dataset[dict[str, Tensor]]):
+    def __init__(self, rows: list[dict[str, Tensor]]) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> dict[str, Tensor]:
+        return self.rows[index]

@@ -1,0 +1,236 @@
+"""How fast the trainer is: against the HF Trainer on a CPU, and for the paper's shapes on a GPU.
+
+``python -m tests.benchmarks.trainer_speed`` prints tokens per second of both on the toy recipe's model, batch,
+length, masking and optimiser: same module, attention function, precision, batches and clipping; the HF Trainer
+computes the stock loss
+over all logits, under the memory settings that each side has by itself, and keeps its log. The step without
+projection and loss is measured too: it bounds what any loss path can gain. Each side has a process of its own; they
+take turns of some steps, one after the other, so that a machine which is slow for a while is slow for all of them.
+On a GPU it also prints tokens per second and MFU of the base and large shapes at 8,192 tokens with random weights.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from tests.benchmarks.trainer_sides import Bare, build, make_batches, ours, theirs, toy
+from trainer.cost.flops import peak_of, token_cost
+from trainer.cost.shapes import SHAPES
+from trainer.model import objectives
+from trainer.model.families import layers_of
+from trainer.model.network import Trainee
+from trainer.recipe.spec import Masking, Optimizer
+from trainer.train.memory import keep_freed_memory
+
+VOCABULARIES = (1600, 32768)
+"""The toy recipe's own, and the French checkpoints', at which the loss path meets what it meets in practice."""
+OBJECTIVES = ("clm", "mlm")
+SIDES = ("ours", "theirs", "bare")
+TURNS, WARM = 15, 4
+"""Turns that each side takes; steps before the first one."""
+_MARK = "@bench "
+"""What a side's lines begin with."""
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Tokens per second of one objective and vocabulary: turns of (ours, the HF Trainer's, ours without loss)."""
+
+    objective: str
+    vocabulary: int
+    turns: tuple[tuple[float, float, float], ...]
+    first_losses: tuple[float, float]
+    """Of the first step, ours and theirs: they must agree."""
+
+    @property
+    def ratios(self) -> list[float]:
+        """Ours over theirs within each turn, ascending: what slows the machine for a while hurts both alike."""
+        return sorted(mine / hf for mine, hf, _ in self.turns)
+
+    @property
+    def bound(self) -> float:
+        """Median ratio if projection and loss cost nothing."""
+        return statistics.median(bare / hf for _, hf, bare in self.turns)
+
+    def line(self) -> str:
+        """What is printed: median speeds, median ratio and its middle half, the first losses."""
+        mine, hf = (statistics.median(turn[i] for turn in self.turns) for i in (0, 1))
+        low, middle, high = np.percentile(self.ratios, (25, 50, 75))
+        return (
+            f"{self.objective}, vocabulary {self.vocabulary:,}: {mine:,.0f} tokens/s, HF Trainer {hf:,.0f}, "
+            f"ratio {middle:.2f} (median of {len(self.turns)} turns, middle half {low:.2f} to {high:.2f}; "
+            f"{self.bound:.2f} if projection and loss cost nothing; "
+            f"first losses {self.first_losses[0]:.4f}, {self.first_losses[1]:.4f})"
+        )
+
+
+class Pace:
+    """Counts a side's steps, and at each turn's end says how long it took and waits for the word to go on.
+
+    A word is a line on stdin. warm: steps before the first turn; length: steps of a turn.
+    """
+
+    def __init__(self, device: torch.device, *, warm: int = WARM, length: int) -> None:
+        self.device, self.warm, self.length = device, warm, length
+        self.done, self.began = 0, 0.0
+
+    def step(self, loss: float | None = None) -> None:
+        """A step is done. loss: of the first step."""
+        self.done += 1
+        if loss is not None:
+            _say({"first_loss": loss})
+        if self.done < self.warm or (self.done - self.warm) % self.length:
+            return
+        if self.done > self.warm:
+            _say({"seconds": _now(self.device) - self.began})
+        sys.stdin.readline()
+        self.began = _now(self.device)
+
+
+def _say(what: dict[str, float]) -> None:
+    print(_MARK + json.dumps(what), flush=True)
+
+
+def measure(side: str, objective: str, vocabulary: int, *, steps: int, turns: int) -> None:
+    """One side in this process: `turns` turns of `steps` steps, each begun by a line on stdin (see `Pace`)."""
+    device, spec = torch.device("cuda" if torch.cuda.is_available() else "cpu"), toy()
+    batches = make_batches(objective, WARM + turns * steps, spec.windows, spec.length, vocabulary, spec.masking)
+    model = build({**spec.shape, "vocab_size": vocabulary}, device)
+    causal, precision = objective == "clm", "bf16" if device.type == "cuda" else "fp32"
+    after = Pace(device, length=steps).step
+    if side == "theirs":
+        theirs(model, batches, after, causal=causal, precision=precision, optimizer=spec.optimizer)
+        return
+    if device.type == "cpu":
+        keep_freed_memory()  # as a run of the trainer does
+    kind = Bare if side == "bare" else Trainee
+    ours(model, batches, after, causal=causal, precision=precision, kind=kind, optimizer=spec.optimizer)
+
+
+class _Contender:
+    """A side in a process of its own, so that none finds memory or kernels that another prepared."""
+
+    def __init__(self, side: str, objective: str, vocabulary: int, *, steps: int, turns: int) -> None:
+        words = [sys.executable, "-m", "tests.benchmarks.trainer_speed", "--side", side, "--objective", objective]
+        words += ["--vocabulary", str(vocabulary), "--steps", str(steps), "--turns", str(turns)]
+        self.side, self.complaints = side, tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by `end`
+        self.process = subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.complaints, text=True
+        )
+        self.first_loss = self._hear("first_loss")
+
+    def turn(self) -> float:
+        """Let it make one turn: seconds."""
+        assert self.process.stdin is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return self._hear("seconds")
+
+    def _hear(self, what: str) -> float:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if line.startswith(_MARK):
+                return float(json.loads(line.removeprefix(_MARK))[what])
+        self.complaints.seek(0)
+        said = self.complaints.read().strip()[-500:]
+        raise RuntimeError(f"the process of '{self.side}' ended with {self.process.wait()}: {said}")
+
+    def end(self) -> None:
+        """Stop its process."""
+        self.process.kill()
+        self.process.communicate()
+        self.complaints.close()
+
+
+def against_hf(objective: str, vocabulary: int, *, steps: int, turns: int) -> Speed:
+    """All sides on the toy recipe's shape, `turns` turns of `steps` steps each, who begins alternating."""
+    tokens = steps * toy().windows * toy().length
+    with contextlib.ExitStack() as stack:
+        sides: dict[str, _Contender] = {}
+        for name in SIDES:
+            sides[name] = _Contender(name, objective, vocabulary, steps=steps, turns=turns)
+            stack.callback(sides[name].end)
+        seen: list[tuple[float, float, float]] = []
+        for number in range(turns):
+            order = SIDES if number % 2 == 0 else SIDES[::-1]
+            once = {name: tokens / sides[name].turn() for name in order}
+            seen.append((once["ours"], once["theirs"], once["bare"]))
+    return Speed(objective, vocabulary, tuple(seen), (sides["ours"].first_loss, sides["theirs"].first_loss))
+
+
+def on_gpu(name: str, objective: str, *, windows: int, steps: int = 12, warm: int = 4) -> tuple[float, float | None]:
+    """(tokens per second, MFU or None for an unknown GPU) of a known shape at 8,192 tokens, random weights."""
+    device = torch.device("cuda")
+    model = build(SHAPES[name], device)
+    for layer in layers_of(model):
+        layer.compile()
+    masking = Masking(rate=0.3)
+    batches = make_batches(objective, steps + warm, windows, 8192, SHAPES[name]["vocab_size"], masking)
+    positions = objectives.capacity(windows * 8192, 8192, None if objective == "clm" else masking)
+    times: list[float] = []
+    ours(
+        model,
+        [objectives.pad(b, positions) for b in batches],
+        lambda _: times.append(_now(device)),
+        causal=objective == "clm",
+        precision="bf16",
+        kind=Trainee,
+        optimizer=Optimizer(learning_rate=1e-4, gradient_clip=1.0),
+    )
+    speed = steps * windows * 8192 / (times[-1] - times[warm - 1])
+    cost = token_cost(model, length=8192, causal=objective == "clm", predicted=1.0 if objective == "clm" else 0.3)
+    peak = peak_of(torch.cuda.get_device_name(device))
+    return speed, None if peak is None else speed * cost.total / peak
+
+
+def _now(device: torch.device) -> float:
+    """Seconds. On a CPU with one thread, of processor time, which a busy machine does not stretch."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    elif torch.get_num_threads() == 1:
+        return time.process_time()
+    return time.perf_counter()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the comparison, and on a GPU the speeds of the paper's shapes."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.trainer_speed", description=__doc__)
+    parser.add_argument("--steps", type=int, help="steps of a turn; default: 20, and 2 where the vocabulary is large")
+    parser.add_argument("--turns", type=int, default=TURNS)
+    parser.add_argument("--vocabulary", type=int, action="append", help="default: 1,600 as the recipe, and 32,768")
+    parser.add_argument("--objective", choices=OBJECTIVES, action="append", help="default: both")
+    parser.add_argument("--windows", type=int, default=4, help="windows of 8,192 tokens per step on a GPU")
+    parser.add_argument("--side", choices=SIDES, help="measure this side alone, here; a line on stdin begins a turn")
+    given = parser.parse_args(arguments)
+    kinds, sizes = given.objective or OBJECTIVES, given.vocabulary or VOCABULARIES
+    for size in sizes:
+        steps = given.steps or (2 if size > 8192 else 20)
+        for objective in kinds:
+            if given.side is not None:
+                measure(given.side, objective, size, steps=steps, turns=given.turns)
+            else:
+                print(against_hf(objective, size, steps=steps, turns=given.turns).line(), flush=True)
+    if given.side is not None:
+        return 0
+    if torch.cuda.is_available():
+        for name in ("answerdotai/ModernBERT-base", "answerdotai/ModernBERT-large"):
+            for objective in kinds:
+                speed, mfu = on_gpu(name, objective, windows=given.windows)
+                shown = "unknown" if mfu is None else f"{mfu:.1%}"
+                print(f"{name} {objective} at 8,192 tokens: {speed:,.0f} tokens/s, MFU {shown}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

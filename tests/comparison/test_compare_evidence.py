@@ -1,0 +1,110 @@
+"""Test-set noise from stored predictions: counted as the scores were, left out where it cannot be had."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from biobench.comparison.compare import compare
+from biobench.data.catalog import load_task
+from biobench.data.hashing import task_hash
+from biobench.data.load import load_data
+from biobench.schema.document import Prediction
+from biobench.score import scored
+from biobench.store import Store
+from tests.helpers import store_make
+from tests.helpers.compare_make import SEEDS, save_runs
+from tests.helpers.store_make import record
+
+TASKS = ("gad", "diamed", "meddialog_fr")
+
+
+@pytest.mark.parametrize("metric", ["micro_f1_positive", "accuracy", "macro_f1_all", "weighted_f1"])
+def test_the_papers_average_is_resampled_as_it_is_scored(tmp_path, metric):
+    identity = {"paper": metric, "negative_label": "C"}
+    save_runs(tmp_path, "a", ("own_task",), 0.9, identity=identity)
+    save_runs(tmp_path, "b", ("own_task",), 0.6, identity=identity)
+    held = compare("a", "b", results_dir=tmp_path, average="paper")
+    line = held.pairs[0].tasks[0]
+    scores = {(r.model.id, r.seed): r.scores[metric] for r in Store(tmp_path).records()}
+    assert line.metric == metric
+    assert line.difference == pytest.approx(np.mean([scores["a", s] - scores["b", s] for s in SEEDS]))
+    assert line.documents.estimate == pytest.approx(line.difference)
+    assert line.documents.se > 0
+
+
+@pytest.mark.parametrize(
+    ("metric", "known"), [("partial_micro_f1", True), ("partial_macro_f1", True), ("example_f1", False)]
+)
+def test_partial_spans_are_counted_and_other_scores_are_not(tmp_path, metric, known):
+    gold = store_make.documents()
+    for model, missed in (("a", 0), ("b", 2)):
+        base = record(model=model, score=False)
+        base = base.model_copy(update={"task": base.task.model_copy(update={"paper": metric})})
+        said = store_make.predictions(missed)
+        made = scored(base, gold, said)
+        made = made.model_copy(update={"scores": {"example_f1": 0.5, **made.scores}})
+        Store(tmp_path).save(made, gold, said)
+    held = compare("a", "b", results_dir=tmp_path, average="paper")
+    assert (held.pairs[0].tasks[0].documents is not None) == known
+    assert any("no average of F1 counts" in note for note in held.notes) != known
+
+
+def test_damaged_predictions_cost_only_their_documents(tmp_path):
+    save_runs(tmp_path, "a", TASKS, 0.8)
+    save_runs(tmp_path, "b", TASKS, 0.7)
+    next(tmp_path.glob("runs/gad/*.parquet")).write_bytes(b"PAR1")
+    held = compare("a", "b", results_dir=tmp_path)
+    lines = {line.task: line for line in held.pairs[0].tasks}
+    assert lines["gad"].documents is None
+    assert lines["gad"].seeds.p is not None
+    assert lines["diamed"].documents is not None
+    assert any("gad" in note and "stored with the record" in note for note in held.notes)
+
+
+def test_stale_scores_are_not_resampled(tmp_path):
+    save_runs(tmp_path, "a", ("gad",), 0.8)
+    save_runs(tmp_path, "b", ("gad",), 0.7)
+    store = Store(tmp_path)
+    old = store.records()[0]
+    store.update(old.model_copy(update={"scores": {**old.scores, "macro_f1": 0.123}}))
+    held = compare("a", "b", results_dir=tmp_path)
+    assert held.pairs[0].tasks[0].documents is None
+    assert any("rescore" in note for note in held.notes)
+
+
+def test_redacted_runs_need_the_data(tmp_path):
+    save_runs(tmp_path, "a", ("gad",), 0.8, redacted=True)
+    save_runs(tmp_path, "b", ("gad",), 0.7, redacted=True)
+    held = compare("a", "b", results_dir=tmp_path, data_dir=tmp_path / "nowhere")
+    assert held.pairs[0].tasks[0].documents is None
+    assert held.pairs[0].tasks[0].seeds.interval is not None
+    assert any("unknown on gad" in note and "no data below" in note for note in held.notes)
+
+
+def test_redacted_runs_with_the_data_at_hand(tmp_path):
+    task = load_task("demo_topic")
+    data = load_data(task, None)
+    labels, gold = data.labels, data.test
+    for model, wrong in (("a", 3), ("b", 9)):
+        said = [
+            Prediction(
+                document=d.id, labels=(d.labels[0] if i >= wrong else next(x for x in labels if x not in d.labels),)
+            )
+            for i, d in enumerate(gold)
+        ]
+        base = record(model=model, task="demo_topic", seed=42, score=False, redacted=True)
+        identity = base.task.model_copy(
+            update={
+                "hash": task_hash(task, data.source),
+                "data_hash": data.hash,
+                "source": data.source,
+                "type": "single_label",
+                "labels": labels,
+                "gold_labels": data.gold_labels,
+            }
+        )
+        Store(tmp_path).save(scored(base.model_copy(update={"task": identity}), gold, said), gold, said)
+    held = compare("a", "b", results_dir=tmp_path)
+    assert held.pairs[0].tasks[0].groups == len({d.group for d in gold})
+    assert held.pairs[0].tasks[0].documents.p < 1

@@ -1,0 +1,242 @@
+"""Exports read back by the hub's own code, and against what Every Eval Ever 0.3.0 asks."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+
+import jsonschema
+import pytest
+import yaml
+from huggingface_hub import ModelCard, parse_eval_result_entries
+
+from biobench.errors import UsageError
+from biobench.export.bibtex import bibtex
+from biobench.export.every_eval_ever import VERSION
+from biobench.export.formats import BENCHMARK, FORMATS, export
+from biobench.report.tasks import shipped
+from tests.helpers.report_make import save_run, save_runs
+
+SEEDS = {42: 0.60, 43: 0.64, 44: 0.62}
+
+STRINGS = {"type": "object", "additionalProperties": {"type": "string"}}
+SCHEMA = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": [
+        *("schema_version", "evaluation_id", "retrieved_timestamp", "source_metadata", "model_info"),
+        *("eval_library", "evaluation_results"),
+    ],
+    "properties": {
+        **{
+            name: {"type": "string"}
+            for name in ("schema_version", "evaluation_id", "evaluation_timestamp", "retrieved_timestamp")
+        },
+        "source_metadata": {
+            "required": ["source_type", "source_organization_name", "evaluator_relationship"],
+            "properties": {
+                "source_type": {"enum": ["documentation", "evaluation_run"]},
+                "evaluator_relationship": {"enum": ["first_party", "third_party", "collaborative", "other"]},
+            },
+        },
+        "eval_library": {"required": ["name", "version"]},
+        "model_info": {
+            "required": ["name", "id", "additional_details"],
+            "properties": {
+                "additional_details": {
+                    **STRINGS,
+                    "required": ["deployment_type", "model_availability"],
+                    "properties": {
+                        "deployment_type": {"enum": ["self_deployed", "externally_managed", "unknown"]},
+                        "model_availability": {"enum": ["open_weights", "closed_weights", "unknown"]},
+                    },
+                }
+            },
+        },
+        "evaluation_results": {
+            "type": "array",
+            "items": {
+                "required": ["evaluation_name", "source_data", "metric_config", "score_details"],
+                "properties": {
+                    "source_data": {
+                        "required": ["dataset_name", "source_type"],
+                        "oneOf": [
+                            {
+                                "properties": {
+                                    "source_type": {"const": "url"},
+                                    "url": {"type": "array", "minItems": 1},
+                                },
+                                "required": ["url"],
+                            },
+                            {"properties": {"source_type": {"const": "hf_dataset"}}},
+                            {"properties": {"source_type": {"const": "other"}}},
+                        ],
+                    },
+                    "metric_config": {
+                        "required": ["lower_is_better", "min_score", "max_score"],
+                        "properties": {"score_type": {"const": "continuous"}},
+                    },
+                    "score_details": {
+                        "required": ["score"],
+                        "properties": {
+                            "score": {"type": "number"},
+                            "details": STRINGS,
+                            "uncertainty": {
+                                "properties": {
+                                    "standard_error": {"required": ["value"]},
+                                    "confidence_interval": {"required": ["lower", "upper"]},
+                                    "num_samples": {"type": "integer"},
+                                }
+                            },
+                        },
+                    },
+                },
+            },
+        },
+    },
+}
+"""What the published schema asks of the fields that we write, in our own transcription."""
+
+
+@pytest.fixture
+def results(tmp_path):
+    save_runs(tmp_path, "org/tiny", "bc5cdr", SEEDS)
+    save_runs(tmp_path, "org/tiny", "gad", {42: 0.7})
+    save_run(tmp_path, "org/tiny", "anatem", 42, 0.9, limit=8)
+    save_run(tmp_path, "other", "bc5cdr", 42, 0.1)
+    return tmp_path
+
+
+def test_the_hub_reads_the_model_card(results):
+    card = ModelCard(export("org/tiny", "model-card", results))
+    found = {(r.dataset_type, r.metric_name): r.metric_value for r in card.data.eval_results}
+    assert card.data.model_name == "org/tiny"
+    assert {d for d, _ in found} == {"bc5cdr", "gad"}
+    assert found["bc5cdr", "macro F1 (mean of 3 seeds)"] == 0.62
+    assert found["gad", "macro F1 (one seed)"] == 0.7
+    assert len(found) == 6
+    assert "62.0 ±5.0" in card.text
+
+
+def test_the_hub_reads_the_result_file(results):
+    text = export("org/tiny", "eval-results", results, dataset="org/biobench")
+    entries = parse_eval_result_entries(yaml.safe_load(text))
+    values = {e.task_id: (e.dataset_id, e.value) for e in entries}
+    assert values == {"bc5cdr": ("org/biobench", 62.0), "gad": ("org/biobench", 70.0)}
+    assert entries[0].date == "2026-01-01"
+    notes = {e.task_id: e.notes for e in entries}
+    assert re.match(r"macro F1, mean of 3 seeds, 95% 57\.0 to 67\.0; BioBench ", notes["bc5cdr"])
+
+
+def test_the_benchmark_has_a_name_of_its_own_and_another_can_be_given(results):
+    entries = parse_eval_result_entries(yaml.safe_load(export("org/tiny", "eval-results", results)))
+    assert {e.dataset_id for e in entries} == {BENCHMARK}
+    for wrong in ("nowhere", "a/b/c", "a b/c", "x: y/z", "../x"):
+        with pytest.raises(UsageError, match="not a dataset repository"):
+            export("org/tiny", "eval-results", results, dataset=wrong)
+
+
+def test_every_eval_ever_holds_what_its_schema_asks(results):
+    document = json.loads(export("org/tiny", "every-eval-ever", results))
+    jsonschema.validate(document, SCHEMA)
+    assert document["model_info"]["developer"] == "org"
+    found = {r["evaluation_name"]: r["score_details"] for r in document["evaluation_results"]}
+    assert len(found) == 6
+    details = found["bc5cdr/micro_f1"]
+    assert details["score"] == pytest.approx(0.62)
+    assert details["uncertainty"]["standard_error"]["value"] == pytest.approx(0.02 / 3**0.5)
+    assert "standard_error" not in found["gad/macro_f1"]["uncertainty"]
+    assert document["retrieved_timestamp"] == "1767225600"
+
+
+def test_every_eval_ever_validates_against_the_published_package(results):
+    schema = pytest.importorskip("every_eval_ever.schema", reason="needs the package every-eval-ever")
+    assert schema.get_schema_version() == VERSION
+    jsonschema.validate(json.loads(export("org/tiny", "every-eval-ever", results)), schema.schema_json())
+
+
+def test_bibtex_names_every_work_once(results):
+    text = export("org/tiny", "bibtex", results)
+    # bc5cdr cites its corpus and its token files, gad its corpus
+    assert re.findall(r"@misc\{(\w+),", text) == ["li2016biocreative", "crichton2017neural", "bravo2015extraction"]
+    assert "author = {Bravo and Piñero and Queralt-Rosinach and Rautschka and Furlong}" in text
+    assert "doi = {10.1186/s12859-015-0472-9}" in text
+    assert "keywords = {biobench: gad}" in text
+
+
+def test_bibtex_of_all_tasks_balances_and_repeats_nothing():
+    text = bibtex(shipped().values())
+    keys = re.findall(r"^@misc\{([a-z0-9_]+),$", text, re.MULTILINE)
+    assert len(keys) == len(set(keys)) == text.count("@misc")
+    for entry in text.split("\n\n"):
+        assert entry.count("{") == entry.count("}")
+    cited = [info.id for info in shipped().values() if info.spec.citation]
+    listed = {t.replace("\\", "") for line in re.findall(r"biobench: (.*)\},", text) for t in line.split(", ")}
+    assert listed == set(cited)
+
+
+def test_a_citation_of_unknown_form_is_kept_whole():
+    info = shipped()["gad"]
+    odd = "Somebody & others: 100% {of} it \\input{x}"
+    info = dataclasses.replace(info, spec=info.spec.model_copy(update={"citation": odd}))
+    text = bibtex([info])
+    assert r"note = {Somebody \& others: 100\% of it inputx}" in text
+
+
+HOSTILE = [
+    "evil\n---\nlicense: mit\nmodel-index: []",
+    "a: b # c",
+    '"}],"x":[{"',
+    "}\n@article{x,",
+    "- [x](javascript:1)",
+    "*anchor &x !!python/object:os.system",
+    "\x1b[31m\u202e",
+    "null",
+    "%TAG ! tag:",
+    "| piped | name |",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_name_breaks_out_of_any_format(tmp_path, name):
+    save_runs(tmp_path, name, "gad", SEEDS)
+    card = ModelCard(export(name, "model-card", tmp_path))
+    assert set(card.data.to_dict()) == {"language", "tags", "model-index"}
+    assert len(card.data.eval_results) == 3
+    assert isinstance(card.data.model_name, str)
+    assert "\n" not in card.data.model_name
+    entries = parse_eval_result_entries(yaml.safe_load(export(name, "eval-results", tmp_path)))
+    assert [e.task_id for e in entries] == ["gad"]
+    document = json.loads(export(name, "every-eval-ever", tmp_path))
+    jsonschema.validate(document, SCHEMA)
+    assert document["model_info"]["name"] == name
+    assert export(name, "bibtex", tmp_path).count("@") == 1
+
+
+def test_a_published_model_has_no_runs_to_export(results):
+    with pytest.raises(UsageError, match="published"):
+        export("DrBERT", "model-card", results)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_limited_runs_are_never_exported(results, format):
+    assert "anatem" not in export("org/tiny", format, results, dataset="org/biobench")
+    save_run(results, "small", "gad", 42, 0.5, limit=8)
+    with pytest.raises(UsageError, match="only limited or overridden runs"):
+        export("small", format, results)
+
+
+def test_unknown_models_and_formats_are_refused(results):
+    with pytest.raises(UsageError, match="no results of a model 'org/tinny'") as caught:
+        export("org/tinny", "model-card", results)
+    assert "org/tiny" in caught.value.hint
+    with pytest.raises(UsageError, match="unknown format 'pdf'"):
+        export("org/tiny", "pdf", results)
+
+
+def test_a_folder_or_an_id_without_its_revision_names_the_model(results, tmp_path, monkeypatch):
+    (tmp_path / "else" / "other").mkdir(parents=True)
+    assert "other" in export(str(tmp_path / "else" / "other"), "model-card", results)
+    monkeypatch.chdir(tmp_path / "else")
+    assert "other" in export("./other", "model-card", results)

@@ -1,0 +1,1 @@
+"""Miniature stores, corpora, checkpoints and servers that several tests build on."""

@@ -1,0 +1,51 @@
+"""Gate records made by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from biobench.report.tasks import shipped
+from biobench.schema.floor import FloorRecord, GateCheck, PolicyScores
+from biobench.store.floors import save_floor
+
+
+def play(
+    results: Path, task: str, score: float, data: str = "d", made: str = "2026-01-01T00:00:00+00:00", why: str = ""
+) -> None:
+    """A gate record with an oracle and one floor; why: the question that it fails."""
+    rows = (("oracle", "ceiling", 1.0), ("majority", "floor", score))
+    policies = tuple(
+        PolicyScores(
+            name=name,
+            words="w",
+            kind=kind,
+            draws=1,
+            scores={"macro_f1": value, "micro_f1": value, "weighted_f1": value},
+        )
+        for name, kind, value in rows
+    )
+    save_floor(
+        results,
+        FloorRecord(
+            task=task,
+            task_version=1,
+            task_hash=next(iter(shipped()[task].hashes.values())),
+            data_hash=data,
+            source="s",
+            type="single_label",
+            labels=("A", "B"),
+            gold_labels=("A", "B"),
+            expect="text_informative",
+            passed=not why,
+            policies=policies,
+            checks=(GateCheck(name="surface", passed=False, words=why),) if why else (),
+            test_documents=60,
+            test_groups=60,
+            seed=0,
+            permutations=10,
+            seconds=1.0,
+            biobench="0.1.0",
+            packages={},
+            made=made,
+        ),
+    )

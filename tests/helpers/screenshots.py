@@ -1,0 +1,70 @@
+"""Pictures of every view, light and dark: `python -m tests.helpers.screenshots [FOLDER]` (default docs/images)."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+from playwright.sync_api import sync_playwright
+
+from tests.helpers.server_make import CHROMIUM, drawn, served, settle
+from tests.helpers.view_make import fill
+
+PICTURES = {
+    "board": "",
+    "model": "view=model_view&model=example/long-encoder%1F%1Frun",
+    "task": "view=task_view&task=bc5cdr",
+    "compare": "view=compare_view&models=example/long-encoder%1Fexample/base-encoder&compare_suite=en",
+    "errors": "view=errors_view&errors_task=bc5cdr",
+    "needle": "view=needle_view",
+    "pretraining": "view=pretraining_view",
+    "efficiency": "view=efficiency_view",
+    "submit": "view=submit_view",
+}
+"""Name of a picture -> the link that it shows."""
+MOST_BYTES = 150_000
+
+
+def main(out: Path) -> None:
+    """Take the pictures over a folder of generated runs."""
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
+        results = Path(folder) / "results"
+        fill(results, results / "pretraining")
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        # the texts of real corpora must not get into a picture
+        with served(results, BIOBENCH_DATA_DIR=str(Path(folder) / "none")) as address:
+            for scheme in ("light", "dark"):
+                # one page for all views: the app's scripts are loaded and compiled once
+                page = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme=scheme)
+                page.set_default_timeout(300_000)
+                for name, query in PICTURES.items():
+                    take(page, f"{address}/?{query}", out / f"{name}-{scheme}.png")
+                page.close()
+        browser.close()
+
+
+def take(page: Any, address: str, path: Path) -> None:
+    """One picture, in few colours so that it stays small."""
+    page.goto(address)
+    page.locator("[data-testid=stMain] :is(h1, [data-testid=stAlert], [data-testid=stDataFrame])").first.wait_for(
+        state="attached"
+    )
+    settle(page)
+    drawn(page)
+    image = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+    image.quantize(128, dither=Image.Dither.NONE).save(path, optimize=True)
+    size = path.stat().st_size
+    print(f"{path}: {size:,} bytes", flush=True)
+    assert size < MOST_BYTES, f"{path} is too large"
+
+
+if __name__ == "__main__":
+    os.environ["OMP_NUM_THREADS"] = "1"
+    images = Path(__file__).resolve().parents[2] / "docs" / "images" / "leaderboard"
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else images)

@@ -1,0 +1,93 @@
+"""Submissions, honest and changed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from biobench.data.catalog import load_task
+from biobench.data.hashing import task_identity
+from biobench.data.load import load_data
+from biobench.report.tasks import shipped
+from biobench.schema.document import Prediction
+from biobench.score import scored
+from biobench.store import Store, run_key
+from biobench.submission.pack import MANIFEST, submit
+from biobench.submission.verify import verify
+from tests.helpers.store_make import record
+
+TASK = "demo_topic"
+
+
+def honest_run(results: Path, seed: int = 42, model: str = "org/tiny", weights: str | None = None, **fields):
+    """A run on the demo task's real documents, right on every other one, under its true key."""
+    data = load_data(load_task(TASK), None)
+    info = shipped()[TASK]
+    base = record(model=model, task=TASK, seed=seed, score=False, **fields)
+    task = base.task.model_copy(
+        update={
+            "hash": info.hashes[data.source],
+            "data_hash": data.hash,
+            "source": data.source,
+            "type": info.type,
+            "labels": data.labels,
+            "gold_labels": data.gold_labels,
+            "test_documents": len(data.test),
+            "paper": info.paper,
+            "primary": info.spec.metric.primary,
+        }
+    )
+    base = base.model_copy(update={"protocol": task_identity(load_task(TASK), data.source)})
+    if weights is not None:
+        base = base.model_copy(update={"model": base.model.model_copy(update={"hash": weights})})
+    key = run_key(
+        model_hash=base.model.hash,
+        task_hash=task.hash,
+        data_hash=data.hash,
+        seed=seed,
+        precision="fp32",
+        limit=base.limit,
+    )
+    said = [Prediction(document=d.id, labels=d.labels if i % 2 else (data.labels[0],)) for i, d in enumerate(data.test)]
+    made = base.model_copy(update={"task": task, "key": key})
+    return Store(results).save(scored(made, data.test, said), data.test, said)
+
+
+@pytest.fixture
+def packed(tmp_path):
+    for seed in (42, 43):
+        honest_run(tmp_path / "results", seed)
+    honest_run(tmp_path / "results", 44, limit=10)
+    return submit("org/tiny", tmp_path / "results", tmp_path / "submission", notes="hello")
+
+
+def relist(folder: Path) -> None:
+    """Make the manifest fit the files again, as a careful cheat would."""
+    manifest = json.loads((folder / MANIFEST).read_text())
+    manifest["files"] = [
+        {
+            "path": p.relative_to(folder).as_posix(),
+            "size": p.stat().st_size,
+            "sha256": hashlib.sha256(p.read_bytes()).hexdigest(),
+        }
+        for part in ("runs", "floors")
+        for p in sorted(folder.glob(f"{part}/*/*"))
+    ]
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+
+
+def codes(folder, **options) -> set[str]:
+    found = verify(folder, **options)
+    assert not found.accepted
+    return {c.code for c in found.checks if c.grade == "error"}
+
+
+def change_record(folder: Path, change) -> None:
+    path = next(folder.glob("runs/*/*.json"))
+    data = json.loads(path.read_text())
+    change(data)
+    path.write_text(json.dumps(data))
+    relist(folder)

@@ -1,0 +1,100 @@
+"""Models, ledgers, tokenizers and a recipe made by hand for the trainer's tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import (
+    ModernBertConfig,
+    ModernBertForMaskedLM,
+    PreTrainedTokenizerBase,
+    PreTrainedTokenizerFast,
+)
+
+from trainer.corpus.embedded import documents
+from trainer.corpus.tokenization import train_tokenizer
+from trainer.ledger.fields import Ledger
+
+
+def ledger(init: int, head: str) -> Ledger:
+    """A ledger of one phase, made by hand."""
+    phase: dict[str, Any] = {
+        **dict.fromkeys(("tokens", "steps", "targets", "first_sample", "last_sample"), 1),
+        **dict.fromkeys(("epochs", "peak_rate", "final_rate", "flops", "leak", "train_loss"), 1.0),
+        **dict.fromkeys(("masking", "frozen_layers", "validation_loss")),
+        "name": "a",
+        "objective": "mlm",
+        "order_hash": "o",
+        "schedule": {},
+        "head": head,
+        "data": "continue",
+        "isolate_documents": False,
+        "reach": {},
+    }
+    base = {"source": "m", "revision": None, "architecture": "M", "parameters": 1, "init_hash": "i"}
+    corpus = {"manifest_hash": "m", "windows": 1, "tokens": 1, "sources": {}, "excluded_documents": 0}
+    return Ledger.model_validate(
+        {
+            **dict.fromkeys(("sequence_length", "batch_sequences", "step_tokens", "tokens", "steps"), 1),
+            **dict.fromkeys(("dropout", "flops", "seconds"), 1.0),
+            **dict.fromkeys(("name", "recipe_hash", "precision", "attention", "distributed"), "x"),
+            "base": {**base, "tokenizer_hash": "t"},
+            "corpus": {**corpus, "exclusion_hash": ""},
+            "optimizer": {},
+            "world_sizes": (1,),
+            "phases": (phase,),
+            "packages": {},
+            "seeds": {"data": 1, "training": 1, "init": init},
+            "finished": "",
+            "code_version": "",
+        }
+    )
+
+
+def write(folder: Path, *, seed: int, vocabulary: int = 400, moved: float = 0.0, **changes: int) -> Path:
+    """A tiny masked language model with random weights; `moved`: how far a second draw moves them."""
+    tokenizer = train_tokenizer(documents(100, seed=1), vocabulary, 128)
+    fields = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 4, "num_attention_heads": 2} | changes
+    ids = {
+        f"{n}_token_id": getattr(tokenizer, f"{m}_token_id")
+        for n, m in (("pad", "pad"), ("bos", "cls"), ("cls", "cls"), ("eos", "sep"), ("sep", "sep"))
+    }
+    config = ModernBertConfig(
+        vocab_size=len(tokenizer), max_position_embeddings=128, local_attention=32, **fields, **ids
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = ModernBertForMaskedLM(config)
+        torch.manual_seed(seed + 1)
+        with torch.no_grad():
+            for p in model.parameters():
+                p.add_(moved * p.std(correction=0) * torch.randn_like(p))
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+TEXTS = list(documents(60, seed=3))
+
+
+def numbered(largest: int) -> PreTrainedTokenizerBase:
+    """A tokenizer of few words, one of which has the id `largest`."""
+    vocabulary = {"[PAD]": 0, "[UNK]": 1, "[SEP]": 2, "low": 3, "high": largest}
+    made = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    made.pre_tokenizer = pre_tokenizers.Whitespace()
+    return PreTrainedTokenizerFast(tokenizer_object=made, pad_token="[PAD]", unk_token="[UNK]", sep_token="[SEP]")
+
+
+GOOD = """name: mine
+base: {model: somewhere}
+corpus:
+  sources: [{id: a, path: texts}]
+  sequence_length: 128
+batch: {sequences: 8}
+optimizer: {learning_rate: 1e-3}
+phases:
+  - {name: one, objective: mlm, masking: {rate: 0.3}, tokens: 10k}
+"""

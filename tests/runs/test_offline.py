@@ -1,0 +1,61 @@
+"""--offline opens no connection: neither for a local model nor in looking for one that is not there."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from biobench.errors import ModelError
+from biobench.runs import run
+from tests.helpers.tiny import make_tiny_encoder
+
+
+@pytest.fixture
+def tried(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Addresses that anything tried to reach; each attempt fails."""
+    attempts: list[Any] = []
+
+    def refuse(*arguments: Any, **_: Any) -> None:
+        attempts.append(arguments[-1] if arguments else None)
+        raise OSError("no network in this test")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket.socket, "connect_ex", refuse)
+    monkeypatch.setattr(socket, "create_connection", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    return attempts
+
+
+def test_a_local_run_opens_nothing(tmp_path: Path, tried: list[Any]) -> None:
+    model = make_tiny_encoder(tmp_path / "tiny")
+    results = run(
+        str(model),
+        ["demo_topic", "jnlpba"],
+        seeds=1,
+        results_dir=tmp_path / "r",
+        device="cpu",
+        limit=16,
+        overrides=["training.epochs=1"],
+        offline=True,
+        data_dir=tmp_path / "empty",
+    )
+    assert [(r.task, r.status) for r in results] == [("jnlpba", "unavailable"), ("demo_topic", "done")]
+    assert tried == []
+
+
+def test_a_hub_model_that_is_not_at_hand(tmp_path: Path, tried: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(ModelError, match="neither a local folder nor at hand"):
+        run("nobody/nothing", "demo_topic", results_dir=tmp_path / "r", offline=True)
+    assert tried == []
+
+
+def test_without_a_network_the_remedy_is_named(tmp_path: Path, tried: list[Any]) -> None:
+    with pytest.raises(ModelError) as caught:
+        run("nobody/nothing", "demo_topic", results_dir=tmp_path / "r")
+    assert "nobody/nothing" in caught.value.what
+    assert caught.value.hint
+    assert tried

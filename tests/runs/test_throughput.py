@@ -1,0 +1,28 @@
+"""`speed` measures what it says, on any checkpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from biobench.errors import UsageError
+from biobench.runs.speed import measure
+from tests.helpers.checkpoints import make_checkpoint
+
+
+def test_lengths_and_rates(tmp_path: Path) -> None:
+    folder = make_checkpoint("modernbert", tmp_path / "m")
+    lines = measure(str(folder), [16, 64], batch_size=2, steps=1, device="cpu")
+    assert [line.length for line in lines] == [16, 64]
+    for line in lines:
+        assert line.inference_tokens_per_second > 0
+        assert line.train_tokens_per_second > 0
+        assert line.peak_memory_bytes > 10 * 2**20
+        assert line.attention == "packed"
+    assert lines[0].parameters == lines[1].parameters > 10_000
+
+
+def test_a_length_that_the_model_cannot_read(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="length 512 is outside"):
+        measure(str(make_checkpoint("bert", tmp_path / "m")), [512])

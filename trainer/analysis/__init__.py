@@ -1,0 +1,1 @@
+"""Analysis of finished models: hidden states, CKA, transplants, figures."""

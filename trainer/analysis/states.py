@@ -1,0 +1,276 @@
+"""States of an encoder on texts, layer by layer, streamed: what is kept is one vector a layer and text.
+
+A text is run alone, so nothing is padded and no state depends on its neighbours. A hook on each block pools the
+block's output as soon as it is there and lets it go; at no time do the states of two blocks exist for the
+analysis, whatever the depth.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
+
+from biobench.errors import DataFormatError, DataUnavailableError, ModelError, UsageError
+from trainer.analysis.similarity import FEWEST
+from trainer.corpus.sources import texts as read_source
+from trainer.model.families import FAMILIES
+from trainer.model.network import load_tokenizer
+from trainer.recipe.spec import CorpusSource, EmbeddedText
+
+Kind = Literal["mean", "token", "tokens"]
+"""mean over a text's tokens, one drawn token of each text, or all tokens (`trainer.analysis.token_cka`)."""
+EMBEDDED_SEED = 90_210
+"""Seed of the embedded texts that are analysed: another one than training's, so they are new texts."""
+EMBEDDED_COUNT = 2_000
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Texts that were drawn: their union over the seeds, and which of them each seed drew."""
+
+    texts: tuple[str, ...]
+    drawn: dict[int, NDArray[np.int64]]
+    available: int
+
+
+def text_source(where: str, field: str = "text") -> CorpusSource:
+    """``embedded``, a file or folder (txt, jsonl, parquet), or ``hub:owner/name`` as a source of texts."""
+    if where == "embedded":
+        return CorpusSource(id="texts", embedded=EmbeddedText(documents=EMBEDDED_COUNT, seed=EMBEDDED_SEED))
+    if where.startswith("hub:"):
+        return CorpusSource(id="texts", hub=where.removeprefix("hub:"), field=field)
+    return CorpusSource(id="texts", path=where, field=field)
+
+
+def draw(texts: Iterable[str], count: int, seeds: Sequence[int]) -> Sample:
+    """`count` texts without replacement for each seed, in one pass (reservoirs).
+
+    With no more texts than that, all are taken once, whatever the seeds. Raises UsageError for too few texts.
+    """
+    generators = [random.Random(seed) for seed in seeds]
+    chosen: list[list[int]] = [[] for _ in seeds]
+    kept: dict[int, str] = {}
+    available = 0
+    for number, text in enumerate(texts):
+        available += 1
+        for generator, reservoir in zip(generators, chosen, strict=True):
+            if len(reservoir) < count:
+                reservoir.append(number)
+            elif (place := generator.randrange(available)) < count:
+                reservoir[place] = number
+            else:
+                continue
+            kept[number] = text
+        if len(kept) > 4 * count * len(seeds):
+            kept = _only(kept, chosen)
+    if min(count, available) < FEWEST:
+        raise UsageError(
+            f"{min(count, available)} texts are too few to compare states on", hint="--texts should hold hundreds"
+        )
+    kept = _only(kept, chosen)
+    order = sorted(kept)
+    place_of = {number: place for place, number in enumerate(order)}
+    used = list(seeds) if available > count else list(seeds)[:1]
+    drawn = {
+        seed: np.array(sorted(place_of[n] for n in reservoir), dtype=np.int64)
+        for seed, reservoir in zip(used, chosen, strict=False)
+    }
+    return Sample(tuple(kept[number] for number in order), drawn, available)
+
+
+def _only(kept: dict[int, str], chosen: Sequence[Sequence[int]]) -> dict[int, str]:
+    wanted = {number for reservoir in chosen for number in reservoir}
+    return {number: text for number, text in kept.items() if number in wanted}
+
+
+def sample(where: str, count: int, seeds: Sequence[int], field: str = "text") -> Sample:
+    """`draw` from what `text_source` names. Raises DataUnavailableError, DataFormatError with the command's options."""
+    try:
+        return draw(read_source(text_source(where, field), Path()), count, seeds)
+    except (DataUnavailableError, DataFormatError) as error:
+        # the corpus reader speaks of a recipe's fields
+        if "corpus.root" in error.hint:
+            error.hint = "--texts takes a file, a folder (txt, jsonl, parquet), hub:ID or embedded"
+        elif "`field`" in error.hint:
+            error.hint = "name the column or key that holds the text with --field"
+        raise
+
+
+def config_of(checkpoint: str | Path) -> PreTrainedConfig:
+    """The checkpoint's config. Raises ModelError where there is none."""
+    try:
+        config: PreTrainedConfig = AutoConfig.from_pretrained(str(checkpoint))
+    except (OSError, ValueError) as error:
+        raise ModelError(
+            f"the checkpoint '{checkpoint}' is not at hand: {str(error).strip().splitlines()[0][:160]}",
+            hint=run_hint(checkpoint, "give a folder with config.json and model.safetensors, or a hub id within reach"),
+        ) from error
+    return config
+
+
+def run_hint(checkpoint: str | Path, otherwise: str) -> str:
+    """What to give in the place of a pretraining run's own folder, in which the model is one below."""
+    model = Path(checkpoint) / "model"
+    return f"this is a run: give {model}" if (model / "config.json").is_file() else otherwise
+
+
+def check_shapes(checkpoints: Sequence[str | Path]) -> None:
+    """Raise ModelError unless all have the first one's depth and width."""
+    first = checkpoints[0]
+    shapes = [(c, config_of(c)) for c in checkpoints]
+    for name, what in (("num_hidden_layers", "layers"), ("hidden_size", "dimensions")):
+        wanted = getattr(shapes[0][1], name)
+        for other, config in shapes[1:]:
+            if getattr(config, name) != wanted:
+                raise ModelError(
+                    f"{first} has {wanted} {what}, {other} has {getattr(config, name)}",
+                    hint="compare checkpoints of one architecture",
+                )
+
+
+def token_ids(checkpoints: Sequence[str | Path], texts: Sequence[str], max_length: int) -> tuple[list[list[int]], int]:
+    """The ids of every text, cut to `max_length`, and how many texts were cut.
+
+    Raises ModelError unless every checkpoint's tokenizer gives the same ids for all of them.
+    """
+    first = checkpoints[0]
+    tokenizer = load_tokenizer(first)
+    config = config_of(first)
+    positions = getattr(config, "max_position_embeddings", None)
+    limit = max_length
+    if isinstance(positions, int):
+        family = FAMILIES.get(config.model_type)
+        limit = min(limit, positions - (family.position_offset if family else 0))
+    whole: list[list[int]] = [tokenizer(t, truncation=False)["input_ids"] for t in texts]
+    ids: list[list[int]] = [tokenizer(t, truncation=True, max_length=limit)["input_ids"] for t in texts]
+    for other in checkpoints[1:]:
+        theirs = load_tokenizer(other)
+        for number, (text, own) in enumerate(zip(texts, ids, strict=True), 1):
+            got: list[int] = theirs(text, truncation=True, max_length=limit)["input_ids"]
+            if got != own:
+                raise ModelError(
+                    f"the tokenizers of {first} and {other} differ: text {number} becomes other ids "
+                    f"({len(own)} and {len(got)} tokens)",
+                    hint="compare checkpoints that share a tokenizer",
+                )
+    return ids, sum(len(w) > limit for w in whole)
+
+
+def blocks_of(model: nn.Module, depth: int) -> nn.ModuleList:
+    """The list of an encoder's blocks: the first module list that is as long as the config says."""
+    for module in model.modules():
+        if isinstance(module, nn.ModuleList) and len(module) == depth:
+            return module
+    raise ModelError(
+        f"no list of {depth} blocks in a {type(model).__name__}", hint="encoders of the usual layout are supported"
+    )
+
+
+def load_encoder(checkpoint: str | Path, device: torch.device, dtype: torch.dtype) -> PreTrainedModel:
+    """The bare encoder in evaluation mode. Raises ModelError where weights are missing."""
+    config_of(checkpoint)
+    try:
+        model, info = AutoModel.from_pretrained(str(checkpoint), dtype=dtype, output_loading_info=True)
+    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
+        raise ModelError(
+            f"the checkpoint '{checkpoint}' cannot be loaded: {str(error).strip().splitlines()[0][:160]}",
+            hint="check the folder's model.safetensors and config.json",
+        ) from error
+    missing = sorted(key for key in info.get("missing_keys", ()) if "pooler" not in key)
+    if missing:
+        raise ModelError(
+            f"the checkpoint '{checkpoint}' lacks weights, among them '{missing[0]}'",
+            hint="its states would be random; give a whole checkpoint",
+        )
+    loaded: PreTrainedModel = model.to(device).eval()
+    return loaded
+
+
+def check_dtype(name: str) -> None:
+    """Raise UsageError for a precision that the forward pass is not run in."""
+    if name not in ("float32", "bfloat16"):
+        raise UsageError(f"unknown dtype '{name}'", hint="float32 or bfloat16 (the forward pass; sums are float64)")
+
+
+def device_of(name: str) -> torch.device:
+    """auto: the GPU where there is one. Raises UsageError for an unknown name and for a GPU that is not there."""
+    if name not in ("auto", "cpu", "cuda"):
+        raise UsageError(f"--device '{name}' is not known", hint="use auto, cpu or cuda")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise UsageError("--device cuda: this torch sees no CUDA device", hint="use --device cpu or auto")
+    return torch.device("cuda" if torch.cuda.is_available() and name != "cpu" else "cpu")
+
+
+@contextmanager
+def hooked(blocks: nn.ModuleList, use: Callable[[int, Tensor], object]) -> Iterator[None]:
+    """Tell `use` each block's number and output (tokens, width) as soon as it is there, for batches of one text."""
+
+    def hook_of(layer: int) -> Any:
+        def hook(_module: nn.Module, _inputs: Any, output: Tensor | tuple[Tensor, ...]) -> None:
+            use(layer, (output[0] if isinstance(output, tuple) else output)[0])
+
+        return hook
+
+    handles = [block.register_forward_hook(hook_of(layer)) for layer, block in enumerate(blocks)]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def layer_states(
+    checkpoint: str | Path,
+    ids: Sequence[Sequence[int]],
+    *,
+    kind: Literal["mean", "token"] = "mean",
+    device: str = "auto",
+    dtype: torch.dtype = torch.float32,
+    token_seed: int = 0,
+) -> NDArray[np.float64]:
+    """Pooled states (layers, texts, width) of every block's output, before the encoder's final norm.
+
+    kind: ``mean`` over all tokens of a text, special ones included; ``token``: one inner token of each text,
+    drawn by `token_seed` and the text's number, the same for every checkpoint, so rows stay independent.
+    Pooling is float64, the forward pass `dtype`.
+    """
+    where = device_of(device)
+    model = load_encoder(checkpoint, where, dtype)
+    blocks = blocks_of(model, model.config.num_hidden_layers)
+    rows: NDArray[np.float64] = np.zeros((len(blocks), len(ids), model.config.hidden_size))
+    at = {"text": 0, "token": 0}
+
+    def keep(layer: int, states: Tensor) -> None:
+        states = states.double()
+        pooled = states.mean(dim=0) if kind == "mean" else states[at["token"]]
+        rows[layer, at["text"]] = pooled.cpu().numpy()
+
+    with torch.inference_mode(), hooked(blocks, keep):
+        for number, text in enumerate(ids):
+            at["text"], at["token"] = number, _inner_token(len(text), number, token_seed)
+            model(input_ids=torch.tensor([list(text)], device=where))
+    bad = np.argwhere(~np.isfinite(rows))
+    if bad.size:
+        raise ModelError(
+            f"layer {bad[0][0]} of '{checkpoint}' has a state that is not finite (text {bad[0][1] + 1})",
+            hint="try --dtype float32; if that does not help, the checkpoint is damaged",
+        )
+    return rows
+
+
+def _inner_token(length: int, number: int, seed: int) -> int:
+    """A position that is neither the first nor the last, where there is one."""
+    if length < 3:
+        return 0
+    return int(np.random.default_rng([seed, number]).integers(1, length - 1))

@@ -1,0 +1,229 @@
+"""Hybrids of two checkpoints: the recipient's weights with some of the donor's parts in their place.
+
+Works on the weight files themselves, name by name, so what is copied is bit for bit the donor's. The parts of
+a block are its attention and its MLP, each with the norm before it; together they are the whole block.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from biobench.errors import ModelError, StoreError, UsageError
+from trainer.analysis.states import config_of, run_hint
+from trainer.model.network import load_tokenizer
+
+_ALIKE = (
+    *("model_type", "num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads"),
+    *("num_key_value_heads", "head_dim", "hidden_act", "hidden_activation", "position_embedding_type"),
+    *("layer_types", "local_attention", "sliding_window", "rope_parameters", "use_bidirectional_attention"),
+)
+"""Config fields by which a block computes; the hybrid has the recipient's, so both must have the same."""
+
+Part = Literal["attention", "mlp"]
+
+_BLOCK = re.compile(r"(?:^|\.)(?:layers|layer|h|blocks)\.(\d+)\.(.+)$")
+_ATTENTION = re.compile(r"attn|attention")
+_BEFORE_ATTENTION = {"input_layernorm", "ln_1", "norm1", "sa_layer_norm"}
+"""Norms of the attention in whose names it does not stand."""
+_INDEX = "model.safetensors.index.json"
+_NOTE = "transplant.json"
+
+
+@dataclass(frozen=True)
+class Transplant:
+    """What a hybrid was made of. copied, total: parameters (numbers, not tensors)."""
+
+    folder: Path
+    recipient: str
+    donor: str
+    layers: tuple[int, ...]
+    parts: tuple[Part, ...]
+    rest: bool
+    copied: int
+    total: int
+
+
+def block_of(name: str, *, own_norms: bool = False) -> tuple[int, Part] | None:
+    """The block and part that a parameter belongs to; None for embeddings, final norm and head.
+
+    ModernBERT: attn and attn_norm, mlp and mlp_norm. BERT and RoBERTa: attention (its output and norm too), the
+    rest is the MLP. EuroBERT: self_attn with input_layernorm, mlp with post_attention_layernorm. own_norms: the
+    MLP has norms named after itself, as in Gemma-3, so that post_attention_layernorm is the attention's.
+    """
+    match = _BLOCK.search(name)
+    if match is None:
+        return None
+    inside = match[2]
+    first = inside.split(".")[0]
+    # without norms of its own the MLP's is named after the attention that it follows
+    attention = first in _BEFORE_ATTENTION or (
+        _ATTENTION.search(first) is not None and (own_norms or first != "post_attention_layernorm")
+    )
+    return int(match[1]), "attention" if attention else "mlp"
+
+
+def transplant(
+    recipient: str | Path,
+    donor: str | Path,
+    out: str | Path,
+    *,
+    layers: Iterable[int] | None = None,
+    parts: Sequence[Part] = ("attention", "mlp"),
+    keep_rest: bool = False,
+) -> Transplant:
+    """Write the recipient with the donor's `parts` of `layers` to the folder `out`.
+
+    layers: None for all. Embeddings, final norm and head are the recipient's; they go along only when every
+    block is copied whole, so that all layers give the donor exactly (`keep_rest` leaves them). No layers give
+    the recipient exactly. A folder that holds this very hybrid already is taken as it is. Raises ModelError for
+    checkpoints whose depth, width, parameter names or vocabulary differ, UsageError for layers that are not there
+    and for one checkpoint in both places, StoreError when `out` holds anything else.
+    """
+    a, b, target = Path(recipient), Path(donor), Path(out)
+    if not parts:
+        raise UsageError("no modules to copy", hint="--modules attention, mlp, or leave it out for both")
+    if a.resolve() == b.resolve():
+        raise UsageError(f"'{a}' is both recipient and donor", hint="name two checkpoints")
+    ours, theirs = _shapes(a), _shapes(b)
+    _check(a, b, ours, theirs)
+    own_norms = any("feedforward_layernorm" in name for name in ours)
+    places = {name: block_of(name, own_norms=own_norms) for name in ours}
+    depth = 1 + max((place[0] for place in places.values() if place), default=-1)
+    if depth == 0:
+        raise ModelError(f"no blocks are found in '{a}'", hint="encoders of the usual layout are supported")
+    chosen = tuple(range(depth)) if layers is None else tuple(sorted(set(layers)))
+    if chosen and chosen[-1] >= depth:
+        raise UsageError(
+            f"layer {chosen[-1]} cannot be copied: the model has layers 0-{depth - 1}", hint="correct --layers"
+        )
+    rest = len(chosen) == depth and set(parts) == {"attention", "mlp"} and not keep_rest
+    taken = {
+        name for name, place in places.items() if (rest if place is None else place[0] in chosen and place[1] in parts)
+    }
+    weights = {**_read(a, set(ours) - taken), **_read(b, taken)}
+    done = Transplant(
+        target,
+        str(a),
+        str(b),
+        chosen,
+        tuple(parts),
+        rest,
+        sum(weights[name].numel() for name in taken),
+        sum(w.numel() for w in weights.values()),
+    )
+    if target.exists():
+        if _is_hybrid(target, done, weights):
+            return done
+        raise StoreError(
+            "the folder exists already and holds something else",
+            hint="give --out another name or remove it",
+            file=target,
+        )
+    temporary = target.with_name(f"{target.name}.tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    for file in a.iterdir():
+        if file.is_file() and file.suffix in (".json", ".txt", ".model") and not _about_training(file.name):
+            shutil.copy2(file, temporary / file.name)
+    save_file(weights, temporary / "model.safetensors", metadata={"format": "pt"})
+    (temporary / _NOTE).write_text(json.dumps(_note(done), indent=2) + "\n", encoding="utf-8")
+    temporary.rename(target)
+    return done
+
+
+def _note(done: Transplant) -> dict[str, Any]:
+    return {
+        "recipient": done.recipient,
+        "donor": done.donor,
+        "layers": list(done.layers),
+        "modules": list(done.parts),
+        "embeddings_norm_and_head": "donor" if done.rest else "recipient",
+        "copied": done.copied,
+        "total": done.total,
+    }
+
+
+def _is_hybrid(folder: Path, done: Transplant, weights: dict[str, Tensor]) -> bool:
+    """Whether an earlier start wrote this very hybrid there, from checkpoints that have not changed since."""
+    try:
+        if json.loads((folder / _NOTE).read_text(encoding="utf-8")) != _note(done):
+            return False
+        there = _read(folder, set(weights))
+    except (OSError, ValueError, ModelError):
+        return False
+    # bytes, so that a value that is not a number equals itself
+    return there.keys() == weights.keys() and all(
+        w.dtype == there[name].dtype
+        and w.shape == there[name].shape
+        and torch.equal(w.flatten().view(torch.uint8), there[name].flatten().view(torch.uint8))
+        for name, w in weights.items()
+    )
+
+
+def _about_training(name: str) -> bool:
+    """Files that would tell of the recipient's weights, not the hybrid's."""
+    return name in ("ledger.json", _NOTE, _INDEX)
+
+
+def _files(folder: Path) -> dict[Path, list[str]]:
+    """Weight files and the names in each."""
+    if not folder.is_dir():
+        raise ModelError("there is no such folder", hint="give a checkpoint's folder, not a hub id", file=folder)
+    found = {}
+    for file in sorted(folder.glob("*.safetensors")):
+        try:
+            with safe_open(file, framework="pt") as held:
+                found[file] = list(held.keys())
+        except (SafetensorError, OSError) as error:
+            raise ModelError(f"damaged weights: {error}", hint="copy or download it again", file=file) from error
+    if not found:
+        hint = run_hint(folder, "save the model there with save_pretrained")
+        raise ModelError("no safetensors weights", hint=hint, file=folder)
+    return found
+
+
+def _shapes(folder: Path) -> dict[str, tuple[int, ...]]:
+    shapes: dict[str, tuple[int, ...]] = {}
+    for file, names in _files(folder).items():
+        with safe_open(file, framework="pt") as held:
+            shapes |= {name: tuple(held.get_slice(name).get_shape()) for name in names}
+    return shapes
+
+
+def _read(folder: Path, names: set[str]) -> dict[str, Tensor]:
+    weights: dict[str, Tensor] = {}
+    for file, inside in _files(folder).items():
+        with safe_open(file, framework="pt") as held:
+            weights |= {name: held.get_tensor(name) for name in inside if name in names}
+    return weights
+
+
+def _check(a: Path, b: Path, ours: dict[str, tuple[int, ...]], theirs: dict[str, tuple[int, ...]]) -> None:
+    """Raise ModelError unless every part of one fits the other."""
+    hint = "transplant between checkpoints of one architecture and start"
+    one, other = config_of(a), config_of(b)
+    for field in _ALIKE:
+        mine, yours = getattr(one, field, None), getattr(other, field, None)
+        if mine != yours and isinstance(mine, (list, dict)):
+            raise ModelError(f"the checkpoints do not fit: {a} and {b} have other {field}", hint=hint)
+        if mine != yours:
+            raise ModelError(f"the checkpoints do not fit: {field} is {mine} in {a} and {yours} in {b}", hint=hint)
+    alone = sorted(ours.keys() ^ theirs.keys())
+    if alone:
+        raise ModelError(f"the checkpoints do not fit: '{alone[0]}' is in one of them alone", hint=hint)
+    for name, shape in ours.items():
+        if theirs[name] != shape:
+            raise ModelError(f"the checkpoints do not fit: '{name}' is {shape} and {theirs[name]}", hint=hint)
+    if load_tokenizer(a).get_vocab() != load_tokenizer(b).get_vocab():
+        raise ModelError(f"the tokenizers of {a} and {b} have other vocabularies", hint=hint)

@@ -1,0 +1,1 @@
+"""From text to memory-mapped shards of tokens, with the benchmark's documents kept out."""

@@ -1,0 +1,1 @@
+"""What a recipe costs: steps, tokens, FLOPs, memory and time, without weights."""

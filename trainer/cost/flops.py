@@ -1,0 +1,79 @@
+"""Arithmetic of a training token, and what a GPU can do of it.
+
+Forward: ``2 x linear parameters + 4 d (keys of all layers) + 2 p (head + vocabulary x d)``; training is three
+times that, less the gradients of frozen layers' weights, which are a third of their linear part. p is the part of
+positions with a target; keys are what a query sees on average: the window where attention is local, S or (S + 1) / 2
+where it is not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+from transformers import PreTrainedModel
+
+from trainer.model.attention import reach, window_of
+from trainer.model.families import decoder_of, family_of, layers_of
+
+PEAK = {"H200": 989e12, "H100": 989e12, "A100": 312e12, "L40S": 362e12, "B200": 2250e12, "RTX 4090": 165e12}
+"""Dense bf16 operations per second by the makers' data sheets, by a part of the device's name."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Operations (multiply and add counted as two) of one training token, by part."""
+
+    linear: float
+    attention: float
+    head: float
+
+    @property
+    def total(self) -> float:
+        """All of it."""
+        return self.linear + self.attention + self.head
+
+
+def _linear(module: nn.Module, *, trained: bool = False) -> int:
+    weights = (m.weight for m in module.modules() if isinstance(m, nn.Linear))
+    return sum(w.numel() for w in weights if w.requires_grad or not trained)
+
+
+def head_width(config: Any) -> int:
+    """Width of one attention head."""
+    width: int = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    return width
+
+
+def token_cost(model: PreTrainedModel, *, length: int, causal: bool, predicted: float) -> Cost:
+    """Cost of a training token in windows of `length`; predicted: part of positions with a target.
+
+    Works on a model without weights (meta device) as well. Layers whose weights take no gradient count as frozen.
+    """
+    config = model.config
+    layers = layers_of(model)
+    heads: int = config.num_attention_heads
+    width = heads * head_width(config)
+    keys = 0.0
+    for layer in layers:
+        window = reach(config, window_of(layer), causal=causal)
+        if window.left < 0:
+            keys += (length + 1) / 2 if causal else length
+        else:
+            keys += min(length, window.left + window.right + 1)
+    head = sum(_linear(model.get_submodule(p)) for p in family_of(config.model_type).head)
+    projection = decoder_of(model).weight.numel()
+    return Cost(
+        linear=2.0 * (2 * _linear(layers) + _linear(layers, trained=True)),
+        attention=3 * 4.0 * width * keys,
+        head=3 * 2.0 * predicted * (head + projection),
+    )
+
+
+def peak_of(device_name: str) -> float | None:
+    """Peak bf16 operations per second of a named GPU; None for one that is not in the table."""
+    for name, value in PEAK.items():
+        if name.lower() in device_name.lower():
+            return value
+    return None

@@ -1,0 +1,266 @@
+"""What a recipe will cost, before it costs anything: steps, tokens, arithmetic, memory, time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import transformers
+from torch import Tensor, nn
+from transformers import AutoConfig, PreTrainedModel
+
+from biobench.errors import ModelError, UsageError
+from trainer.cost.flops import PEAK, Cost, head_width, token_cost
+from trainer.cost.shapes import SHAPES
+from trainer.model import attention
+from trainer.model.families import family_of, layers_of
+from trainer.model.interventions import check_phases, freeze
+from trainer.model.loss import CHUNK_LOGITS
+from trainer.model.network import ROLES, config_values, make_config
+from trainer.recipe.quantities import human
+from trainer.recipe.spec import Phase, Recipe, TokenizerTraining
+
+UTILISATION = 0.35
+"""Part of a GPU's data-sheet peak that training is expected to reach with windowed flash kernels: the facts
+sheet's estimate for base and large at 8,192 tokens spans 0.28-0.43. An assumption, not a measurement."""
+
+
+@dataclass(frozen=True)
+class PhasePlan:
+    """One phase that is trained. seconds is an estimate on the named GPUs."""
+
+    name: str
+    objective: str
+    tokens: int
+    steps: int
+    cost: Cost
+    seconds: float
+
+    @property
+    def flops(self) -> float:
+        """Operations of the whole phase."""
+        return self.cost.total * self.tokens
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A recipe's plan. Memory is bytes on one GPU."""
+
+    recipe: str
+    architecture: str
+    parameters: int
+    step_tokens: int
+    micro_windows: int
+    phases: tuple[PhasePlan, ...]
+    state_bytes: int
+    """Weights, gradients and both moments in float32, and the weights' copies in bf16."""
+    activation_bytes: int
+    """Kept for the backward pass of one micro-batch; an estimate."""
+    loss_bytes: int
+    """One chunk of logits with its gradient, and the projection's gradient."""
+    gpu: str
+    gpus: int
+    reused: tuple[str, ...] = ()
+    """Names of the phases that are taken over from another run; nothing above counts them."""
+    reused_from: str | None = None
+    """That run's folder."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """All of it."""
+        return self.state_bytes + self.activation_bytes + self.loss_bytes
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        return {
+            "recipe": self.recipe,
+            "architecture": self.architecture,
+            "parameters": self.parameters,
+            "step_tokens": self.step_tokens,
+            "micro_windows": self.micro_windows,
+            "gpu": self.gpu,
+            "gpus": self.gpus,
+            "memory_bytes": self.memory_bytes,
+            "state_bytes": self.state_bytes,
+            "activation_bytes": self.activation_bytes,
+            "loss_bytes": self.loss_bytes,
+            "steps": sum(p.steps for p in self.phases),
+            "tokens": sum(p.tokens for p in self.phases),
+            "flops": sum(p.flops for p in self.phases),
+            "seconds": sum(p.seconds for p in self.phases),
+            "reused": list(self.reused),
+            "reused_from": self.reused_from,
+            "phases": [
+                {
+                    "name": p.name,
+                    "objective": p.objective,
+                    "tokens": p.tokens,
+                    "steps": p.steps,
+                    "flops_per_token": p.cost.total,
+                    "flops": p.flops,
+                    "seconds": p.seconds,
+                }
+                for p in self.phases
+            ],
+        }
+
+    def lines(self) -> list[str]:
+        """The plan as text."""
+        gib = 2**30
+        lines = [
+            f"{self.recipe}: {self.architecture}, {human(self.parameters)} parameters, {human(self.step_tokens)} "
+            f"tokens a step",
+        ]
+        if self.reused:
+            lines.append(f"  taken over from {self.reused_from}, not trained again: {', '.join(self.reused)}")
+        for p in self.phases:
+            lines.append(
+                f"  {p.name} ({p.objective}): {human(p.tokens)} tokens, {p.steps} steps, "
+                f"{p.cost.total / 1e6:.0f} MFLOP a token (linear {p.cost.linear / 1e6:.0f}, attention "
+                f"{p.cost.attention / 1e6:.0f}, head {p.cost.head / 1e6:.0f}), {p.flops:.3g} FLOP, "
+                f"about {_duration(p.seconds)}"
+            )
+        total = sum(p.seconds for p in self.phases)
+        lines += [
+            f"  memory a GPU, micro-batch of {self.micro_windows} windows: about {self.memory_bytes / gib:.1f} GiB "
+            f"(state {self.state_bytes / gib:.1f}, activations {self.activation_bytes / gib:.1f}, loss "
+            f"{self.loss_bytes / gib:.1f})",
+            f"  time on {self.gpus} x {self.gpu}: about {_duration(total)}, at {UTILISATION:.0%} of peak (assumed)",
+        ]
+        return lines
+
+
+def skeleton(recipe: Recipe) -> PreTrainedModel:
+    """The recipe's model without weights. Raises ModelError when its architecture is not at hand."""
+    base = recipe.base
+    if base.config is not None:
+        fields = {k: v for k, v in base.config.items() if v is not None}
+        if isinstance(base.tokenizer, TokenizerTraining):
+            fields.setdefault("vocab_size", base.tokenizer.vocabulary)
+    elif base.model in SHAPES:
+        fields = dict(SHAPES[str(base.model)])
+    else:
+        try:
+            config = AutoConfig.from_pretrained(str(base.model), revision=base.revision)
+        except (OSError, ValueError) as error:
+            raise ModelError(
+                f"the architecture of '{base.model}' is not at hand",
+                hint="give a hub id that can be reached, or a folder with config.json",
+            ) from error
+        return _empty(config)
+    # Ids of special tokens do not matter here, but must lie inside the vocabulary.
+    config = make_config({**dict.fromkeys((f"{role}_token_id" for role in ROLES), 0), **fields})
+    with config_values(config.model_type):
+        return _empty(config)
+
+
+def _empty(config: Any) -> PreTrainedModel:
+    family = family_of(config.model_type)
+    with torch.device("meta"):
+        model: PreTrainedModel = getattr(transformers, family.auto).from_config(
+            config, attn_implementation=attention.NAME
+        )
+    return model
+
+
+def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> Plan:
+    """The plan of `recipe` on `gpus` GPUs of a named kind.
+
+    Raises UsageError for an unknown kind and a number that training would refuse, ModelError as `check_phases` does.
+    """
+    if gpu not in PEAK:
+        raise UsageError(f"no figures for GPU '{gpu}'", hint="known: " + ", ".join(sorted(PEAK)))
+    if recipe.batch.sequences % gpus:
+        raise UsageError(
+            f"{recipe.batch.sequences} windows a step cannot be shared by {gpus} GPUs alike",
+            hint="give --gpus a number that divides batch.sequences",
+        )
+    model = skeleton(recipe)
+    length = recipe.corpus.sequence_length
+    check_phases(model, recipe)
+    phases = []
+    reused, trained = _split(recipe)
+    for phase in trained:
+        steps = recipe.steps(phase)
+        freeze(model, phase.freeze)
+        cost = token_cost(
+            model,
+            length=length,
+            causal=phase.objective == "clm",
+            predicted=phase.masking.rate if phase.masking is not None else 1.0,
+        )
+        tokens = steps * recipe.step_tokens
+        seconds = cost.total * tokens / (PEAK[gpu] * UTILISATION * gpus)
+        phases.append(PhasePlan(phase.name, phase.objective, tokens, steps, cost, seconds))
+    parameters = sum(p.numel() for p in model.parameters())
+    micro = min(recipe.batch.micro or recipe.batch.sequences, recipe.batch.sequences // gpus)
+    sharded = gpus if recipe.engine.distributed == "fsdp2" else 1
+    vocabulary, width = model.config.vocab_size, model.config.hidden_size
+    predicted = max(p.masking.rate if p.masking is not None else 1.0 for p in trained)
+    return Plan(
+        recipe=recipe.name,
+        architecture=model.config.model_type,
+        parameters=parameters,
+        step_tokens=recipe.step_tokens,
+        micro_windows=micro,
+        phases=tuple(phases),
+        state_bytes=16 * parameters // sharded + (0 if recipe.engine.precision == "fp32" else 2 * parameters),
+        activation_bytes=int(micro * length * _activation_bytes(recipe, model)),
+        loss_bytes=8 * max(CHUNK_LOGITS["cuda"], 64 * vocabulary)
+        + 4 * vocabulary * width
+        + int(2 * predicted * micro * length * width * 2),
+        gpu=gpu,
+        gpus=gpus,
+        reused=tuple(p.name for p in reused),
+        reused_from=None if recipe.reuse is None else recipe.reuse.run,
+    )
+
+
+def _split(recipe: Recipe) -> tuple[list[Phase], list[Phase]]:
+    """The phases that `reuse` takes from another run, and those that are trained."""
+    if recipe.reuse is None:
+        return [], recipe.phases
+    count = [p.name for p in recipe.phases].index(recipe.reuse.through) + 1
+    return recipe.phases[:count], recipe.phases[count:]
+
+
+def _activation_bytes(recipe: Recipe, model: PreTrainedModel) -> float:
+    """Bytes kept per token for the backward pass; under activation checkpointing each layer's input and one layer."""
+    layers, width = layers_of(model), model.config.hidden_size
+    size = 4 if recipe.engine.precision == "fp32" else 2
+    each = [kept_bytes(model.config, layer, size, compiled=recipe.engine.compile) for layer in layers]
+    if recipe.engine.activation_checkpointing:
+        return float(4 * width * len(layers) + max(each))
+    return float(sum(each))
+
+
+def kept_bytes(config: Any, layer: nn.Module, size: int, *, compiled: bool) -> float:
+    """Bytes that one layer keeps per token, with matrix products in `size` bytes a number.
+
+    Two inputs of norms in float32, two of matrix products, six vectors of the attention and what the MLP's matrices
+    are wide together. Not compiled, norms keep their parts. Within -10% and +30% of what autograd saves in ModernBERT,
+    BERT, CamemBERT, EuroBERT and Gemma-3 of base width (measured on a CPU); a GPU's kernels may keep other copies.
+    """
+    width: int = config.hidden_size
+    one = head_width(config)
+    heads: int = config.num_attention_heads
+    pairs: int = getattr(config, "num_key_value_heads", None) or heads
+    linear = sum(m.weight.numel() for m in layer.modules() if isinstance(m, nn.Linear))
+    inner = linear / width - 2 * one * (heads + pairs)
+    kept = (8 + 2 * size) * width + 6 * size * one * heads + size * inner
+    if compiled:
+        return float(kept)
+    for module in layer.modules():
+        if "Norm" in type(module).__name__ and isinstance(module.weight, Tensor):
+            entries = module.weight.numel()
+            # queries and keys are normed head by head; RMS norms are composed of single operations
+            entries *= heads if entries == one < width else 1
+            kept += entries * (1.25 * size if isinstance(module, nn.LayerNorm) else 9)
+    return float(kept)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

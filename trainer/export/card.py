@@ -1,0 +1,113 @@
+"""The model card: recipe, ledger and, when there are any, benchmark results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import yaml
+
+from trainer.ledger.fields import Ledger
+from trainer.recipe.quantities import human
+from trainer.recipe.spec import Recipe
+
+
+def model_card(recipe: Recipe, ledger: Ledger, results: Sequence[dict[str, Any]] = ()) -> str:
+    """README.md of an exported encoder.
+
+    results: rows with `task`, `metric`, `mean` (0-1) and optionally `sd`, `n_seeds`.
+    """
+    masked = recipe.phases[-1].objective == "mlm"
+    what = "A bidirectional encoder" if masked else "A causal model"
+    both_sides = not ledger.base.architecture.endswith("ForCausalLM")
+    auto = "AutoModelForMaskedLM" if both_sides else "AutoModelForCausalLM"
+    front: dict[str, Any] = {
+        "library_name": "transformers",
+        "pipeline_tag": _pipeline(masked, both_sides),
+        "tags": ["biomedical", "encoder" if masked or both_sides else "decoder", "biobench"],
+    }
+    if recipe.base.model is not None:
+        front["base_model"] = recipe.base.model
+    parts = [
+        f"---\n{yaml.safe_dump(front, sort_keys=False).strip()}\n---",
+        f"# {recipe.name}",
+        recipe.description,
+        f"{what} ({ledger.base.architecture}, {human(ledger.base.parameters)} parameters), trained by "
+        f"`biobench pretrain` for {human(ledger.tokens)} tokens in {ledger.steps} steps. It loads with `AutoModel` "
+        f"and `{auto}`; nothing of the training's attention is saved.{_direction(masked, both_sides)}",
+        "## Phases\n\n"
+        + _table(
+            [
+                "phase",
+                "objective",
+                "masking",
+                "tokens",
+                "steps",
+                "peak rate",
+                "final rate",
+                "frozen",
+                "validation loss",
+            ],
+            [
+                [
+                    p.name,
+                    p.objective,
+                    "-" if p.masking is None else f"{p.masking['rate']:.0%} {p.masking['rule']}",
+                    human(p.tokens),
+                    p.steps,
+                    f"{p.peak_rate:.3g}",
+                    f"{p.final_rate:.3g}",
+                    p.frozen_layers or "-",
+                    "-" if p.validation_loss is None else f"{p.validation_loss:.3f}",
+                ]
+                for p in ledger.phases
+            ],
+        ),
+        "## Data\n\n"
+        + _table(["source", "share of tokens"], [[k, f"{v:.1%}"] for k, v in ledger.corpus.sources.items()])
+        + f"\n\nCorpus `{ledger.corpus.manifest_hash[:16]}`, {human(ledger.corpus.tokens)} tokens. "
+        f"Benchmark documents kept out of it: {ledger.corpus.excluded_documents}.",
+    ]
+    if results:
+        parts.append(
+            "## Benchmark results\n\n"
+            + _table(
+                ["task", "metric", "mean", "sd", "seeds"],
+                [
+                    [r["task"], r["metric"], _percent(r["mean"]), _percent(r.get("sd")), r.get("n_seeds", "-")]
+                    for r in results
+                ],
+            )
+        )
+    dumped = recipe.model_dump(mode="json", exclude_defaults=True)
+    parts += [
+        "## Recipe\n\n```yaml\n" + yaml.safe_dump(dumped, sort_keys=False, allow_unicode=True).strip() + "\n```",
+        "## Ledger\n\n```json\n" + json.dumps(ledger.model_dump(mode="json"), indent=2) + "\n```",
+    ]
+    return "\n\n".join(p for p in parts if p) + "\n"
+
+
+def _pipeline(masked: bool, both_sides: bool) -> str:
+    """The hub's task name; one whose pipeline can load the class of the exported model."""
+    if masked != both_sides:
+        return "feature-extraction"
+    return "fill-mask" if masked else "text-generation"
+
+
+def _direction(masked: bool, both_sides: bool) -> str:
+    """A sentence where the class that loads the model reads in another direction than the last phase did."""
+    if masked == both_sides:
+        return ""
+    if both_sides:
+        return " The last phase was causal, while these classes let every token attend to both sides."
+    return " The last phase was masked, while these classes let every token attend to those before it only."
+
+
+def _table(header: list[str], rows: Sequence[Sequence[object]]) -> str:
+    lines: list[Sequence[object]] = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f}"

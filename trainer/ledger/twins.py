@@ -1,0 +1,155 @@
+"""Two ledgers side by side: are the runs twins, and if not, which line says so?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+from trainer.ledger.fields import Ledger, PhaseRecord
+from trainer.recipe.quantities import human
+
+_SHORT = 16
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line: a quantity, its two values, whether twins must agree on it."""
+
+    name: str
+    first: str
+    second: str
+    binding: bool
+
+    @property
+    def equal(self) -> bool:
+        """Whether both values are the same."""
+        return self.first == self.second
+
+
+@dataclass(frozen=True)
+class LedgerDiff:
+    """The comparison of two ledgers."""
+
+    first: str
+    second: str
+    rows: tuple[Row, ...]
+    noise_pair: bool
+    """Matched, one objective per phase, another training seed: their difference is seed noise."""
+
+    @property
+    def matched(self) -> bool:
+        """Whether every binding row agrees."""
+        return not self.differing
+
+    @property
+    def differing(self) -> tuple[Row, ...]:
+        """The binding rows that do not agree."""
+        return tuple(r for r in self.rows if r.binding and not r.equal)
+
+    @property
+    def verdict(self) -> str:
+        """The result in one line."""
+        if not self.matched:
+            return "not matched: " + ", ".join(r.name for r in self.differing)
+        return "matched: a noise pair (training seeds differ)" if self.noise_pair else "matched"
+
+    def lines(self) -> list[str]:
+        """The table as text lines, the verdict last. A leading ``!`` marks a binding difference, ``~`` a free one."""
+        header = ("", "quantity", self.first, self.second)
+        body = [
+            ("!" if r.binding and not r.equal else "" if r.equal else "~", r.name, r.first, r.second) for r in self.rows
+        ]
+        widths = [max(len(row[i]) for row in [header, *body]) for i in range(3)]
+        table = [
+            "  ".join((*(cell.ljust(w) for cell, w in zip(row[:3], widths, strict=True)), row[3])).rstrip()
+            for row in [header, *body]
+        ]
+        return [*table, self.verdict]
+
+
+def compare(a: Ledger, b: Ledger) -> LedgerDiff:
+    """Compare two runs.
+
+    Binding: corpus manifest, window length, batch, optimiser, precision, dropout, initial weights, tokenizer,
+    data seed, and per phase tokens, steps, samples and their order, rates and schedule, frozen layers, head,
+    document isolation; the init seed where a phase redraws its head. Shown and free: objective, masking, targets,
+    FLOPs, training seed, and the init seed elsewhere (the initial weights speak for it).
+    """
+    redrawn = any(p.head == "reinit" for p in (*a.phases, *b.phases))
+    rows = [
+        _row("corpus manifest", a.corpus.manifest_hash, b.corpus.manifest_hash, short=True),
+        _row("initial weights", a.base.init_hash, b.base.init_hash, short=True),
+        _row("tokenizer", a.base.tokenizer_hash, b.base.tokenizer_hash, short=True),
+        _row("window tokens", a.sequence_length, b.sequence_length),
+        _row("batch windows", a.batch_sequences, b.batch_sequences),
+        _row("optimiser", _flat(a.optimizer), _flat(b.optimizer)),
+        _row("precision", a.precision, b.precision),
+        _row("dropout", a.dropout, b.dropout),
+        _row("data seed", a.seeds["data"], b.seeds["data"]),
+        _row("init seed", a.seeds.get("init"), b.seeds.get("init"), binding=redrawn),
+        _row("total tokens", a.tokens, b.tokens),
+        _row("total steps", a.steps, b.steps),
+        _row("phases", len(a.phases), len(b.phases)),
+    ]
+    for number, (p, q) in enumerate(zip_longest(a.phases, b.phases), 1):
+        rows += _phase_rows(number, p, q)
+    rows += [
+        _row("total FLOPs", f"{a.flops:.4g}", f"{b.flops:.4g}", binding=False),
+        _row("training seed", a.seeds["training"], b.seeds["training"], binding=False),
+        _row("attention", a.attention, b.attention, binding=False),
+        _row("code version", a.code_version, b.code_version, binding=False),
+    ]
+    same_objectives = all(
+        p is not None and q is not None and (p.objective, p.masking) == (q.objective, q.masking)
+        for p, q in zip_longest(a.phases, b.phases)
+    )
+    matched = all(r.equal for r in rows if r.binding)
+    noise = matched and same_objectives and a.seeds["training"] != b.seeds["training"]
+    return LedgerDiff(a.name, b.name, tuple(rows), noise)
+
+
+def _phase_rows(number: int, p: PhaseRecord | None, q: PhaseRecord | None) -> list[Row]:
+    def row(name: str, field: str, *, binding: bool = True, short: bool = False) -> Row:
+        values = [None if x is None else getattr(x, field) for x in (p, q)]
+        shown = [_flat(v) if isinstance(v, dict) else v for v in values]
+        return _row(f"phase {number} {name}", *shown, binding=binding, short=short)
+
+    samples = ["-" if x is None else f"{x.first_sample}-{x.last_sample}" for x in (p, q)]
+    return [
+        row("name", "name", binding=False),
+        row("objective", "objective", binding=False),
+        row("masking", "masking", binding=False),
+        row("tokens", "tokens"),
+        row("steps", "steps"),
+        _row(f"phase {number} samples", *samples),
+        row("sample order", "order_hash", short=True),
+        row("peak rate", "peak_rate"),
+        row("final rate", "final_rate"),
+        row("schedule", "schedule"),
+        row("frozen layers", "frozen_layers"),
+        row("head", "head"),
+        row("isolated documents", "isolate_documents"),
+        row("targets", "targets", binding=False),
+        _row(f"phase {number} FLOPs", *("-" if x is None else f"{x.flops:.4g}" for x in (p, q)), binding=False),
+    ]
+
+
+def _row(name: str, first: Any, second: Any, *, binding: bool = True, short: bool = False) -> Row:
+    """A row of two values as text; long hashes are cut, unless the cut would hide that they differ."""
+    texts = [_text(first), _text(second)]
+    if short and (texts[0] == texts[1] or texts[0][:_SHORT] != texts[1][:_SHORT]):
+        texts = [t[:_SHORT] for t in texts]
+    return Row(name, texts[0], texts[1], binding)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 10_000_000:
+        return f"{value} ({human(value)})"
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def _flat(fields: dict[str, Any]) -> str:
+    return " ".join(f"{key}={value}" for key, value in sorted(fields.items()))

@@ -1,0 +1,151 @@
+"""The leak-and-reach guard: proves on the real model that the direction asked for is the one it has.
+
+Run at the start of every phase. Causal: no output may depend on a later token, exactly. Bidirectional: it
+must. And one layer of each kind must see exactly the keys that its window says. Sequences are longer than
+twice the local window, since shorter ones hide a leak of the local layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from biobench.errors import ModelError
+from trainer.model.attention import Reach, reach, window_of
+from trainer.model.families import layers_of, position_limit
+
+Forward = Callable[[Tensor], Tensor]
+"""Input ids (batch, tokens) to any per-token output (batch, tokens, ...)."""
+
+
+@dataclass(frozen=True)
+class GuardReport:
+    """What was measured: the leak (largest absolute change), and the reach per kind of layer."""
+
+    causal: bool
+    tokens: int
+    leak: float
+    reaches: dict[str, Reach]
+
+
+def leak(forward: Forward, tokens: Tensor, vocabulary: int) -> float:
+    """Largest absolute change of the outputs up to the middle when all later tokens change.
+
+    tokens: (1, length) ids. 0.0 exactly for a causal model, whatever the precision.
+    """
+    middle = tokens.shape[1] // 2
+    changed = tokens.clone()
+    changed[:, middle + 1 :] = (changed[:, middle + 1 :] + vocabulary // 2) % vocabulary
+    with torch.no_grad():
+        before, after = forward(tokens), forward(changed)
+    return float((before[:, : middle + 1].float() - after[:, : middle + 1].float()).abs().max())
+
+
+def layer_reach(forward: Forward, layer: nn.Module, tokens: Tensor, *, trials: int = 8) -> Reach:
+    """How far one layer looks: the queries that change when the input of a single key changes.
+
+    The change is made and observed at the layer's attention module, so that neither other layers nor the
+    residual stream's rounding alter the result; several draws, so that no key goes unnoticed because a
+    trained model hardly attends to it. -1 where the reach extends to the end of the sequence.
+    """
+    layer = next(m for m in layer.modules() if hasattr(m, "is_causal"))
+    length = tokens.shape[1]
+    middle = length // 2
+    noise: Tensor | None = None
+    outputs: list[Tensor] = []
+    sizes: list[tuple[int, float]] = []
+
+    def disturb(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        hidden = args[0] if args else kwargs["hidden_states"]
+        if noise is None:
+            sizes.append((hidden.shape[-1], float(hidden.float().std()) or 1.0))
+            return None
+        hidden = hidden.clone()
+        hidden[:, middle] += noise.to(hidden)
+        return ((hidden, *args[1:]), kwargs) if args else (args, {**kwargs, "hidden_states": hidden})
+
+    def keep(_: nn.Module, __: object, output: Tensor | tuple[Tensor, ...]) -> None:
+        outputs.append((output if isinstance(output, Tensor) else output[0]).detach())
+
+    generator = torch.Generator().manual_seed(0)
+    handles = [layer.register_forward_pre_hook(disturb, with_kwargs=True), layer.register_forward_hook(keep)]
+    moved = torch.zeros(length, dtype=torch.bool)
+    try:
+        with torch.no_grad():
+            forward(tokens)
+            width, strength = sizes[0]
+            for _trial in range(trials):
+                noise = strength * torch.randn(width, generator=generator)
+                strength *= 1.5
+                forward(tokens)
+                moved |= (outputs[0] != outputs[-1]).any(-1)[0].cpu()
+    finally:
+        for handle in handles:
+            handle.remove()
+    queries = moved.nonzero().flatten() - middle
+    # A query at distance d after the key sees it d keys to its left.
+    left, right = int(queries.max()), -int(queries.min())
+    return Reach(-1 if left == length - 1 - middle else left, -1 if right == middle else right)
+
+
+def probe_tokens(model: PreTrainedModel, device: torch.device) -> Tensor:
+    """(1, length) ids of ordinary tokens, longer than twice the widest local window where positions allow."""
+    width = getattr(model.config, "local_attention", None) or getattr(model.config, "sliding_window", None) or 32
+    length = min(position_limit(model), 2 * int(width) + 32)
+    generator = torch.Generator().manual_seed(1)
+    ids = torch.randint(0, model.config.vocab_size, (1, length), generator=generator)
+    pad = getattr(model.config, "pad_token_id", None)
+    if pad is not None:  # RoBERTa derives positions from the padding id
+        ids[ids == pad] = (pad + 1) % model.config.vocab_size
+    return ids.to(device)
+
+
+def check(model: PreTrainedModel, forward: Forward, *, causal: bool, device: torch.device | None = None) -> GuardReport:
+    """Measure leak and reach of `model` through `forward`; both must be what `causal` says.
+
+    Raises ModelError naming what leaked or which layer's window is wrong.
+    """
+    tokens = probe_tokens(model, device or next(model.parameters()).device)
+    training = model.training
+    model.train(False)
+    try:
+        amount = leak(forward, tokens, model.config.vocab_size)
+        if causal and amount != 0.0:
+            raise ModelError(
+                f"the causal phase leaks: outputs change by {amount:.3g} when later tokens change",
+                hint="load the model with trainer.model.attention.NAME as attn_implementation",
+            )
+        if not causal and amount == 0.0:
+            raise ModelError(
+                "the bidirectional phase is causal: outputs do not change when later tokens change",
+                hint="load the model with trainer.model.attention.NAME as attn_implementation",
+            )
+        reaches = _check_reaches(model, forward, tokens, causal=causal)
+    finally:
+        model.train(training)
+    return GuardReport(causal, tokens.shape[1], amount, reaches)
+
+
+def _check_reaches(model: PreTrainedModel, forward: Forward, tokens: Tensor, *, causal: bool) -> dict[str, Reach]:
+    types = getattr(model.config, "layer_types", None) or ["full_attention"] * len(layers_of(model))
+    found: dict[str, Reach] = {}
+    for kind in sorted(set(types)):
+        layer = layers_of(model)[types.index(kind)]
+        wanted = reach(model.config, window_of(layer), causal=causal)
+        measured = layer_reach(forward, layer, tokens)
+        before = tokens.shape[1] // 2
+        after = tokens.shape[1] - 1 - before
+        # what `layer_reach` measures of it: the queries after the key see it to their left, those before to their right
+        clipped = Reach(-1 if wanted.left >= after else wanted.left, -1 if wanted.right >= before else wanted.right)
+        if measured != clipped:
+            raise ModelError(
+                f"a {kind} layer reaches {tuple(measured)} keys, its window says {tuple(clipped)}",
+                hint="the installed transformers passes another window; see trainer/model/attention.py:reach",
+            )
+        found[kind] = measured
+    return found

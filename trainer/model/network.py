@@ -1,0 +1,366 @@
+"""The module that is trained: a transformers model, driven with a direction and sparse targets.
+
+`Trainee` keeps the transformers model inside, under its own parameter names, so checkpoints and exports are
+those of transformers. Loading goes through the registered attention; nothing about it is saved.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from huggingface_hub.errors import StrictDataclassError
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils.logging import disable_progress_bar
+
+from biobench.errors import ModelError
+from biobench.schema.strict import suggest
+from trainer.model import attention
+from trainer.model.families import decoder_of, family_of
+from trainer.model.loss import linear_cross_entropy_sum
+
+ROLES = ("pad", "bos", "eos", "cls", "sep", "mask")
+"""Special tokens that configs and tokenizers name by id."""
+_TAKEN_TOO = {*(f"{role}_token_id" for role in ROLES), "num_labels", "output_attentions", "torch_dtype"}
+"""Names that every config reads besides its fields (transformers 5)."""
+_TAKEN_BY_ONE = {
+    "modernbert": {"global_attn_every_n_layers", "global_rope_theta", "local_rope_theta", "rope_scaling"},
+    "gemma3_text": {"sliding_window_pattern", "rope_theta", "rope_local_base_freq", "rope_scaling"},
+    "eurobert": {"rope_theta", "rope_scaling", "partial_rotary_factor"},
+}
+"""The same for single model types: what their `__post_init__` and rope conversion look for."""
+_BAD_VALUE = (
+    *(ValueError, TypeError, LookupError, AssertionError, ArithmeticError, AttributeError, RuntimeError),
+    StrictDataclassError,
+)
+_TOKENIZER_FILES = (
+    *("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json"),
+    *("tokenizer.model", "sentencepiece.bpe.model", "spiece.model"),
+)
+
+
+class Trainee(nn.Module):
+    """The model as the loop sees it: ids, positions and targets in, summed loss out.
+
+    model: the transformers model (attention `trainer.model.attention.NAME`).
+    """
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        super().__init__()
+        self.model = model
+        self._family = family_of(model.config.model_type)
+        self._extra: dict[str, Any] = {"use_cache": False} if hasattr(model.config, "use_cache") else {}
+        self.softcap: float | None = getattr(model.config, "final_logit_softcapping", None)
+
+    def hidden(
+        self, input_ids: Tensor, *, causal: bool, documents: Tensor | None = None, boundaries: Tensor | None = None
+    ) -> Tensor:
+        """Hidden states (batch, tokens, width) of `input_ids` (batch, tokens)."""
+        body = self.model.get_submodule(self._family.body)
+        extra = self._extra
+        if documents is not None:
+            extra = {**extra, "detour_documents": documents, "detour_boundaries": boundaries}
+        states: Tensor = body(input_ids=input_ids, detour_causal=causal, **extra)[0]
+        return states
+
+    def logits(self, input_ids: Tensor, *, causal: bool, documents: Tensor | None = None) -> Tensor:
+        """Scores (batch, tokens, vocabulary) of every position; for tests and the guard."""
+        hidden = self.hidden(input_ids, causal=causal, documents=documents)
+        scores: Tensor = decoder_of(self.model)(self._family.transform(self.model, hidden))
+        if self.softcap is not None:
+            scores = self.softcap * torch.tanh(scores / self.softcap)
+        return scores
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        positions: Tensor,
+        targets: Tensor,
+        *,
+        causal: bool,
+        documents: Tensor | None = None,
+        boundaries: Tensor | None = None,
+    ) -> Tensor:
+        """Summed loss (float32 scalar) at `positions` of the flattened batch.
+
+        input_ids: (batch, tokens). positions, targets: (count,), targets `trainer.model.loss.IGNORE` for padding.
+        """
+        hidden = self.hidden(input_ids, causal=causal, documents=documents, boundaries=boundaries)
+        picked = hidden.reshape(-1, hidden.shape[-1]).index_select(0, positions)
+        transformed = self._family.transform(self.model, picked)
+        device = input_ids.device.type
+        if torch.is_autocast_enabled(device):
+            transformed = transformed.to(torch.get_autocast_dtype(device))
+        decoder = decoder_of(self.model)
+        return linear_cross_entropy_sum(transformed, decoder.weight, decoder.bias, targets, softcap=self.softcap)
+
+
+def load_model(source: str | Path, *, revision: str | None = None) -> PreTrainedModel:
+    """A checkpoint (hub id or folder) with float32 weights and the registered attention.
+
+    Raises ModelError when it cannot be found, is not a known family, or lacks the prediction head.
+    """
+    config = _config(source, revision)
+    disable_progress_bar()  # type: ignore[no-untyped-call]
+    auto = getattr(transformers, family_of(config.model_type).auto)
+    try:
+        loaded = auto.from_pretrained(
+            str(source),
+            revision=revision,
+            attn_implementation=attention.NAME,
+            dtype=torch.float32,
+            output_loading_info=True,
+        )
+    except (OSError, ValueError, RuntimeError) as error:
+        raise ModelError(
+            f"the checkpoint '{source}' cannot be loaded: {_first_line(error)}",
+            hint="check the folder's model.safetensors and config.json, or download it again",
+        ) from error
+    model: PreTrainedModel = loaded[0]
+    missing = sorted(loaded[1].get("missing_keys", ()))
+    if missing:
+        raise ModelError(
+            f"the checkpoint '{source}' lacks weights, among them '{missing[0]}'",
+            hint="use the masked language model's checkpoint, which holds the prediction head",
+        )
+    return model
+
+
+def _config(source: str | Path, revision: str | None) -> PreTrainedConfig:
+    try:
+        config: PreTrainedConfig = AutoConfig.from_pretrained(str(source), revision=revision)
+    except (OSError, ValueError) as error:
+        raise ModelError(
+            f"the base checkpoint '{source}' is not at hand: {_first_line(error)}",
+            hint="give a hub id that can be reached, or a folder with config.json and model.safetensors",
+        ) from error
+    return config
+
+
+def new_model(config: dict[str, Any], tokenizer: PreTrainedTokenizerBase, seed: int) -> PreTrainedModel:
+    """A model with fresh weights: `config` is a transformers config with its ``model_type``.
+
+    The vocabulary and the special tokens come from `tokenizer`. The weights depend on `seed` alone.
+    Raises ModelError when the config is not understood, or names other special tokens than `tokenizer`.
+    """
+    fields = {name: value for name, value in config.items() if value is not None}
+    _check_ids(fields, tokenizer, "base.config")
+    stand_in = {"bos": "cls", "eos": "sep"}  # configs default to ids of another vocabulary
+    for name in ROLES:
+        token = getattr(tokenizer, f"{name}_token_id")
+        if token is None and name in stand_in:
+            token = getattr(tokenizer, f"{stand_in[name]}_token_id")
+        if token is not None:
+            fields.setdefault(f"{name}_token_id", token)
+    fields.setdefault("vocab_size", len(tokenizer))
+    made = make_config(fields)
+    with torch.random.fork_rng(devices=[]), config_values(made.model_type):
+        torch.manual_seed(seed)
+        model: PreTrainedModel = getattr(transformers, family_of(made.model_type).auto).from_config(
+            made, attn_implementation=attention.NAME, dtype=torch.float32
+        )
+    return model
+
+
+def make_config(fields: dict[str, Any]) -> PreTrainedConfig:
+    """The transformers config of `fields`, its ``model_type`` among them.
+
+    Raises ModelError for a name that the config does not know, and for a value that it does not take.
+    """
+    kind = str(fields.get("model_type"))
+    family_of(kind)
+    given = {name: value for name, value in fields.items() if name != "model_type"}
+    known = _config_names(kind)
+    for name, value in given.items():
+        if name not in known:
+            raise ModelError(f"base.config.{name} is no field of a {kind} config", hint=suggest(name, sorted(known)))
+        if (name.startswith("num_") or name.endswith("_size")) and type(value) in (int, float) and value < 1:
+            raise ModelError(f"base.config.{name} is {value}", hint="give a whole number of 1 or more")
+    with config_values(kind):
+        made: PreTrainedConfig = AutoConfig.for_model(kind, **given)
+    return made
+
+
+def _config_names(kind: str) -> set[str]:
+    config = transformers.CONFIG_MAPPING[kind]
+    known = {field.name for field in dataclasses.fields(config)} | set(config.attribute_map)
+    return known | _TAKEN_TOO | _TAKEN_BY_ONE.get(kind, set())
+
+
+@contextmanager
+def config_values(kind: str) -> Iterator[None]:
+    """Turn what transformers raises over a config's values into one ModelError."""
+    try:
+        yield
+    except _BAD_VALUE as error:
+        said = " ".join(str(error).split())[:200] or type(error).__name__
+        raise ModelError(
+            f"base.config is not a {kind} config: {said}",
+            hint="check the value against the transformers config of that model type",
+        ) from error
+
+
+def model_from_config(folder: Path) -> PreTrainedModel:
+    """The run's architecture with any weights, for a checkpoint to be read into."""
+    config = AutoConfig.from_pretrained(str(folder))
+    auto = getattr(transformers, family_of(config.model_type).auto)
+    with torch.random.fork_rng(devices=[]):
+        model: PreTrainedModel = auto.from_config(config, attn_implementation=attention.NAME, dtype=torch.float32)
+    return model
+
+
+_SENTENCE = "the patient was treated for a disease of the heart; le patient a une maladie"
+"""Any tokenizer that was trained on text knows a piece of it."""
+
+
+def load_tokenizer(source: str | Path, revision: str | None = None) -> PreTrainedTokenizerBase:
+    """The tokenizer of a checkpoint. Raises ModelError when there is none.
+
+    Without the tokenizer's files the library makes an empty one, to which every word is unknown.
+    """
+    hint = "put tokenizer.json and tokenizer_config.json beside the weights"
+    try:
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(str(source), revision=revision)
+    except Exception as error:  # a tokenizer.json that is not whole raises a bare Exception
+        raise ModelError(f"the tokenizer of '{source}' cannot be loaded: {_first_line(error)}", hint=hint) from error
+    if set(tokenizer(_SENTENCE, add_special_tokens=False)["input_ids"]) <= set(tokenizer.all_special_ids):
+        raise ModelError(f"the tokenizer of '{source}' knows no word of a plain sentence", hint=hint)
+    return tokenizer
+
+
+def check_fit(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, masked: bool) -> None:
+    """Raise ModelError unless every id of `tokenizer` has a row in the model and special tokens exist.
+
+    masked: some phase masks tokens, so a mask token is needed.
+    """
+    rows = decoder_of(model).weight.shape[0]
+    largest = max(tokenizer.get_vocab().values(), default=0)
+    if largest >= rows:
+        raise ModelError(
+            f"the tokenizer does not fit the model: it has ids up to {largest}, the model {rows} rows",
+            hint="use the tokenizer that the checkpoint was made with",
+        )
+    if masked and tokenizer.mask_token_id is None:
+        raise ModelError(
+            "the tokenizer has no mask token, which the masked phases need",
+            hint="set mask_token in tokenizer_config.json (Gemma's vocabulary holds <mask>)",
+        )
+    if end_token(tokenizer) is None:
+        raise ModelError(
+            "the tokenizer has neither an end-of-sequence nor a separator token to end documents with",
+            hint="set eos_token or sep_token in tokenizer_config.json",
+        )
+
+
+def check_own_ids(source: str | Path, tokenizer: PreTrainedTokenizerBase, *, revision: str | None = None) -> None:
+    """Raise ModelError unless `tokenizer` means by its ids what the checkpoint `source` was trained to mean.
+
+    Compared with the tokenizer beside the checkpoint; where there is none, with the special ids that its config
+    names. Tokens may be added on ids that the checkpoint's tokenizer leaves free.
+    """
+    own = _own_tokenizer(source, revision)
+    if own is None:
+        raw, _ = PreTrainedConfig.get_config_dict(str(source), revision=revision)
+        # The ids of the two ends are left at the class's defaults by many published configs.
+        named = {name: value for name, value in raw.items() if name not in ("bos_token_id", "eos_token_id")}
+        _check_ids(named, tokenizer, "the checkpoint's config")
+        return
+    _check_ids({f"{r}_token_id": getattr(own, f"{r}_token_id") for r in ROLES}, tokenizer, "the checkpoint's tokenizer")
+    theirs, given = own.get_vocab(), tokenizer.get_vocab()
+    moved = min((i for token, i in theirs.items() if given.get(token) != i), default=None)
+    if moved is not None:
+        token = own.convert_ids_to_tokens(moved)
+        raise ModelError(
+            f"base.tokenizer is not the checkpoint's: id {moved} is '{token}' there and "
+            f"'{tokenizer.convert_ids_to_tokens(moved)}' here",
+            hint="leave base.tokenizer out, or give a tokenizer with the same vocabulary",
+        )
+
+
+def _own_tokenizer(source: str | Path, revision: str | None) -> PreTrainedTokenizerBase | None:
+    """The tokenizer beside a checkpoint; None where there is none."""
+    if Path(source).is_dir() and not any((Path(source) / name).is_file() for name in _TOKENIZER_FILES):
+        return None
+    try:
+        return load_tokenizer(source, revision)
+    except ModelError:
+        return None
+
+
+def _check_ids(named: dict[str, Any], tokenizer: PreTrainedTokenizerBase, by: str) -> None:
+    """Raise ModelError where both `named` and the tokenizer name a special token's id, and not the same."""
+    for role in ROLES:
+        wanted, given = named.get(f"{role}_token_id"), getattr(tokenizer, f"{role}_token_id")
+        if isinstance(wanted, int) and given is not None and wanted != given:
+            raise ModelError(
+                f"{role}_token_id is {wanted} by {by} and {given} by the tokenizer",
+                hint="use the tokenizer that the checkpoint was made with, or take the id out of the config",
+            )
+
+
+def end_token(tokenizer: PreTrainedTokenizerBase) -> int | None:
+    """The id that ends a document: end of sequence, else the separator."""
+    end: int | None = tokenizer.eos_token_id
+    return end if end is not None else tokenizer.sep_token_id
+
+
+def set_dropout(model: PreTrainedModel, rate: float) -> None:
+    """Set every dropout of the running model, not of its config (pretraining's default is 0)."""
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = rate
+        if isinstance(getattr(module, "attention_dropout", None), float):
+            module.attention_dropout = rate  # type: ignore[assignment]
+
+
+def head_paths(model: PreTrainedModel) -> tuple[str, ...]:
+    """The modules of the head's transform. Raises ModelError for an architecture whose head is the projection alone."""
+    paths = family_of(model.config.model_type).head
+    if not paths:
+        raise ModelError(
+            f"a {model.config.model_type} model has no head to draw anew: its states go straight to the projection",
+            hint="leave `head: reinit` out",
+        )
+    return paths
+
+
+def reinit_head(model: PreTrainedModel, seed: int) -> list[str]:
+    """Draw the head's transform anew (embedding and projection stay); returns the parameters' names.
+
+    Raises ModelError as `head_paths` does.
+    """
+    names: list[str] = []
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(seed)
+        for path in head_paths(model):
+            head = model.get_submodule(path)
+            for inner in head.modules():
+                if isinstance(inner, nn.Linear):
+                    nn.init.normal_(inner.weight, std=model.config.initializer_range)
+                    if inner.bias is not None:
+                        nn.init.zeros_(inner.bias)
+                elif isinstance(inner, nn.LayerNorm):
+                    inner.reset_parameters()
+            names += [f"{path}.{name}" for name, _ in head.named_parameters()]
+    return names
+
+
+def weights_hash(model: PreTrainedModel) -> str:
+    """sha256 over the names, shapes and bytes of all parameters."""
+    digest = hashlib.sha256()
+    for name, value in sorted(model.named_parameters()):
+        digest.update(f"{name}{tuple(value.shape)}{value.dtype}".encode())
+        digest.update(value.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0][:200]

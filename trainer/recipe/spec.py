@@ -1,0 +1,364 @@
+"""Recipe: what a pretraining run is, declared in YAML and nothing else.
+
+A detour, its masked twin, a reversed order, an alternation and a decoder control are all lists of phases.
+All durations are tokens. JSON Schema: `trainer.api.recipe_schema`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from biobench.schema.strict import Strict, plain
+from biobench.schema.task import fail
+from trainer.recipe.quantities import Tokens, TokensOrNone, human
+
+
+class TokenizerTraining(Strict):
+    """A byte-level BPE tokenizer trained on the corpus itself, for models from scratch."""
+
+    vocabulary: int = Field(ge=300)
+    """Entries, special tokens included."""
+
+
+class Base(Strict):
+    """What training starts from: a checkpoint, or a config for fresh weights."""
+
+    model: str | None = None
+    """Hub id or folder of a checkpoint with its prediction head."""
+    revision: str | None = None
+    config: dict[str, Any] | None = None
+    """transformers config fields with `model_type`, for fresh weights; null takes an inherited field away."""
+    tokenizer: str | TokenizerTraining | None = None
+    """Hub id or folder, or a tokenizer to be trained; default: the checkpoint's own."""
+
+    @field_validator("config", mode="before")
+    @classmethod
+    def _plain(cls, value: Any) -> Any:
+        return plain(value)
+
+    @model_validator(mode="after")
+    def _one(self) -> Base:
+        if (self.model is None) == (self.config is None):
+            raise fail("base needs either a model or a config", "write `model: ID_OR_FOLDER`, or `config: {...}`")
+        if self.config is not None:
+            if "model_type" not in self.config:
+                raise fail("base.config has no model_type", "add `model_type: modernbert`")
+            if self.tokenizer is None:
+                raise fail("fresh weights need a tokenizer", "write `tokenizer: ID_OR_FOLDER` or a training")
+        elif isinstance(self.tokenizer, TokenizerTraining):
+            raise fail("a checkpoint keeps its own tokenizer", "leave base.tokenizer out")
+        return self
+
+
+class EmbeddedText(Strict):
+    """The synthetic bilingual clinical sentences that come with the package."""
+
+    documents: int = Field(ge=10)
+    seed: int = 7
+    languages: Literal["both", "en", "fr"] = "both"
+
+
+class CorpusSource(Strict):
+    """One part of the mixture. Exactly one of embedded, path and hub says where its text is."""
+
+    id: str
+    embedded: EmbeddedText | None = None
+    path: str | None = None
+    """File, folder or glob below corpus.root."""
+    hub: str | None = None
+    """Dataset repository on the model hub, with `revision` and `split`."""
+    revision: str | None = None
+    split: str = "train"
+    format: Literal["auto", "text", "lines", "jsonl", "parquet"] = "auto"
+    """text: a file is a document; lines: a line is one; auto: by the file's ending (.txt is text)."""
+    field: str = "text"
+    """Column or key that holds the text (jsonl, parquet, hub)."""
+    share: float | None = Field(None, gt=0, le=1)
+    """Part of the corpus's tokens; met by repeating documents of all sources but the most plentiful one."""
+    repeat: float | None = Field(None, gt=0)
+    """How often each document is read; 2.5 reads half of them a third time. Default 1."""
+
+    @field_validator("id")
+    @classmethod
+    def _id(cls, value: str) -> str:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", value):
+            raise fail(f"'{value}' is not a source id", "use letters, digits, '.', - and _; it names files")
+        return value
+
+    @model_validator(mode="after")
+    def _one(self) -> CorpusSource:
+        if sum(x is not None for x in (self.embedded, self.path, self.hub)) != 1:
+            raise fail(f"source '{self.id}' needs exactly one of embedded, path and hub", "say where its text is")
+        if self.share is not None and self.repeat is not None:
+            raise fail(f"source '{self.id}' has a share and a repeat", "keep one of the two")
+        return self
+
+
+class Exclusion(Strict):
+    """Documents that must not be trained on: the benchmark's own."""
+
+    files: list[str] = []
+    """Text files or JSON lines (key `text`) below corpus.root whose documents are left out."""
+    ngram: int = Field(13, ge=5, le=50)
+    """A document that shares a run of this many words with an excluded one is left out."""
+
+
+class CorpusSpec(Strict):
+    """Text to shards: tokenise, end each document, shuffle documents, join, cut into windows."""
+
+    sources: list[CorpusSource]
+    sequence_length: int = Field(ge=16)
+    """Tokens per window."""
+    root: str = "."
+    """Folder that relative paths of sources and excluded files start from."""
+    cache: str | None = None
+    """Folder of built corpora, from root; default: `corpora` beside the runs. Text under an agreement stays with it."""
+    seed: int = 42
+    """Shuffles the documents."""
+    start_token: Literal["none", "cls"] = "none"
+    """Token before each document, besides the end token after it."""
+    held_out: float = Field(0.01, ge=0, lt=0.5)
+    """Part of the documents kept for validation loss."""
+    shard_tokens: Tokens = 500_000_000
+    exclude: Exclusion = Exclusion()
+
+    @model_validator(mode="after")
+    def _sources(self) -> CorpusSpec:
+        if not self.sources:
+            raise fail("the corpus has no sources", "list at least one")
+        ids = [s.id for s in self.sources]
+        if len(set(ids)) < len(ids):
+            raise fail(f"two corpus sources have the id '{max(ids, key=ids.count)}'", "give each its own id")
+        shares = [s.share for s in self.sources if s.share is not None]
+        if shares and (len(shares) < len(ids) or not math.isclose(sum(shares), 1.0, abs_tol=1e-6)):
+            raise fail("the shares of the corpus sources do not sum to 1", "give every source a share, or none")
+        return self
+
+
+class Seeds(Strict):
+    """Where chance enters, each with its own seed."""
+
+    data: int = 42
+    """Order of the windows; twins share it."""
+    training: int = 17
+    """Masks and dropout; a noise twin changes it."""
+    init: int = 17
+    """Fresh weights and re-initialised heads."""
+
+
+class Batch(Strict):
+    """Windows per optimiser step, and per forward pass on one process."""
+
+    sequences: int = Field(ge=1)
+    micro: int | None = Field(None, ge=1)
+    """Windows per forward pass; smaller saves memory and changes nothing. Default: a process's whole share."""
+
+
+class Optimizer(Strict):
+    """AdamW, decoupled as in the paper: weights shrink by ``rate / peak * weight_decay`` each step."""
+
+    learning_rate: float = Field(gt=0)
+    beta1: float = Field(0.9, ge=0, lt=1)
+    beta2: float = Field(0.98, ge=0, lt=1)
+    epsilon: float = Field(1e-6, gt=0)
+    weight_decay: float = Field(1e-5, ge=0)
+    """None on biases and one-dimensional parameters."""
+    gradient_clip: float | None = Field(None, gt=0)
+    """Largest global gradient norm; null: not clipped."""
+
+
+class Masking(Strict):
+    """Which tokens a masked phase hides and how."""
+
+    rate: float = Field(gt=0, lt=1)
+    rule: Literal["80-10-10", "mask"] = "80-10-10"
+    """80-10-10: mask token, random token, unchanged; mask: always the mask token."""
+    special: Literal["protected", "maskable"] = "protected"
+    """Whether end-of-document and other special tokens can be chosen."""
+
+
+class Schedule(Strict):
+    """Learning rate over a phase: warm-up, then `shape` down to `final` of the peak."""
+
+    shape: Literal["constant", "1-sqrt", "linear", "cosine"] = "constant"
+    warmup: TokensOrNone = 0
+    cooldown: Tokens | None = None
+    """Tokens at the phase's end over which the rate falls; default: all after the warm-up."""
+    final: float = Field(0.1, ge=0, le=1)
+    peak: float = Field(1.0, gt=0)
+    """Multiple of the optimiser's learning rate that this phase peaks at."""
+
+
+class Freeze(Strict):
+    """Layers that a phase leaves bit for bit as they are; embeddings and head always train."""
+
+    layers: str
+    """Ranges of layer numbers from 0, ends included: ``0-7`` or ``0,2,8-14``."""
+
+    @field_validator("layers")
+    @classmethod
+    def _parse(cls, value: str) -> str:
+        parse_layers(value)
+        return value
+
+
+class Phase(Strict):
+    """One stretch of training under one objective."""
+
+    name: str
+    objective: Literal["clm", "mlm"]
+    tokens: Tokens
+    masking: Masking | None = None
+    schedule: Schedule = Schedule()
+    freeze: Freeze | None = None
+    head: Literal["keep", "reinit"] = "keep"
+    data: Literal["continue", "restart"] = "continue"
+    """continue: windows follow those of the phase before; restart: from the first again."""
+    isolate_documents: bool = False
+    """Whether attention stops at document ends inside a window, and no target crosses one."""
+
+    @field_validator("name")
+    @classmethod
+    def _name(cls, value: str) -> str:
+        if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", value):
+            raise fail(f"'{value}' is not a phase name", "use lower-case letters, digits, - and _")
+        return value
+
+    @model_validator(mode="after")
+    def _fits(self) -> Phase:
+        if self.objective == "mlm" and self.masking is None:
+            raise fail(f"phase '{self.name}' is mlm without masking", "add `masking: {rate: 0.3}`")
+        if self.objective == "clm" and self.masking is not None:
+            raise fail(f"phase '{self.name}' is clm with masking", "leave masking out")
+        if self.schedule.warmup >= self.tokens:
+            raise fail(
+                f"phase '{self.name}' warms up over {human(self.schedule.warmup)} of {human(self.tokens)} tokens",
+                "make warmup shorter than the phase",
+            )
+        cooldown, room = self.schedule.cooldown, self.tokens - self.schedule.warmup
+        if cooldown is not None and self.schedule.shape == "constant":
+            raise fail(f"phase '{self.name}' has a cooldown and a constant rate", "add a shape, 1-sqrt say")
+        if cooldown is not None and cooldown > room:
+            raise fail(
+                f"phase '{self.name}' cools down over {human(cooldown)} of the {human(room)} tokens after its warm-up",
+                "make cooldown shorter, or leave it out to cool down over all of them",
+            )
+        return self
+
+
+class Engine(Strict):
+    """How the machine does it; changes time and memory, not what is trained (within rounding)."""
+
+    precision: Literal["auto", "bf16", "fp32"] = "auto"
+    """auto: bf16 on a GPU, fp32 on a CPU."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    distributed: Literal["ddp", "fsdp2"] = "ddp"
+    compile: bool = False
+    activation_checkpointing: bool = False
+    dropout: float = Field(0.0, ge=0, lt=1)
+
+
+class Checkpoints(Strict):
+    """When the state is saved."""
+
+    every: Tokens | None = None
+    """Tokens between checkpoints; each phase's end is always saved."""
+    keep: int = Field(2, ge=1)
+    """Newest checkpoints kept, besides those at phase ends."""
+    keep_phases: bool = True
+    """Whether the optimiser state at each phase's end is kept, so that others can branch from it."""
+    export: bool = False
+    """Whether each checkpoint that `every` asks for is also written as a folder for from_pretrained."""
+
+
+class Logging(Strict):
+    """What is written while training."""
+
+    every: int = Field(10, ge=1)
+    """Steps between lines of metrics.jsonl."""
+    evaluate: Tokens | None = None
+    """Tokens between validation losses; each phase's end is always evaluated."""
+    tracker: Literal["none", "tensorboard", "wandb", "trackio"] = "none"
+
+
+class Reuse(Strict):
+    """Phases that another run has trained already: they are adopted, not repeated."""
+
+    run: str
+    """Folder of that run."""
+    through: str
+    """Name of the last phase that is adopted."""
+
+
+class Recipe(Strict):
+    """A pretraining run."""
+
+    name: str
+    description: str = Field("", json_schema_extra={"descriptive": True})
+    base: Base
+    corpus: CorpusSpec
+    phases: list[Phase]
+    batch: Batch
+    optimizer: Optimizer
+    seeds: Seeds = Seeds()
+    engine: Engine = Engine()
+    checkpoints: Checkpoints = Checkpoints()
+    logging: Logging = Logging()
+    reuse: Reuse | None = None
+
+    @field_validator("name")
+    @classmethod
+    def _name(cls, value: str) -> str:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", value):
+            raise fail(f"'{value}' is not a recipe name", "use letters, digits, '.', - and _; it names a folder")
+        return value
+
+    @model_validator(mode="after")
+    def _phases(self) -> Recipe:
+        if not self.phases:
+            raise fail("the recipe has no phases", "list at least one")
+        names = [p.name for p in self.phases]
+        if len(set(names)) < len(names):
+            raise fail(f"two phases are called '{max(names, key=names.count)}'", "give each its own name")
+        if self.reuse is not None and self.reuse.through not in names[:-1]:
+            raise fail(
+                f"reuse.through '{self.reuse.through}' is not a phase before the last",
+                "name one of: " + ", ".join(names[:-1]),
+            )
+        return self
+
+    @property
+    def step_tokens(self) -> int:
+        """Tokens per optimiser step."""
+        return self.batch.sequences * self.corpus.sequence_length
+
+    def steps(self, phase: Phase) -> int:
+        """Optimiser steps of a phase: the fewest that reach its tokens."""
+        return math.ceil(phase.tokens / self.step_tokens)
+
+    def every(self, tokens: int | None) -> int | None:
+        """Steps from one thing that happens every `tokens` tokens to the next, at least 1; None for never."""
+        return None if tokens is None else max(1, round(tokens / self.step_tokens))
+
+    def exports_at(self, step: int) -> bool:
+        """Whether the checkpoint after `step` steps of a phase is exported: one that `every` asks for.
+
+        The state saved where a run is told to stop is not, so that a resumed run ends with the same exports.
+        """
+        every = self.every(self.checkpoints.every) if self.checkpoints.export else None
+        return every is not None and step > 0 and step % every == 0
+
+
+def parse_layers(text: str) -> list[int]:
+    """``0-7`` or ``0,2,8-14`` to layer numbers. Raises ValueError."""
+    numbers: set[int] = set()
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", part)
+        if not match or int(match[2] or match[1]) < int(match[1]):
+            raise fail(f"layers '{text}' are not understood", "write 0-7 or 0,2,8-14")
+        numbers.update(range(int(match[1]), int(match[2] or match[1]) + 1))
+    return sorted(numbers)

@@ -1,0 +1,1 @@
+"""A run of phases: its first weights, its record, its restart."""

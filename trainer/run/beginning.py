@@ -1,0 +1,47 @@
+"""What a run begins with: its tokenizer, and the model with its first weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from trainer.corpus.builder import documents, excluded_documents
+from trainer.corpus.tokenization import train_tokenizer
+from trainer.model.interventions import check_phases
+from trainer.model.network import check_fit, check_own_ids, load_model, load_tokenizer, new_model
+from trainer.recipe.spec import Recipe, TokenizerTraining
+
+
+def tokenizer_for(recipe: Recipe, exclude: Sequence[str] = ()) -> PreTrainedTokenizerBase:
+    """The run's tokenizer: the checkpoint's, a named one, or one trained on the corpus.
+
+    exclude: texts of documents that must not be trained on, besides the recipe's own list; no tokenizer is
+    trained on them either.
+    """
+    wanted = recipe.base.tokenizer
+    if isinstance(wanted, TokenizerTraining):
+        root = Path(recipe.corpus.root)
+        excluded = excluded_documents(recipe.corpus, exclude)
+        everything = (text for source in recipe.corpus.sources for text in documents(source, root))
+        allowed = (text for text in everything if excluded.why(text) is None)
+        return train_tokenizer(allowed, wanted.vocabulary, recipe.corpus.sequence_length)
+    if wanted is not None:
+        return load_tokenizer(wanted)
+    assert recipe.base.model is not None
+    return load_tokenizer(recipe.base.model, recipe.base.revision)
+
+
+def base_model(recipe: Recipe, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:
+    """The model with the weights that training starts from, checked against the tokenizer and all phases."""
+    if recipe.base.config is not None:
+        model = new_model(recipe.base.config, tokenizer, recipe.seeds.init)
+    else:
+        assert recipe.base.model is not None
+        model = load_model(recipe.base.model, revision=recipe.base.revision)
+    check_phases(model, recipe)
+    check_fit(model, tokenizer, masked=any(p.objective == "mlm" for p in recipe.phases))
+    if recipe.base.model is not None and recipe.base.tokenizer is not None:
+        check_own_ids(recipe.base.model, tokenizer, revision=recipe.base.revision)
+    return model

@@ -1,0 +1,126 @@
+"""What a run writes down of itself: a record for each phase, and the ledger of all of them."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+
+from trainer.corpus.shards import Corpus
+from trainer.ledger.fields import Ledger, LedgerBase, LedgerCorpus, PhaseRecord
+from trainer.model import attention
+from trainer.model.guard import GuardReport
+from trainer.recipe.spec import Recipe
+from trainer.train.checkpoint import Progress
+from trainer.train.distributed import World
+from trainer.train.run_folder import Start, recipe_hash
+from trainer.train.schedule import factor
+
+
+def phase_record(
+    recipe: Recipe,
+    index: int,
+    progress: Progress,
+    *,
+    windows: int,
+    report: GuardReport,
+    cost: float,
+    loss: float,
+    validation: float | None,
+) -> PhaseRecord:
+    """Phase number `index` as it was trained.
+
+    windows: those that the corpus holds. cost: FLOPs a token. loss, validation: the last ones measured.
+    """
+    phase = recipe.phases[index]
+    steps = recipe.steps(phase)
+    peak = recipe.optimizer.learning_rate * phase.schedule.peak
+    rates = [
+        peak * factor(phase, s, steps=steps, step_tokens=recipe.step_tokens)
+        for s in {0, steps - 1, *(range(steps) if steps <= 10_000 else range(0, steps, 100))}
+    ]
+    read = steps * recipe.batch.sequences
+    return PhaseRecord(
+        name=phase.name,
+        objective=phase.objective,
+        masking=None if phase.masking is None else phase.masking.model_dump(mode="json"),
+        tokens=steps * recipe.step_tokens,
+        steps=steps,
+        targets=progress.targets,
+        first_sample=progress.first_sample,
+        last_sample=progress.first_sample + read - 1,
+        order_hash=progress.order_hash,
+        epochs=round(read / windows, 4),
+        peak_rate=max(rates),
+        final_rate=peak * factor(phase, steps - 1, steps=steps, step_tokens=recipe.step_tokens),
+        schedule=phase.schedule.model_dump(mode="json"),
+        frozen_layers=None if phase.freeze is None else phase.freeze.layers,
+        head=phase.head,
+        data=phase.data,
+        isolate_documents=phase.isolate_documents,
+        flops=cost * steps * recipe.step_tokens,
+        leak=report.leak,
+        reach={k: (v.left, v.right) for k, v in report.reaches.items()},
+        train_loss=loss if math.isfinite(loss) else 0.0,
+        validation_loss=validation,
+    )
+
+
+def run_ledger(recipe: Recipe, progress: Progress, start: Start, data: Corpus, world: World) -> Ledger:
+    """The ledger of a run whose phases are all trained."""
+    phases = progress.done
+    return Ledger(
+        name=recipe.name,
+        recipe_hash=recipe_hash(recipe),
+        base=LedgerBase(
+            source=recipe.base.model or "fresh weights",
+            revision=recipe.base.revision,
+            architecture=start.architecture,
+            parameters=start.parameters,
+            init_hash=start.init_hash,
+            tokenizer_hash=start.tokenizer_hash,
+        ),
+        corpus=LedgerCorpus(
+            manifest_hash=data.hash,
+            windows=len(data.train),
+            tokens=int(data.manifest["train"]["tokens"]),
+            sources={s["id"]: float(s["share"]) for s in data.manifest["sources"]},
+            excluded_documents=int(data.manifest["exclusion"]["documents"]),
+            exclusion_hash=str(data.manifest["exclusion"]["hash"]),
+        ),
+        sequence_length=recipe.corpus.sequence_length,
+        batch_sequences=recipe.batch.sequences,
+        step_tokens=recipe.step_tokens,
+        optimizer=recipe.optimizer.model_dump(mode="json"),
+        precision=start.precision,
+        dropout=recipe.engine.dropout,
+        attention=attention.describe(),
+        distributed=recipe.engine.distributed if world.size > 1 else "none",
+        world_sizes=progress.world_sizes,
+        seeds=recipe.seeds.model_dump(),
+        phases=phases,
+        tokens=sum(p.tokens for p in phases),
+        steps=sum(p.steps for p in phases),
+        flops=sum(p.flops for p in phases),
+        seconds=round(progress.seconds, 3),
+        finished=datetime.now(UTC).isoformat(timespec="seconds"),
+        code_version=code_version(),
+        packages={name: metadata.version(name) for name in ("torch", "transformers", "tokenizers", "numpy")},
+    )
+
+
+def code_version() -> str:
+    """The package's version, with the commit when it runs from a checkout."""
+    try:
+        version = metadata.version("biobench")
+    except metadata.PackageNotFoundError:
+        version = "uninstalled"
+    root = Path(__file__).resolve().parents[2]
+    if not (root / ".git").exists():
+        return version
+    done = subprocess.run(
+        ["git", "-C", str(root), "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=False
+    )
+    return f"{version}+{done.stdout.strip()}" if done.returncode == 0 else version

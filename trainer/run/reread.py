@@ -1,0 +1,82 @@
+"""The documents that a finished run was trained on, read again from the sources that its recipe names.
+
+Documents that the run left out are left out again. What was held out for validation loss, or not drawn to meet
+a source's share, is read too, so counts over these texts are upper bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from biobench.errors import StoreError, UsageError
+from trainer.corpus.builder import corpus_folder, excluded_documents
+from trainer.corpus.exclusion import Excluded
+from trainer.corpus.shards import MANIFEST, Corpus
+from trainer.corpus.sources import texts
+from trainer.ledger.fields import FILE, Ledger, read_ledger
+from trainer.model.network import load_tokenizer
+from trainer.recipe.spec import CorpusSpec
+from trainer.train.run_folder import RECIPE, START, read_recipe
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingText:
+    """ledger: of the run. model: its exported encoder. excluded: what was kept out."""
+
+    ledger: Ledger
+    model: Path
+    excluded: Excluded
+    spec: CorpusSpec
+
+    def documents(self) -> Iterator[str]:
+        """The texts, source after source, without those that were kept out."""
+        root = Path(self.spec.root)
+        for source in self.spec.sources:
+            yield from (text for text in texts(source, root) if self.excluded.why(text) is None)
+
+
+def run_folder(path: str | Path) -> Path | None:
+    """The run that this ledger file, run folder or exported model belongs to; None for anything else."""
+    given = Path(path)
+    folder = given.parent if given.name == FILE else given
+    for candidate in (folder, folder.absolute().parent):
+        if (candidate / RECIPE).is_file() and (candidate / FILE).is_file():
+            return candidate
+    return None
+
+
+def reread(path: str | Path, more: Callable[[], list[str]]) -> TrainingText:
+    """The training text of a finished run, proved to be the one that its ledger names.
+
+    more: gives the documents that were excluded besides the recipe's own list; asked for only where the ledger
+    says that there were some. Raises UsageError for a path that is no run, StoreError where the text, the built
+    corpus or the list of exclusions is not what it was.
+    """
+    folder = run_folder(path)
+    if folder is None:
+        raise UsageError(
+            f"'{path}' is not the folder of a finished pretraining run",
+            hint=f"it holds {RECIPE} and {FILE}; for other text give a folder or file with --model MODEL",
+        )
+    ledger = read_ledger(folder)
+    spec = read_recipe(folder).corpus
+    excluded = excluded_documents(spec, [])
+    if excluded.hash != ledger.corpus.exclusion_hash:
+        excluded = excluded_documents(spec, more())
+    if excluded.hash != ledger.corpus.exclusion_hash:
+        raise StoreError(
+            "the documents at hand are not those that the run kept out",
+            hint="give the --data-dir that `biobench pretrain` was given",
+            file=folder / FILE,
+        )
+    cache = Path(spec.root) / spec.cache if spec.cache is not None else folder.absolute().parent / "corpora"
+    built = corpus_folder(spec, load_tokenizer(folder / START), cache, excluded)
+    if not (built / MANIFEST).is_file() or Corpus(built).hash != ledger.corpus.manifest_hash:
+        raise StoreError(
+            f"the text below '{spec.root}' cannot be shown to be the text of this run",
+            hint=f"restore its sources and the built corpus in {cache}, or give the text itself with --model MODEL",
+            file=folder / RECIPE,
+        )
+    return TrainingText(ledger, folder / "model", excluded, spec)

@@ -1,0 +1,1 @@
+"""Training one phase: batches, optimiser, schedule, loop, checkpoints, processes."""

@@ -1,0 +1,127 @@
+"""From a counter to the tensors of one step, prepared one step ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from transformers import PreTrainedTokenizerBase
+
+from trainer.corpus.shards import Corpus, Shards
+from trainer.model import objectives
+from trainer.model.network import end_token
+from trainer.model.objectives import Targets, Vocabulary
+from trainer.order import draw
+from trainer.recipe.spec import Phase, Recipe
+from trainer.train.distributed import World
+
+
+@dataclass(frozen=True)
+class Micro:
+    """One forward pass: arguments of `Trainee.forward`."""
+
+    input_ids: Tensor
+    positions: Tensor
+    targets: Tensor
+    documents: Tensor | None
+    boundaries: Tensor | None
+
+
+@dataclass(frozen=True)
+class StepBatch:
+    """This process's part of a step. indices: the windows of the whole step, for the order hash."""
+
+    micros: list[Micro]
+    targets: int
+    indices: NDArray[np.int64]
+
+
+def vocabulary_of(tokenizer: PreTrainedTokenizerBase, rows: int) -> Vocabulary:
+    """The ids that the objectives need; `rows`: the model's vocabulary, which may be padded beyond the tokenizer's."""
+    end = end_token(tokenizer)
+    assert end is not None
+    special = np.zeros(rows, dtype=bool)
+    special[[i for i in tokenizer.all_special_ids if i < rows]] = True
+    known = np.zeros(rows, dtype=bool)
+    known[list(tokenizer.get_vocab().values())] = True
+    return Vocabulary(end, tokenizer.mask_token_id, special, np.flatnonzero(known & ~special))
+
+
+class Batches:
+    """The steps of one phase; `fixed` pads targets to a fixed count, for compiled and GPU runs."""
+
+    def __init__(
+        self, recipe: Recipe, phase: int, corpus: Corpus, vocabulary: Vocabulary, world: World, *, fixed: bool
+    ) -> None:
+        self.recipe, self.number, self.corpus = recipe, phase, corpus
+        self.phase: Phase = recipe.phases[phase]
+        self.vocabulary, self.world, self.fixed = vocabulary, world, fixed
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="batches")
+        self._ahead: tuple[int, Future[StepBatch]] | None = None
+
+    def at(self, first: int, *, more: bool) -> StepBatch:
+        """The step whose first window is number `first`; with `more`, the next one is begun meanwhile."""
+        ahead = self._ahead
+        batch = ahead[1].result() if ahead is not None and ahead[0] == first else self.make(first)
+        following = first + self.recipe.batch.sequences
+        self._ahead = (following, self._pool.submit(self.make, following)) if more else None
+        return batch
+
+    def close(self) -> None:
+        """Stop preparing ahead."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def make(self, first: int) -> StepBatch:
+        """This process's micro-batches of the step that starts at window number `first`."""
+        count = self.recipe.batch.sequences
+        indices, epochs = draw(first, count, windows=len(self.corpus.train), seed=self.recipe.seeds.data)
+        mine = self.world.slice(count)
+        size = self.recipe.batch.micro or len(mine)
+        micros: list[Micro] = []
+        targets = 0
+        for start in range(mine.start, mine.stop, size):
+            rows = slice(start, min(start + size, mine.stop))
+            keys = [
+                (self.recipe.seeds.training, self.number, int(e), int(i))
+                for e, i in zip(epochs[rows], indices[rows], strict=True)
+            ]
+            windows = self.corpus.train.read(indices[rows])
+            made = self._targets(windows, keys)
+            targets += made.positions.size
+            micros.append(self._micro(made, windows))
+        return StepBatch(micros, targets, indices)
+
+    def held_out(self, shards: Shards, rows: range) -> tuple[Micro, int]:
+        """A validation batch with masks that never change, and its number of targets."""
+        windows = shards.read(np.arange(rows.start, rows.stop))
+        made = self._targets(windows, [("held out", i) for i in rows])
+        return self._micro(made, windows), made.positions.size
+
+    def _targets(self, windows: NDArray[np.int64], keys: Sequence[tuple[object, ...]]) -> Targets:
+        if self.phase.objective == "clm":
+            return objectives.next_token(windows, self.vocabulary, isolate=self.phase.isolate_documents)
+        assert self.phase.masking is not None
+        return objectives.masked(windows, self.vocabulary, self.phase.masking, keys)
+
+    def _micro(self, made: Targets, windows: NDArray[np.int64]) -> Micro:
+        if self.fixed:
+            made = objectives.pad(made, objectives.capacity(made.inputs.size, made.inputs.shape[1], self.phase.masking))
+        documents = boundaries = None
+        if self.phase.isolate_documents:
+            # Documents are told apart by their end tokens, which masks may hide in the inputs.
+            numbers = objectives.document_numbers(windows, self.vocabulary.end)
+            documents, boundaries = self._send(numbers), self._send(objectives.boundaries(numbers))
+        return Micro(
+            self._send(made.inputs), self._send(made.positions), self._send(made.targets), documents, boundaries
+        )
+
+    def _send(self, array: NDArray[np.int64] | NDArray[np.int32]) -> Tensor:
+        tensor = torch.from_numpy(np.ascontiguousarray(array))
+        if self.world.device.type == "cuda":
+            return tensor.pin_memory().to(self.world.device, non_blocking=True)
+        return tensor

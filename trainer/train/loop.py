@@ -1,0 +1,261 @@
+"""The training loop of one phase; it knows objectives and schedules only through the recipe's fields."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.fsdp import FSDPModule
+from torch.nn.parallel import DistributedDataParallel
+
+from biobench.errors import TrainingError
+from trainer.corpus.shards import Corpus
+from trainer.cost.flops import peak_of
+from trainer.order import roll, seed_words
+from trainer.recipe.spec import Phase, Recipe
+from trainer.train.batches import Batches, Micro
+from trainer.train.checkpoint import Progress
+from trainer.train.distributed import World
+from trainer.train.memory import clear_gradients
+from trainer.train.metrics import Metrics
+from trainer.train.optimizer import set_rate
+from trainer.train.phase import Training, autocast
+from trainer.train.progress import Listener, Tick
+from trainer.train.schedule import factor
+
+HELD_OUT_WINDOWS = 512
+"""Most windows that a validation loss is taken over."""
+
+
+@dataclass
+class Loop:
+    """What the steps of a phase share. save: writes a checkpoint of the progress it is given."""
+
+    recipe: Recipe
+    index: int
+    training: Training
+    batches: Batches
+    corpus: Corpus
+    world: World
+    metrics: Metrics | None
+    listener: Listener
+    save: Callable[[Progress], None]
+    stop: Callable[[], bool]
+    token_flops: float
+    total_steps: int
+    last_loss: float = math.nan
+    _since: tuple[float, int] = field(default=(0.0, 0), init=False)
+
+    @property
+    def phase(self) -> Phase:
+        """The phase under way."""
+        return self.recipe.phases[self.index]
+
+    def run(self, progress: Progress) -> tuple[Progress, bool]:
+        """Train from `progress` to the phase's end: (progress, whether the end was reached).
+
+        Stops early, saved, when asked to (SIGTERM). Raises TrainingError when the loss is not finite.
+        """
+        recipe, steps = self.recipe, self.recipe.steps(self.phase)
+        step_tokens = recipe.step_tokens
+        save_every = recipe.every(recipe.checkpoints.every)
+        evaluate_every = recipe.every(recipe.logging.evaluate)
+        began, before = time.perf_counter(), progress.seconds
+        self._since = (began, progress.step)
+        while progress.step < steps:
+            step = progress.step
+            rate = (
+                recipe.optimizer.learning_rate
+                * self.phase.schedule.peak
+                * factor(self.phase, step, steps=steps, step_tokens=step_tokens)
+            )
+            batch = self.batches.at(progress.drawn, more=step + 1 < steps)
+            last = step + 1 == steps
+            log = (step + 1) % recipe.logging.every == 0 or last
+            targets, loss, norm = self._step(batch.micros, batch.targets, rate, progress.total_steps)
+            progress = progress.model_copy(
+                update={
+                    "step": step + 1,
+                    "drawn": progress.drawn + recipe.batch.sequences,
+                    "order_hash": roll(progress.order_hash, batch.indices),
+                    "targets": progress.targets + targets,
+                    "total_steps": progress.total_steps + 1,
+                    "total_tokens": progress.total_tokens + step_tokens,
+                    "seconds": before + time.perf_counter() - began,
+                }
+            )
+            due = save_every is not None and progress.step % save_every == 0 and not last
+            stopping = self.world.any(self.stop())
+            if log or due or stopping:
+                self._report(progress, loss, targets, norm, rate)
+            if evaluate_every is not None and progress.step % evaluate_every == 0 and not last:
+                self.evaluate(progress)
+            if (due or stopping) and not last:
+                self.save(progress)
+            if stopping and not last:
+                return progress, False
+        return progress, True
+
+    def _step(self, micros: list[Micro], own: int, rate: float, total_step: int) -> tuple[int, Tensor, Tensor]:
+        """One optimiser step: (targets of all processes, own summed loss, gradient norm)."""
+        world, training = self.world, self.training
+        device = world.device
+        targets = own
+        if world.size > 1:
+            targets = int(world.total(torch.tensor([own], device=device)).item())
+        # Wrappers average gradients over processes; times their number this is the mean over all targets.
+        scale = world.size / max(targets, 1)
+        set_rate(training.optimizer, rate)
+        if self.recipe.engine.dropout > 0:
+            torch.manual_seed(int(seed_words("dropout", self.recipe.seeds.training, total_step, world.rank)[0]))
+        total = torch.zeros((), device=device)
+        for number, micro in enumerate(micros):
+            with _accumulating(training.wrapped, number < len(micros) - 1), autocast(training.precision, device):
+                loss = training.wrapped(
+                    micro.input_ids,
+                    micro.positions,
+                    micro.targets,
+                    causal=self.phase.objective == "clm",
+                    documents=micro.documents,
+                    boundaries=micro.boundaries,
+                )
+                (loss * scale).backward()
+            total += loss.detach()
+        norm = _clip(training.module, self.recipe.optimizer.gradient_clip)
+        training.optimizer.step()
+        clear_gradients(training.optimizer, device, processes=world.size)
+        return targets, total, norm
+
+    def _report(self, progress: Progress, total: Tensor, targets: int, norm: Tensor, rate: float) -> None:
+        """Log a step. Raises TrainingError when its loss is not finite, before anything could be saved."""
+        loss = float(self.world.total(total.clone()).item()) / max(targets, 1)
+        self.last_loss = loss
+        if not math.isfinite(loss) or not math.isfinite(float(norm)):
+            raise TrainingError(
+                f"the loss of phase '{self.phase.name}' is not finite at step {progress.step}",
+                hint="continue from the last checkpoint with a smaller rate or engine.precision=fp32",
+            )
+        now = time.perf_counter()
+        then, step = self._since
+        speed = (progress.step - step) * self.recipe.step_tokens / max(now - then, 1e-9)
+        self._since = (now, progress.step)
+        left = (self.total_steps - progress.total_steps) * self.recipe.step_tokens / speed if speed else None
+        self.listener(
+            Tick(
+                f"phase {self.index + 1}/{len(self.recipe.phases)} {self.phase.name}",
+                progress.total_steps,
+                self.total_steps,
+                loss,
+                speed,
+                left,
+            )
+        )
+        if self.metrics is not None:
+            self.metrics.write(
+                {
+                    "event": "train",
+                    "total_step": progress.total_steps,
+                    "phase": self.phase.name,
+                    "objective": self.phase.objective,
+                    "step": progress.step,
+                    "tokens": progress.total_tokens,
+                    "loss": loss,
+                    "learning_rate": rate,
+                    "gradient_norm": float(norm),
+                    "targets": targets,
+                    "tokens_per_second": round(speed, 1),
+                    "mfu": self._mfu(speed),
+                    "memory_bytes": _memory(self.world),
+                    "seconds": round(progress.seconds, 3),
+                }
+            )
+
+    def _mfu(self, speed: float) -> float | None:
+        if self.world.device.type != "cuda":
+            return None
+        peak = peak_of(torch.cuda.get_device_name(self.world.device))
+        return None if peak is None else round(speed * self.token_flops / peak / self.world.size, 4)
+
+    def evaluate(self, progress: Progress) -> float | None:
+        """The held-out loss under the phase's own objective, with masks that never change; None without windows."""
+        shards = self.corpus.held_out
+        count = min(len(shards), HELD_OUT_WINDOWS)
+        if count == 0:
+            return None
+        share = max(1, self.recipe.batch.sequences // self.world.size)
+        size = min(self.recipe.batch.micro or share, share, 64)
+        chunks = [range(i, min(i + size, count)) for i in range(0, count, size)]
+        sums = torch.zeros(2, device=self.world.device, dtype=torch.float64)
+        module = self.training.wrapped
+        module.eval()
+        # Every process makes the same number of forward passes, as sharded weights need.
+        for turn in range(math.ceil(len(chunks) / self.world.size)):
+            number = turn * self.world.size + self.world.rank
+            micro, targets = self.batches.held_out(shards, chunks[number % len(chunks)])
+            with torch.no_grad(), autocast(self.training.precision, self.world.device):
+                loss = module(
+                    micro.input_ids,
+                    micro.positions,
+                    micro.targets,
+                    causal=self.phase.objective == "clm",
+                    documents=micro.documents,
+                    boundaries=micro.boundaries,
+                )
+            if number < len(chunks):
+                sums += torch.tensor([float(loss), targets], device=sums.device, dtype=sums.dtype)
+        module.train()
+        if isinstance(module, FSDPModule):
+            module.reshard()  # a forward pass without a backward one leaves the outer weights gathered
+        self.world.total(sums)
+        value = float(sums[0] / sums[1].clamp_min(1))
+        if self.metrics is not None:
+            self.metrics.write(
+                {
+                    "event": "evaluation",
+                    "total_step": progress.total_steps,
+                    "phase": self.phase.name,
+                    "objective": self.phase.objective,
+                    "step": progress.step,
+                    "tokens": progress.total_tokens,
+                    "loss": value,
+                    "targets": int(sums[1]),
+                }
+            )
+        return value
+
+
+@contextlib.contextmanager
+def _accumulating(module: nn.Module, more: bool) -> Iterator[None]:
+    """Leave gradients where they are until the step's last forward pass."""
+    if isinstance(module, DistributedDataParallel):
+        with module.no_sync() if more else contextlib.nullcontext():
+            yield
+        return
+    if isinstance(module, FSDPModule):
+        module.set_requires_gradient_sync(not more)
+    yield
+
+
+def _clip(module: nn.Module, limit: float | None) -> Tensor:
+    """The global gradient norm, clipped to `limit` where there is one."""
+    if limit is not None:
+        norm = nn.utils.clip_grad_norm_(module.parameters(), limit)
+    else:
+        norm = nn.utils.get_total_norm([p.grad for p in module.parameters() if p.grad is not None])
+    full: Tensor = norm.full_tensor() if hasattr(norm, "full_tensor") else norm
+    return full
+
+
+def _memory(world: World) -> int:
+    if world.device.type == "cuda":
+        return torch.cuda.max_memory_allocated(world.device)
+    import resource
+    import sys
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

@@ -1,0 +1,123 @@
+"""What a phase trains: model, optimiser and wrapper, made anew for each phase from the state before it.
+
+Every phase, first or resumed, starts here, so that a resume and an uninterrupted run share one path, and
+frozen layers are decided before anything is wrapped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+from transformers import PreTrainedModel
+
+from biobench.errors import ModelError
+from trainer.model import guard
+from trainer.model.families import check_windows, layers_of
+from trainer.model.guard import GuardReport
+from trainer.model.interventions import freeze
+from trainer.model.network import Trainee, reinit_head, set_dropout
+from trainer.recipe.spec import Recipe
+from trainer.train import checkpoint
+from trainer.train.distributed import World
+from trainer.train.optimizer import make_optimizer
+
+
+@dataclass
+class Training:
+    """A phase ready to train. module: the trainee; wrapped: what the loop calls (itself, DDP, or FSDP2)."""
+
+    module: Trainee
+    wrapped: nn.Module
+    optimizer: torch.optim.AdamW
+    frozen: list[str]
+    report: GuardReport
+    precision: str
+
+
+def precision_of(recipe: Recipe, device: torch.device) -> str:
+    """``bf16`` or ``fp32``; auto is bf16 on a GPU."""
+    wanted = recipe.engine.precision
+    if wanted != "auto":
+        return wanted
+    return "bf16" if device.type == "cuda" else "fp32"
+
+
+def prepare(
+    recipe: Recipe, phase_index: int, model: PreTrainedModel, state: Path | None, world: World, *, fresh: bool
+) -> Training:
+    """Make phase number `phase_index` ready: read `state`, freeze, check the direction, wrap.
+
+    model: weights of the first phase, or the architecture that `state` (a checkpoint) is read into.
+    fresh: the phase begins here, so its head is drawn anew where the recipe says so.
+    Raises ModelError, StoreError.
+    """
+    phase = recipe.phases[phase_index]
+    check_windows(model, recipe.corpus.sequence_length)
+    if state is not None:
+        checkpoint.verify(state, world)
+        checkpoint.load_weights(state, model, world)
+    redrawn = reinit_head(model, recipe.seeds.init) if fresh and phase.head == "reinit" else []
+    set_dropout(model, recipe.engine.dropout)
+    frozen = freeze(model, phase.freeze)
+    model.to(world.device)  # type: ignore[arg-type]
+    module = Trainee(model)
+    kind = precision_of(recipe, world.device)
+    causal = phase.objective == "clm"
+
+    def forward(ids: Tensor) -> Tensor:
+        with autocast(kind, world.device):
+            return module.logits(ids, causal=causal)
+
+    report = guard.check(model, forward, causal=causal, device=world.device)
+    if recipe.engine.activation_checkpointing:
+        model.gradient_checkpointing_enable(  # type: ignore[no-untyped-call]
+            gradient_checkpointing_kwargs={"use_reentrant": False}
+        )
+    if recipe.engine.compile:
+        # Three kinds of layer share one code object, each in several shapes and with and without gradients.
+        torch._dynamo.config.recompile_limit = 64
+        for layer in layers_of(model):
+            layer.compile(dynamic=None if phase.isolate_documents else False)
+        _check_compiled(model, forward, causal, world.device)
+    module.train()
+    wrapped = _wrap(recipe, module, world)
+    optimizer = make_optimizer(model, recipe.optimizer)
+    if state is not None:
+        checkpoint.load_moments(state, model, optimizer, world, without=redrawn)
+    return Training(module, wrapped, optimizer, frozen, report, kind)
+
+
+def autocast(precision: str, device: torch.device) -> torch.autocast:
+    """Mixed precision over float32 weights, or none."""
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bf16")
+
+
+def _check_compiled(model: PreTrainedModel, forward: guard.Forward, causal: bool, device: torch.device) -> None:
+    tokens = guard.probe_tokens(model, device)
+    amount = guard.leak(forward, tokens, model.config.vocab_size)
+    if causal == (amount != 0.0):
+        wanted = "causal" if causal else "bidirectional"
+        raise ModelError(
+            f"the compiled model is not {wanted}: leak {amount:.3g}",
+            hint="use engine.compile=false",
+        )
+
+
+def _wrap(recipe: Recipe, module: Trainee, world: World) -> nn.Module:
+    if world.size == 1:
+        return module
+    if recipe.engine.distributed == "fsdp2":
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import fully_shard
+
+        mesh = init_device_mesh(world.device.type, (world.size,))
+        for layer in layers_of(module.model):
+            fully_shard(layer, mesh=mesh)
+        fully_shard(module, mesh=mesh)
+        return module
+    devices = [world.device.index] if world.device.type == "cuda" else None
+    return DistributedDataParallel(module, device_ids=devices, gradient_as_bucket_view=True, broadcast_buffers=False)
