@@ -29,6 +29,8 @@ class Validation:
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     remedy: str | None = None
+    looked_for: list[str] = field(default_factory=list)
+    """Where the data was looked for and is not: the folder of each source."""
 
 
 def count(documents: Sequence[Document], labels: Sequence[str], ner: bool) -> dict[str, int]:
@@ -79,6 +81,8 @@ def validate_task(task: LoadedTask, data_dir: str | Path | None) -> Validation:
     except DataUnavailableError as error:
         result.state = "missing" if task.spec.access == "open" else "agreement"
         result.remedy = error.hint
+        places = (locate(source, folder).folder for source in task.spec.all_sources)
+        result.looked_for = list(dict.fromkeys(map(str, places)))
         return result
     labels, documents = read_source(task, place)
     result.source = place.source.id

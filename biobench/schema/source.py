@@ -175,7 +175,8 @@ class Original(Strict):
 class Source(Strict):
     """One place and format in which the corpus can be had."""
 
-    id: str
+    id: str = "local"
+    """Enters the run's key. May be left out where the task has a single source."""
     folder: str = ""
     """Folder below --data-dir (and the place where a download is put)."""
     files: dict[str, str | list[str]] = {}

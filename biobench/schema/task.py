@@ -275,6 +275,13 @@ class TaskSpec(Strict):
             raise fail(f"'{value}' is not an ISO 639-1 code", "two lower-case letters, such as en or fr")
         return value
 
+    @field_validator("homepage")
+    @classmethod
+    def _homepage(cls, value: str) -> str:
+        if not re.fullmatch(r"https?://\S+", value):
+            raise fail(f"'{value}' is not an http(s) address", "write the whole address, from https:// on")
+        return value
+
     @field_validator("labels")
     @classmethod
     def _labels(cls, value: Labels) -> Labels:
@@ -297,6 +304,9 @@ class TaskSpec(Strict):
     def _fits(self) -> TaskSpec:
         if (self.source is None) == (not self.sources):
             raise fail("give either sources or source", "a list under `sources:` or one mapping under `source:`")
+        for index, source in enumerate(self.sources):
+            if len(self.sources) > 1 and "id" not in source.model_fields_set:
+                raise fail(f"sources.{index}.id is missing; each of several sources needs one", "add `id: ...` to it")
         ids = [s.id for s in self.all_sources]
         if len(set(ids)) < len(ids):
             raise fail(f"two sources have the id '{max(ids, key=ids.count)}'", "give each source its own id")
