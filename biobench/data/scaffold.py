@@ -142,7 +142,7 @@ def _parts(path: Path) -> tuple[Path, dict[str, _Part]]:
             path = above
     folder = path if path.is_dir() else path.parent
     found = _named(folder, None if path.is_dir() else path.suffix)
-    ordered = {name: found[name] for name in ("train", "validation", "test") if name in found}
+    ordered: dict[str, _Part] = {name: found[name] for name in SPLITS if name in found}
     named = path.is_dir() or any(path in part.paths for part in ordered.values())
     if named and {"train", "test"} <= set(ordered):
         return folder, ordered
