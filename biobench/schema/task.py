@@ -27,6 +27,8 @@ from biobench.schema.source import (
     descriptive,
     fail,
     later,
+    sources_named,
+    web_address,
 )
 from biobench.schema.span import SpanOptions
 from biobench.schema.strict import Strict, plain, suggest
@@ -278,9 +280,7 @@ class TaskSpec(Strict):
     @field_validator("homepage")
     @classmethod
     def _homepage(cls, value: str) -> str:
-        if not re.fullmatch(r"https?://\S+", value):
-            raise fail(f"'{value}' is not an http(s) address", "write the whole address, from https:// on")
-        return value
+        return web_address(value)
 
     @field_validator("labels")
     @classmethod
@@ -304,12 +304,7 @@ class TaskSpec(Strict):
     def _fits(self) -> TaskSpec:
         if (self.source is None) == (not self.sources):
             raise fail("give either sources or source", "a list under `sources:` or one mapping under `source:`")
-        for index, source in enumerate(self.sources):
-            if len(self.sources) > 1 and "id" not in source.model_fields_set:
-                raise fail(f"sources.{index}.id is missing; each of several sources needs one", "add `id: ...` to it")
-        ids = [s.id for s in self.all_sources]
-        if len(set(ids)) < len(ids):
-            raise fail(f"two sources have the id '{max(ids, key=ids.count)}'", "give each source its own id")
+        sources_named(self.sources)
         if any(s.reader is None for s in self.sources) or (
             self.source is not None and self.source.reader is None and self.reader is None
         ):
