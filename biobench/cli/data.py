@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from biobench.cli.common import DataDir, Json, print_json
 from biobench.cli.overlap import overlap
+
+if TYPE_CHECKING:
+    from biobench.data.desk.verify import Report
 
 data = typer.Typer(help="Where each task's data stands, how to get it, and what is in it.", no_args_is_help=True)
 
@@ -69,33 +72,56 @@ def fetch_(
 
 
 @data.command("verify")
-def verify_(tasks: Tasks, data_dir: DataDir = None, as_json: Json = False) -> None:
-    """Re-count and hash the data, look for leaks between splits; exit 1 on what the spec does not know of."""
-    from biobench.data.catalog import load_task
-    from biobench.data.counts import unexpressed_in_words
-    from biobench.data.desk.verify import verify
+def verify_(
+    tasks: SomeTasks = [],  # noqa: B006
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Re-count and hash the data, look for leaks between splits; exit 1 on what the spec does not know of.
 
-    reports = [verify(load_task(task), data_dir) for task in tasks]
+    Without TASK all shipped tasks; those whose data is not at hand are named.
+    """
+    from biobench.data.catalog import list_tasks, load_task
+    from biobench.data.desk.verify import verify
+    from biobench.errors import DataUnavailableError
+
+    reports: list[Report] = []
+    for task in [load_task(t) for t in tasks] or list_tasks():
+        try:
+            reports.append(verify(task, data_dir))
+        except DataUnavailableError as error:
+            if tasks:
+                raise
+            sys.stderr.write(f"{error}\n")
+            continue
+        if not as_json:
+            _print_report(reports[-1])
     if as_json:
         print_json([report.as_dict() for report in reports])
-    for report in reports if not as_json else ():
-        typer.echo(
-            f"{report.task}: {'clean' if report.clean else 'NOT clean'} (source {report.source}, {report.folder})"
-        )
-        typer.echo(f"  files {report.files_hash[:16]}, documents {report.documents_hash[:16]}")
-        for split, counts in report.counts.items():
-            typer.echo(f"  {split}: " + ", ".join(f"{name} {n}" for name, n in counts.items()))
-        if lost := unexpressed_in_words(report.unexpressed):
-            typer.echo(f"  - {lost}")
-        for problem in report.count_problems:
-            typer.echo(f"  ! {problem}")
-        for finding in report.findings:
-            known = "known" if not finding.alarms else f"the spec knows {finding.known}"
-            examples = f"; {', '.join(finding.examples)}" if finding.alarms and finding.examples else ""
-            mark = "!" if finding.alarms else "-"
-            typer.echo(f"  {mark} {finding.name}: {finding.number} {finding.what} ({known}{examples})")
     if not all(report.clean for report in reports):
         raise typer.Exit(1)
+
+
+def _print_report(report: Report) -> None:
+    """Hashes, counts and findings; below alarms the line that makes them known."""
+    from biobench.data.counts import unexpressed_in_words
+
+    typer.echo(f"{report.task}: {'clean' if report.clean else 'NOT clean'} (source {report.source}, {report.folder})")
+    typer.echo(f"  files {report.files_hash[:16]}, documents {report.documents_hash[:16]}")
+    for split, counts in report.counts.items():
+        typer.echo(f"  {split}: " + ", ".join(f"{name} {n}" for name, n in counts.items()))
+    if lost := unexpressed_in_words(report.unexpressed):
+        typer.echo(f"  - {lost}")
+    for problem in report.count_problems:
+        typer.echo(f"  ! {problem}")
+    for finding in report.findings:
+        known = "known" if not finding.alarms else f"the spec knows {finding.known}"
+        examples = f"; {', '.join(finding.examples)}" if finding.alarms and finding.examples else ""
+        mark = "!" if finding.alarms else "-"
+        typer.echo(f"  {mark} {finding.name}: {finding.number} {finding.what} ({known}{examples})")
+    if any(finding.alarms for finding in report.findings):
+        found = ", ".join(f"{finding.name}: {finding.number}" for finding in report.findings)
+        typer.echo(f"  what is so in the corpus itself is declared in the spec: findings: {{{found}}}")
 
 
 data.command("overlap")(overlap)

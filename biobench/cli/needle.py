@@ -35,7 +35,13 @@ def needle(
     trust_remote_code: Annotated[
         bool, typer.Option("--trust-remote-code", help="Let checkpoints run their own code.")
     ] = False,
-    show_controls: Annotated[bool, typer.Option("--controls/--no-controls", help="Compute the controls.")] = True,
+    show_controls: Annotated[
+        bool | None,
+        typer.Option(
+            "--controls/--no-controls",
+            help="Also controls through each encoder, which cost two runs more; or none. Default: those without one.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Needle in a haystack: is the queried fact in the document? The runs of `run --suite needle`, and their grid."""
@@ -59,25 +65,42 @@ def needle(
     )
     status = run_request(request, dry_run=dry_run, as_json=as_json)
     if not dry_run and not as_json:
-        print_grids(request, controlled=show_controls)
+        print_grids(request, controlled=show_controls is not False, encoders=show_controls is True)
     raise typer.Exit(status)
 
 
-def print_grids(request: Request, *, controlled: bool) -> None:
-    """The grids of the request's models and tasks, each task followed by its controls."""
+def print_grids(request: Request, *, controlled: bool, encoders: bool = False) -> None:
+    """The grids of the request's models and tasks, each task followed by its controls.
+
+    encoders: also the controls that go through each model.
+    """
     from biobench.data.catalog import load_task, suite
     from biobench.data.load import load_data
     from biobench.models.loading import find_checkpoint
     from biobench.report.needle import needle_grids, render_grid
     from biobench.runs.controls import controls, render_controls
+    from biobench.runs.encoder_controls import encoder_controls
 
-    names = {find_checkpoint(m, offline=request.offline).id for m in request.models}
+    # The checkpoint's name in records to the model as it was asked for.
+    names = {find_checkpoint(m, offline=request.offline).id: m for m in request.models}
     tasks = request.tasks or tuple(str(member.path) for member in suite("needle"))
     for loaded in (load_task(t, request.overrides) for t in tasks):
-        grids = needle_grids(request.results_dir, tasks=[loaded.id], models=names)
+        grids = needle_grids(request.results_dir, tasks=[loaded.id], models=set(names))
         for grid in grids:
             typer.echo("\n" + render_grid(grid), nl=False)
-        if controlled and grids:
-            longest = max(n for g in grids for n in g.lengths if g.share(n) is not None)
-            data = load_data(loaded, request.data_dir, request.limit)
-            typer.echo("\n" + render_controls(loaded.id, controls(data, longest), longest), nl=False)
+        if not controlled or not grids:
+            continue
+        longest = max(n for g in grids for n in g.lengths if g.share(n) is not None)
+        data = load_data(loaded, request.data_dir, request.limit)
+        found = controls(data, longest)
+        for model in names.values() if encoders else ():
+            found += encoder_controls(
+                model,
+                loaded,
+                data,
+                seeds=request.seeds,
+                device=request.device,
+                offline=request.offline,
+                trust_remote_code=request.trust_remote_code,
+            )
+        typer.echo("\n" + render_controls(loaded.id, found, longest), nl=False)

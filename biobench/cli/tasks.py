@@ -78,11 +78,15 @@ def show(
 
 @tasks.command()
 def validate(
+    context: typer.Context,
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="YAML files, or folders of them.")],
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
-    """Check specs, and open their data where --data-dir has it. Exit 2 when something is wrong."""
+    """Check specs, and open their data where --data-dir has it. Exit 2 when something is wrong.
+
+    Data that is not there is wrong for a spec that is named itself with --data-dir; of a folder of specs it is told.
+    """
     from biobench.data.catalog import load_task
     from biobench.data.counts import unexpressed_in_words
     from biobench.data.validate import as_dict, validate_task
@@ -90,12 +94,16 @@ def validate(
     files = [f for p in paths for f in (sorted(p.rglob("*.yaml")) if p.is_dir() else [p])]
     if not files:
         raise UsageError("no YAML file to validate", hint="give a spec or a folder of specs")
+    source = context.get_parameter_source("data_dir")
+    given = source is not None and source.name == "COMMANDLINE"
     rows: list[dict[str, Any]] = []
     for file in files:
         try:
-            rows.append({"valid": True, **as_dict(validate_task(load_task(file), data_dir))})
-            problems = rows[-1]["problems"]
-            rows[-1]["valid"] = not problems
+            row = as_dict(validate_task(load_task(file), data_dir))
+            if given and file in paths and row["state"] != "ready":
+                row["problems"].append(f"data {_state(row)}")
+                row["hint"] = row["remedy"]
+            rows.append({"valid": not row["problems"], **row})
         except BioBenchError as error:
             # A data file's error names that file; one without a place gets the spec's.
             problem = str(error) if error.file else f"{file}: {error}"
@@ -104,7 +112,7 @@ def validate(
         print_json(rows)
     for row in rows:
         if not as_json and row["valid"]:
-            typer.echo(f"{row['path']}: valid, data {row['state']}")
+            typer.echo(f"{row['path']}: valid, data {_state(row)}")
             if lost := unexpressed_in_words(row["unexpressed"]):
                 typer.echo(f"  - {lost}")
         elif not row["valid"]:
@@ -114,6 +122,12 @@ def validate(
             sys.stderr.write(f"hint: {row.get('hint') or 'correct the spec, or the data that it describes'}\n")
     if not all(row["valid"] for row in rows):
         raise typer.Exit(2)
+
+
+def _state(row: dict[str, Any]) -> str:
+    """The state of a validated spec's data and, where it is not there, the folders that were looked for."""
+    state = "needs an agreement" if row["state"] == "agreement" else row["state"]
+    return state + (f", looked for {' and '.join(row['looked_for'])}" if row["looked_for"] else "")
 
 
 @tasks.command()
@@ -126,12 +140,12 @@ def schema() -> None:
 
 @tasks.command()
 def new(
-    data: Annotated[Path, typer.Argument(metavar="DATA_FILE", help="A data file of the new task.")],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="A data file of the new task, or its folder.")],
     task_id: Annotated[str, typer.Option("--id", help="Id of the new task.")],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write (default: ID.yaml).")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
-    """Scaffold a spec from a data file: format, labels and counts are read from it."""
+    """Scaffold a spec from a data file or folder: format, labels, counts and findings are read from it."""
     from biobench.data.scaffold import check_task_id, scaffold
 
     check_task_id(task_id)
@@ -157,7 +171,15 @@ def print_described(described: dict[str, Any], indent: int = 0) -> None:
             for item in value:
                 typer.echo(f"{pad}  -")
                 print_described(item, indent + 4)
+        elif name == "notes":
+            typer.echo(f"{pad}{name}: {' '.join(_sentence(note) for note in value)}")
         elif isinstance(value, list):
             typer.echo(f"{pad}{name}: {', '.join(str(v) for v in value)}")
         else:
             typer.echo(f"{pad}{name}: {value}")
+
+
+def _sentence(text: str) -> str:
+    """The text with a full stop, where it does not end like a sentence."""
+    text = text.strip()
+    return text if text.endswith((".", "!", "?", ":", ";")) else f"{text}."

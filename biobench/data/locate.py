@@ -44,14 +44,29 @@ def default_data_dir() -> Path:
 
 
 def locate(source: Source, data_dir: Path) -> Located:
-    """Resolve file names and globs (sorted by name; `._*` and `__MACOSX` skipped) of one source."""
-    folder = data_dir / source.folder
+    """Resolve file names and globs (sorted by name; `._*` and `__MACOSX` skipped) of one source.
+
+    A folder whose name differs from the spec's in letter case alone is the folder, unless two do.
+    """
+    folder = _folder(data_dir, source.folder)
     files, missing = _resolve(folder, source.files)
     original: dict[str, list[Path]] = {}
     if source.original is not None:
-        original, more = _resolve(data_dir / source.original.folder, source.original.files)
+        original, more = _resolve(_folder(data_dir, source.original.folder), source.original.files)
         missing += [f"../{source.original.folder}/{name}" for name in more]
     return Located(source, folder, files, missing, original)
+
+
+def _folder(above: Path, name: str) -> Path:
+    """The folder called `name` below `above`, in whatever letter case each of its parts is written."""
+    place = above
+    for part in Path(name).parts:
+        exact = place / part
+        if not exact.exists() and place.is_dir():
+            alike = [p for p in place.iterdir() if p.is_dir() and p.name.casefold() == part.casefold()]
+            exact = alike[0] if len(alike) == 1 else exact
+        place = exact
+    return place
 
 
 def _resolve(folder: Path, named: Mapping[str, str | list[str]]) -> tuple[dict[str, list[Path]], list[str]]:
@@ -60,16 +75,28 @@ def _resolve(folder: Path, named: Mapping[str, str | list[str]]) -> tuple[dict[s
     for role, patterns in named.items():
         found: list[Path] = []
         for pattern in [patterns] if isinstance(patterns, str) else patterns:
-            if any(c in pattern for c in "*?["):
-                found_here = [p for p in folder.glob(pattern) if p.is_file() and not _resource_fork(p, folder)]
-                matches = sorted(found_here, key=lambda p: (p.name, p))
-            else:
-                matches = [folder / pattern] if (folder / pattern).is_file() else []
+            matches = _matches(folder, pattern) or _matches(folder, _any_case(pattern))
             if not matches:
                 missing.append(pattern)
             found += matches
         files[role] = found
     return files, missing
+
+
+def _matches(folder: Path, pattern: str) -> list[Path]:
+    """The files that a name or a pattern stands for, by name."""
+    if not any(c in pattern for c in "*?["):
+        return [folder / pattern] if (folder / pattern).is_file() else []
+    found = [p for p in folder.glob(pattern) if p.is_file() and not _resource_fork(p, folder)]
+    return sorted(found, key=lambda p: (p.name, p))
+
+
+def _any_case(pattern: str) -> str:
+    """The pattern with the names of its folders, not that of the file, in any letter case."""
+    folders, slash, name = pattern.rpartition("/")
+    if "[" in pattern:
+        return pattern
+    return "".join(f"[{c.lower()}{c.upper()}]" if c.isalpha() else c for c in folders) + slash + name
 
 
 def _resource_fork(path: Path, folder: Path) -> bool:

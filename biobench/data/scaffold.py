@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import json
 import re
+import tempfile
 import unicodedata
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from biobench.data.catalog import load_task
+from biobench.data.counts import count
+from biobench.data.desk.verify import audit
+from biobench.data.load import read_source
+from biobench.data.locate import choose
 from biobench.data.sniff import Sniffed, sniff
-from biobench.errors import DataFormatError, UsageError
+from biobench.data.sniff_brat import looks_like_ids, sniff_brat
+from biobench.errors import BioBenchError, DataFormatError, UsageError
+from biobench.schema.task import SPLITS
 
 _SPLIT_NAMES = {
     "train": "train",
@@ -35,12 +44,13 @@ class _Part:
 
 
 def scaffold(path: str | Path, task_id: str | None = None) -> str:
-    """YAML of a task for the data file, or the folder, at `path`.
+    """YAML of a task for the data file, or the folder, at `path`, with the counts and findings of a first reading.
 
     Known: token files with IOB or IOBES tags; delimited rows, JSON lines or a parquet table with a text and a label;
-    parquet tables of tokens and tags; BRAT. Files or folders called train, dev and test are taken as splits; without a
-    dev part, validation is cut from the end of train; a single file is split 80/10/10. Raises UsageError when there is
-    no such file or `task_id` is none, DataFormatError when the files' format is not recognised.
+    parquet tables of tokens and tags; BRAT, where one text or .ann stands for its folder and sub-folders are read too.
+    Files or folders called train, dev and test are taken as splits; without a dev part, validation is cut from the end
+    of train; a single file is split 80/10/10. Raises UsageError when there is no such file or `task_id` is none,
+    DataFormatError when the files' format is not recognised.
     """
     path = Path(path)
     if task_id is not None:
@@ -53,18 +63,20 @@ def scaffold(path: str | Path, task_id: str | None = None) -> str:
     ner = sniffed.head != "sequence"
     listed = ", ".join(f"{name}: {json.dumps(part.pattern)}" for name, part in parts.items())
     unused = f"; not read: {', '.join(sniffed.unused)}" if sniffed.unused else ""
-    return f"""# Made by `biobench tasks new`; run it with --data-dir {folder.resolve().parent}
+    if ner and not sniffed.remark and looks_like_ids(sniffed.labels):
+        sniffed.remark = f"{len(sniffed.labels)} labels that look like concept ids"
+    remark = f"  # check: {sniffed.remark}" if sniffed.remark else ""
+    text = f"""# Made by `biobench tasks new`; run it with --data-dir {folder.resolve().parent}
 id: {own}
 version: 1
 name: {own.replace("_", " ")}
 language: en            # check
 type: {sniffed.type}
 source:
-  id: local
   folder: {json.dumps(folder.resolve().name)}
   files: {{{listed}}}
 reader: {sniffed.reader}  # check{unused}
-labels: [{", ".join(json.dumps(label, ensure_ascii=False) for label in sorted(sniffed.labels))}]
+labels: [{", ".join(json.dumps(label, ensure_ascii=False) for label in sorted(sniffed.labels))}]{remark}
 splits: {_splits(parts, sniffed)}
 unit: {"document" if sniffed.head == "span" else "sentence"}
 seeds: 42-46
@@ -75,9 +87,37 @@ metric: {{primary: macro_f1, paper: {"micro_f1" if ner else "macro_f1"}}}
 gate: {{expect: text_informative}}
 access: open
 licence: unknown        # fill in
-homepage: unknown       # fill in
+homepage: https://example.org   # fill in
 citation: unknown       # fill in
 """
+    return text + _facts(text, own, folder.resolve().parent)
+
+
+def _facts(text: str, task_id: str, data_dir: Path) -> str:
+    """The `counts` and `findings` that the spec's data has when it is read; a comment where it cannot be read."""
+    with tempfile.TemporaryDirectory() as aside:
+        spec = Path(aside) / f"{task_id}.yaml"
+        spec.write_text(text, encoding="utf-8")
+        try:
+            task = load_task(spec)
+            labels, documents = read_source(task, choose(task, data_dir))
+        except BioBenchError as error:
+            said = str(error).replace(f"{spec}:", "line ").replace("\n", " ")
+            return f"# counts and findings: not made, the data cannot be read so: {said}; {error.hint}\n"
+    lines = ["counts:                 # check: against the corpus's documentation"]
+    for split in SPLITS:
+        counted = count(documents[split], labels, task.spec.is_ner)
+        lines.append(f"  {split}: {_mapping({k: n for k, n in counted.items() if n})}")
+    found = {finding.name: finding.number for finding in audit(documents, labels, {})}
+    lines.append(f"findings: {_mapping(found)}" + ("  # check: look at each, `biobench data verify`" if found else ""))
+    return "\n".join(lines) + "\n"
+
+
+def _mapping(numbers: Mapping[str, int]) -> str:
+    """A YAML mapping on one line."""
+    plain = re.compile(r"(?!(?i:true|false|null)\Z)[A-Za-z_][\w.-]*")
+    keys = (name if plain.fullmatch(name) else json.dumps(name, ensure_ascii=False) for name in numbers)
+    return "{" + ", ".join(f"{key}: {number}" for key, number in zip(keys, numbers.values(), strict=True)) + "}"
 
 
 def check_task_id(text: str) -> None:
@@ -95,7 +135,27 @@ def _as_task_id(text: str) -> str:
 
 def _parts(path: Path) -> tuple[Path, dict[str, _Part]]:
     """(the task's folder, its files by split)."""
-    folder, suffix = (path, None) if path.is_dir() else (path.parent, path.suffix)
+    if path.is_file() and path.suffix in (".ann", ".txt") and path.with_suffix(".ann").is_file():
+        path = path.parent
+        above = path.resolve().parent
+        if path.resolve().name.lower() in _SPLIT_NAMES and {"train", "test"} <= set(_named(above, None)):
+            path = above
+    folder = path if path.is_dir() else path.parent
+    found = _named(folder, None if path.is_dir() else path.suffix)
+    ordered: dict[str, _Part] = {name: found[name] for name in SPLITS if name in found}
+    named = path.is_dir() or any(path in part.paths for part in ordered.values())
+    if named and {"train", "test"} <= set(ordered):
+        return folder, ordered
+    if not path.is_dir():
+        return folder, {"all": _Part(path.name, [path])}
+    texts = _brat_texts(path)
+    if texts is None:
+        raise UsageError(f"'{path}' holds no train and test files", hint="give one data file")
+    return folder, {"all": texts}
+
+
+def _named(folder: Path, suffix: str | None) -> dict[str, _Part]:
+    """The files (of this ending; None: of any) and, where None, folders that are called like splits."""
     found: dict[str, _Part] = {}
     for entry in sorted(folder.iterdir()):
         name = entry.stem if entry.is_file() else entry.name
@@ -104,20 +164,29 @@ def _parts(path: Path) -> tuple[Path, dict[str, _Part]]:
             continue
         if entry.is_file() and suffix in (None, entry.suffix) and entry.suffix in _ENDINGS:
             found[split] = _Part(entry.name, [entry])
-        elif entry.is_dir() and path.is_dir():
+        elif entry.is_dir() and suffix is None:
             inside = _files(entry)
+            texts = None if inside else _brat_texts(entry)
             if inside:
                 found[split] = _Part(f"{entry.name}/*{inside[0].suffix}", inside)
-    ordered: dict[str, _Part] = {name: found[name] for name in ("train", "validation", "test") if name in found}
-    named = path.is_dir() or any(path in part.paths for part in ordered.values())
-    if named and {"train", "test"} <= set(ordered):
-        return folder, ordered
-    if not path.is_dir():
-        return folder, {"all": _Part(path.name, [path])}
-    texts = [p for p in _files(path) if p.with_suffix(".ann").is_file()]
+            elif texts is not None:
+                found[split] = _Part(f"{entry.name}/{texts.pattern}", texts.paths)
+    return found
+
+
+def _brat_texts(folder: Path) -> _Part | None:
+    """The texts in the folder and in the folders below it, of which some has an .ann beside it; None where none has.
+
+    Of a folder below, all texts belong to it or none.
+    """
+    every = sorted(folder.rglob("*.txt"))
+    every = [p for p in every if not any(part.startswith((".", "__")) for part in p.relative_to(folder).parts)]
+    inside = {p.parent for p in every if p.with_suffix(".ann").is_file()}
+    texts = [p for p in every if p.parent in inside]
+    depths = {len(p.relative_to(folder).parts) - 1 for p in texts}
     if not texts:
-        raise UsageError(f"'{path}' holds no train and test files", hint="give one data file")
-    return folder, {"all": _Part("*.txt", texts)}
+        return None
+    return _Part("*/" * depths.pop() + "*.txt" if len(depths) == 1 else "**/*.txt", texts)
 
 
 def _files(folder: Path) -> list[Path]:
@@ -134,6 +203,11 @@ def _sniffed(paths: list[Path]) -> Sniffed:
         if path.suffix != largest.suffix:
             hint = "bring all splits into one format"
             raise DataFormatError(f"ends otherwise than {largest.name}", hint=hint, file=path)
+    if _is_brat(paths):
+        whole = sniff_brat(paths)
+        if len({path.stem for path in paths}) < len(paths):
+            whole.reader = whole.reader.removesuffix("}") + ", ids: split_and_name}"
+        return whole
     whole = sniff(largest)
     for path in paths:
         more = sniff(path, tokens=whole.type == "token_ner") if path != largest else whole
@@ -143,18 +217,22 @@ def _sniffed(paths: list[Path]) -> Sniffed:
             what = f"looks like {more.type}, {largest.name} like {whole.type}"
             raise DataFormatError(what, hint="give one data file, or write the spec by hand", file=path)
         whole.labels |= more.labels
-        if any(sign in more.reader and sign not in whole.reader for sign in ("IOBES", "discontinuous")):
+        if "IOBES" in more.reader and "IOBES" not in whole.reader:
             whole.reader = more.reader
-    if "brat" in whole.reader and len({path.stem for path in paths}) < len(paths):
-        whole.reader = whole.reader.removesuffix("}") + ", ids: split_and_name}"
     return whole
+
+
+def _is_brat(paths: Sequence[Path]) -> bool:
+    return any(path.suffix == ".txt" and path.with_suffix(".ann").is_file() for path in paths)
 
 
 def _splits(parts: dict[str, _Part], sniffed: Sniffed) -> str:
     if "validation" in parts:
         return "official"
     if "train" in parts:
-        units = sum(sniff(path, tokens=sniffed.type == "token_ner").units for path in parts["train"].paths)
+        paths = parts["train"].paths
+        brat = _is_brat(paths)
+        units = len(paths) if brat else sum(sniff(p, tokens=sniffed.type == "token_ner").units for p in paths)
         size = max(1, units // 10)
         return f"{{validation_from_train_tail: {size}}}  # check: the end of train, about a tenth"
     by = ", by: group" if sniffed.grouped else ""

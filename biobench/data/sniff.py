@@ -50,6 +50,8 @@ class Sniffed:
     """Columns of the file that the reader does not read."""
     grouped: bool = False
     """Whether the reader has a column that says what belongs together."""
+    remark: str = ""
+    """What is to be known of the labels."""
 
 
 def sniff(path: Path, *, tokens: bool = False) -> Sniffed:
@@ -66,9 +68,7 @@ def sniff(path: Path, *, tokens: bool = False) -> Sniffed:
             or _sniff_tagged(items, path, "json_tokens")
             or _sniff_objects(items, path, "json, layout: lines", "label")
         )
-    if path.with_suffix(".ann").is_file() and path.suffix == ".txt":
-        return _sniff_brat(path)
-    lines = [line for _, line in _lines(path)]
+    lines = [line for _, line in lines_of(path)]
     found = _sniff_tokens(lines, outside=tokens) or _sniff_rows(lines)
     if found is None:
         raise DataFormatError(
@@ -157,23 +157,7 @@ def _tokens_and_tags(items: Sequence[Mapping[str, Any]]) -> tuple[str, str] | No
     return None
 
 
-def _sniff_brat(path: Path) -> Sniffed:
-    """The labels of one text's annotations; options for what they are found to hold."""
-    labels: set[str] = set()
-    pieces = False
-    for number, line in _lines(path.with_suffix(".ann")):
-        if line.startswith("T"):
-            fields = line.split("\t")
-            if len(fields) < 2 or " " not in fields[1]:
-                what = "is not a text-bound line: T<n>, tab, TYPE START END, tab, text"
-                raise DataFormatError(what, hint="repair the line", file=path.with_suffix(".ann"), line=number)
-            labels.add(fields[1].split(" ", 1)[0])
-            pieces |= ";" in fields[1]
-    options = ", discontinuous: hull" if pieces else ""
-    return Sniffed("span_ner", f"{{format: brat{options}}}", labels, "span", 1)
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
+def lines_of(path: Path) -> Iterator[tuple[int, str]]:
     """(1-based number, line without its end) of the sample, by the rules of the readers: strict UTF-8, a byte
     order mark dropped, LF and CRLF as line ends. Raises DataFormatError."""
     try:
@@ -191,7 +175,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 def _json_lines(path: Path) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = []
-    for number, line in _lines(path):
+    for number, line in lines_of(path):
         if not line.strip():
             continue
         try:

@@ -30,6 +30,8 @@ class Validation:
     """Split to label to mentions of the corpus that are in no score."""
     problems: list[str] = field(default_factory=list)
     remedy: str | None = None
+    looked_for: list[str] = field(default_factory=list)
+    """Where the data was looked for and is not: the folder of each source."""
 
 
 def validate_task(task: LoadedTask, data_dir: str | Path | None) -> Validation:
@@ -44,6 +46,8 @@ def validate_task(task: LoadedTask, data_dir: str | Path | None) -> Validation:
     except DataUnavailableError as error:
         result.state = "missing" if task.spec.access == "open" else "agreement"
         result.remedy = error.hint
+        places = (locate(source, folder).folder for source in task.spec.all_sources)
+        result.looked_for = list(dict.fromkeys(map(str, places)))
         return result
     labels, documents = read_source(task, place)
     result.source = place.source.id

@@ -92,11 +92,12 @@ def _pieces(documents: Sequence[Document], tokenizer: Any) -> list[tuple[Ids, Id
 
 def _parts(document: Document) -> tuple[str, str, str]:
     plan: NeedlePlan | None = document.plan
-    if plan is None:
+    if plan is None or (plan.fit == "words" and not plan.needle):
         return "", document.text, ""
     if plan.fit == "words":
         before, needle, after = document.text.partition(plan.needle)
         return before, needle, after
     before = " ".join(plan.before)
     after = " ".join(plan.after)
-    return before + " " if before else "", plan.needle, " " + after if after else ""
+    gap = " " if after and plan.needle else ""
+    return before + " " if before else "", plan.needle, gap + after

@@ -60,9 +60,10 @@ def cell_of(document_id: str) -> Cell | None:
 
 
 def rendered(plan: NeedlePlan, words: int) -> str:
-    """The document with `words` words of haystack around the needle, the share `place` of them before it."""
+    """The document with `words` words of haystack around the needle (if any), the share `place` of them before it."""
     before = " ".join(plan.before).split()
     after = " ".join(plan.after).split()
     first = round(plan.place * words)
     kept = before[len(before) - first :] if first else []
-    return " ".join([*kept, plan.needle, *after[: words - first]])
+    needle = [plan.needle] if plan.needle else []
+    return " ".join([*kept, *needle, *after[: words - first]])

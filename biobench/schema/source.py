@@ -5,6 +5,8 @@ Also the two helpers that every part of a spec uses: `descriptive` fields and `f
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -35,6 +37,13 @@ def below(value: str, what: str) -> str:
     return value
 
 
+def web_address(value: str) -> str:
+    """`value` itself when it is an http(s) address; else ValueError."""
+    if not re.fullmatch(r"https?://\S+", value):
+        raise fail(f"'{value}' is not an http(s) address", "write the whole address, from https:// on")
+    return value
+
+
 def _files_below(value: dict[str, str | list[str]]) -> dict[str, str | list[str]]:
     for patterns in value.values():
         for pattern in [patterns] if isinstance(patterns, str) else patterns:
@@ -61,9 +70,7 @@ class UrlSource(Strict):
     @field_validator("url")
     @classmethod
     def _http(cls, value: str) -> str:
-        if not value.startswith(("https://", "http://")):
-            raise fail(f"'{value}' is not an http(s) address", "write the whole address")
-        return value
+        return web_address(value)
 
     @field_validator("to", "subfolder")
     @classmethod
@@ -184,7 +191,8 @@ class Original(Strict):
 class Source(Strict):
     """One place and format in which the corpus can be had."""
 
-    id: str
+    id: str = "local"
+    """Enters the run's key. May be left out where the task has a single source."""
     folder: str = ""
     """Folder below --data-dir (and the place where a download is put)."""
     files: dict[str, str | list[str]] = {}
@@ -225,3 +233,14 @@ class Source(Strict):
         if not self.generated and not self.folder:
             raise fail("'folder' is missing", "name the folder below --data-dir")
         return self
+
+
+def sources_named(sources: Sequence[Source]) -> None:
+    """Raise ValueError where one of several sources has no id, or that of another."""
+    ids: list[str] = []
+    for index, source in enumerate(sources):
+        if len(sources) > 1 and "id" not in source.model_fields_set:
+            raise fail(f"sources.{index}.id is missing; each of several sources needs one", "add `id: ...` to it")
+        if source.id in ids:
+            raise fail(f"two sources have the id '{source.id}'", "give each source its own id")
+        ids.append(source.id)

@@ -172,7 +172,8 @@ def spec_error(error: ValidationError, located: Located, model: type[BaseModel],
     message = detail["msg"].removeprefix("Value error, ")
     if kind == "value_error" and " | hint: " in message:
         message, hint = message.split(" | hint: ", 1)
-        named = located.line_of((*prefix, *loc, *message.split(" ", 1)[0].split(".")))
+        steps = (int(s) if s.isdecimal() else s for s in message.split(" ", 1)[0].split("."))
+        named = located.line_of((*prefix, *loc, *steps))
         return SpecError(f"{shown}: {message}" if shown else message, hint=hint, file=located.file, line=named)
     return SpecError(
         f"{shown}: {message[0].lower()}{message[1:]}, got {_show(detail['input'])}",

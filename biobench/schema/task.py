@@ -28,6 +28,8 @@ from biobench.schema.source import (
     descriptive,
     fail,
     later,
+    sources_named,
+    web_address,
 )
 from biobench.schema.span import SpanOptions
 from biobench.schema.strict import Strict, plain, suggest
@@ -277,6 +279,11 @@ class TaskSpec(Strict):
             raise fail(f"'{value}' is not an ISO 639-1 code", "two lower-case letters, such as en or fr")
         return value
 
+    @field_validator("homepage")
+    @classmethod
+    def _homepage(cls, value: str) -> str:
+        return web_address(value)
+
     @field_validator("labels")
     @classmethod
     def _labels(cls, value: Labels) -> Labels:
@@ -299,9 +306,7 @@ class TaskSpec(Strict):
     def _fits(self) -> TaskSpec:
         if (self.source is None) == (not self.sources):
             raise fail("give either sources or source", "a list under `sources:` or one mapping under `source:`")
-        ids = [s.id for s in self.all_sources]
-        if len(set(ids)) < len(ids):
-            raise fail(f"two sources have the id '{max(ids, key=ids.count)}'", "give each source its own id")
+        sources_named(self.sources)
         if any(s.reader is None for s in self.sources) or (
             self.source is not None and self.source.reader is None and self.reader is None
         ):

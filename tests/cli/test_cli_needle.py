@@ -132,3 +132,33 @@ def test_all_lengths_to_8192_tokens_run_in_bounded_memory(
     assert record.training.attention == "packed"
     assert said.err.count("/95232, tokens encoded") >= 10, "progress is shown"
     assert grown < 128 * 2**20, f"{grown / 2**20:.0f} MiB"
+
+
+def test_controls_through_the_encoder_are_asked_for(biobench: Callable[..., Said], tiny: Path, tmp_path: Path) -> None:
+    arguments = ("needle", tiny, "--task", spec(tmp_path), "--seeds", "1", *FAST)
+    plain = biobench(*arguments)
+    assert "exact match" in plain.out
+    assert "needle removed" not in plain.out
+    said = biobench(*arguments, "--controls")
+    assert said.status == 0, said.err
+    (removed,) = [line for line in said.out.splitlines() if line.startswith("needle removed")]
+    assert removed.split()[2:5] == ["50.0", "[36.4,", "63.6]"], "48 examples, half of them right in every pair"
+    assert removed.endswith("tiny: the haystack alone, to its full length")
+    assert [line for line in said.out.splitlines() if line.startswith("needle swapped")]
+    assert "is NOT" not in said.out
+    assert len(Store(tmp_path / "results").scan()[0]) == 1, "controls are no runs"
+
+
+def test_the_gate_s_slow_mode_plays_them(biobench: Callable[..., Said], tiny: Path, tmp_path: Path) -> None:
+    arguments = ("tasks", "gate", spec(tmp_path), "--slow", "--seeds", "1", "--device", "cpu")
+    assert "--slow needs an encoder" in biobench(*arguments).refusal()
+    said = biobench(*arguments, "--model", tiny, "--json")
+    found = said.json()
+    assert [c["name"] for c in found["controls"]] == ["needle removed", "needle swapped"]
+    assert found["controls"][0]["share"]["mean"] == 0.5
+    assert said.status == (0 if found["passed"] and not any(c["leaks"] for c in found["controls"]) else 1)
+    assert not any("needle" in check["name"] for check in found["checks"]), "the stored verdict knows no encoder"
+    shown = biobench(*arguments, "--model", tiny)
+    assert "needle_tiny: controls\nneedle removed" in shown.out
+    other = biobench("tasks", "gate", "demo_topic", "--slow", "--model", tiny)
+    assert "--slow asks nothing of demo_topic" in other.refusal()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -66,7 +67,7 @@ def _of(task: LoadedTask, folder: Path, hashes: bool) -> Status:
     result.lacking = [str(place.folder / name) for name in place.missing]
     if task.spec.access == "open" and (source.url or source.hub):
         result.fetch = addresses(source)
-        result.steps = [f"biobench data fetch {task.id} --data-dir {folder}"]
+        result.steps = [f"biobench data fetch {task.id} --data-dir {folder}", f"Or by hand: {_by_hand(place)}"]
         return result
     result.state = "missing" if task.spec.access == "open" else "agreement"
     result.steps = agreement_steps(task, place, folder)
@@ -84,9 +85,8 @@ def agreement_steps(task: LoadedTask, place: Located, data_dir: Path) -> list[st
             steps.append(f"The data needs {spec.obtain.needs}.")
         steps.append(f"Open {', then '.join(spec.obtain.pages)}")
         steps += spec.obtain.steps
-    names = ", ".join(place.missing)
-    nested = ", in these folders inside it" if any("/" in name for name in place.missing) else ""
-    steps.append(f"Make the folder {place.folder} and put the files there{nested}: {names}")
+    hand = _by_hand(place)
+    steps.append(hand[0].upper() + hand[1:])
     steps.append(f"Check that all is well: biobench tasks validate {task.id} --data-dir {data_dir}")
     if spec.access == "agreement":
         steps.append(
@@ -94,6 +94,21 @@ def agreement_steps(task: LoadedTask, place: Located, data_dir: Path) -> list[st
             " `biobench data bundle` leaves it out unless you say --include-agreement."
         )
     return steps
+
+
+def _by_hand(place: Located) -> str:
+    """Which folders to make and which files to put there; those of an original release have a folder of their own."""
+    original = place.source.original
+    wanted = [(place.folder, [name for name in place.missing if not name.startswith("../")])]
+    if original is not None:
+        prefix = f"../{original.folder}/"
+        beside = Path(os.path.normpath(place.folder / ".." / original.folder))
+        wanted.append((beside, [n.removeprefix(prefix) for n in place.missing if n.startswith(prefix)]))
+    said = []
+    for folder, names in wanted:
+        nested = ", in these folders inside it" if any("/" in name for name in names) else ""
+        said += [f"make the folder {folder} and put the files there{nested}: {', '.join(names)}"] if names else []
+    return "; ".join(said)
 
 
 def preferred(task: LoadedTask) -> Source:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from pydantic import model_validator
+from pydantic import field_validator, model_validator
 
 from biobench.data.readers._standoff import (
     Discontinuous,
@@ -29,6 +29,7 @@ from biobench.schema.task import fail
 
 _BOUND = re.compile(r"(\S+) (\d+ \d+(?:;\d+ \d+)*)")
 _NOTE = re.compile(r"(\S+) (\S+)")
+_REFERENCE = re.compile(r"(\S+) (\S+) (\S+)")
 
 
 class BratOptions(ReaderOptions):
@@ -38,7 +39,12 @@ class BratOptions(ReaderOptions):
     types: dict[str, str | None] = {}
     """Annotation type to label of the task, many to one; null drops the type."""
     other_types: Literal["refuse", "drop"] = "refuse"
-    """What to do with a type that is neither in `types` nor a label."""
+    """What to do with a type that is neither in `types` nor a label, or with a mention whose note gives none."""
+    label_note: str | None = later(None)
+    """Where the type is not the label (a concept id): the kind of the note (`#1<tab>AnnotatorNotes T1<tab>DISO`) or
+    normalisation (`N1<tab>Reference T1 UMLS:C0018787<tab>heart`) that holds it; of several the last wins."""
+    label_match: str = later("(.+)")
+    """Regular expression whose first group is the label inside the note, or inside RESOURCE:ID of a normalisation."""
     discontinuous: Discontinuous = "error"
     """Fragments with only white space between them are one. Else: hull (first start to last end), the first
     fragment, drop, or error."""
@@ -62,6 +68,17 @@ class BratOptions(ReaderOptions):
         if (self.segment == "annotation") != (self.segment_type is not None):
             raise fail("segment_type goes with segment: annotation", "name the annotation type, or leave it out")
         return self
+
+    @field_validator("label_match")
+    @classmethod
+    def _one_group(cls, value: str) -> str:
+        try:
+            groups = re.compile(value).groups
+        except re.error as error:
+            raise fail(f"'{value}' is no regular expression: {error}", r"for example (\w+)\W*$") from None
+        if groups != 1:
+            raise fail(f"'{value}' has {groups} groups", "put the label, and nothing else, into round brackets")
+        return value
 
 
 @reader(BratOptions)
@@ -104,18 +121,27 @@ def parse_brat(
             if mention.id in mentions:
                 raise request.bad("id {} stands twice", "repair the file", ann, number, mention.id)
             mentions[mention.id] = mention
-        elif kind == "#":
+        elif kind in ("#", "N"):
             notes.append((number, line))
-        elif line.strip() and kind not in "EARMN*":
+        elif line.strip() and kind not in "EARM*":
             raise request.bad(
                 "not an annotation line: {}", "lines begin with T, E, A, R, M, N, * or #", ann, number, line
             )
     for _, line in notes:
         fields = line.split("\t", 2)
-        match = _NOTE.fullmatch(fields[1]) if len(fields) == 3 else None
-        if match is not None and match[2] in mentions:
-            mentions[match[2]].codes.append((match[1], fields[2]))
+        said = note_of(fields)
+        if said is not None and said[1] in mentions:
+            mentions[said[1]].codes.append((said[0], said[2]))
     return RawDocument(path.name.removesuffix(".txt"), text, list(mentions.values()), ann)
+
+
+def note_of(fields: Sequence[str]) -> tuple[str, str, str] | None:
+    """(kind, mention, text) of a note's or normalisation's columns; a normalisation's text is RESOURCE:ID."""
+    if fields[0].startswith("N"):
+        match = _REFERENCE.fullmatch(fields[1]) if len(fields) > 1 else None
+        return None if match is None else (match[1], match[2], match[3])
+    match = _NOTE.fullmatch(fields[1]) if len(fields) == 3 else None
+    return None if match is None else (match[1], match[2], fields[2])
 
 
 def _bound(request: Request, ann: Path, number: int, line: str, text: str | None) -> Mention:
@@ -173,12 +199,23 @@ def _units(request: Request, options: BratOptions, raw: RawDocument, split: str)
 def _label(request: Request, options: BratOptions, mention: Mention, path: Path) -> str | None:
     if mention.label == options.segment_type:
         return None
-    if mention.label in options.types:
-        label = options.types[mention.label]
+    kind = mention.label
+    if options.label_note is not None:
+        notes = [text for note, text in mention.codes if note == options.label_note]
+        match = re.search(options.label_match, notes[-1]) if notes else None
+        if match is None:
+            if options.other_types == "drop":
+                return None
+            hint = "correct `label_note` and `label_match`, or set `other_types: drop`"
+            what = f"no note '{options.label_note}' gives mention {{}} a label"
+            raise request.bad(what, hint, path, mention.line, mention.id)
+        kind = match[1]
+    if kind in options.types:
+        label = options.types[kind]
         return None if label is None else request.check_label(label, path, mention.line)
-    if options.other_types == "drop" and mention.label not in request.spec.labels:
+    if options.other_types == "drop" and kind not in request.spec.labels:
         return None
-    return request.check_label(mention.label, path, mention.line)
+    return request.check_label(kind, path, mention.line)
 
 
 def _make(
