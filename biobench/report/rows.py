@@ -43,6 +43,8 @@ class Row:
     """For an average: all tasks of the suite are in it."""
     claimed: str | None = None
     """The average that a published table's caption claims."""
+    only_likely: bool = False
+    """A published value (or a suite average that holds one) whose publication does not state the average `metric`."""
     seconds: float | None = None
     """Mean wall seconds of a run."""
     peak_memory_bytes: int | None = None

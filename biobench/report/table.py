@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from biobench.report.averages import known_mean, suite_averages
-from biobench.report.beside import Remark, published_rows
+from biobench.report.beside import Remark, likely_note, published_rows
+from biobench.report.comparability import deviation_notes
 from biobench.report.conditions import lengths_read
 from biobench.report.contamination import as_fields, known, remark
 from biobench.report.floors import Refusal, Text, floor_infos, floor_rows, judge
@@ -136,6 +137,9 @@ def build(
     notes = [said for row in rows for said in row.notes]
     notes += [text for source, task, text in everything.remarks if wanted(task, source)]
     notes += [a.text for a in everything.published if any(wanted(task, "published") for task in a.tasks)]
+    beside = {r.task for r in rows if r.source == "published"}
+    notes += likely_note(rows)
+    notes += deviation_notes([info for info in infos.values() if info.id in beside])
     notes += means.notes
     notes += _unranked(means.rows, [infos[t] for t in sorted(held.refused) if infos[t].in_suite])
     return Report(
@@ -176,6 +180,14 @@ def _stores(results_dir: Path) -> list[tuple[Source, Store]]:
             if path.is_dir():
                 found.append(("submitted", Store(path, held / f"{path.name}.parquet")))
     return found
+
+
+def first_average(held: Results) -> AverageName:
+    """The average on show unless another is asked for: macro, and each task's published one where there are no runs.
+
+    Hardly any published value stands beside macro F1, so a folder without runs would show none of them.
+    """
+    return "macro" if held.groups else "paper"
 
 
 def metric_of(info: TaskInfo, average: AverageName) -> str:

@@ -1,0 +1,36 @@
+"""What a task does otherwise than the published protocol that its scores are compared with."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from biobench.schema.strict import Strict
+
+Aspect = Literal[
+    "data",
+    "split",
+    "unit",
+    "labels",
+    "window",
+    "truncation",
+    "head",
+    "selection",
+    "patience",
+    "epochs",
+    "batch",
+    "precision",
+    "decoding",
+    "seeds",
+    "code",
+]
+
+
+class Deviation(Strict):
+    """One aspect of the protocol, as it is here and as the compared publication has it.
+
+    What the publication leaves open is a deviation too: `compared` then says that it is not stated.
+    """
+
+    aspect: Aspect
+    here: str
+    compared: str
