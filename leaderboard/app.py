@@ -36,6 +36,7 @@ from leaderboard import (  # noqa: E402
     model_view,
     needle_view,
     pretraining_view,
+    published_view,
     submit_view,
     task_view,
 )
@@ -53,6 +54,7 @@ VIEWS: dict[str, View] = {
     "errors_view": errors_view.show,
     "needle_view": needle_view.show,
     "pretraining_view": pretraining_view.show,
+    "published_view": published_view.show,
     "efficiency_view": efficiency_view.show,
     "submit_view": submit_view.show,
 }

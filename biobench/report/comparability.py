@@ -25,7 +25,7 @@ def deviation_notes(infos: Iterable[TaskInfo]) -> list[Note]:
             sharing.setdefault(_key(d), []).append(info.id)
     notes = [
         note(
-            "Otherwise than in the protocol of the published values ({aspect}; {tasks}). Here: {here}. There: {compared}.",
+            "Not as in the protocol of the published values ({aspect}; {tasks}). Here: {here}. There: {compared}.",
             aspect=aspect,
             tasks=", ".join(tasks),
             here=here,

@@ -107,7 +107,7 @@ FORMS = {NAMES[metric]: words for metric, words in METRICS.items()} | {
     "{mark} average likely, not stated by the publication: {tasks}": (
         "{mark} moyenne probable, non énoncée par la publication : {tasks}"
     ),
-    "Otherwise than in the protocol of the published values ({aspect}; {tasks}). Here: {here}. There: {compared}.": (
+    "Not as in the protocol of the published values ({aspect}; {tasks}). Here: {here}. There: {compared}.": (
         "Autrement que dans le protocole des valeurs publiées ({aspect} ; {tasks}). Ici : {here}. Là : {compared}."
     ),
     "No deviation from the protocol of the published values is known: {tasks}": (

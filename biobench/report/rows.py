@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from biobench.report.experiments import PublishedExperiments
 from biobench.report.groups import RunGroup, Source
 from biobench.report.tasks import TaskInfo
 from biobench.store import Finding
@@ -89,6 +90,8 @@ class Report:
     findings: tuple[Finding, ...] = ()
     groups: tuple[RunGroup, ...] = field(default=(), repr=False)
     unranked: frozenset[str] = frozenset()
+    experiments: tuple[PublishedExperiments, ...] = field(default=(), repr=False)
+    """Published results beyond the task tables, those that the report's filters leave."""
 
     @property
     def suites(self) -> tuple[str, ...]:
