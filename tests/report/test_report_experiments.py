@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -47,17 +48,7 @@ def values(experiment, line):
 
 def test_the_figures_of_the_paper_are_there(shipped):
     needle = shipped["needle"]
-    assert [c.name for c in needle.columns] == [
-        "all",
-        "512",
-        "1,024",
-        "2,048",
-        "4,096",
-        "8,192",
-        "start",
-        "middle",
-        "end",
-    ]
+    assert " ".join(c.name for c in needle.columns) == "all 512 1,024 2,048 4,096 8,192 start middle end"
     assert values(needle, "CLM detour") == [62.2, 64.3, 76.3, 61.2, 60.0, 52.9, 63.3, 70.3, 54.9]
     assert values(needle, "MLM twin") == [51.6, 57.1, 52.6, 55.1, 51.1, 43.1, 53.3, 52.7, 49.5]
     assert [x.values[0] for x in shipped["freezing"].lines] == [58.9, 61.6, 59.3, 61.2, 61.2]
@@ -96,7 +87,7 @@ def test_what_goes_beside_exists(shipped):
         for command in experiment.beside.commands:
             parts = command.split()
             assert parts[0] == "biobench"
-            for flag, value in zip(parts, parts[1:], strict=False):
+            for flag, value in pairwise(parts):
                 if flag == "--task" and value != "ID":
                     assert load_task(value)
 
@@ -177,7 +168,6 @@ def test_a_results_folder_brings_its_own_and_no_name_breaks_out(tmp_path):
 def test_damage_is_refused_with_its_file(tmp_path, old, new, said):
     assert old in GOOD
     add(tmp_path, GOOD.replace(old, new, 1))
-    with pytest.raises(SpecError, match="(?s).*") as caught:
+    with pytest.raises(SpecError, match=r"mine\.yaml") as caught:
         build(tmp_path, "paper")
     assert said in str(caught.value)
-    assert "mine.yaml" in str(caught.value)
