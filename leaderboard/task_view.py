@@ -91,8 +91,8 @@ def _card(info: TaskInfo, words: Mapping[str, str]) -> None:
     if spec is not None and spec.deviations:
         with st.expander(words["deviations"]):
             for deviation in spec.deviations:
-                st.text(f"{deviation.aspect}
-{words['here']}: {deviation.here}")
+                st.text(deviation.aspect)
+                st.text(f"{words['here']}: {deviation.here}")
                 st.text(f"{words['there']}: {deviation.compared}")
     if spec is not None and spec.counts:
         with st.expander(words["counts"]):
