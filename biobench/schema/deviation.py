@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
+from pydantic import AfterValidator
+
+from biobench.schema.source import fail
 from biobench.schema.strict import Strict
 
 Aspect = Literal[
@@ -34,3 +37,14 @@ class Deviation(Strict):
     aspect: Aspect
     here: str
     compared: str
+
+
+def _once(value: list[Deviation]) -> list[Deviation]:
+    aspects = [d.aspect for d in value]
+    if len(set(aspects)) < len(aspects):
+        raise fail(f"deviation '{max(aspects, key=aspects.count)}' stands twice", "say it in one entry")
+    return value
+
+
+Deviations = Annotated[list[Deviation], AfterValidator(_once)]
+"""A spec's list; each aspect stands once."""

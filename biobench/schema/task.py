@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from biobench.schema.deviation import Deviation
+from biobench.schema.deviation import Deviations
 from biobench.schema.probe import Probe
 from biobench.schema.source import (
     CollectedLabels,
@@ -37,7 +37,6 @@ __all__ = [
     "SPLITS",
     "Access",
     "CollectedLabels",
-    "Deviation",
     "Head",
     "HubSource",
     "Labels",
@@ -252,7 +251,7 @@ class TaskSpec(Strict):
     homepage: str = descriptive()
     citation: str = descriptive()
     notes: list[str] = descriptive([])
-    deviations: list[Deviation] = descriptive([])
+    deviations: Deviations = descriptive([])
     """What is otherwise than in the published protocol that scores are compared with; empty: nothing known."""
     counts: dict[str, dict[str, int]] = descriptive({})
     """Counted facts per split (documents, mentions, a label's name: its support), checked by validation."""
@@ -289,14 +288,6 @@ class TaskSpec(Strict):
             raise fail(f"label '{min(twice)}' stands twice", "keep one")
         if not value or any(not v.strip() for v in value):
             raise fail("labels must be at least one non-empty text", "list the labels")
-        return value
-
-    @field_validator("deviations")
-    @classmethod
-    def _deviations(cls, value: list[Deviation]) -> list[Deviation]:
-        aspects = [d.aspect for d in value]
-        if len(set(aspects)) < len(aspects):
-            raise fail(f"deviation '{max(aspects, key=aspects.count)}' stands twice", "say it in one entry")
         return value
 
     @field_validator("seeds")
