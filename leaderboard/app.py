@@ -13,6 +13,7 @@ from biobench.errors import BioBenchError
 from biobench.report.escape import plain
 from biobench.report.render import plain_note
 from biobench.report.rows import AverageName
+from biobench.report.table import first_average
 
 # three bars, drawn here: a named icon would be fetched from elsewhere
 _ICON = Image.new("RGBA", (32, 32))
@@ -35,6 +36,7 @@ from leaderboard import (  # noqa: E402
     model_view,
     needle_view,
     pretraining_view,
+    published_view,
     submit_view,
     task_view,
 )
@@ -52,6 +54,7 @@ VIEWS: dict[str, View] = {
     "errors_view": errors_view.show,
     "needle_view": needle_view.show,
     "pretraining_view": pretraining_view.show,
+    "published_view": published_view.show,
     "efficiency_view": efficiency_view.show,
     "submit_view": submit_view.show,
 }
@@ -93,8 +96,7 @@ def main() -> None:
 
 
 def _average(texts: Mapping[str, str]) -> AverageName:
-    """Macro unless the folder holds published scores alone, which hardly any average but their own shows."""
-    first: AverageName = "macro" if results().groups else "paper"
+    first = first_average(results())
     start("average", from_link("average", AVERAGES, first))
     with st.sidebar:
         chosen = st.radio(

@@ -88,6 +88,12 @@ def _card(info: TaskInfo, words: Mapping[str, str]) -> None:
         with st.expander(words["known_issues"]):
             for note in spec.notes:
                 st.text(note)
+    if spec is not None and spec.deviations:
+        with st.expander(words["deviations"]):
+            for deviation in spec.deviations:
+                st.text(deviation.aspect)
+                st.text(f"{words['here']}: {deviation.here}")
+                st.text(f"{words['there']}: {deviation.compared}")
     if spec is not None and spec.counts:
         with st.expander(words["counts"]):
             st.dataframe(pd.DataFrame(spec.counts))

@@ -17,6 +17,16 @@ _WORDS: dict[str, tuple[str, str]] = {
     "model_view": ("Model", "Modèle"),
     "task_view": ("Task", "Tâche"),
     "compare_view": ("Compare", "Comparer"),
+    "published_view": ("Published experiments", "Expériences publiées"),
+    "published_help": (
+        "What publications report beyond the task tables, as printed, each with its source and what of ours can be set "
+        "beside it.",
+        "Ce que les publications rapportent au-delà des tableaux de tâches, tel qu'imprimé, avec la source et ce qui, "
+        "chez nous, peut être mis à côté.",
+    ),
+    "no_published": ("There are no published experiments here.", "Il n'y a pas d'expériences publiées ici."),
+    "publication": ("Publication", "Publication"),
+    "without_values": ("Baselines without published values", "Références sans valeurs publiées"),
     "choose_models": ("Two to five models", "Deux à cinq modèles"),
     "pick_two": ("Choose at least two models.", "Choisissez au moins deux modèles."),
     "suite": ("Suite", "Suite"),
@@ -270,6 +280,9 @@ _WORDS: dict[str, tuple[str, str]] = {
         "Cette tâche n'est pas livrée avec BioBench ; seuls ses enregistrements sont connus.",
     ),
     "known_issues": ("Known issues and choices", "Problèmes connus et choix"),
+    "deviations": ("Deviations from the compared protocol", "Écarts avec le protocole comparé"),
+    "here": ("here", "ici"),
+    "there": ("there", "là"),
     "counts": ("Counts", "Effectifs"),
     "labels": ("Labels", "Étiquettes"),
     "label": ("label", "étiquette"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
+from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
@@ -23,7 +23,10 @@ def register(app: typer.Typer) -> None:
 
 def report(
     format_: Annotated[str, typer.Option("--format", help="table, md, csv, latex, json or html.")] = "table",
-    average: Annotated[str, typer.Option("--average", help="macro, micro, weighted or paper.")] = "macro",
+    average: Annotated[
+        str | None,
+        typer.Option("--average", help="macro, micro, weighted or paper (default: macro; paper without runs)."),
+    ] = None,
     task: Annotated[list[str], typer.Option("--task", help="Only this task; repeatable.")] = [],  # noqa: B006
     suite: Annotated[list[str], typer.Option("--suite", help="Only this suite (fr, en, needle).")] = [],  # noqa: B006
     source: Annotated[
@@ -39,9 +42,9 @@ def report(
     from biobench.report.groups import Source
     from biobench.report.render import print_table, render
     from biobench.report.rows import AverageName
-    from biobench.report.table import build, load
+    from biobench.report.table import build, first_average, load
 
-    _check([average], get_args(AverageName), "--average")
+    _check([] if average is None else [average], get_args(AverageName), "--average")
     _check(source, get_args(Source), "--source")
     held = load(results_dir)
     _check(task, held.infos, "--task")
@@ -50,7 +53,7 @@ def report(
         _check(model, _models(held), "--model")
     built = build(
         held,
-        cast(Any, average),
+        first_average(held) if average is None else cast(AverageName, average),
         tasks=_some(task),
         suites=_some(suite),
         sources=_some(source),

@@ -73,7 +73,8 @@ def show(
     if as_json:
         print_json(described)
     else:
-        print_described(described)
+        deviations = {d["aspect"]: f"here: {d['here']}; compared: {d['compared']}" for d in described["deviations"]}
+        print_described(described | {"deviations": deviations or "none known"})
 
 
 @tasks.command()

@@ -17,9 +17,10 @@ from biobench.schema.task import SPLITS
 def describe(task: LoadedTask, data_dir: str | Path | None = None, samples: int = 3) -> dict[str, Any]:
     """Everything worth knowing of a task.
 
-    Keys: the spec's descriptive fields, protocol, labels (or their rule, until the data is read), declared
-    counts, `data` (state, source, folder, remedy), and with data at hand `counts` (per split, label supports
-    included), `unexpressed` (mentions that are in no score), `count_problems` and `samples` (from train: text,
+    Keys: the spec's descriptive fields, `deviations` from the compared protocol (empty: none known), protocol,
+    labels (or their rule, until the data is read), declared counts, `data` (state, source, folder, remedy), and with
+    data at hand `counts` (per split, label supports included), `unexpressed` (mentions that are in no score),
+    `count_problems` and `samples` (from train: text,
     mentions or labels). Samples of data under an agreement are left out.
     """
     spec = task.spec
@@ -43,6 +44,7 @@ def describe(task: LoadedTask, data_dir: str | Path | None = None, samples: int 
         "homepage": spec.homepage,
         "citation": spec.citation,
         "notes": list(spec.notes),
+        "deviations": [d.model_dump() for d in spec.deviations],
         "published_as": spec.published_as,
         "variant_of": spec.variant_of,
         "declared_counts": spec.counts,

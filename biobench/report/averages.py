@@ -119,6 +119,7 @@ def _average(suite: str, rows: Sequence[Row], needed: int) -> Row:
         suite=suite,
         tasks=count,
         complete=complete,
+        only_likely=any(r.only_likely for r in rows),
         parameters=first.parameters,
         seconds=known_mean([r.seconds for r in rows]),
         peak_memory_bytes=max((r.peak_memory_bytes for r in rows if r.peak_memory_bytes is not None), default=None),

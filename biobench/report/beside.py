@@ -25,6 +25,17 @@ NAMES = {
 """Scores in words."""
 
 
+LIKELY = "‡"
+"""Beside a published value whose average is likely, not stated."""
+
+
+def likely_note(rows: Sequence[Row]) -> list[Note]:
+    """What the mark means, where some row bears it."""
+    marked = sorted({row.task for row in rows if row.only_likely})
+    form = "{mark} average likely, not stated by the publication: {tasks}"
+    return [note(form, mark=LIKELY, tasks=", ".join(marked))] if marked else []
+
+
 @dataclass(slots=True)
 class Remark:
     """A footnote about published values, and the tasks that it is about."""
@@ -68,6 +79,7 @@ def _row(value: PublishedValue, info: TaskInfo) -> Row:
         language=info.language,
         suite=info.suite,
         claimed=value.claimed,
+        only_likely=not value.is_stated,
     )
 
 

@@ -29,6 +29,7 @@ _LATEX = {
     "–": "--",
     "±": r"$\pm$",
     "†": r"\textdagger{}",
+    "‡": r"\textdaggerdbl{}",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from biobench.report import experiment_render
 from biobench.report.contamination import marked
 from biobench.report.escape import for_html
 from biobench.report.needle_html import STYLE, needle_section
@@ -41,6 +42,7 @@ def to_html(report: Report) -> str:
         + f'\n<p class="notes">{_sentence(caption(report))}</p>\n'
         + (f"{grids}\n" if grids else "")
         + (f'<h2>Notes</h2>\n<ul class="notes">{notes}</ul>\n' if notes else "")
+        + experiment_render.html(report.experiments)
         + (f'<h2>Findings</h2>\n<ul class="notes">{findings}</ul>\n' if findings else "")
         + "</body>\n</html>\n"
     )

@@ -113,6 +113,15 @@ FORMS = {NAMES[metric]: words for metric, words in METRICS.items()} | {
     "they stand beside that average, as printed, without their spread.": (
         "elles sont à côté de cette moyenne, telles qu'imprimées, sans leur dispersion."
     ),
+    "{mark} average likely, not stated by the publication: {tasks}": (
+        "{mark} moyenne probable, non énoncée par la publication : {tasks}"
+    ),
+    "Not as in the protocol of the published values ({aspect}; {tasks}). Here: {here}. There: {compared}.": (
+        "Autrement que dans le protocole des valeurs publiées ({aspect} ; {tasks}). Ici : {here}. Là : {compared}."
+    ),
+    "No deviation from the protocol of the published values is known: {tasks}": (
+        "Aucun écart connu avec le protocole des valeurs publiées : {tasks}"
+    ),
     "they are not shown beside another average.": "elles ne sont pas montrées à côté d'une autre moyenne.",
     "each task is compared by the average its published scores are read as, not by macro F1": (
         "chaque tâche est comparée par la moyenne que ses scores publiés sont censés être, non par le macro-F1"

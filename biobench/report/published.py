@@ -47,6 +47,8 @@ class PublishedHeader(Strict):
     """Decimals of the printed percentages."""
     caption: dict[str, str]
     """Language -> what the table's caption says of the average."""
+    stated: list[str] | None = None
+    """Languages whose caption itself names the claimed average; null: all of `caption`."""
     readings: dict[str, str]
     """Task -> which average we read the numbers as, and why."""
 
@@ -72,6 +74,14 @@ class PublishedValue:
     citation: str
     variant: str = ""
     """The paper's id, where several papers print values of one model."""
+
+    stated: bool = True
+    """Whether the caption itself names the claimed average."""
+
+    @property
+    def is_stated(self) -> bool:
+        """Whether the publication states the average that the value most likely is."""
+        return self.stated and self.claimed == self.likely
 
     @property
     def comparable(self) -> str | None:
@@ -227,6 +237,7 @@ def _read(path: Path, header: PublishedHeader, values: list[PublishedValue], ave
                 reading=header.readings[row["task"]],
                 source=header.source,
                 citation=header.citation,
+                stated=header.stated is None or row["language"] in header.stated,
             )
         )
 

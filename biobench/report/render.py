@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from biobench.errors import UsageError
+from biobench.report import experiment_render
 from biobench.report.escape import for_csv, for_latex, for_markdown, plain
 from biobench.report.html import to_html
 from biobench.report.rows import Report
@@ -80,6 +81,7 @@ def _terminal(report: Report, width: int) -> Group:
             parts.append(table)
     parts.append(Text(caption(report) if parts else EMPTY))
     parts += [Text(f"* {plain_note(note)}") for note in report.notes]
+    parts += experiment_render.terminal(report.experiments, width)
     parts += [Text(f"! {plain_note(str(f))}; {plain_note(f.hint)}") for f in report.findings]
     return Group(*parts)
 
@@ -116,7 +118,9 @@ def _markdown(report: Report) -> str:
     notes = [*report.notes, *(f"{f}; {f.hint}" for f in report.findings)]
     if notes:
         out += ["", *(f"- {' '.join(for_markdown(word) for word in note.split())}" for note in notes)]
-    return "\n".join(out) + "\n"
+    if report.experiments:
+        out += ["", *experiment_render.markdown(report.experiments)]
+    return "\n".join(out).rstrip("\n") + "\n"
 
 
 def _piped(cells: list[str]) -> str:
@@ -159,6 +163,7 @@ def _latex(report: Report) -> str:
     notes = [*report.notes, *(f"{f}; {f.hint}" for f in report.findings)]
     if notes:
         out += [r"\begin{itemize}", *(rf"\item {for_latex_note(note)}" for note in notes), r"\end{itemize}"]
+    out += experiment_render.latex(report.experiments)
     return "\n".join(out) + "\n"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from biobench.report.experiments import PublishedExperiments
 from biobench.report.groups import RunGroup, Source
 from biobench.report.tasks import TaskInfo
 from biobench.store import Finding
@@ -43,6 +44,8 @@ class Row:
     """For an average: all tasks of the suite are in it."""
     claimed: str | None = None
     """The average that a published table's caption claims."""
+    only_likely: bool = False
+    """A published value (or a suite average that holds one) whose publication does not state the average `metric`."""
     seconds: float | None = None
     """Mean wall seconds of a run."""
     peak_memory_bytes: int | None = None
@@ -87,6 +90,8 @@ class Report:
     findings: tuple[Finding, ...] = ()
     groups: tuple[RunGroup, ...] = field(default=(), repr=False)
     unranked: frozenset[str] = frozenset()
+    experiments: tuple[PublishedExperiments, ...] = field(default=(), repr=False)
+    """Published results beyond the task tables, those that the report's filters leave."""
 
     @property
     def suites(self) -> tuple[str, ...]:

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from biobench.report.averages import known_mean, suite_averages
-from biobench.report.beside import Remark, published_rows
+from biobench.report.beside import Remark, likely_note, published_rows
+from biobench.report.comparability import deviation_notes
 from biobench.report.conditions import lengths_read
 from biobench.report.contamination import as_fields, known, remark
+from biobench.report.experiments import PublishedExperiments, experiments_for, experiments_state, of_suites
 from biobench.report.floors import Refusal, Text, floor_infos, floor_rows, judge
 from biobench.report.groups import RunGroup, Source, apart, group_runs
 from biobench.report.notes import Note, note
@@ -42,6 +44,7 @@ class Results:
     refused: frozenset[str] = frozenset()
     judged: tuple[Text, ...] = ()
     refusals: tuple[Refusal, ...] = ()
+    experiments: tuple[PublishedExperiments, ...] = ()
     _rows: dict[AverageName, _Rows] = field(default_factory=dict, repr=False, compare=False)
 
     def rows(self, average: AverageName) -> _Rows:
@@ -89,13 +92,15 @@ def load(results_dir: str | Path) -> Results:
         refused=judged.refused,
         judged=judged.remarks,
         refusals=judged.refusals,
+        experiments=experiments_for(Path(results_dir)),
     )
 
 
 def fingerprint(results_dir: str | Path) -> str:
     """Changes when `load` would read something else from the folder; quick, for caches."""
-    stores = [store.fingerprint() for _, store in _stores(Path(results_dir))]
-    return " ".join([*stores, floors_fingerprint(results_dir), published_state(Path(results_dir))])
+    folder = Path(results_dir)
+    stores = [store.fingerprint() for _, store in _stores(folder)]
+    return " ".join([*stores, floors_fingerprint(results_dir), published_state(folder), experiments_state(folder)])
 
 
 def contents(results_dir: str | Path) -> str:
@@ -121,6 +126,8 @@ def build(
     held = results if isinstance(results, Results) else load(results)
     infos = held.infos
     everything = held.rows(average)
+    # experiments are of the publications: where tasks or models are picked, nothing was asked of them
+    whole = tasks is None and models is None and (sources is None or "published" in sources)
 
     def wanted(task: str, source: str) -> bool:
         return (
@@ -136,6 +143,9 @@ def build(
     notes = [said for row in rows for said in row.notes]
     notes += [text for source, task, text in everything.remarks if wanted(task, source)]
     notes += [a.text for a in everything.published if any(wanted(task, "published") for task in a.tasks)]
+    beside = {r.task for r in rows if r.source == "published"}
+    notes += likely_note(rows)
+    notes += deviation_notes([info for info in infos.values() if info.id in beside])
     notes += means.notes
     notes += _unranked(means.rows, [infos[t] for t in sorted(held.refused) if infos[t].in_suite])
     return Report(
@@ -144,6 +154,7 @@ def build(
         averages=means.rows,
         columns=tuple(info for info in infos.values() if info.id in present),
         unranked=held.refused,
+        experiments=of_suites(held.experiments, suites) if whole else (),
         notes=tuple(dict.fromkeys(notes)),
         findings=held.findings,
         groups=held.groups,
@@ -176,6 +187,14 @@ def _stores(results_dir: Path) -> list[tuple[Source, Store]]:
             if path.is_dir():
                 found.append(("submitted", Store(path, held / f"{path.name}.parquet")))
     return found
+
+
+def first_average(held: Results) -> AverageName:
+    """The average on show unless another is asked for: macro, and each task's published one where there are no runs.
+
+    Hardly any published value stands beside macro F1, so a folder without runs would show none of them.
+    """
+    return "macro" if held.groups else "paper"
 
 
 def metric_of(info: TaskInfo, average: AverageName) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from biobench.report.beside import NAMES
+from biobench.report.beside import LIKELY, NAMES
 from biobench.report.contamination import MARK, marked
 from biobench.report.rows import METRICS, Report, Row
 from biobench.report.tasks import TaskInfo
@@ -78,14 +78,16 @@ def _order(line: Line) -> tuple[int, int, float, str, str, str]:
 def percent(row: Row | None, *, margin: bool = True) -> str:
     """``70.1 ±0.4``: mean and half the 95% interval in percent; a dash where there is no score.
 
-    A dagger follows where part of the test documents stands in the model's training text.
+    A dagger follows where part of the test documents stands in the model's training text, a double dagger where a
+    published value's average is likely, not stated.
     """
     if row is None:
         return "–"
     text = f"{100 * row.mean:.1f}"
     if margin and row.margin is not None:
         text += f" ±{100 * row.margin:.1f}"
-    return f"{text} {MARK}" if marked(row.contamination) else text
+    marks = [MARK] * marked(row.contamination) + [LIKELY] * row.only_likely
+    return " ".join([text, *marks])
 
 
 def caption(report: Report) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from biobench.schema.deviation import Deviations
 from biobench.schema.probe import Probe
 from biobench.schema.source import (
     CollectedLabels,
@@ -254,6 +255,8 @@ class TaskSpec(Strict):
     homepage: str = descriptive()
     citation: str = descriptive()
     notes: list[str] = descriptive([])
+    deviations: Deviations = descriptive([])
+    """What is otherwise than in the published protocol that scores are compared with; empty: nothing known."""
     counts: dict[str, dict[str, int]] = descriptive({})
     """Counted facts per split (documents, mentions, a label's name: its support), checked by validation."""
     findings: dict[str, int] = descriptive({})

@@ -70,6 +70,20 @@ def test_the_two_releases_of_ncbi_disease_agree(data_dir: Path) -> None:
     assert sum(len(d.spans) for d in scibert.test) == sum(len(d.spans) for d in mtl.test) == 960
 
 
+def test_types_without_gold_in_the_social_history_test_split_are_those_that_the_note_names(data_dir: Path) -> None:
+    """As scored (a stray I- opens an entity) seven are absent; without their B- tag nine."""
+    task = load_task("social_history")
+    data = load_data(task, data_dir)
+    scored = {span.label for d in data.test for span in d.spans}
+    begun = {tag[2:] for d in data.test for tag in d.tags or () if tag.startswith("B-")}
+    absent = [label for label in data.labels if label not in scored]
+    assert (len(absent), len(set(data.labels) - begun), len(data.labels)) == (7, 9, 26)
+    (note,) = [n for n in task.spec.notes if "absent" in n]
+    assert note.startswith("As scored, seven of the 26")
+    assert f"({', '.join(absent)})" in note
+    assert task.spec.findings["unsupported.test"] == len(absent)
+
+
 def spec_file(folder: Path, **lines: str) -> Path:
     """A spec for a corpus that no shipped task reads."""
     base = {

@@ -45,6 +45,7 @@ VIEWS = (
     "errors_view",
     "needle_view",
     "pretraining_view",
+    "published_view",
     "efficiency_view",
     "submit_view",
 )

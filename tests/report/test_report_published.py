@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 
 import pytest
+from typer.testing import CliRunner
 
-from biobench.comparison.compare import compare
+from biobench.cli.main import app
+from biobench.data.catalog import load_task
 from biobench.errors import SpecError, UsageError
 from biobench.report.published import load_published, published_folder
+from biobench.report.render import render
 from biobench.report.table import build, fingerprint, load
+from biobench.report.tasks import shipped
+from biobench.report.wide import percent
 
 
 def test_the_shipped_values_are_whole():
@@ -41,7 +46,55 @@ def test_what_each_value_may_stand_beside():
     assert by_task["fracco_30"].comparable == "micro_f1"
     assert by_task["diamed"].comparable == "weighted_f1"
     assert by_task["gad"].comparable == "macro_f1"
-    assert by_task["hoc"].comparable is None
+    assert by_task["hoc"].comparable == "macro_f1"
+    assert not any(v.is_stated for v in by_task.values()), "no caption states the average that the evidence supports"
+
+
+@pytest.mark.parametrize("average", ["macro", "micro", "weighted", "paper"])
+def test_published_rows_alone_show_each_task_or_a_reason(tmp_path, average):
+    """Of the nineteen tasks: a marked value, or one note that names the task and says why there is none."""
+    report = build(tmp_path, average, sources=["published"])
+    shown = {row.task for row in report.rows}
+    nineteen = {i.id for i in shipped().values() if i.in_suite and i.suite in ("fr", "en")}
+    assert len(nineteen) == 19
+    for task in nineteen - shown:
+        reasons = [n for n in report.notes if n.endswith("not shown beside another average.") and task in n]
+        assert len(reasons) == 1, task
+    assert shown == nineteen if average == "paper" else shown < nineteen
+    assert ("hoc" in shown) == (average in ("macro", "paper"))
+    assert all(percent(row).endswith(" ‡") for row in (*report.rows, *report.averages))
+    (mark,) = [n for n in report.notes if n.startswith("‡ average likely, not stated")]
+    assert all(task in mark for task in shown)
+
+
+def test_the_report_of_a_folder_without_runs_opens_on_the_published_average(tmp_path):
+    made = CliRunner().invoke(app, ["report", "--format", "md", "--results-dir", str(tmp_path)])
+    assert made.exit_code == 0
+    assert render(build(tmp_path, "paper"), "md") == made.stdout
+    assert "| 70.0 ‡ |" in made.stdout
+
+
+def test_a_stated_average_bears_no_mark(tmp_path):
+    add_paper(tmp_path, "someone", ["NewBERT,base,mlm,fr,quaero_emea,71.3,micro_f1,micro_f1,5"])
+    add_paper(tmp_path, "other", ["OldBERT,base,mlm,fr,quaero_emea,71.3,macro_f1,micro_f1,5"])
+    cells = {r.model: percent(r) for r in build(tmp_path, "micro").rows if r.task == "quaero_emea"}
+    assert (cells["NewBERT"], cells["OldBERT"]) == ("71.3", "71.3 ‡")
+
+
+def test_an_average_that_nothing_supports_is_told_and_not_shown(tmp_path):
+    add_paper(tmp_path, "someone", ["NewBERT,base,mlm,fr,quaero_emea,71.3,macro_f1,undecided,5"])
+    report = build(tmp_path, "paper")
+    assert "NewBERT" not in {r.model for r in report.rows}
+    assert any("Someone 2027" in n and "Our reading: undecided" in n for n in report.notes)
+
+
+def test_deviations_from_the_compared_protocol_stand_below_published_rows(tmp_path):
+    notes = build(tmp_path, "paper").notes
+    for task in ("anatem", "jnlpba", "diamed", "quaero_emea"):
+        for deviation in load_task(task).spec.deviations:
+            (said,) = [n for n in notes if f"({deviation.aspect};" in n and deviation.here in n and task in n]
+            assert deviation.compared in said
+    assert not any("protocol of the published" in n for n in build(tmp_path, "paper", sources=["run"]).notes)
 
 
 HEADER = "model,size,objective,language,task,value_percent,average_claimed,average_likely,seeds\n"

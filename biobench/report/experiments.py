@@ -1,0 +1,172 @@
+"""Published results beyond the task tables: each with its source and what of ours goes beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from biobench.errors import SpecError
+from biobench.report.published import FOLDER, published_folder
+from biobench.schema.source import fail
+from biobench.schema.strict import Strict, load_yaml_model
+
+EXPERIMENTS = "experiments"
+"""Folder below `published/` that holds them."""
+Unit = Literal["percent", "points", "probability", "ratio", "examples", "steps", "models", "million parameters"]
+
+
+class Column(Strict):
+    """A column of an experiment's table."""
+
+    name: str
+    unit: Unit
+    decimals: int = Field(1, ge=0, le=6)
+    """Decimals that are printed."""
+
+
+class Line(Strict):
+    """A condition and its values, one a column; null where none is printed."""
+
+    name: str
+    values: list[float | None]
+
+    @field_validator("values")
+    @classmethod
+    def _finite(cls, value: list[float | None]) -> list[float | None]:
+        if any(v is not None and not abs(v) < float("inf") for v in value):
+            raise fail("a value is not a finite number", "write the printed number, or null")
+        if all(v is None for v in value):
+            raise fail("a line holds no value", "leave it out")
+        return value
+
+
+class Beside(Strict):
+    """What of ours the published values can be set beside."""
+
+    what: str
+    commands: list[str] = []
+
+
+class Experiment(Strict):
+    """One published table or figure. Scores are in the unit of their column, as printed."""
+
+    id: str
+    title: str
+    suite: Literal["fr", "en", "needle"] | None = None
+    """Suite under which a report shows it; null: with all of them only."""
+    setting: str
+    """Models, data, seeds and measure."""
+    columns: list[Column] = Field(min_length=1)
+    lines: list[Line] = Field(min_length=1)
+    beside: Beside
+    notes: list[str] = []
+
+    @model_validator(mode="after")
+    def _rectangular(self) -> Experiment:
+        for kind, names in (("columns", [c.name for c in self.columns]), ("lines", [x.name for x in self.lines])):
+            if len(set(names)) < len(names):
+                raise fail(f"'{max(names, key=names.count)}' stands twice in {kind} of '{self.id}'", "keep one")
+        for line in self.lines:
+            if len(line.values) != len(self.columns):
+                raise fail(
+                    f"'{line.name}' of '{self.id}' has {len(line.values)} values for {len(self.columns)} columns",
+                    "one value a column, null where none is printed",
+                )
+            for column, value in zip(self.columns, line.values, strict=True):
+                top = {"percent": 100.0, "probability": 1.0}.get(column.unit)
+                if value is not None and top is not None and not 0 <= value <= top:
+                    raise fail(f"{value} of '{line.name}' is not a {column.unit}", f"a number from 0 to {top:g}")
+        return self
+
+    def cells(self, line: Line) -> list[str]:
+        """The line's values as printed, a dash where there is none."""
+        return [
+            "–" if value is None else f"{value:,.{column.decimals}f}"
+            for column, value in zip(self.columns, line.values, strict=True)
+        ]
+
+    @property
+    def headings(self) -> list[str]:
+        """Column names with their units."""
+        return [f"{column.name}, {'%' if column.unit == 'percent' else column.unit}" for column in self.columns]
+
+
+class Absent(Strict):
+    """A baseline that a publication names without printing a value that can be set beside ours."""
+
+    model: str
+    why: str
+
+
+class PublishedExperiments(Strict):
+    """One file: the experiments of one publication."""
+
+    id: str
+    source: str
+    url: str
+    citation: str
+    experiments: list[Experiment] = []
+    without_values: list[Absent] = []
+    """Baselines that are named but have no values."""
+
+    @model_validator(mode="after")
+    def _ids(self) -> PublishedExperiments:
+        ids = [e.id for e in self.experiments]
+        if len(set(ids)) < len(ids):
+            raise fail(f"two experiments have the id '{max(ids, key=ids.count)}'", "give each an id of its own")
+        if not self.experiments and not self.without_values:
+            raise fail("the file holds neither experiments nor baselines without values", "add one, or remove the file")
+        return self
+
+
+def of_suites(
+    published: Sequence[PublishedExperiments], suites: Collection[str] | None
+) -> tuple[PublishedExperiments, ...]:
+    """Those of the suites (None: all); baselines without values stand with all of them only."""
+    if suites is None:
+        return tuple(published)
+    kept = [
+        p.model_copy(update={"experiments": [e for e in p.experiments if e.suite in suites], "without_values": []})
+        for p in published
+    ]
+    return tuple(p for p in kept if p.experiments)
+
+
+def experiments_for(results_dir: Path) -> tuple[PublishedExperiments, ...]:
+    """The shipped publications' experiments, then those of the results folder's own `published/experiments/`.
+
+    Raises SpecError with file and line for a damaged file, and for an id that is taken.
+    """
+    held: dict[str, Path] = {}
+    found: list[PublishedExperiments] = []
+    for path in _files(results_dir):
+        made = _load(path, path.stat().st_mtime_ns, path.stat().st_size)
+        if made.id in held:
+            raise SpecError(
+                f"the id '{made.id}' is that of {held[made.id]}", hint="give each file an id of its own", file=path
+            )
+        held[made.id] = path
+        found.append(made)
+    return tuple(found)
+
+
+def experiments_state(results_dir: Path) -> str:
+    """Changes when `experiments_for` would read something else."""
+    return " ".join(f"{p}:{p.stat().st_mtime_ns}:{p.stat().st_size}" for p in _files(results_dir))
+
+
+def _files(results_dir: Path) -> Iterator[Path]:
+    shipped, own = published_folder() / EXPERIMENTS, results_dir / FOLDER / EXPERIMENTS
+    for folder in dict.fromkeys([shipped.resolve(), own.resolve()]):
+        if folder.is_dir():
+            yield from sorted(folder.glob("*.yaml"))
+
+
+@lru_cache(maxsize=64)
+def _load(path: Path, changed: int, size: int) -> PublishedExperiments:
+    """`changed` and `size` stand for the file's content."""
+    return load_yaml_model(path, PublishedExperiments)

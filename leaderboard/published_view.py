@@ -1,0 +1,48 @@
+"""Published results beyond the task tables: one table an experiment, and the baselines that have no values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+import streamlit as st
+
+from biobench.report.experiment_render import absent, below
+from biobench.report.experiments import Experiment
+from biobench.report.rows import AverageName
+from leaderboard.folder import results
+from leaderboard.state import choose
+from leaderboard.table import literal
+
+
+def show(words: Mapping[str, str], average: AverageName) -> None:
+    """Draw the view. `average` plays no part here: each experiment says what its numbers are."""
+    del average
+    st.title(words["published_view"])
+    st.caption(words["published_help"])
+    held = results().experiments
+    names = {p.id: p.source for p in held}
+    if not held:
+        st.info(words["no_published"])
+        return
+    chosen = choose(words["publication"], list(names), "publication", names)
+    publication = next(p for p in held if p.id == chosen)
+    st.text(f"{publication.citation.strip()}\n{publication.url}")
+    for experiment in publication.experiments:
+        st.subheader(literal(experiment.title), anchor=experiment.id)
+        st.table(_frame(experiment))
+        for line in below(publication, experiment):
+            st.text(line)
+    if publication.without_values:
+        st.subheader(words["without_values"])
+        for line in absent(publication):
+            st.text(line)
+
+
+def _frame(experiment: Experiment) -> pd.DataFrame:
+    """The cells as printed."""
+    return pd.DataFrame(
+        [[literal(cell) for cell in experiment.cells(line)] for line in experiment.lines],
+        index=[literal(line.name) for line in experiment.lines],
+        columns=[literal(heading) for heading in experiment.headings],
+    )
