@@ -1,4 +1,4 @@
-"""Print exact pins of what `biobench[test,real,browser]` needs, from the environment that runs this.
+"""Print exact pins of what `biobench[test,real,browser,docs]` needs, from the environment that runs this.
 
 python .ci/constraints.py > constraints.txt
 """
@@ -11,7 +11,7 @@ from importlib import metadata
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-EXTRAS = ("test", "real", "browser")
+EXTRAS = ("test", "real", "browser", "docs")
 
 HEADER = """\
 # Exact versions that BioBench is tested with (Python 3.11, Linux). Made by: python .ci/constraints.py

@@ -1,0 +1,36 @@
+# One command each, from a bare checkout with Python 3.11 or newer. All of it lies in .venv.
+#   make demo    installs what is needed and runs the demo       make test    installs the test tools and runs the tests
+#   make checks  lint, format and types                          make site    builds the documentation into build/site
+# Another build of torch (CUDA): install it into .venv first, then touch .venv/installed.
+
+PYTHON ?= python3
+PIP = .venv/bin/pip install --quiet --constraint constraints.txt
+
+.PHONY: demo test checks site
+demo: .venv/installed
+	.venv/bin/biobench demo
+
+test: .venv/test-tools
+	.venv/bin/pytest -m "not slow"
+
+checks: .venv/test-tools
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+
+site: .venv/site-tools
+	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict
+
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(PIP) $$(grep '^torch==' constraints.txt)
+	$(PIP) --editable .
+	touch $@
+
+.venv/test-tools: .venv/installed
+	$(PIP) --editable ".[test]"
+	touch $@
+
+.venv/site-tools: .venv/installed
+	$(PIP) --editable ".[docs]"
+	touch $@
