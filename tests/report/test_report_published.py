@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from biobench.cli.main import app
+from biobench.comparison.compare import compare
 from biobench.data.catalog import load_task
 from biobench.errors import SpecError, UsageError
 from biobench.report.published import load_published, published_folder
