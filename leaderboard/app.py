@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import streamlit as st
 from PIL import Image
 
-import leaderboard
+from biobench.core.packages import check_ours
 from biobench.errors import BioBenchError
 from biobench.report.escape import plain
 from biobench.report.render import plain_note
@@ -20,11 +19,10 @@ _ICON = Image.new("RGBA", (32, 32))
 for _left, _top in ((3, 14), (12, 4), (21, 19)):
     _ICON.paste((0, 114, 178, 255), (_left, _top, _left + 8, 29))
 st.set_page_config(page_title="BioBench", page_icon=_ICON, layout="wide")
-if Path(leaderboard.__file__ or "").resolve().parent != Path(__file__).resolve().parent:
-    st.error(
-        "Another package named 'leaderboard' is installed here and hides BioBench's. Uninstall it, or install "
-        "biobench in an environment of its own."
-    )
+try:
+    check_ours("leaderboard")
+except BioBenchError as problem:
+    st.error(f"{problem}; {problem.hint}")
     st.stop()
 
 # only after the check above

@@ -8,6 +8,7 @@ import typer
 
 from biobench.cli import analyze_runs
 from biobench.cli.common import Json, print_json
+from biobench.core.packages import check_ours
 from biobench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,13 +56,14 @@ def cka(
     """Divergence (1 - CKA) of two checkpoints' states, layer by layer, beside seed noise."""
     from biobench.models.loading import quiet_libraries
 
-    analyze_runs.own_trainer()
+    check_ours("trainer")
     quiet_libraries()
+    from biobench.core.machine import resolve_device
     from biobench.report.mechanism import cka_chart
     from trainer.analysis import cka as analysis_cka
     from trainer.analysis import cka_plan as analysis_plan
     from trainer.analysis import figures
-    from trainer.analysis.states import check_dtype, check_shapes, device_of, sample
+    from trainer.analysis.states import check_dtype, check_shapes, sample
 
     kind = _kind(states)
     if estimator not in analysis_cka.ESTIMATORS:
@@ -81,7 +83,7 @@ def cka(
     points = [_pair(text, "--series") for text in series]
     # what cannot work is said before a large corpus is read for its texts
     check_dtype(dtype)
-    device_of(device)
+    resolve_device(device)
     check_shapes([name for pair in ((first, second), *pairs, *points) for name in pair])
     report = analysis_cka.compare(
         first,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from biobench.cli.common import DataDir, Json, Overrides, ResultsDir, percent, print_json
+from biobench.core.packages import check_ours
 from biobench.errors import TrainingError, UsageError
 
 if TYPE_CHECKING:
@@ -58,13 +59,6 @@ def register(app: typer.Typer) -> None:
     app.command("stability")(stability)
 
 
-def own_trainer() -> None:
-    """Make sure that the import name `trainer` is ours. Raises UsageError."""
-    from biobench.cli.pretrain import trainer_api
-
-    trainer_api()
-
-
 def transplant(
     recipient: Annotated[str, typer.Argument(metavar="A", help="Folder of the checkpoint that receives.")],
     donor: Annotated[str, typer.Argument(metavar="B", help="Folder of the checkpoint that gives.")],
@@ -92,7 +86,7 @@ def transplant(
     as_json: Json = False,
 ) -> None:
     """Copy B's layers or modules into A; with --task, score A, B and the hybrids and say what is recovered."""
-    own_trainer()
+    check_ours("trainer")
     from biobench.models.loading import quiet_libraries
     from biobench.report.mechanism import standings
     from trainer.analysis.transplant import transplant as make
@@ -231,7 +225,7 @@ def freeze_report(
     as_json: Json = False,
 ) -> None:
     """The detour, its twin and runs with frozen layers, side by side with paired intervals."""
-    own_trainer()
+    check_ours("trainer")
     from biobench.report.mechanism import standings, stored_scores
 
     if len(runs) < 3:

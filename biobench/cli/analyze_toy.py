@@ -18,6 +18,7 @@ import typer
 from biobench.cli import analyze_runs
 from biobench.cli.analyze_cka import cka
 from biobench.cli.common import percent
+from biobench.core.packages import check_ours
 from biobench.errors import UsageError
 
 TASK = "demo_topic"
@@ -45,7 +46,7 @@ def toy(
     n: Annotated[int, typer.Option("--n", min=5, help="Texts of the CKA drawings.")] = 80,
 ) -> None:
     """Freeze, decay-sweep, transplant and CKA on toy runs: trains, scores and prints the tables."""
-    analyze_runs.own_trainer()
+    check_ours("trainer")
     from biobench.models.loading import quiet_libraries
     from biobench.report.mechanism import standings, standings_chart
     from trainer.analysis.figures import save
@@ -142,10 +143,10 @@ def pretrain_all(folder: Path, tokens: int) -> dict[str, str]:
 
 def pretrained(recipe: str, folder: Path, overrides: Sequence[str]) -> str:
     """The exported model of a run, trained now unless it is there. Raises UsageError for a run of other settings."""
-    from biobench.cli.pretrain import exported, trainer_api
+    from biobench.cli.pretrain import exported
+    from trainer import api
     from trainer.train.run_folder import differences, read_recipe, training_fields
 
-    api = trainer_api()
     model = folder / "model"
     if not (model / "config.json").is_file():
         typer.echo(f"   {folder.name}", err=True)

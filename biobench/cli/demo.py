@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from biobench.cli.common import ResultsDir
+from biobench.core.packages import check_ours
 
 TASKS = ("demo_ner", "demo_topic")
 RECIPES = {"toy-detour": "toy_detour", "toy-mlm-twin": "toy_mlm_twin"}
@@ -31,18 +32,19 @@ def demo(
     seeds: Annotated[str | None, typer.Option("--seeds", help="Seeds (default: the demo tasks').")] = None,
 ) -> None:
     """The whole story on embedded data, in minutes on a CPU, no network."""
-    from biobench.cli.pretrain import trainer_api
+    check_ours("trainer")
     from biobench.cli.report import print_report
     from biobench.cli.run import run_request
     from biobench.models.loading import quiet_libraries
     from biobench.runs import Request
+    from trainer import api
 
     quiet_libraries()
     began = time.perf_counter()
     root = Path(results_dir)
     typer.echo("1. Pretraining a tiny encoder by the causal detour, and its masked-LM twin.")
     models = [pretrain_once(recipe, root / "pretraining" / name, name) for name, recipe in RECIPES.items()]
-    typer.echo(f"2. Their ledgers: {trainer_api().ledger_diff(*models).verdict}.")
+    typer.echo(f"2. Their ledgers: {api.ledger_diff(*models).verdict}.")
     typer.echo(f"3. Fine-tuning both on {' and '.join(TASKS)}; what was done before is skipped.")
     request = Request(
         models=tuple(str(m) for m in models),
@@ -61,12 +63,13 @@ def demo(
 
 def pretrain_once(recipe: str, folder: Path, name: str) -> Path:
     """The encoder that `recipe` makes, in `folder`/`name`; a finished one is used again, a stopped one continued."""
-    from biobench.cli.pretrain import exported, trainer_api
+    from biobench.cli.pretrain import exported
+    from trainer import api
 
     target = folder / name
     if (target / "config.json").is_file():
         return target
-    result = trainer_api().pretrain(recipe, out=folder, resume=folder.is_dir())
+    result = api.pretrain(recipe, out=folder, resume=folder.is_dir())
     # The folder's name is the model's name in the report; the rename comes last, so a killed demo starts over here.
     exported(result, "biobench demo goes on").rename(target)
     return target

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from biobench.cli.common import ResultsDir
+from biobench.core.packages import check_ours
 
 
 def register(app: typer.Typer) -> None:
@@ -30,22 +31,7 @@ def leaderboard(
     ] = None,
 ) -> None:
     """Open the leaderboard over a results folder."""
-    import leaderboard as ours
-
-    check_ours(ours.__file__)
+    check_ours("leaderboard")
     from leaderboard.launch import launch
 
     raise typer.Exit(launch(results_dir, port, pretraining_dir, host))
-
-
-def check_ours(file: str | None) -> None:
-    """Other distributions use the import name too. Raises UsageError when another one was imported."""
-    import biobench
-    from biobench.errors import UsageError
-
-    here = Path(biobench.__file__).resolve().parents[1]
-    if file is None or Path(file).resolve().parents[1] != here:
-        raise UsageError(
-            f"the import name 'leaderboard' belongs to another package here ({file})",
-            hint="uninstall that package, or install biobench in an environment of its own",
-        )

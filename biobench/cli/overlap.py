@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from biobench.cli.common import DataDir, Json, ResultsDir, print_json
+from biobench.core.packages import check_ours
 
 if TYPE_CHECKING:
     from biobench.data.desk.overlap import Overlap
@@ -38,7 +39,7 @@ def overlap(
 
     Where the model is known, the result is kept in --results-dir, in its records and in those of later runs.
     """
-    from biobench.cli.pretrain import benchmark_documents, trainer_api, unique_texts
+    from biobench.cli.pretrain import benchmark_documents, unique_texts
     from biobench.data.catalog import list_tasks, load_task
     from biobench.data.desk.overlap import Digested, corpus_texts
     from biobench.data.desk.overlap import overlap as count
@@ -50,7 +51,7 @@ def overlap(
     data = {t.id: load_data(t, folder) for t in loaded}
     excluded, base, told = None, None, None
     if corpus.name == "ledger.json" or (corpus / "ledger.json").is_file():
-        trainer_api()
+        check_ours("trainer")
         from trainer.run.reread import reread
 
         run = reread(corpus, lambda: unique_texts(benchmark_documents(data_dir, say=False)))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from biobench.cli.common import DataDir, Json, Overrides, print_json
-from biobench.errors import UsageError
+from biobench.core.packages import check_ours
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,13 +45,20 @@ def pretrain(
 ) -> None:
     """Run a pretraining recipe; under torchrun or accelerate launch it is distributed."""
     first = os.environ.get("RANK", "0") == "0"
-    api = trainer_api()
+    check_ours("trainer")
+    from trainer import api
+
     sources = api.load_recipe(recipe, overrides).corpus.sources
     generated = all(source.embedded is not None for source in sources)
     kept_out = benchmark_documents(data_dir, say=first) if exclude_tasks and not generated else {}
-    held_out = unique_texts(kept_out)
-    progress = "none" if quiet else "auto"
-    result = api.pretrain(recipe, out=out, resume=resume, overrides=overrides, progress=progress, exclude=held_out)
+    result = api.pretrain(
+        recipe,
+        out=out,
+        resume=resume,
+        overrides=overrides,
+        progress="none" if quiet else "auto",
+        exclude=unique_texts(kept_out),
+    )
     model = exported(result, "--resume continues", say=first)
     if not first:
         return
@@ -68,7 +75,9 @@ def exported(result: Result, remedy: str, *, say: bool = True) -> Path:
     if result.model is None:
         if say:
             typer.echo(f"stopped and saved in {result.out}; {remedy}", err=True)
-        raise typer.Exit(trainer_api().PREEMPTED_EXIT)
+        from trainer.api import PREEMPTED_EXIT
+
+        raise typer.Exit(PREEMPTED_EXIT)
     return result.model
 
 
@@ -99,8 +108,8 @@ def unique_texts(tasks: Mapping[str, TaskData]) -> list[str]:
 
 def _say_excluded(result: Any, tasks: Mapping[str, TaskData]) -> None:
     """Write beside both copies of the ledger which tasks' documents were kept out."""
+    from biobench.core.files import write_atomic
     from biobench.schema.contamination import EXCLUSION_FILE, ExcludedTask, Exclusions
-    from biobench.store.files import write_atomic
     from trainer.train.run_folder import read_recipe
 
     held = Exclusions(
@@ -123,7 +132,10 @@ def plan(
     as_json: Json = False,
 ) -> None:
     """Steps, tokens, FLOPs, memory and time of a recipe, without training."""
-    planned = trainer_api().plan(recipe, overrides=overrides, gpu=gpu, gpus=gpus)
+    check_ours("trainer")
+    from trainer import api
+
+    planned = api.plan(recipe, overrides=overrides, gpu=gpu, gpus=gpus)
     if as_json:
         print_json(planned.as_dict())
         return
@@ -133,7 +145,10 @@ def plan(
 
 def schema() -> None:
     """JSON Schema of a pretraining recipe, for editor completion."""
-    print_json(trainer_api().recipe_schema())
+    check_ours("trainer")
+    from trainer import api
+
+    print_json(api.recipe_schema())
 
 
 def ledger(
@@ -142,7 +157,10 @@ def ledger(
     as_json: Json = False,
 ) -> None:
     """Two runs' training ledgers side by side; exit 1 unless they are a matched pair."""
-    diff = trainer_api().ledger_diff(first, second)
+    check_ours("trainer")
+    from trainer import api
+
+    diff = api.ledger_diff(first, second)
     if as_json:
         print_json(
             {
@@ -158,21 +176,3 @@ def ledger(
             typer.echo(line)
     if not diff.matched:
         raise typer.Exit(1)
-
-
-def trainer_api() -> Any:
-    """The trainer's functions. The import name is used by other distributions too; check that it is ours."""
-    from pathlib import Path
-
-    import biobench
-    import trainer
-
-    here = Path(biobench.__file__).resolve().parents[1]
-    if trainer.__file__ is None or Path(trainer.__file__).resolve().parents[1] != here:
-        raise UsageError(
-            f"the import name 'trainer' belongs to another package here ({trainer.__file__})",
-            hint="uninstall that package, or install biobench in an environment of its own",
-        )
-    from trainer import api
-
-    return api

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import dataclass
 from types import TracebackType
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn
 
 from biobench.cli.common import percent
+from biobench.core.progress import QUIET, Display
 from biobench.finetune.loop import Note
 from biobench.runs.result import RunName, RunResult
-
-_PLAIN_SECONDS = 30.0
-"""Without a terminal, a run in progress says where it is at most this often."""
 
 
 @dataclass
@@ -27,39 +23,26 @@ class _Shown:
     last: float
 
 
-class Terminal:
+class Terminal(Display):
     """A `Reporter` for people."""
 
     def __init__(self) -> None:
-        self.console = Console(file=sys.stderr)
-        self.bar: Progress | None = None
+        columns = (TextColumn("{task.completed}/{task.total}"), TimeRemainingColumn())
+        super().__init__("{task.description}", BarColumn(), *columns, "{task.fields[what]}", transient=True)
         self.runs: dict[str, _Shown] = {}
-        if self.console.is_terminal:
-            self.bar = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                TextColumn("{task.completed}/{task.total}"),
-                TimeRemainingColumn(),
-                TextColumn("{task.fields[what]}"),
-                console=self.console,
-                transient=True,
-            )
 
     def __enter__(self) -> Terminal:
-        if self.bar is not None:
-            self.bar.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
-        if self.bar is not None:
-            self.bar.stop()
+        self.close()
 
     def start(self, run: RunName, position: int, total: int) -> None:
         """A run begins."""
         self._drop(run.key)  # a worker that died left it
         shown = _Shown(f"[{position}/{total}] {run.model} · {run.task} · seed {run.seed}", None, time.monotonic())
         if self.bar is None:
-            self._say(f"{shown.label}: started")
+            self.say(f"{shown.label}: started")
         else:
             shown.bar = self.bar.add_task(shown.label, total=None, what="loading")
         self.runs[run.key] = shown
@@ -68,12 +51,12 @@ class Terminal:
         """The run moved on."""
         shown = self.runs[run.key]
         if isinstance(what, Note):
-            self._say(f"{shown.label}: step {done}/{total}, {what}")
+            self.say(f"{shown.label}: step {done}/{total}, {what}")
         if self.bar is not None and shown.bar is not None:
             self.bar.update(shown.bar, completed=done, total=total, what=what)
-        elif time.monotonic() - shown.last >= _PLAIN_SECONDS:
+        elif time.monotonic() - shown.last >= QUIET:
             shown.last = time.monotonic()
-            self._say(f"{shown.label}: step {done}/{total}, {what}")
+            self.say(f"{shown.label}: step {done}/{total}, {what}")
 
     def finish(self, result: RunResult) -> None:
         """A run ended."""
@@ -87,12 +70,9 @@ class Terminal:
             line += f" in {result.seconds:.1f} s"
         if result.status in ("failed", "unavailable"):
             line += f" ({result.reason})"
-        self._say(line)
+        self.say(line)
 
     def _drop(self, key: str) -> None:
         shown = self.runs.pop(key, None)
         if self.bar is not None and shown is not None and shown.bar is not None:
             self.bar.remove_task(shown.bar)
-
-    def _say(self, line: str) -> None:
-        self.console.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
+from biobench.core.packages import check_ours
 from biobench.errors import UsageError
 from biobench.report.entrants import Entrant
 from biobench.report.escape import plain
-from biobench.report.ledgers import FILE, own_trainer
+from biobench.report.ledgers import FILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,10 @@ def compare_ledgers(ledgers: Mapping[str, Path]) -> tuple[Twins, ...]:
     """A verdict for each pair that has ledgers. Raises StoreError where a ledger is damaged."""
     if len(ledgers) < 2:
         return ()
-    read_ledger, compare = own_trainer()
+    check_ours("trainer")
+    from trainer.ledger.fields import read_ledger
+    from trainer.ledger.twins import compare
+
     read = {label: read_ledger(path) for label, path in ledgers.items()}
     found = []
     for a, b in combinations(read, 2):

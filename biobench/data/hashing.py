@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from biobench.core.files import canonical
 from biobench.data.catalog import LoadedTask
 from biobench.schema.document import Document
 
@@ -16,11 +17,6 @@ _NOT_IDENTITY = ("sources", "source", "reader", "splits", "seeds", "corpus")
 """Written back in resolved form below, or (seeds, corpus) without influence on a single run."""
 _SHARED_TAGGER = 2
 """Form of the tagger that all types share: in the first, unnamed one a span could go on as another type's."""
-
-
-def canonical(value: Any) -> str:
-    """JSON text with sorted keys and no blanks: one text per value."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def identity(model: BaseModel) -> dict[str, Any]:

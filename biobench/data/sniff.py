@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from biobench.core.text import first_line
 from biobench.data.readers.base import missing
 from biobench.errors import DataFormatError
 
@@ -87,7 +88,7 @@ def _sniff_parquet(path: Path) -> Sniffed:
     try:
         table = pq.read_table(path).slice(0, SAMPLE)
     except (pa.ArrowException, OSError) as error:
-        reason = str(error).split("\n", 1)[0]
+        reason = first_line(error)
         raise DataFormatError(f"is not a parquet file ({reason})", hint="download it again", file=path) from None
     items: list[dict[str, Any]] = table.to_pylist()
     names = _class_names(table.schema.metadata or {})

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from biobench.core.machine import Precision, keep_freed_memory
 from biobench.errors import ModelError, TrainingError
 from biobench.finetune.features import Features, extract
 from biobench.finetune.loop import NonFiniteLossError, Note, Outcome, Progress, Run
-from biobench.finetune.machine import Precision, keep_freed_memory, micro_batch_tokens, settled_precision
+from biobench.finetune.machine import micro_batch_tokens, settled_precision
 from biobench.finetune.network import Network, build_head
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.probe import train_probe

@@ -15,10 +15,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from biobench.core.machine import Precision
 from biobench.encode.batches import inference_order
 from biobench.errors import TrainingError
 from biobench.finetune.loop import Progress, _is_out_of_memory
-from biobench.finetune.machine import Precision, micro_batch_tokens, settled_precision
+from biobench.finetune.machine import micro_batch_tokens, settled_precision
 from biobench.finetune.prepare import Prepared, Split
 from biobench.models.encoder import Encoder
 

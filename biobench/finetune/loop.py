@@ -18,9 +18,9 @@ import torch
 from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
+from biobench.core.machine import Precision
 from biobench.encode.batches import cut_packed, cut_padded, epoch_order, steps_per_epoch
 from biobench.errors import TrainingError
-from biobench.finetune.machine import Precision
 from biobench.finetune.network import Network
 from biobench.finetune.objective import batch_units, loss_sum, positive_weights
 from biobench.finetune.optim import all_finite, make_optimizer, rate

@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from biobench.core.machine import Precision
 from biobench.encode.batches import inference_order
 from biobench.encode.merge import merge_labels, merge_spans, merge_words
 from biobench.encode.spans import predict_spans
 from biobench.encode.tags import predict_tags
-from biobench.finetune.machine import Precision
 from biobench.finetune.network import Network
 from biobench.finetune.prepare import Prepared, Split
 from biobench.finetune.span_predict import found_spans

@@ -8,9 +8,7 @@ no result: where it cannot be written, the run goes on without, and says so.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
 import time
 import zipfile
 from collections.abc import Callable
@@ -21,8 +19,9 @@ from typing import Any
 
 import torch
 
+from biobench.core.files import commit, temporary_file
+from biobench.core.text import first_line
 from biobench.errors import StoreError
-from biobench.store.files import commit
 
 EVERY_SECONDS = 300.0
 """Seconds of work between two writes, unless the user says otherwise."""
@@ -76,7 +75,7 @@ class Savepoint:
         except FileNotFoundError:
             return None
         except _UNREADABLE as error:
-            self.refused = f"the state on disk cannot be read: {_first_line(error)}"
+            self.refused = f"the state on disk cannot be read: {_reason(error)}"
             return None
         mine, threads = self._made_with(), made_with.pop("threads", None)
         if made_with != mine or (threads is not None and threads > _cores()):
@@ -91,23 +90,18 @@ class Savepoint:
     def save(self, state: Callable[[], dict[str, Any]]) -> None:
         """Write what `state` gives (tensors, numbers, text, lists and dicts of them) in place of the last one."""
         began = time.perf_counter()
-        temporary = self.path.with_name(f".{self.path.name}.{secrets.token_hex(6)}.tmp")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._remove_temporary()
-            with open(temporary, "xb") as stream:
+            with temporary_file(self.path) as stream:
                 made_with = self._made_with()
                 if self.device.type == "cpu":
                     made_with["threads"] = torch.get_num_threads()
                 torch.save({"made_with": made_with, "state": state()}, stream)
-                stream.flush()
-                os.fsync(stream.fileno())
-            commit(temporary, self.path)
+            commit(Path(stream.name), self.path)
         except (OSError, RuntimeError, StoreError) as error:
             # torch reports a full disk as a RuntimeError of its writer
-            self.problem = _first_line(error)
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
+            self.problem = _reason(error)
         self._last = time.perf_counter()
         self.seconds += self._last - began
         self._wait = max(self.every, _SHARE * (self._last - began))
@@ -139,6 +133,5 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
-def _first_line(error: BaseException) -> str:
-    said = str(getattr(error, "strerror", None) or error).strip() or type(error).__name__
-    return said.splitlines()[0][:120]
+def _reason(error: BaseException) -> str:
+    return first_line(getattr(error, "strerror", None) or error, 120)

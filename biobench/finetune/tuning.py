@@ -8,10 +8,10 @@ from typing import Any
 
 from torch import Tensor
 
+from biobench.core.machine import Precision
 from biobench.errors import TrainingError
 from biobench.finetune.engine import LoadedEncoder, finetune
 from biobench.finetune.loop import Note, Outcome, Progress
-from biobench.finetune.machine import Precision
 from biobench.finetune.network import Network, build_head
 from biobench.finetune.predict import decide, probabilities
 from biobench.finetune.prepare import Prepared, Split

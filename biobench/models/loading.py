@@ -6,11 +6,12 @@ and tokenizer files, so a copied or moved folder is the same model and a changed
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from biobench.core.files import broken_file
+from biobench.core.text import first_line
 from biobench.errors import ModelError
 from biobench.schema.checkpoint import content_hash
 from biobench.schema.record import ModelIdentity
@@ -60,7 +61,7 @@ def find_checkpoint(model: str, *, offline: bool = False, trust_remote_code: boo
         config = AutoConfig.from_pretrained(folder, trust_remote_code=trust_remote_code)
     except Exception as error:  # what the library (or the model's own code) raises has no common class
         raise ModelError(
-            f"the config cannot be read: {_said(error)}",
+            f"the config cannot be read: {first_line(error)}",
             hint="the folder must hold a config that AutoConfig knows; --trust-remote-code allows the model's own code",
             file=folder / "config.json",
         ) from error
@@ -101,7 +102,7 @@ def _locate(model: str, offline: bool) -> tuple[Path, str, str | None]:
         ) from error
     except (RepositoryNotFoundError, HfHubHTTPError, HFValidationError, OSError) as error:
         raise ModelError(
-            f"model '{model}' could not be fetched: {_said(error)}",
+            f"model '{model}' could not be fetched: {first_line(error)}",
             hint="check the id and revision; private models need `hf auth login`",
         ) from error
     return Path(folder), name, revision or Path(folder).name
@@ -117,28 +118,11 @@ def _folder_name(path: Path) -> str:
     return f"{path.parent.name}/{path.name}" if generic else path.name
 
 
-_SENTENCE = "The patient had 12 mg of aspirin; la fièvre a duré 3 jours."
-"""Any tokenizer that was trained on text knows a piece of it."""
-
-
 def load_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
-    """The checkpoint's tokenizer. Raises ModelError when there is none or it does not fit the embeddings.
+    """The checkpoint's tokenizer. Raises ModelError when there is none or it does not fit the embeddings."""
+    from biobench.core.tokenizer import load_tokenizer as load
 
-    A folder without the tokenizer's files makes the library build an empty one, to which every word is unknown.
-    """
-    from transformers import AutoTokenizer
-
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(checkpoint.folder, trust_remote_code=checkpoint.trust_remote_code)
-    except Exception as error:  # a tokenizer.json that is not whole raises a bare Exception
-        broken = _broken_file(checkpoint.folder, "tokenizer.json", _open_tokenizer)
-        raise ModelError(
-            f"the tokenizer cannot be loaded: {_said(error)}",
-            hint="the folder must hold the tokenizer's files (tokenizer.json or the vocabulary)"
-            if broken is None
-            else "copy or download the file again, or save the tokenizer again",
-            file=broken or checkpoint.folder,
-        ) from error
+    tokenizer = load(checkpoint.folder, trust_remote_code=checkpoint.trust_remote_code)
     vocabulary = getattr(checkpoint.config, "vocab_size", None)
     if vocabulary is not None and len(tokenizer) > vocabulary:
         largest = max(tokenizer.get_vocab().values())
@@ -148,12 +132,6 @@ def load_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
                 hint="tokenizer and weights come from different checkpoints",
                 file=checkpoint.folder,
             )
-    if set(tokenizer(_SENTENCE, add_special_tokens=False)["input_ids"]) <= set(tokenizer.all_special_ids):
-        raise ModelError(
-            "the tokenizer knows no word: a plain sentence becomes unknown or no tokens",
-            hint="the folder must hold the tokenizer's files (tokenizer.json or the vocabulary)",
-            file=checkpoint.folder,
-        )
     return tokenizer
 
 
@@ -237,26 +215,11 @@ def load_base(checkpoint: Checkpoint, dtype: torch.dtype) -> PreTrainedModel:
 
 def weights_error(folder: Path, error: Exception) -> ModelError:
     """What to say of weights that do not load: the file that is not whole where there is one, else the folder."""
-    broken = _broken_file(folder, "*.safetensors", _open_safetensors) or _broken_file(folder, "*.bin", _open_pickled)
+    broken = broken_file(folder, "*.safetensors", _open_safetensors) or broken_file(folder, "*.bin", _open_pickled)
     hint = "the folder must load with AutoModel.from_pretrained"
     if broken is not None:
         hint = "the file is damaged or cut short: copy or download it again, or save the model again"
-    return ModelError(f"the weights cannot be loaded: {_said(error)}", hint=hint, file=broken or folder)
-
-
-def _said(error: Exception) -> str:
-    """The first line of the error's message, or its kind where it has none."""
-    return next(iter(str(error).strip().splitlines()), "") or type(error).__name__
-
-
-def _broken_file(folder: Path, pattern: str, open_: Callable[[Path], object]) -> Path | None:
-    """The first of the folder's files of this pattern that `open_` cannot open; None where all open."""
-    for path in sorted(folder.glob(pattern)):
-        try:
-            open_(path)
-        except Exception:  # whatever it is, this file is the one to name
-            return path
-    return None
+    return ModelError(f"the weights cannot be loaded: {first_line(error)}", hint=hint, file=broken or folder)
 
 
 def _open_safetensors(path: Path) -> None:
@@ -270,12 +233,6 @@ def _open_pickled(path: Path) -> None:
     import torch
 
     torch.load(path, map_location="meta", weights_only=True)
-
-
-def _open_tokenizer(path: Path) -> None:
-    from tokenizers import Tokenizer
-
-    Tokenizer.from_file(str(path))
 
 
 def quiet_libraries() -> None:

@@ -4,28 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-import biobench
-from biobench.errors import StoreError, UsageError
+from biobench.core.packages import check_ours
+from biobench.errors import StoreError
+
+if TYPE_CHECKING:
+    from trainer.ledger.fields import PhaseRecord
 
 FILE = "ledger.json"
-
-
-def own_trainer() -> tuple[Any, Any]:
-    """`read_ledger` and `compare` of our trainer. Raises UsageError where another package has its name."""
-    import trainer
-
-    # other distributions use the import name too
-    if Path(trainer.__file__ or "").resolve().parents[1] != Path(biobench.__file__).resolve().parents[1]:
-        raise UsageError(
-            f"the import name 'trainer' belongs to another package here ({trainer.__file__})",
-            hint="uninstall that package, or install biobench in an environment of its own",
-        )
-    from trainer.ledger.fields import read_ledger
-    from trainer.ledger.twins import compare
-
-    return read_ledger, compare
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +26,10 @@ class LedgerTable:
 
 def ledger_table(first: Path, second: Path) -> LedgerTable:
     """Every quantity of two ledgers, and the verdict in one line. Raises StoreError where one is damaged."""
-    read_ledger, compare = own_trainer()
+    check_ours("trainer")
+    from trainer.ledger.fields import read_ledger
+    from trainer.ledger.twins import compare
+
     try:
         diff = compare(read_ledger(first), read_ledger(second))
     except KeyError as error:
@@ -60,7 +50,9 @@ class LedgerFacts:
 
 def ledger_facts(file: Path) -> LedgerFacts:
     """What a model was trained on, in words and numbers. Raises StoreError where the ledger is damaged."""
-    read_ledger, _ = own_trainer()
+    check_ours("trainer")
+    from trainer.ledger.fields import read_ledger
+
     held = read_ledger(file)
     seeds = ", ".join(f"{name} {seed}" for name, seed in sorted(held.seeds.items()))
     sources = ", ".join(f"{name} {share:.1%}" for name, share in held.corpus.sources.items())
@@ -82,7 +74,7 @@ def ledger_facts(file: Path) -> LedgerFacts:
     return LedgerFacts(held.name, facts, tuple(_phase(phase) for phase in held.phases))
 
 
-def _phase(phase: Any) -> tuple[tuple[str, str], ...]:
+def _phase(phase: PhaseRecord) -> tuple[tuple[str, str], ...]:
     masking = "–" if phase.masking is None else f"{phase.masking.get('rate', '–')}"
     return (
         ("phase", phase.name),

@@ -11,11 +11,11 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from biobench.core.machine import resolve_device, resolve_precision
 from biobench.data.catalog import LoadedTask
 from biobench.errors import UsageError
 from biobench.finetune.engine import finetune, load_encoder
 from biobench.finetune.loop import Progress
-from biobench.finetune.machine import resolve_device, resolve_precision
 from biobench.finetune.prepare import prepare
 from biobench.models.loading import find_checkpoint, load_tokenizer, window
 from biobench.runs.controls import SEED, Control

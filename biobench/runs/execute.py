@@ -14,10 +14,10 @@ from typing import Protocol
 
 import torch
 
+from biobench.core.machine import peak_memory_bytes, reset_peak_memory
 from biobench.errors import BioBenchError, ModelError, TrainingError
 from biobench.finetune.engine import LoadedEncoder, finetune, load_encoder
 from biobench.finetune.loop import Outcome, Progress
-from biobench.finetune.machine import peak_memory_bytes, reset_peak_memory
 from biobench.finetune.prepare import Prepared, prepare
 from biobench.finetune.savepoint import Savepoint
 from biobench.finetune.tuning import tuned

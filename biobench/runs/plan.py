@@ -9,11 +9,11 @@ from typing import Any, Literal, get_args
 
 import torch
 
+from biobench.core.machine import Precision, resolve_device, resolve_precision
 from biobench.data.catalog import LoadedTask, load_task, suite
 from biobench.data.hashing import task_hash, task_identity
 from biobench.data.load import load_data
 from biobench.errors import DataFormatError, DataUnavailableError, UsageError
-from biobench.finetune.machine import Precision, resolve_device, resolve_precision
 from biobench.finetune.savepoint import EVERY_SECONDS
 from biobench.models.loading import Checkpoint, find_checkpoint
 from biobench.schema.document import TaskData

@@ -13,18 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from biobench.core.machine import peak_memory_bytes, reset_peak_memory, resolve_device, resolve_precision
 from biobench.encode.batches import cut_packed, cut_padded
 from biobench.encode.tokens import Encoded
 from biobench.errors import UsageError
 from biobench.finetune.engine import load_encoder, seed_everything
-from biobench.finetune.machine import (
-    micro_batch_tokens,
-    peak_memory_bytes,
-    reset_peak_memory,
-    resolve_device,
-    resolve_precision,
-    settled_precision,
-)
+from biobench.finetune.machine import micro_batch_tokens, settled_precision
 from biobench.finetune.network import Network
 from biobench.finetune.optim import make_optimizer
 from biobench.models.heads import TokenHead

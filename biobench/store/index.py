@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from biobench.core.files import write_atomic
 from biobench.errors import StoreError
 from biobench.schema.record import RunRecord
-from biobench.store.files import write_atomic
 from biobench.store.tables import read_bytes
 
 FILE = ".index.parquet"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
+from biobench.core.files import canonical, sha256_of
 from biobench.schema.record import ENGINE_VERSION
 
 _KEY = re.compile(r"[0-9a-f]{32}")
@@ -42,8 +41,7 @@ def run_key(
         "protocol": None if protocol is None else dict(protocol),
         "engine": engine_version,
     }
-    text = json.dumps(decided, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    return sha256_of(canonical(decided).encode())[:32]
 
 
 def is_key(text: str) -> bool:

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from biobench.core.files import write_atomic
 from biobench.errors import StoreError
-from biobench.store.files import write_atomic
 from biobench.store.keys import is_task_id
 
 R = TypeVar("R", bound=BaseModel)

@@ -19,10 +19,10 @@ from pathlib import Path
 
 from filelock import BaseFileLock, FileLock, Timeout
 
+from biobench.core.files import cannot_write, commit, remove_stale, sha256_of, write_atomic, write_temporary
 from biobench.errors import DataUnavailableError, StoreError
 from biobench.schema.document import Document, Prediction
 from biobench.schema.record import RunRecord
-from biobench.store.files import cannot_write, commit, remove_stale, sha256_of, write_atomic, write_temporary
 from biobench.store.index import FILE as INDEX
 from biobench.store.index import Brief, folder_times, list_files, read_index, write_index
 from biobench.store.keys import is_key, is_task_id

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from biobench.core.text import first_line
 from biobench.errors import StoreError
 from biobench.schema.document import Document, Prediction, Span
 
@@ -75,7 +76,7 @@ def from_parquet(content: bytes, path: Path) -> tuple[list[Document], list[Predi
         table = read_bytes(content)
     except (pa.ArrowException, OSError) as error:
         raise StoreError(
-            f"is not a parquet file: {str(error).splitlines()[0]}", hint="delete it and repeat the run", file=path
+            f"is not a parquet file: {first_line(error)}", hint="delete it and repeat the run", file=path
         ) from error
     if not table.schema.equals(SCHEMA, check_metadata=False):
         raise StoreError(

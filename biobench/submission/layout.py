@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
+from biobench.core.text import first_line
 from biobench.store.index import FILE as INDEX
 from biobench.store.keys import is_key, is_task_id
 from biobench.store.tables import SCHEMA, TEXTS
@@ -117,7 +118,7 @@ def _footer(path: Path, where: str) -> list[Check]:
             table = pq.ParquetFile(path, read_dictionary=TEXTS, pre_buffer=False).read(use_threads=False)
             written = sum(_text_bytes(chunk) for column in table.columns for chunk in column.chunks)
     except (pa.ArrowException, KeyError, ValueError, OSError) as error:
-        what = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
+        what = first_line(error, 120)
         return [Check("R07", "error", where, f"is no parquet file that can be read: {what}")]
     if rows > MOST_ROWS or values > MOST_VALUES or unpacked > UNPACKED_BYTES or written > TEXT_BYTES:
         what = f"unpacks to {rows} rows, {values} values, {max(unpacked, written)} bytes"

@@ -14,8 +14,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from biobench.core.files import canonical
 from biobench.data.catalog import load_task
-from biobench.data.hashing import canonical
 from biobench.data.load import load_data
 from biobench.errors import DataFormatError, DataUnavailableError, StoreError
 from biobench.report.escape import plain

@@ -19,10 +19,10 @@ from typing import Any
 
 import torch
 
+from biobench.core.machine import resolve_precision
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.finetune.engine import finetune, load_encoder
-from biobench.finetune.machine import resolve_precision
 from biobench.finetune.prepare import prepare
 from biobench.models.loading import find_checkpoint, load_tokenizer, quiet_libraries, window
 from tests.benchmarks.peer import train_peer

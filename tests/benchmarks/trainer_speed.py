@@ -24,6 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from biobench.core.machine import keep_freed_memory
 from tests.benchmarks.trainer_sides import Bare, build, make_batches, ours, theirs, toy
 from trainer.cost.flops import peak_of, token_cost
 from trainer.cost.shapes import SHAPES
@@ -31,7 +32,6 @@ from trainer.model import objectives
 from trainer.model.families import layers_of
 from trainer.model.network import Trainee
 from trainer.recipe.spec import Masking, Optimizer
-from trainer.train.memory import keep_freed_memory
 
 VOCABULARIES = (1600, 32768)
 """The toy recipe's own, and the French checkpoints', at which the loss path meets what it meets in practice."""

@@ -26,7 +26,7 @@ DONE = RunResult(
 
 
 def test_lines_without_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("biobench.cli.progress._PLAIN_SECONDS", 0.0)
+    monkeypatch.setattr("biobench.cli.progress.QUIET", 0.0)
     with Terminal() as terminal:
         terminal.start(ONE, 1, 2)
         terminal.start(TWO, 2, 2)
@@ -56,7 +56,7 @@ def test_a_note_has_its_line_at_once(capsys: pytest.CaptureFixture[str]) -> None
 def test_a_bar_for_each_run_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = io.StringIO()
     monkeypatch.setattr(
-        "biobench.cli.progress.Console", lambda file: Console(file=screen, force_terminal=True, width=120)
+        "biobench.core.progress.Console", lambda stderr: Console(file=screen, force_terminal=True, width=120)
     )
     with Terminal() as terminal:
         assert terminal.bar is not None

@@ -201,10 +201,10 @@ def test_a_full_disk_leaves_what_was_there(tmp_path, monkeypatch, step):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, step, full)
-    with pytest.raises(StoreError, match="No space left on device") as caught:
+    with pytest.raises(StoreError, match="the disk is full") as caught:
         saved(store, seed=43)
     assert "space" in caught.value.hint
-    with pytest.raises(StoreError, match="No space left"):
+    with pytest.raises(StoreError, match="the disk is full"):
         store.update(before.model_copy(update={"scores": {"macro_f1": 0.0}}))
     assert calls
     monkeypatch.undo()

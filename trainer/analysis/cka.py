@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from biobench.core.machine import resolve_device
 from biobench.errors import UsageError
 from trainer.analysis.similarity import Estimate, Similarity, cka, gram, mean_of
 from trainer.analysis.states import (
@@ -23,7 +24,6 @@ from trainer.analysis.states import (
     check_dtype,
     check_shapes,
     config_of,
-    device_of,
     layer_states,
     token_ids,
 )
@@ -125,7 +125,7 @@ def compare(
     if states == "tokens" and len(sample.drawn) > 1:
         raise UsageError("all tokens are taken from one drawing of texts", hint="give --seeds one seed")
     check_dtype(dtype)
-    device_of(device)
+    resolve_device(device)
     main: Pair = (str(first), str(second))
     noises = [(str(a), str(b)) for a, b in noise]
     points = [(str(a), str(b)) for a, b in series]

@@ -21,11 +21,13 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
 
+from biobench.core.machine import resolve_device
+from biobench.core.text import first_line
+from biobench.core.tokenizer import load_tokenizer
 from biobench.errors import DataFormatError, DataUnavailableError, ModelError, UsageError
 from trainer.analysis.similarity import FEWEST
 from trainer.corpus.sources import texts as read_source
 from trainer.model.families import FAMILIES
-from trainer.model.network import load_tokenizer
 from trainer.recipe.spec import CorpusSource, EmbeddedText
 
 Kind = Literal["mean", "token", "tokens"]
@@ -113,7 +115,7 @@ def config_of(checkpoint: str | Path) -> PreTrainedConfig:
         config: PreTrainedConfig = AutoConfig.from_pretrained(str(checkpoint))
     except (OSError, ValueError) as error:
         raise ModelError(
-            f"the checkpoint '{checkpoint}' is not at hand: {str(error).strip().splitlines()[0][:160]}",
+            f"the checkpoint '{checkpoint}' is not at hand: {first_line(error, 160)}",
             hint=run_hint(checkpoint, "give a folder with config.json and model.safetensors, or a hub id within reach"),
         ) from error
     return config
@@ -184,7 +186,7 @@ def load_encoder(checkpoint: str | Path, device: torch.device, dtype: torch.dtyp
         model, info = AutoModel.from_pretrained(str(checkpoint), dtype=dtype, output_loading_info=True)
     except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         raise ModelError(
-            f"the checkpoint '{checkpoint}' cannot be loaded: {str(error).strip().splitlines()[0][:160]}",
+            f"the checkpoint '{checkpoint}' cannot be loaded: {first_line(error, 160)}",
             hint="check the folder's model.safetensors and config.json",
         ) from error
     missing = sorted(key for key in info.get("missing_keys", ()) if "pooler" not in key)
@@ -201,15 +203,6 @@ def check_dtype(name: str) -> None:
     """Raise UsageError for a precision that the forward pass is not run in."""
     if name not in ("float32", "bfloat16"):
         raise UsageError(f"unknown dtype '{name}'", hint="float32 or bfloat16 (the forward pass; sums are float64)")
-
-
-def device_of(name: str) -> torch.device:
-    """auto: the GPU where there is one. Raises UsageError for an unknown name and for a GPU that is not there."""
-    if name not in ("auto", "cpu", "cuda"):
-        raise UsageError(f"--device '{name}' is not known", hint="use auto, cpu or cuda")
-    if name == "cuda" and not torch.cuda.is_available():
-        raise UsageError("--device cuda: this torch sees no CUDA device", hint="use --device cpu or auto")
-    return torch.device("cuda" if torch.cuda.is_available() and name != "cpu" else "cpu")
 
 
 @contextmanager
@@ -245,7 +238,7 @@ def layer_states(
     drawn by `token_seed` and the text's number, the same for every checkpoint, so rows stay independent.
     Pooling is float64, the forward pass `dtype`.
     """
-    where = device_of(device)
+    where = resolve_device(device)
     model = load_encoder(checkpoint, where, dtype)
     blocks = blocks_of(model, model.config.num_hidden_layers)
     rows: NDArray[np.float64] = np.zeros((len(blocks), len(ids), model.config.hidden_size))

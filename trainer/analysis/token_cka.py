@@ -18,9 +18,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from biobench.core.machine import resolve_device
 from biobench.errors import ModelError
 from trainer.analysis.similarity import FEWEST, Counted, Similarity, Sums, of_counted
-from trainer.analysis.states import blocks_of, device_of, hooked, load_encoder
+from trainer.analysis.states import blocks_of, hooked, load_encoder
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ def token_similarity(
     """
     if len(ids) < FEWEST:
         raise ModelError(f"CKA of {len(ids)} texts", hint=f"give {FEWEST} texts or more")
-    where = device_of(device)
+    where = resolve_device(device)
     models = [load_encoder(checkpoint, where, dtype) for checkpoint in (first, second)]
     depth = int(models[0].config.num_hidden_layers)
     blocks = [blocks_of(model, depth) for model in models]

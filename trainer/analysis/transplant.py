@@ -19,9 +19,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from biobench.core.tokenizer import load_tokenizer
 from biobench.errors import ModelError, StoreError, UsageError
 from trainer.analysis.states import config_of, run_hint
-from trainer.model.network import load_tokenizer
 
 _ALIKE = (
     *("model_type", "num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads"),

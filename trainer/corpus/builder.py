@@ -17,13 +17,14 @@ from filelock import FileLock
 from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerBase
 
+from biobench.core.files import canonical, file_hash
 from biobench.errors import DataFormatError
 from trainer.corpus.exclusion import Excluded
 from trainer.corpus.parts import Encoding, Report, Tokenised, tokenise, write_tokens
 from trainer.corpus.shards import MANIFEST, Corpus
 from trainer.corpus.sources import Meter, files_of, identity, texts
 from trainer.corpus.tokenization import tokenizer_hash
-from trainer.disk import canonical, file_hash, make_folder, write_json, writing
+from trainer.disk import make_folder, write_json, writing
 from trainer.model.network import end_token
 from trainer.order import shuffled
 from trainer.recipe.spec import CorpusSource, CorpusSpec

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from biobench.core.files import canonical, file_hash
 from biobench.errors import StoreError
-from trainer.disk import canonical, file_hash
 
 MANIFEST = "manifest.json"
 _REBUILD = "delete the folder; the corpus is built again from its sources"

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from biobench.core.files import canonical
+from biobench.core.text import first_line
 from biobench.errors import DataFormatError, DataUnavailableError
 from trainer.corpus import embedded
-from trainer.disk import canonical
 from trainer.recipe.spec import CorpusSource
 
 _ENDINGS = {".txt": "text", ".text": "text", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
@@ -181,7 +182,7 @@ def _hub(source: CorpusSource) -> Iterator[str]:
         rows = load_dataset(source.hub, revision=source.revision, split=source.split, streaming=True)
     except (OSError, ValueError) as error:
         raise DataUnavailableError(
-            f"dataset '{source.hub}' is not at hand: {str(error).splitlines()[0]}",
+            f"dataset '{source.hub}' is not at hand: {first_line(error)}",
             hint="check the id, the network and, for gated data, your login to the hub",
         ) from error
     for row in rows:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from biobench.core.text import first_line
 from biobench.errors import StoreError
 from biobench.schema.strict import Strict
 
@@ -120,7 +121,7 @@ def read_ledger(path: str | Path) -> Ledger:
         return Ledger.model_validate_json(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise StoreError(
-            f"the ledger is damaged: {str(error).splitlines()[0]}", hint="export the run again with --resume", file=file
+            f"the ledger is damaged: {first_line(error)}", hint="export the run again with --resume", file=file
         ) from error
 
 

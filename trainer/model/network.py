@@ -17,9 +17,11 @@ import torch
 import transformers
 from huggingface_hub.errors import StrictDataclassError
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils.logging import disable_progress_bar
 
+from biobench.core.text import first_line
+from biobench.core.tokenizer import load_tokenizer
 from biobench.errors import ModelError
 from biobench.schema.strict import suggest
 from trainer.model import attention
@@ -120,7 +122,7 @@ def load_model(source: str | Path, *, revision: str | None = None) -> PreTrained
         )
     except (OSError, ValueError, RuntimeError) as error:
         raise ModelError(
-            f"the checkpoint '{source}' cannot be loaded: {_first_line(error)}",
+            f"the checkpoint '{source}' cannot be loaded: {first_line(error, 200)}",
             hint="check the folder's model.safetensors and config.json, or download it again",
         ) from error
     model: PreTrainedModel = loaded[0]
@@ -138,7 +140,7 @@ def _config(source: str | Path, revision: str | None) -> PreTrainedConfig:
         config: PreTrainedConfig = AutoConfig.from_pretrained(str(source), revision=revision)
     except (OSError, ValueError) as error:
         raise ModelError(
-            f"the base checkpoint '{source}' is not at hand: {_first_line(error)}",
+            f"the base checkpoint '{source}' is not at hand: {first_line(error, 200)}",
             hint="give a hub id that can be reached, or a folder with config.json and model.safetensors",
         ) from error
     return config
@@ -216,25 +218,6 @@ def model_from_config(folder: Path) -> PreTrainedModel:
     return model
 
 
-_SENTENCE = "the patient was treated for a disease of the heart; le patient a une maladie"
-"""Any tokenizer that was trained on text knows a piece of it."""
-
-
-def load_tokenizer(source: str | Path, revision: str | None = None) -> PreTrainedTokenizerBase:
-    """The tokenizer of a checkpoint. Raises ModelError when there is none.
-
-    Without the tokenizer's files the library makes an empty one, to which every word is unknown.
-    """
-    hint = "put tokenizer.json and tokenizer_config.json beside the weights"
-    try:
-        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(str(source), revision=revision)
-    except Exception as error:  # a tokenizer.json that is not whole raises a bare Exception
-        raise ModelError(f"the tokenizer of '{source}' cannot be loaded: {_first_line(error)}", hint=hint) from error
-    if set(tokenizer(_SENTENCE, add_special_tokens=False)["input_ids"]) <= set(tokenizer.all_special_ids):
-        raise ModelError(f"the tokenizer of '{source}' knows no word of a plain sentence", hint=hint)
-    return tokenizer
-
-
 def check_fit(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, masked: bool) -> None:
     """Raise ModelError unless every id of `tokenizer` has a row in the model and special tokens exist.
 
@@ -289,7 +272,7 @@ def _own_tokenizer(source: str | Path, revision: str | None) -> PreTrainedTokeni
     if Path(source).is_dir() and not any((Path(source) / name).is_file() for name in _TOKENIZER_FILES):
         return None
     try:
-        return load_tokenizer(source, revision)
+        return load_tokenizer(source, revision=revision)
     except ModelError:
         return None
 
@@ -359,8 +342,3 @@ def weights_hash(model: PreTrainedModel) -> str:
         digest.update(f"{name}{tuple(value.shape)}{value.dtype}".encode())
         digest.update(value.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()
-
-
-def _first_line(error: BaseException) -> str:
-    text = str(error).strip() or type(error).__name__
-    return text.splitlines()[0][:200]

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from biobench.core.tokenizer import load_tokenizer
 from trainer.corpus.builder import documents, excluded_documents
 from trainer.corpus.tokenization import train_tokenizer
 from trainer.model.interventions import check_phases
-from trainer.model.network import check_fit, check_own_ids, load_model, load_tokenizer, new_model
+from trainer.model.network import check_fit, check_own_ids, load_model, new_model
 from trainer.recipe.spec import Recipe, TokenizerTraining
 
 
@@ -30,7 +31,7 @@ def tokenizer_for(recipe: Recipe, exclude: Sequence[str] = ()) -> PreTrainedToke
     if wanted is not None:
         return load_tokenizer(wanted)
     assert recipe.base.model is not None
-    return load_tokenizer(recipe.base.model, recipe.base.revision)
+    return load_tokenizer(recipe.base.model, revision=recipe.base.revision)
 
 
 def base_model(recipe: Recipe, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:

@@ -11,6 +11,8 @@ from typing import Literal
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from biobench.core.machine import keep_freed_memory
+from biobench.core.tokenizer import load_tokenizer
 from biobench.errors import UsageError
 from trainer.corpus import builder as corpus
 from trainer.corpus.shards import Corpus
@@ -22,7 +24,6 @@ from trainer.export.encoder import export
 from trainer.ledger.fields import FILE, Ledger, intact_ledger, read_ledger
 from trainer.model.interventions import check_unchanged, fingerprint
 from trainer.model.network import (
-    load_tokenizer,
     model_from_config,
     weights_hash,
 )
@@ -34,7 +35,6 @@ from trainer.train.batches import Batches, vocabulary_of
 from trainer.train.checkpoint import Checkpoints, Progress, read_progress
 from trainer.train.distributed import World
 from trainer.train.loop import Loop
-from trainer.train.memory import keep_freed_memory
 from trainer.train.metrics import Metrics, check_tracker, make_tracker
 from trainer.train.phase import Training, precision_of, prepare
 from trainer.train.progress import Listener, Stages

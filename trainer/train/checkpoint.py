@@ -24,9 +24,11 @@ from torch.distributed.checkpoint.filesystem import FileSystemReader
 from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import save
 
+from biobench.core.files import cannot_write, file_hash
+from biobench.core.text import first_line
 from biobench.errors import StoreError
 from biobench.schema.strict import Strict
-from trainer.disk import file_hash, store_error, write_json, write_text, writing
+from trainer.disk import REMEDY, write_json, write_text, writing
 from trainer.ledger.fields import PhaseRecord
 from trainer.train.distributed import World
 from trainer.train.optimizer import blank_state, named_state, set_state
@@ -185,7 +187,7 @@ def _load(folder: Path, state: dict[str, Tensor], world: World) -> None:
             load(state, checkpoint_id=folder, no_dist=world.size == 1)
     except (OSError, CheckpointException, RuntimeError, ValueError, KeyError, EOFError) as error:
         raise StoreError(
-            f"the checkpoint cannot be read: {str(error).strip().splitlines()[0][:160]}", hint=_REMEDY, file=folder
+            f"the checkpoint cannot be read: {first_line(error, 160)}", hint=_REMEDY, file=folder
         ) from error
 
 
@@ -203,11 +205,10 @@ def _save_error(error: BaseException, folder: Path, *, full: bool) -> StoreError
     if inner is None and full:
         inner = OSError(errno.ENOSPC, "No space left on device")
     if inner is not None:
-        return store_error(inner, folder)
+        return cannot_write(folder, inner, REMEDY)
     causes = [c for c in _causes(error) if not isinstance(c, CheckpointException)] or [error]
-    said = [*str(causes[0]).strip().splitlines(), type(causes[0]).__name__][0]
     return StoreError(
-        f"the checkpoint cannot be written: {said[:160]}",
+        f"the checkpoint cannot be written: {first_line(causes[0], 160)}",
         hint="check free space and permissions, then continue with --resume",
         file=folder,
     )

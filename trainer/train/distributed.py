@@ -12,7 +12,8 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
-from biobench.errors import TrainingError, UsageError
+from biobench.core.machine import resolve_device
+from biobench.errors import TrainingError
 
 PATIENCE = timedelta(days=14)
 """How long the processes wait for one that builds the corpus, say. Collectives give up after minutes; a process
@@ -70,12 +71,9 @@ class World:
 
 
 def pick_device(wanted: str) -> torch.device:
-    """``auto``, ``cpu`` or ``cuda`` to a device. Raises UsageError when there is no GPU."""
-    if wanted == "cuda" and not torch.cuda.is_available():
-        raise UsageError("engine.device is cuda, but no GPU is visible", hint="use engine.device=cpu or auto")
-    if wanted == "cpu" or not torch.cuda.is_available():
-        return torch.device("cpu")
-    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+    """The recipe's device; on CUDA the one of this process. Raises UsageError when there is no GPU."""
+    device = resolve_device(wanted, "engine.device")
+    return device if device.type == "cpu" else torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
 
 
 @contextmanager

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+
+from biobench.core.progress import QUIET, Display
 
 
 @dataclass(frozen=True)
@@ -26,8 +28,6 @@ class Tick:
     fraction: float | None = None
 
 
-QUIET = 30.0
-"""Seconds after which a line is written even if nothing but a count has changed."""
 Listener = Callable[[Tick], None]
 
 
@@ -61,28 +61,15 @@ def silent(_: Tick) -> None:
     """Tell nobody."""
 
 
-class Terminal:
-    """A rich progress bar on stderr, or a line whenever the stage or a tenth of it has changed, or after `QUIET`."""
+class Terminal(Display):
+    """A bar, or a line whenever the stage or a tenth of it has changed, or after `QUIET`."""
 
     def __init__(self) -> None:
-        self.bar: Any = None
-        self.task: Any = None
+        columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[detail]}"), TimeRemainingColumn())
+        super().__init__("{task.description}", *columns)
+        self.task = None if self.bar is None else self.bar.add_task("", total=None, detail="")
         self.last = ("", -1)
         self.spoke = -math.inf
-        if sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-            self.bar = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TextColumn("{task.fields[detail]}"),
-                TimeRemainingColumn(),
-                console=Console(stderr=True),
-            )
-            self.bar.start()
-            self.task = self.bar.add_task("", total=None, detail="")
 
     def __call__(self, tick: Tick) -> None:
         detail = "" if tick.loss is None else f"loss {tick.loss:.3f}"
@@ -92,7 +79,7 @@ class Terminal:
         done, total = tick.done, tick.total if tick.done else 0
         if tick.fraction is not None:
             done, total = int(100 * tick.fraction), 100
-        if self.bar is not None:
+        if self.bar is not None and self.task is not None:
             self.bar.update(self.task, description=tick.what, completed=done, total=total or None, detail=detail)
             return
         state = (stage_of(tick.what), 10 * done // total if total else -1)
@@ -100,9 +87,4 @@ class Terminal:
             self.last, self.spoke = state, time.monotonic()
             steps = f" {done}%" if tick.fraction is not None else f" {done}/{total}" if total else ""
             left = f"  {tick.seconds_left:,.0f} s left" if tick.seconds_left else ""
-            print(f"{tick.what}{steps}  {detail}{left}".rstrip(), file=sys.stderr, flush=True)
-
-    def close(self) -> None:
-        """Take the bar away."""
-        if self.bar is not None:
-            self.bar.stop()
+            self.say(f"{tick.what}{steps}  {detail}{left}".rstrip())

@@ -13,9 +13,10 @@ from filelock import FileLock, Timeout
 from pydantic import ValidationError
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from biobench.core.files import canonical
 from biobench.errors import StoreError, UsageError
 from biobench.schema.strict import Strict
-from trainer.disk import canonical, make_folder, write_json, writing
+from trainer.disk import make_folder, write_json, writing
 from trainer.recipe.spec import Recipe
 from trainer.train.checkpoint import Checkpoints, Progress, read_progress
 from trainer.train.distributed import World

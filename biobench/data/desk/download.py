@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import io
 import time
 import urllib.error
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from biobench import __version__
+from biobench.core.files import file_hash
 from biobench.errors import DataUnavailableError
 
 Progress = Callable[[str, int, int | None], None]
@@ -31,7 +31,7 @@ def download(url: str, target: Path, sha256: str | None = None, progress: Progre
     SHA-256 and a full disk. `target` exists only when all is well; after a wrong hash or a full disk no part
     is left either.
     """
-    if target.is_file() and (sha256 is None or _hash(target) == sha256):
+    if target.is_file() and (sha256 is None or file_hash(target) == sha256):
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + ".part")
@@ -57,7 +57,7 @@ def download(url: str, target: Path, sha256: str | None = None, progress: Progre
             if attempt + 1 == _TRIES:
                 raise _failed(url, f"the download is cut off: {size} of {expected} bytes")
         time.sleep(0.2 * attempt)
-    if sha256 is not None and (found := _hash(part)) != sha256:
+    if sha256 is not None and (found := file_hash(part)) != sha256:
         part.unlink()
         raise DataUnavailableError(
             f"{url}: the SHA-256 is {found}, the spec says {sha256}",
@@ -100,11 +100,6 @@ def _receive(url: str, part: Path, progress: Progress | None) -> int | None:
                 if progress is not None:
                     progress(url, done, expected)
     return expected
-
-
-def _hash(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 class RangeFile(io.RawIOBase):

@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from filelock import FileLock
 
+from biobench.core.text import first_line
 from biobench.data.catalog import LoadedTask
 from biobench.data.desk.download import Progress, RangeFile, download
 from biobench.data.desk.status import agreement_steps, preferred, urls
@@ -177,7 +178,7 @@ def _fetch_hub(source: Source, hub: HubSource, data_dir: Path) -> list[str]:
             moved.append(str(final))
     except (HfHubHTTPError, OfflineModeIsEnabled, transport, ConnectionError) as error:
         raise DataUnavailableError(
-            f"hub dataset {hub.repo}@{hub.revision}: {str(error).splitlines()[0]}",
+            f"hub dataset {hub.repo}@{hub.revision}: {first_line(error)}",
             hint="check the network, the name and the revision, or use another source",
         ) from None
     return moved

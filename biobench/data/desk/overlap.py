@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from biobench.core.text import first_line, folded, runs, words
 from biobench.data.desk.similar import normalised
 from biobench.errors import DataFormatError, UsageError
 from biobench.schema.document import Document
 
-_WORD = re.compile(r"\w+")
 N = 13
 """Words in a row that count as seen; the length that contamination studies of language models use."""
 _SPLITS = ("validation", "test")
@@ -58,7 +56,7 @@ def overlap(corpus: Iterable[str], tasks: Mapping[str, Mapping[str, list[Documen
             rows = held.setdefault((task, split), [])
             for document in splits[split]:
                 own = _whole(document.reading)
-                parts = list(_grams(document.reading))
+                parts = _grams(document.reading)
                 whole[own] = False
                 grams.update(dict.fromkeys(parts, False))
                 rows.append((own, parts))
@@ -89,20 +87,15 @@ def _row(
     )
 
 
-def _grams(text: str) -> Iterator[int]:
-    """Hashes of the 13-grams (64 bits, of this process); a chance collision is about 1 in 10^10 a comparison."""
-    words = _WORD.findall(_folded(text))
-    for i in range(len(words) - N + 1):
-        yield hash(tuple(words[i : i + N]))
+def _grams(text: str) -> list[int]:
+    """Hashes of the 13-grams; a chance collision is about 1 in 10^10 a comparison."""
+    grams: list[int] = runs(words(text), N).tolist()
+    return grams
 
 
 def _whole(text: str) -> int:
     """Hash of a whole text, white space collapsed."""
-    return hash(normalised(_folded(text)))
-
-
-def _folded(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).casefold()
+    return hash(normalised(folded(text)))
 
 
 class Digested:
@@ -162,7 +155,7 @@ def _column(file: Path) -> Iterator[str]:
         for batch in table.iter_batches(columns=["text"]):
             yield from (str(text) for text in batch.column(0).to_pylist() if text)
     except (pa.ArrowException, OSError) as error:
-        reason = str(error).split("\n", 1)[0]
+        reason = first_line(error)
         raise DataFormatError(f"is not a whole parquet file ({reason})", hint="make it anew", file=file) from None
 
 

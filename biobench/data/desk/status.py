@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from biobench.core.files import file_hash
 from biobench.data.catalog import LoadedTask
 from biobench.data.locate import Located, default_data_dir, locate, remedy
 from biobench.schema.task import Original, Source, UrlSource
@@ -145,9 +146,7 @@ def files_hash(place: Located, data_dir: Path) -> str:
     """SHA-256 (hex) over the sorted relative names and contents of a source's files."""
     digest = hashlib.sha256()
     for path in files_of(place):
-        with path.open("rb") as stream:
-            content = hashlib.file_digest(stream, "sha256").hexdigest()
-        digest.update(f"{path.relative_to(data_dir).as_posix()}\0{content}\n".encode())
+        digest.update(f"{path.relative_to(data_dir).as_posix()}\0{file_hash(path)}\n".encode())
     return digest.hexdigest()
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from pydantic import model_validator
 
+from biobench.core.text import first_line
 from biobench.data.readers._tagged import Scheme, prefix_and_type, tagged_document
 from biobench.data.readers.base import ReaderOptions, Request, at, missing, reader
 from biobench.data.tags import Mode
@@ -88,7 +89,7 @@ def table_rows(request: Request, path: Path, columns: list[str]) -> Iterator[tup
                 number += 1
                 yield number, row
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        reason = str(error).split("\n", 1)[0]
+        reason = first_line(error)
         raise request.bad(f"is not a whole parquet file ({reason})", "download it again", path) from None
 
 

@@ -1,0 +1,144 @@
+"""Writing that is either done or not: temporary file, fsync, rename; and the errors in one line."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from biobench.errors import StoreError
+
+#: A temporary file older than this belongs to a process that died; writing one takes well under a minute.
+STALE_SECONDS = 3600.0
+_SUFFIX = ".tmp"
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """What to do about a failed write: of a full disk, of a folder that may not be written, of anything else."""
+
+    full: str
+    denied: str
+    other: str
+
+
+RESULTS = Remedy(
+    full="free space, or choose another --results-dir",
+    denied="check the folder's permissions, or choose another --results-dir",
+    other="check the path, or choose another --results-dir",
+)
+
+
+def cannot_write(path: Path, error: OSError, remedy: Remedy = RESULTS) -> StoreError:
+    """The operating system's refusal as one line with its remedy."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StoreError("the disk is full", hint=remedy.full, file=path)
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return StoreError(f"cannot be written: {error.strerror}", hint=remedy.denied, file=path)
+    return StoreError(f"cannot be written: {error.strerror or error}", hint=remedy.other, file=path)
+
+
+@contextmanager
+def writing(path: Path, remedy: Remedy = RESULTS) -> Iterator[None]:
+    """Turn the OSError of a failed write below `path` into a StoreError."""
+    try:
+        yield
+    except OSError as error:
+        raise cannot_write(path, error, remedy) from error
+
+
+@contextmanager
+def temporary_file(path: Path) -> Iterator[BinaryIO]:
+    """A new file beside `path` to write to, flushed to disk at the end; nothing is left of it on failure."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}{_SUFFIX}")
+    try:
+        with open(temporary, "xb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def write_temporary(path: Path, content: bytes, remedy: Remedy = RESULTS) -> Path:
+    """`content` in a new file beside `path`, for `commit`. Raises StoreError."""
+    with writing(path, remedy), temporary_file(path) as stream:
+        stream.write(content)
+    return Path(stream.name)
+
+
+def commit(temporary: Path, path: Path, remedy: Remedy = RESULTS) -> None:
+    """Give the temporary file its name, atomically and durably."""
+    try:
+        os.replace(temporary, path)
+        sync_folder(path.parent)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise cannot_write(path, error, remedy) from error
+
+
+def write_atomic(path: Path, content: bytes, remedy: Remedy = RESULTS) -> None:
+    """`content` becomes the file, or the file stays what it was. Raises StoreError."""
+    commit(write_temporary(path, content, remedy), path, remedy)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames in the folder survive a power cut, where the system can."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove_stale(folder: Path) -> int:
+    """Delete temporary files that dead processes left in `folder`; gives how many."""
+    removed = 0
+    for path in folder.glob(f".*{_SUFFIX}"):
+        try:
+            if time.time() - path.stat().st_mtime > STALE_SECONDS:
+                path.unlink()
+                removed += 1
+        except FileNotFoundError:
+            continue  # another process cleaned it first
+        except OSError as error:
+            raise cannot_write(path, error) from error
+    return removed
+
+
+def canonical(value: Any) -> str:
+    """JSON text with sorted keys and no blanks: one text per value. Raises ValueError for what is not JSON."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def sha256_of(content: bytes) -> str:
+    """Hex digest."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def file_hash(path: Path) -> str:
+    """sha256 (hex) of a file's bytes."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def broken_file(folder: Path, pattern: str, open_: Callable[[Path], object]) -> Path | None:
+    """The first of the folder's files of this pattern that `open_` cannot open; None where all open."""
+    for path in sorted(folder.glob(pattern)):
+        try:
+            open_(path)
+        except Exception:  # whatever it is, this file is the one to name
+            return path
+    return None

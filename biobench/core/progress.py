@@ -1,0 +1,29 @@
+"""Progress: bars on a terminal, plain lines otherwise; always on stderr, so that stdout stays the product."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.progress import Progress, ProgressColumn
+
+QUIET = 30.0
+"""Without a terminal, what is under way and has only counted on says so at most this often (seconds)."""
+
+
+class Display:
+    """The bars, with these columns, or the lines. bar: None where there is no terminal."""
+
+    def __init__(self, *columns: str | ProgressColumn, transient: bool = False) -> None:
+        self.console = Console(stderr=True)
+        self.bar: Progress | None = None
+        if self.console.is_terminal:
+            self.bar = Progress(*columns, console=self.console, transient=transient)
+            self.bar.start()
+
+    def say(self, line: str) -> None:
+        """A line of its own, above the bars."""
+        self.console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    def close(self) -> None:
+        """Take the bars away."""
+        if self.bar is not None:
+            self.bar.stop()

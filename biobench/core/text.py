@@ -1,0 +1,48 @@
+"""Words and runs of words of a text, as contamination is counted; and an error in one line."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+Hashes = NDArray[np.uint64]
+_BASE = 0x9E3779B97F4A7C15 | 1
+_WORD = re.compile(r"\w+")
+
+
+def first_line(error: object, limit: int | None = None) -> str:
+    """The first line of an error's message, at most `limit` characters; its kind where the message is empty."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:limit]
+
+
+def folded(text: str) -> str:
+    """The text without case and the encoding of accents and ligatures (NFKC) mattering."""
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+def words(text: str) -> list[str]:
+    """The words of the folded text: runs of word characters."""
+    return _WORD.findall(folded(text))
+
+
+@lru_cache(maxsize=1 << 18)
+def hash_of(text: str) -> int:
+    """64 bits of a word or a text."""
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
+def runs(tokens: list[str], n: int) -> Hashes:
+    """A 64-bit hash for each run of n words, a polynomial over the words' hashes; empty for shorter texts."""
+    if len(tokens) < n:
+        return np.zeros(0, dtype=np.uint64)
+    hashes = np.fromiter((hash_of(t) for t in tokens), dtype=np.uint64, count=len(tokens))
+    total = np.zeros(len(tokens) - n + 1, dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        for k in range(n):
+            total = total * np.uint64(_BASE) + hashes[k : len(tokens) - n + 1 + k]
+    return total

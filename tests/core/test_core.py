@@ -1,0 +1,133 @@
+"""What both packages share: files that are whole or as before, words, one line of an error, import names, progress."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from biobench.core.files import Remedy, broken_file, cannot_write, canonical, file_hash, temporary_file, write_atomic
+from biobench.core.packages import check_ours
+from biobench.core.progress import Display
+from biobench.core.text import first_line, runs, words
+from biobench.data.desk.overlap import overlap
+from biobench.errors import StoreError, UsageError
+from biobench.schema.document import Document
+from trainer.corpus.exclusion import Excluded
+
+REMEDY = Remedy("make room", "ask for the folder", "look at the path")
+
+
+@pytest.mark.parametrize(
+    ("number", "what", "hint"),
+    [
+        (errno.ENOSPC, "the disk is full", "make room"),
+        (errno.EDQUOT, "the disk is full", "make room"),
+        (errno.EROFS, "cannot be written: Read-only file system", "ask for the folder"),
+        (errno.ENOTDIR, "cannot be written: Not a directory", "look at the path"),
+    ],
+)
+def test_a_refused_write_says_why_and_what_helps_there(number: int, what: str, hint: str) -> None:
+    said = cannot_write(Path("run/file"), OSError(number, os.strerror(number)), REMEDY)
+    assert (said.what, said.hint, said.file) == (what, hint, "run/file")
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "full"), RuntimeError("no file of ours"), KeyboardInterrupt()])
+def test_what_fails_while_a_file_is_written_leaves_the_old_one_alone(tmp_path: Path, error: BaseException) -> None:
+    file = tmp_path / "below" / "state.json"
+    write_atomic(file, b"old")
+
+    def write() -> None:
+        with temporary_file(file) as stream:
+            stream.write(b"half of the n")
+            raise error
+
+    with pytest.raises(type(error)):
+        write()
+    assert [(p.name, p.read_bytes()) for p in file.parent.iterdir()] == [("state.json", b"old")]
+
+
+def test_the_remedy_is_that_of_who_writes(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError) as caught:
+        write_atomic(tmp_path / "file" / "below", b"x", REMEDY)
+    assert caught.value.hint == "look at the path"
+
+
+def test_one_text_and_one_hash_for_a_value(tmp_path: Path) -> None:
+    assert canonical({"b": 1.0, "a": ["é", None]}) == '{"a":["é",null],"b":1.0}'
+    with pytest.raises(ValueError, match="JSON"):
+        canonical({"a": float("nan")})
+    (tmp_path / "f").write_bytes(b"abc")
+    assert file_hash(tmp_path / "f") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+def test_the_file_that_does_not_open_is_named(tmp_path: Path) -> None:
+    for name in ("a.json", "b.json"):
+        (tmp_path / name).write_text("1" if name == "a.json" else "x")
+    assert broken_file(tmp_path, "*.json", lambda p: int(p.read_text())) == tmp_path / "b.json"
+    assert broken_file(tmp_path, "a*", lambda p: int(p.read_text())) is None
+
+
+@pytest.mark.parametrize(
+    ("error", "limit", "line"),
+    [
+        (ValueError("one\ntwo"), None, "one"),
+        (ValueError("\n\n  one\ntwo"), None, "one"),
+        (ValueError("abcdef"), 3, "abc"),
+        (KeyError(), None, "KeyError"),
+        (ValueError(" \n "), None, "ValueError"),
+    ],
+)
+def test_an_error_in_one_line(error: Exception, limit: int | None, line: str) -> None:
+    assert first_line(error, limit) == line
+
+
+def test_runs_of_words_do_not_see_case_ligatures_and_punctuation() -> None:
+    assert words("L'Œdème ﬁbreux, É") == ["l", "œdème", "fibreux", "é"]
+    assert runs(words("a b c d"), 3).tolist() == runs(words("A, b. (C) d!"), 3).tolist()
+    assert len(runs(["a", "b"], 3)) == 0
+    assert len(set(runs(["a", "b", "a", "c"], 1).tolist())) == 3
+
+
+@pytest.mark.parametrize("shared", [12, 13])
+def test_what_is_counted_and_what_is_kept_out_are_the_same_runs(shared: int) -> None:
+    """The measurement of contamination and the exclusion from a corpus agree on the text at the limit."""
+    phrase = " ".join(f"wörd{i}" for i in range(shared))
+    document = Document(id="d", group="d", text=f"Before {phrase} after it.", split="test")
+    splits = {"test": [document], "validation": []}
+    corpus = f"Other text: {phrase.upper()}; and more"
+    found = next(row for row in overlap([corpus], {"task": splits}) if row.split == "test")
+    assert (found.touched, Excluded([document.text]).why(corpus)) == ((1, "overlap") if shared == 13 else (0, None))
+
+
+@pytest.mark.parametrize("name", ["trainer", "leaderboard"])
+def test_a_package_of_another_distribution_is_refused(tmp_path: Path, name: str) -> None:
+    check_ours(name)  # type: ignore[arg-type]
+    other = tmp_path / name
+    other.mkdir()
+    (other / "__init__.py").write_text("raise SystemExit('imported')")
+    command = ["ledger", "a", "b"] if name == "trainer" else ["leaderboard"]
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from biobench.cli.main import main; main()"
+    done = subprocess.run([sys.executable, "-c", code, *command], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert f"the import name '{name}' belongs to another package here ({other / '__init__.py'})" in done.stderr
+
+
+def test_an_import_name_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("biobench.core.packages.find_spec", lambda _: None)
+    with pytest.raises(UsageError, match="'trainer' belongs to another package"):
+        check_ours("trainer")
+
+
+def test_lines_on_stderr_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    display = Display("{task.description}")
+    assert display.bar is None
+    display.say("[1/2] " + "a long line " * 20)
+    display.close()
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", "[1/2] " + "a long line " * 20 + "\n")
