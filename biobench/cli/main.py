@@ -27,6 +27,7 @@ from biobench.cli import (
     submit,
     tasks,
 )
+from biobench.core.threads import prepare_threads
 from biobench.errors import BioBenchError
 
 _CommandLineError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -82,6 +83,7 @@ def main() -> None:
     debug = "--debug" in sys.argv
     if debug:
         sys.argv.remove("--debug")
+    prepare_threads()
     try:
         # Outside standalone mode typer gives back the status of `raise typer.Exit` and leaves errors to us.
         sys.exit(app(standalone_mode=False) or 0)

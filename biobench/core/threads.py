@@ -1,0 +1,79 @@
+"""How many threads this process may use, and how they wait for each other. Free of torch: it acts before torch loads.
+
+GNU OpenMP lets a thread that waits spin for a while before it sleeps. On a machine with free cores that saves a few
+microseconds at each of the many joins of a step; where other work wants the cores, or a container's quota is spent,
+the spinning thread keeps the one it waits for from running, and a step takes many times as long (docs/performance.md
+has the figures). So the spinning is cut short, and on a crowded machine threads sleep at once.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+SPINS = 1000
+"""Turns that a waiting thread spins: no slower than the library's own 300,000 on free cores, measured."""
+CROWDED = 0.75
+"""Share of the usable CPUs that other work takes, from which waiting threads sleep at once."""
+_WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
+
+
+def prepare_threads(threads: int | None = None) -> int:
+    """Set the number of threads and their waiting in the environment, for this process and its children.
+
+    threads: as the user asked; None takes `OMP_NUM_THREADS`, else the usable CPUs. Settings of the user's own
+    environment are kept. To be called before torch is imported; returns the number of threads.
+    """
+    count = threads or _number("OMP_NUM_THREADS") or usable_cpus()
+    os.environ["OMP_NUM_THREADS"] = str(count)
+    if not any(name in os.environ for name in _WAITING):
+        if quota() is not None or os.getloadavg()[0] > CROWDED * usable_cpus():
+            os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
+        else:
+            os.environ["GOMP_SPINCOUNT"] = str(SPINS)
+    return count
+
+
+def usable_cpus() -> int:
+    """CPUs that this process may use, at least 1: its affinity, and no more than its quota rounded up."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    limit = quota()
+    return max(1, min(allowed, -int(-limit // 1))) if limit is not None else allowed
+
+
+def quota(proc: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")) -> float | None:
+    """CPUs that the control groups of this process grant, the least of all levels; None where none limits it.
+
+    Reads `cpu.max` (version 2) and `cpu.cfs_quota_us` (version 1) from the group of the process up to the root,
+    because a container sees its own group as the root.
+    """
+    try:
+        groups = [line.split(":", 2) for line in proc.read_text(encoding="ascii").splitlines()]
+    except OSError:
+        return None
+    folders: list[Path] = []
+    for _, controllers, path in groups:
+        base = root if not controllers else root / "cpu" if "cpu" in controllers.split(",") else None
+        if base is not None:
+            own = Path(path.lstrip("/"))
+            folders += [base / part for part in (own, *own.parents)]
+    granted = [share for share in map(_granted, folders) if share is not None]
+    return min(granted, default=None)
+
+
+def _granted(folder: Path) -> float | None:
+    try:
+        if (folder / "cpu.max").is_file():
+            amount, period = (folder / "cpu.max").read_text(encoding="ascii").split()
+        else:
+            amount = (folder / "cpu.cfs_quota_us").read_text(encoding="ascii").strip()
+            period = (folder / "cpu.cfs_period_us").read_text(encoding="ascii").strip()
+        share = float(amount) / float(period)
+    except (OSError, ValueError, ZeroDivisionError):
+        return None  # no such file, or `max`: no limit at this level
+    return share if share > 0 else None
+
+
+def _number(name: str) -> int | None:
+    text = os.environ.get(name, "")
+    return int(text) if text.isdecimal() and int(text) > 0 else None

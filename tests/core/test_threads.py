@@ -1,0 +1,92 @@
+"""Threads follow quotas and the user's own settings, and do not spin where others want the cores."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from biobench.core import threads
+
+
+def groups(root: Path, line: str, files: dict[str, str]) -> tuple[Path, Path]:
+    """A process's list of groups and a control group folder with the given files."""
+    for name, text in files.items():
+        (root / "cgroup" / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / "cgroup" / name).write_text(text)
+    (root / "own").write_text(line)
+    return root / "own", root / "cgroup"
+
+
+@pytest.mark.parametrize(
+    ("line", "files", "granted"),
+    [
+        ("0::/\n", {"cpu.max": "150000 100000\n"}, 1.5),
+        ("0::/\n", {"cpu.max": "max 100000\n"}, None),
+        ("0::/pod/box\n", {"pod/cpu.max": "50000 100000\n", "pod/box/cpu.max": "400000 100000\n"}, 0.5),
+        ("4:cpu,cpuacct:/job\n", {"cpu/job/cpu.cfs_quota_us": "200000", "cpu/job/cpu.cfs_period_us": "100000"}, 2.0),
+        ("4:cpu,cpuacct:/job\n", {"cpu/job/cpu.cfs_quota_us": "-1", "cpu/job/cpu.cfs_period_us": "100000"}, None),
+        ("0::/../elsewhere\n", {"cpu.max": "damaged"}, None),
+    ],
+)
+def test_the_quota_is_the_least_of_all_levels(
+    line: str, files: dict[str, str], granted: float | None, tmp_path: Path
+) -> None:
+    assert threads.quota(*groups(tmp_path, line, files)) == granted
+
+
+def test_a_machine_without_control_groups_has_no_quota(tmp_path: Path) -> None:
+    assert threads.quota(tmp_path / "none", tmp_path) is None
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """An environment without settings of threads, on four CPUs."""
+    for name in ("OMP_NUM_THREADS", "OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"):
+        monkeypatch.setenv(name, "")  # restored after the test, whatever is set below
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
+    monkeypatch.setattr(threads, "quota", lambda: None)
+    return monkeypatch
+
+
+@pytest.mark.parametrize(
+    ("load", "policy", "spins"), [(0.2, None, "1000"), (3.0, None, "1000"), (3.1, "PASSIVE", None)]
+)
+def test_waiting_threads_sleep_at_once_on_a_crowded_machine(
+    bare: pytest.MonkeyPatch, load: float, policy: str | None, spins: str | None
+) -> None:
+    bare.setattr(os, "getloadavg", lambda: (load, 9.0, 9.0))
+    assert threads.prepare_threads() == 4
+    assert (os.environ.get("OMP_WAIT_POLICY"), os.environ.get("GOMP_SPINCOUNT")) == (policy, spins)
+
+
+@pytest.mark.parametrize(("granted", "count"), [(0.5, 1), (1.0, 1), (1.5, 2), (64.0, 4)])
+def test_a_quota_sets_the_number_and_the_waiting(bare: pytest.MonkeyPatch, granted: float, count: int) -> None:
+    bare.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0))
+    bare.setattr(threads, "quota", lambda: granted)
+    assert threads.prepare_threads() == count
+    assert os.environ["OMP_WAIT_POLICY"] == "PASSIVE"
+
+
+def test_the_users_own_settings_are_kept(bare: pytest.MonkeyPatch) -> None:
+    bare.setattr(os, "getloadavg", lambda: (9.0, 9.0, 9.0))
+    bare.setenv("OMP_NUM_THREADS", "3")
+    bare.setenv("GOMP_SPINCOUNT", "77")
+    assert threads.prepare_threads() == 3
+    assert threads.prepare_threads(2) == 2, "--threads is asked for by name"
+    assert (os.environ["OMP_NUM_THREADS"], os.environ["GOMP_SPINCOUNT"]) == ("2", "77")
+    assert "OMP_WAIT_POLICY" not in os.environ
+
+
+def test_torch_obeys_what_was_prepared() -> None:
+    code = (
+        "import sys\nfrom biobench.core.threads import prepare_threads\n"
+        "assert 'torch' not in sys.modules\nprepare_threads(1)\nimport torch\nprint(torch.get_num_threads())"
+    )
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("OMP_", "GOMP_", "MKL_"))}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    assert done.stdout.strip() == "1"
