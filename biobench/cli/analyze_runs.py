@@ -164,16 +164,16 @@ def _hybrids(layers: Sequence[str], modules: Sequence[str]) -> list[tuple[str, l
 
 def check_runs(models: Sequence[str], how: Scoring) -> None:
     """Raise, before anything is made, what `run_scores` would raise: bad arguments, missing models and data."""
-    from biobench.runs.plan import Request, make_plan
+    from biobench.runs import Request, make_plan
 
     request = Request(
-        models=tuple(models),
-        tasks=tuple(how.tasks),
+        models,
+        how.tasks,
         seeds=how.seeds,
         data_dir=how.data_dir,
         results_dir=how.results_dir,
         device=how.device,
-        overrides=tuple(how.overrides),
+        overrides=how.overrides,
         limit=how.limit,
     )
     for entry in make_plan(request).tasks:
