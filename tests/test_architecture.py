@@ -33,8 +33,9 @@ BELOW = {
     "comparison": {*_DATA, "score", "report", "trainer"},
     "export": {*_DATA, "score", "report"},
     "submission": {*_DATA, "score", "report"},
+    "workflows": {*_DATA, "models", "runs", "report", "trainer"},
     "cli": {
-        *(*_DATA, "score", "encode", "models", "finetune", "gate", "runs"),
+        *(*_DATA, "score", "encode", "models", "finetune", "gate", "runs", "workflows"),
         *("report", "comparison", "export", "submission", "trainer", "leaderboard"),
     },
     "trainer": {"errors", "core", "schema"},

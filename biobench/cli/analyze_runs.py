@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from biobench.cli.common import DataDir, Json, Overrides, ResultsDir, percent, print_json
 from biobench.core.packages import check_ours
-from biobench.errors import TrainingError, UsageError
+from biobench.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from biobench.report.mechanism import Stability, Standings
     from biobench.stats import MeanTest
+    from biobench.workflows.mechanism import Scores, Scoring
 
 Task = Annotated[list[str], typer.Option("--task", metavar="ID_OR_YAML", help="Task id or YAML path; repeatable.")]
 Seeds = Annotated[str | None, typer.Option("--seeds", help="42-50 or 42,43 (default: the spec's).")]
@@ -25,31 +25,6 @@ Device = Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")]
 Figure = Annotated[list[str], typer.Option("--figure", help="Write a figure: .svg, .png, .html, .json.")]
 
 Limit = Annotated[int | None, typer.Option("--limit", help="Training documents; the rest in proportion.")]
-
-Scores = dict[str, dict[str, dict[int, float]]]
-
-PROBE = (
-    "training.encoder=frozen",
-    "probe={kind: linear, pooling: mean, dropout: 0.0, learning_rates: [3e-4, 1e-3, 3e-3, 1e-2], epochs: 20}",
-)
-"""Settings that put a linear probe on frozen states in the place of fine-tuning; later --set may change them."""
-
-
-@dataclass(frozen=True)
-class Scoring:
-    """How models are scored: what `biobench run` is told. seeds: None for the spec's."""
-
-    tasks: Sequence[str]
-    seeds: str | None
-    overrides: Sequence[str]
-    results_dir: str
-    data_dir: str | None
-    device: str
-    limit: int | None = None
-
-    def changed(self, *overrides: str) -> Scoring:
-        """The same with further settings."""
-        return replace(self, overrides=[*self.overrides, *overrides])
 
 
 def register(app: typer.Typer) -> None:
@@ -89,13 +64,14 @@ def transplant(
     check_ours("trainer")
     from biobench.models.loading import quiet_libraries
     from biobench.report.mechanism import standings
+    from biobench.workflows.mechanism import PROBE, Scoring, check_runs, hybrids
     from trainer.analysis.transplant import transplant as make
 
     if (probe or figure) and not task:
         raise UsageError("nothing is scored without a task", hint="add --task ID, or leave out --probe and --figure")
     quiet_libraries()
     _check_figures(figure)
-    wanted = _hybrids(layers, modules)
+    wanted = hybrids(layers, modules)
     settings = [*(PROBE if probe else ()), *overrides]
     scoring = Scoring(task, seeds, settings, results_dir, data_dir, device, limit)
     if task:
@@ -107,7 +83,7 @@ def transplant(
     report = None
     if task:
         models = [recipient, donor, *(str(m.folder) for m in made)]
-        found = run_scores(models, scoring)
+        found = scored(models, scoring)
         names = list(found)
         report = standings(found, reference=names[1], twin=names[0], roles=("donor", "recipient", "hybrid"))
     if as_json:
@@ -140,80 +116,6 @@ def transplant(
         _figures(report, figure)
 
 
-def _hybrids(layers: Sequence[str], modules: Sequence[str]) -> list[tuple[str, list[int] | None, tuple[Any, ...]]]:
-    """(folder name, layer numbers or None for all, parts) of each hybrid that was asked for."""
-    from trainer.recipe.spec import parse_layers
-
-    found: list[tuple[str, list[int] | None, tuple[Any, ...]]] = []
-    for text in dict.fromkeys(layers):
-        if text in ("all", "none"):
-            found.append((text, None if text == "all" else [], ("attention", "mlp")))
-            continue
-        try:
-            found.append((f"layers-{text.replace(',', '_')}", parse_layers(text), ("attention", "mlp")))
-        except ValueError:
-            raise UsageError(f"layers '{text}' are not understood", hint="write 0-7, 0,2,8-14, all or none") from None
-    for text in dict.fromkeys(modules):
-        if text not in ("attention", "mlp"):
-            raise UsageError(f"unknown modules '{text}'", hint="attention or mlp")
-        found.append((text, None, (text,)))
-    if not found:
-        raise UsageError("nothing to copy", hint="give --layers 0-7 or --modules attention")
-    return found
-
-
-def check_runs(models: Sequence[str], how: Scoring) -> None:
-    """Raise, before anything is made, what `run_scores` would raise: bad arguments, missing models and data."""
-    from biobench.runs.plan import Request, make_plan
-
-    request = Request(
-        models=tuple(models),
-        tasks=tuple(how.tasks),
-        seeds=how.seeds,
-        data_dir=how.data_dir,
-        results_dir=how.results_dir,
-        device=how.device,
-        overrides=tuple(how.overrides),
-        limit=how.limit,
-    )
-    for entry in make_plan(request).tasks:
-        if entry.unavailable is not None:
-            raise UsageError(f"{entry.id}: {entry.unavailable}", hint=entry.unavailable.hint)
-
-
-def run_scores(models: Sequence[str], how: Scoring) -> Scores:
-    """Run what is not stored yet; primary scores per model, task and seed, models by the names given.
-
-    Raises TrainingError when a run failed, DataUnavailableError's words as UsageError when data is missing.
-    """
-    from biobench.cli.progress import Terminal
-    from biobench.runs.api import run
-
-    found: Scores = {}
-    for model in models:
-        table: dict[str, dict[int, float]] = {}
-        with Terminal() as reporter:
-            results = run(
-                model,
-                how.tasks,
-                seeds=how.seeds,
-                overrides=how.overrides,
-                results_dir=how.results_dir,
-                data_dir=how.data_dir,
-                device=how.device,
-                limit=how.limit,
-                reporter=reporter,
-            )
-        for r in results:
-            if r.status == "failed":
-                raise TrainingError(f"{r.model} on {r.task}: {r.reason}", hint="see `biobench run` with the same task")
-            if r.status == "unavailable" or r.seed is None:
-                raise UsageError(f"{r.task}: {r.reason}", hint="`biobench data status` says how to get the data")
-            table.setdefault(r.task, {})[r.seed] = r.scores[r.primary]
-        found[model] = table
-    return found
-
-
 def freeze_report(
     runs: Annotated[
         list[str],
@@ -227,6 +129,7 @@ def freeze_report(
     """The detour, its twin and runs with frozen layers, side by side with paired intervals."""
     check_ours("trainer")
     from biobench.report.mechanism import standings, stored_scores
+    from biobench.workflows.mechanism import frozen_layers
 
     if len(runs) < 3:
         raise UsageError("a reference, its twin and one frozen run or more are needed", hint="give three models")
@@ -240,16 +143,6 @@ def freeze_report(
     else:
         print_standings(report, "kept")
     _figures(report, figure)
-
-
-def frozen_layers(folder: str) -> str:
-    """What a run's ledger says stood still, as ``0-7 in detour``; empty without a ledger."""
-    from trainer.ledger.fields import FILE, read_ledger
-
-    if not any((Path(folder) / part / FILE).is_file() for part in ("", "model")):
-        return ""
-    phases = read_ledger(folder).phases
-    return "; ".join(f"layers {p.frozen_layers} in {p.name}" for p in phases if p.frozen_layers)
 
 
 def stability(
@@ -267,6 +160,7 @@ def stability(
     """Spread of scores over fine-tuning learning rates."""
     from biobench.models.loading import quiet_libraries
     from biobench.report.mechanism import stability as summarise
+    from biobench.workflows.mechanism import Scoring, check_runs
 
     try:
         asked = list(dict.fromkeys(float(part) for part in rates.split(",")))
@@ -279,12 +173,21 @@ def stability(
     at_rate = {rate: how.changed(f"training.learning_rate={rate!r}") for rate in asked}
     for one in at_rate.values():
         check_runs(models, one)
-    found = {rate: run_scores(models, one) for rate, one in at_rate.items()}
+    found = {rate: scored(models, one) for rate, one in at_rate.items()}
     report = summarise(found)
     if as_json:
         print_json(report.as_json())
     else:
         _print_stability(report)
+
+
+def scored(models: Sequence[str], how: Scoring) -> Scores:
+    """The scores of models on what `how` says, runs under way on the terminal."""
+    from biobench.cli.progress import Terminal
+    from biobench.workflows.mechanism import run_scores
+
+    with Terminal() as reporter:
+        return run_scores(models, how, reporter)
 
 
 def _check_figures(paths: Sequence[str]) -> None:

@@ -9,21 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
+from biobench.cli.options import shown
 from biobench.errors import UsageError
 
-DataDir = Annotated[
-    str | None,
-    typer.Option("--data-dir", envvar="BIOBENCH_DATA_DIR", help="Folder that holds the corpora (default: ./data)."),
-]
-ResultsDir = Annotated[
-    str,
-    typer.Option("--results-dir", envvar="BIOBENCH_RESULTS_DIR", help="Folder of records and predictions."),
-]
+DataDir = Annotated[str | None, shown("data_dir")]
+ResultsDir = Annotated[str, shown("results_dir")]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout, nothing else there.")]
-Overrides = Annotated[
-    list[str],
-    typer.Option("--set", metavar="KEY=VALUE", help="Change a field of the spec, e.g. training.epochs=1."),
-]
+Overrides = Annotated[list[str], shown("overrides")]
 
 
 def print_json(value: Any) -> None:

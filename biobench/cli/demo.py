@@ -47,14 +47,14 @@ def demo(
     typer.echo(f"2. Their ledgers: {api.ledger_diff(*models).verdict}.")
     typer.echo(f"3. Fine-tuning both on {' and '.join(TASKS)}; what was done before is skipped.")
     request = Request(
-        models=tuple(str(m) for m in models),
+        models,
         tasks=TASKS,
         results_dir=results_dir,
         device="cpu",
         seeds=seeds,
         offline=True,
     )
-    status = run_request(request, dry_run=False, as_json=False)
+    status = run_request(request, as_json=False)
     typer.echo("4. The report, as `biobench report` prints it:")
     print_report(results_dir, tasks=TASKS)
     typer.echo(f"Done in {time.perf_counter() - began:.0f} s. Next: biobench leaderboard --results-dir {results_dir}")

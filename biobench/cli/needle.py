@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import replace
+from typing import Annotated
 
 import typer
 
-from biobench.cli.common import DataDir, Json, Overrides, ResultsDir
-
-if TYPE_CHECKING:
-    from biobench.runs import Request
+from biobench.cli.common import Json
+from biobench.cli.options import takes_request
+from biobench.runs.options import Request
 
 
 def register(app: typer.Typer) -> None:
@@ -17,24 +17,12 @@ def register(app: typer.Typer) -> None:
     app.command("needle")(needle)
 
 
+@takes_request(
+    without=("suite", "executor", "track", "train_fractions", "strict", "energy", "save_every", "gate"),
+    helps={"tasks": "These needle tasks only; repeatable."},
+)
 def needle(
-    models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Hub id, id@revision, or local folder.")],
-    task: Annotated[
-        list[str], typer.Option("--task", metavar="ID_OR_YAML", help="These needle tasks only; repeatable.")
-    ] = [],  # noqa: B006
-    seeds: Annotated[str | None, typer.Option("--seeds", help="42-50 or 42,43 (default: the spec's).")] = None,
-    data_dir: DataDir = None,
-    results_dir: ResultsDir = "results",
-    device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")] = "auto",
-    parallel: Annotated[str, typer.Option("--parallel", help="auto, or a number of worker processes.")] = "auto",
-    overrides: Overrides = [],  # noqa: B006
-    limit: Annotated[int | None, typer.Option("--limit", help="Training documents; the rest in proportion.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Make runs anew that are stored already.")] = False,
-    offline: Annotated[bool, typer.Option("--offline", help="Open no connection.")] = False,
-    trust_remote_code: Annotated[
-        bool, typer.Option("--trust-remote-code", help="Let checkpoints run their own code.")
-    ] = False,
+    request: Request,
     show_controls: Annotated[
         bool | None,
         typer.Option(
@@ -46,25 +34,9 @@ def needle(
 ) -> None:
     """Needle in a haystack: is the queried fact in the document? The runs of `run --suite needle`, and their grid."""
     from biobench.cli.run import run_request
-    from biobench.runs import Request
 
-    request = Request(
-        models=tuple(models),
-        tasks=tuple(task),
-        suite=None if task else "needle",
-        seeds=seeds,
-        data_dir=data_dir,
-        results_dir=results_dir,
-        device=device,
-        parallel=parallel,
-        overrides=tuple(overrides),
-        limit=limit,
-        force=force,
-        offline=offline,
-        trust_remote_code=trust_remote_code,
-    )
-    status = run_request(request, dry_run=dry_run, as_json=as_json)
-    if not dry_run and not as_json:
+    status = run_request(request if request.tasks else replace(request, suite="needle"), as_json=as_json)
+    if not request.dry_run and not as_json:
         print_grids(request, controlled=show_controls is not False, encoders=show_controls is True)
     raise typer.Exit(status)
 
@@ -82,7 +54,7 @@ def print_grids(request: Request, *, controlled: bool, encoders: bool = False) -
     from biobench.runs.encoder_controls import encoder_controls
 
     # The checkpoint's name in records to the model as it was asked for.
-    names = {find_checkpoint(m, offline=request.offline).id: m for m in request.models}
+    names = {find_checkpoint(m, offline=request.offline).id: m for m in request.model}
     tasks = request.tasks or tuple(str(member.path) for member in suite("needle"))
     for loaded in (load_task(t, request.overrides) for t in tasks):
         grids = needle_grids(request.results_dir, tasks=[loaded.id], models=set(names))

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from biobench.cli.common import DataDir, Json, ResultsDir, print_json
-from biobench.core.packages import check_ours
-
-if TYPE_CHECKING:
-    from biobench.data.desk.overlap import Overlap
-    from biobench.schema.contamination import Contamination
-    from biobench.schema.document import TaskData
-    from trainer.corpus.exclusion import Excluded
 
 
 def overlap(
@@ -39,37 +30,9 @@ def overlap(
 
     Where the model is known, the result is kept in --results-dir, in its records and in those of later runs.
     """
-    from biobench.cli.pretrain import benchmark_documents, unique_texts
-    from biobench.data.catalog import list_tasks, load_task
-    from biobench.data.desk.overlap import Digested, corpus_texts
-    from biobench.data.desk.overlap import overlap as count
-    from biobench.data.load import load_data
-    from biobench.data.validate import find
+    from biobench.workflows.overlap import measure
 
-    loaded = [load_task(t) for t in task] or [t for t in list_tasks() if find(t, data_dir) is not None]
-    folder = None if data_dir is None else Path(data_dir)
-    data = {t.id: load_data(t, folder) for t in loaded}
-    excluded, base, told = None, None, None
-    if corpus.name == "ledger.json" or (corpus / "ledger.json").is_file():
-        check_ours("trainer")
-        from trainer.run.reread import reread
-
-        run = reread(corpus, lambda: unique_texts(benchmark_documents(data_dir, say=False)))
-        excluded, base, told = run.excluded, run.ledger.base.source, run.ledger
-        texts = Digested(run.documents())
-        model = model or str(run.model)
-    else:
-        texts = Digested(corpus_texts(corpus))
-    rows = count(texts, {name: held.documents for name, held in data.items()})
-    found = _gathered(
-        rows,
-        data,
-        name=corpus.resolve().name if told is None else told.name,
-        digest=texts.hexdigest if told is None else told.corpus.manifest_hash,
-        base=base,
-        excluded=excluded,
-    )
-    noted = _keep(found, data, model, results_dir) if model is not None else None
+    rows, found, noted = measure(corpus, task, model, data_dir, results_dir)
     if as_json:
         print_json([row.as_dict() | {"excluded": found[row.task].excluded} for row in rows])
         return
@@ -81,60 +44,4 @@ def overlap(
             f"({row.short} documents too short to tell){kept_out}"
         )
     if noted is not None:
-        typer.echo(f"kept in {Path(results_dir) / 'overlap'}, {noted} stored runs of {model} noted", err=True)
-
-
-def _gathered(
-    rows: list[Overlap],
-    data: Mapping[str, TaskData],
-    *,
-    name: str,
-    digest: str,
-    base: str | None,
-    excluded: Excluded | None,
-) -> dict[str, Contamination]:
-    """Both splits of each task together."""
-    from dataclasses import asdict
-
-    from biobench.schema.contamination import Contamination, SplitOverlap
-
-    splits: dict[str, dict[str, Any]] = {}
-    for row in rows:
-        fields = asdict(row)
-        task, split = fields.pop("task"), fields.pop("split")
-        splits.setdefault(task, {})[split] = SplitOverlap(**fields)
-    return {
-        task: Contamination(
-            corpus=name,
-            corpus_hash=digest,
-            base=base,
-            excluded=excluded is not None
-            and all(excluded.why(d.reading) == "same" for d in (*data[task].validation, *data[task].test)),
-            **own,
-        )
-        for task, own in splits.items()
-    }
-
-
-def _keep(found: Mapping[str, Contamination], data: Mapping[str, TaskData], model: str, results_dir: str | Path) -> int:
-    """Store the measurements of a model; how many records of its runs were changed."""
-    import biobench
-    from biobench.models.loading import find_checkpoint
-    from biobench.schema.contamination import OverlapRecord
-    from biobench.store.overlaps import note_in_records, save_overlap
-
-    checkpoint = find_checkpoint(model)
-    changed = 0
-    for task, contamination in found.items():
-        record = OverlapRecord(
-            task=task,
-            data_hash=data[task].hash,
-            model=checkpoint.id,
-            model_hash=checkpoint.hash,
-            contamination=contamination,
-            biobench=biobench.__version__,
-            made=datetime.now(UTC).isoformat(timespec="microseconds"),
-        )
-        save_overlap(results_dir, record)
-        changed += note_in_records(results_dir, task, checkpoint.hash, record.data_hash)
-    return changed
+        typer.echo(f"kept in {Path(results_dir) / 'overlap'}, {noted[1]} stored runs of {noted[0]} noted", err=True)

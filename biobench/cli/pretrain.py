@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,7 +13,6 @@ from biobench.core.packages import check_ours
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from biobench.schema.document import TaskData
     from trainer.run.run import Result
 
 Recipe = Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe's YAML path, or the name of a shipped one.")]
@@ -46,11 +44,12 @@ def pretrain(
     """Run a pretraining recipe; under torchrun or accelerate launch it is distributed."""
     first = os.environ.get("RANK", "0") == "0"
     check_ours("trainer")
+    from biobench.workflows.kept_out import benchmark_documents, record_exclusions, silent, unique_texts
     from trainer import api
 
     sources = api.load_recipe(recipe, overrides).corpus.sources
     generated = all(source.embedded is not None for source in sources)
-    kept_out = benchmark_documents(data_dir, say=first) if exclude_tasks and not generated else {}
+    kept_out = benchmark_documents(data_dir, stderr if first else silent) if exclude_tasks and not generated else {}
     result = api.pretrain(
         recipe,
         out=out,
@@ -63,8 +62,13 @@ def pretrain(
     if not first:
         return
     if kept_out:
-        _say_excluded(result, kept_out)
+        record_exclusions(result, kept_out)
     typer.echo(f"{model}: an encoder that AutoModel loads; next: biobench run {model} --suite fr")
+
+
+def stderr(line: str) -> None:
+    """A line on stderr."""
+    typer.echo(line, err=True)
 
 
 def exported(result: Result, remedy: str, *, say: bool = True) -> Path:
@@ -79,49 +83,6 @@ def exported(result: Result, remedy: str, *, say: bool = True) -> Path:
 
         raise typer.Exit(PREEMPTED_EXIT)
     return result.model
-
-
-def benchmark_documents(data_dir: str | None, *, say: bool = True) -> dict[str, TaskData]:
-    """Every shipped task whose data is at hand, by id. say: name each on stderr."""
-    from pathlib import Path
-
-    from biobench.data.catalog import list_tasks
-    from biobench.data.load import load_data
-    from biobench.data.validate import find
-
-    found = {}
-    for task in list_tasks():
-        if task.spec.all_sources[0].generated or find(task, data_dir) is None:
-            continue
-        data = load_data(task, None if data_dir is None else Path(data_dir))
-        if say:
-            count = len(data.validation) + len(data.test)
-            typer.echo(f"kept out of the corpus: {count} documents of {task.id}", err=True)
-        found[task.id] = data
-    return found
-
-
-def unique_texts(tasks: Mapping[str, TaskData]) -> list[str]:
-    """The texts of all validation and test documents, each once."""
-    return list(dict.fromkeys(d.reading for data in tasks.values() for d in (*data.validation, *data.test)))
-
-
-def _say_excluded(result: Any, tasks: Mapping[str, TaskData]) -> None:
-    """Write beside both copies of the ledger which tasks' documents were kept out."""
-    from biobench.core.files import write_atomic
-    from biobench.schema.contamination import EXCLUSION_FILE, ExcludedTask, Exclusions
-    from trainer.train.run_folder import read_recipe
-
-    held = Exclusions(
-        exclusion_hash=result.ledger.corpus.exclusion_hash,
-        ngram=read_recipe(result.out).corpus.exclude.ngram,
-        tasks={
-            name: ExcludedTask(data_hash=data.hash, documents=len(data.validation) + len(data.test))
-            for name, data in tasks.items()
-        },
-    )
-    for folder in (result.out, result.model):
-        write_atomic(folder / EXCLUSION_FILE, (held.model_dump_json(indent=1) + "\n").encode())
 
 
 def plan(

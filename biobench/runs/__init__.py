@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from biobench.runs.api import run
-    from biobench.runs.plan import Plan, Request, make_plan
+    from biobench.runs.options import Request
+    from biobench.runs.plan import Plan, make_plan
     from biobench.runs.result import RunResult
 
 __all__ = ["Plan", "Request", "RunResult", "make_plan", "run"]
 
-_LAZY = {"Plan": "plan", "Request": "plan", "make_plan": "plan", "RunResult": "result", "run": "api"}
+_LAZY = {"Plan": "plan", "Request": "options", "make_plan": "plan", "RunResult": "result", "run": "api"}
 
 
 def __getattr__(name: str) -> Any:

@@ -2,83 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
 
 from biobench.data.load import load_data
-from biobench.finetune.savepoint import EVERY_SECONDS
 from biobench.gate import ensure
 from biobench.runs.cluster import run_on_ray
-from biobench.runs.execute import Reporter, Silent, execute
+from biobench.runs.execute import Reporter, Silent, execute, without_data
+from biobench.runs.options import Request, with_arguments_of
 from biobench.runs.parallel import run_workers, worker_count
-from biobench.runs.plan import Executor, Item, Plan, Request, TaskEntry, Track, make_plan
-from biobench.runs.result import RunResult
+from biobench.runs.plan import Item, Plan, TaskEntry, make_plan
+from biobench.runs.result import RunResult, of_record
 from biobench.schema.document import TaskData
 from biobench.store import Store
+from biobench.store.floors import find_floor
 
 
-def _names(given: str | Path | Iterable[str | Path]) -> tuple[str, ...]:
-    return (str(given),) if isinstance(given, str | Path) else tuple(str(g) for g in given)
+@dataclass(frozen=True, kw_only=True)
+class _Call(Request):
+    """What `run` takes: a request and who is told of it."""
+
+    reporter: Reporter | None = None
 
 
-def run(
-    model: str | Path | Iterable[str | Path],
-    tasks: str | Path | Iterable[str | Path] = (),
-    *,
-    suite: str | None = None,
-    seeds: str | int | Iterable[int] | None = None,
-    data_dir: str | Path | None = None,
-    results_dir: str | Path = "results",
-    device: str = "auto",
-    parallel: str | int = "auto",
-    executor: Executor = "local",
-    overrides: str | Iterable[str] = (),
-    limit: int | None = None,
-    track: Track = "fixed",
-    train_fractions: float | Iterable[float] = (1.0,),
-    force: bool = False,
-    offline: bool = False,
-    strict: bool = False,
-    energy: bool = False,
-    gate: bool = True,
-    trust_remote_code: bool = False,
-    save_every: float = EVERY_SECONDS,
-    reporter: Reporter | None = None,
-) -> list[RunResult]:
+@with_arguments_of(_Call)
+def run(call: _Call) -> list[RunResult]:
     """Fine-tune and score, as `biobench run` does; one result a run.
 
     model: hub id, ``id@revision`` or folder, or several. tasks: ids or YAML paths. seeds: ``42-50``, a seed,
     or several. overrides: ``KEY=VALUE``, one or several. save_every: seconds. gate: before a task's first run,
-    store what policies without skill reach on it and whether it measures something. Raises BioBenchError when
-    the input is wrong; a failed run is a result, not an exception.
+    store what policies without skill reach on it and whether it measures something. dry_run: say what would be
+    made. Raises BioBenchError when the input is wrong; a failed run is a result, not an exception.
     """
-    if isinstance(seeds, int):
-        seeds = str(seeds)
-    elif seeds is not None and not isinstance(seeds, str):
-        seeds = ",".join(str(s) for s in seeds)
-    request = Request(
-        models=_names(model),
-        tasks=_names(tasks),
-        suite=suite,
-        seeds=seeds,
-        data_dir=None if data_dir is None else str(data_dir),
-        results_dir=str(results_dir),
-        device=device,
-        parallel=str(parallel),
-        executor=executor,
-        overrides=_names(overrides),
-        limit=limit,
-        track=track,
-        train_fractions=(train_fractions,) if isinstance(train_fractions, int | float) else tuple(train_fractions),
-        force=force,
-        offline=offline,
-        strict=strict,
-        energy=energy,
-        gate=gate,
-        trust_remote_code=trust_remote_code,
-        save_every=save_every,
-    )
-    return run_plan(make_plan(request), reporter or Silent())
+    request = Request(**{f.name: getattr(call, f.name) for f in fields(Request)})
+    return run_plan(make_plan(request), call.reporter or Silent())
+
+
+def planned(plan: Plan) -> list[RunResult]:
+    """The results of a dry run: what is stored is `skipped`, what would be made is `planned`."""
+    store = Store(plan.request.results_dir)
+    lines = without_data(plan)
+    for item in plan.items:
+        record = None if plan.request.force else store.get(item.task.id, item.key)
+        if record is not None:
+            lines.append(of_record(record, "skipped", str(store.path_of(record)), "the same run is stored already"))
+            continue
+        spec = item.task.loaded.spec
+        begun = not plan.request.force and store.is_begun(item.task.id, item.key)
+        lines.append(
+            RunResult(
+                model=item.checkpoint.id,
+                task=item.task.id,
+                task_version=spec.version,
+                seed=item.seed,
+                status="planned",
+                reason="goes on from where it was stopped" if begun else None,
+                key=item.key,
+                primary=spec.metric.primary,
+            )
+        )
+    return lines
+
+
+def contradicted(plan: Plan) -> list[str]:
+    """Which tasks' data are not what their specs count, a line each; to be said before any run."""
+    lines = []
+    for entry in plan.tasks:
+        problems = entry.data.count_problems if entry.data is not None else []
+        if problems:
+            more = f" (and {len(problems) - 1} more counts)" if len(problems) > 1 else ""
+            lines.append(f"warning: {entry.id}: {problems[0]}{more}; scores are not comparable with others")
+    return lines
+
+
+def refused(plan: Plan) -> Iterator[str]:
+    """Of each task that fails its gate, why: its runs are kept but neither shown nor averaged."""
+    for entry in plan.tasks:
+        if entry.data is None:
+            continue
+        verdict = find_floor(plan.request.results_dir, entry.id, entry.hash, entry.data.hash)
+        if verdict is not None and not verdict.passed:
+            yield f"{entry.id} fails its gate, reports will not rank it: {'; '.join(verdict.reasons)}"
 
 
 def undone(plan: Plan) -> list[Item]:
@@ -109,6 +113,8 @@ def _whole(entry: TaskEntry, request: Request) -> Callable[[], TaskData] | None:
 
 def run_plan(plan: Plan, reporter: Reporter) -> list[RunResult]:
     """Ask the gate, then make the runs of a plan, with worker processes where the request asks for several."""
+    if plan.request.dry_run:
+        return planned(plan)
     _workers(plan)  # a wrong number is refused before anything is written
     if plan.request.gate:
         ask_gate(plan)

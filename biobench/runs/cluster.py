@@ -14,8 +14,8 @@ from typing import Any
 import torch
 
 from biobench.errors import UsageError
+from biobench.runs.options import Request
 from biobench.runs.parallel import work
-from biobench.runs.plan import Request
 
 
 def run_on_ray(request: Request, wanted: str, device: torch.device) -> int:

@@ -19,7 +19,7 @@ from biobench.errors import BioBenchError, ModelError, TrainingError
 from biobench.finetune.engine import LoadedEncoder, finetune, load_encoder
 from biobench.finetune.loop import Outcome, Progress
 from biobench.finetune.prepare import Prepared, prepare
-from biobench.finetune.savepoint import Savepoint
+from biobench.finetune.savepoint import EVERY_SECONDS, Savepoint
 from biobench.finetune.tuning import tuned
 from biobench.models.loading import Checkpoint, load_tokenizer, window
 from biobench.runs.contamination import contamination
@@ -216,7 +216,8 @@ def _savepoint(item: Item, plan: Plan, store: Store) -> Savepoint | None:
         return None
     since = plan.request.started if plan.request.force else 0.0
     path = store.state_path(item.task.id, item.key)
-    return Savepoint(path, plan.device, every=plan.request.save_every, since=since)
+    every = plan.request.save_every
+    return Savepoint(path, plan.device, every=EVERY_SECONDS if every is None else every, since=since)
 
 
 def _failed(item: Item, reason: str) -> RunResult:

@@ -24,7 +24,8 @@ from biobench.errors import BioBenchError, UsageError
 from biobench.finetune.loop import Note
 from biobench.models.loading import quiet_libraries
 from biobench.runs.execute import Reporter, Silent, execute
-from biobench.runs.plan import Plan, Request, make_plan
+from biobench.runs.options import Request
+from biobench.runs.plan import Plan, make_plan
 from biobench.runs.result import RunName, RunResult
 
 _STEP_SECONDS = 0.2

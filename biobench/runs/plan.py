@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -14,47 +13,13 @@ from biobench.data.catalog import LoadedTask, load_task, suite
 from biobench.data.hashing import task_hash, task_identity
 from biobench.data.load import load_data
 from biobench.errors import DataFormatError, DataUnavailableError, UsageError
-from biobench.finetune.savepoint import EVERY_SECONDS
 from biobench.models.loading import Checkpoint, find_checkpoint
+from biobench.runs.options import Executor, Request, Track
 from biobench.schema.document import TaskData
 from biobench.schema.task import parse_seeds
 from biobench.store import run_key
 
 Status = Literal["done", "skipped", "failed", "unavailable", "planned"]
-Executor = Literal["local", "ray"]
-Track = Literal["fixed", "tuned"]
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """The arguments of `run`, as the command line or the Python interface gives them."""
-
-    models: tuple[str, ...]
-    tasks: tuple[str, ...] = ()
-    suite: str | None = None
-    seeds: str | None = None
-    data_dir: str | None = None
-    results_dir: str = "results"
-    device: str = "auto"
-    parallel: str = "auto"
-    executor: Executor = "local"
-    track: Track = "fixed"
-    overrides: tuple[str, ...] = ()
-    limit: int | None = None
-    train_fractions: tuple[float, ...] = (1.0,)
-    """Shares of the training documents; each is a run of its own."""
-    force: bool = False
-    offline: bool = False
-    strict: bool = False
-    energy: bool = False
-    """Measure the energy of each run (needs the energy extra)."""
-    gate: bool = True
-    """Ask the gate before a task's first run, where no verdict is stored."""
-    trust_remote_code: bool = False
-    save_every: float = EVERY_SECONDS
-    """Seconds of work after which a run writes its state, so that it can go on if its process is killed."""
-    started: float = field(default_factory=time.time)
-    """Seconds since the epoch; --force makes anew what is older, and worker processes inherit it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +71,14 @@ def make_plan(request: Request) -> Plan:
         if value not in known:
             raise UsageError(f"{option} '{value}' is not known", hint=" or ".join(known))
     device = resolve_device(request.device)
-    if not request.models:
+    if not request.model:
         raise UsageError("no model is named", hint="give a hub id, id@revision or a local folder")
     if request.limit is not None and request.limit < 1:
         raise UsageError(f"--limit {request.limit} leaves nothing", hint="give at least 1 training document")
     loaded = _tasks(request)
     checkpoints = [
         find_checkpoint(m, offline=request.offline, trust_remote_code=request.trust_remote_code)
-        for m in dict.fromkeys(request.models)
+        for m in dict.fromkeys(request.model)
     ]
     entries = [_entry(task, request, device) for task in loaded]
     items = [

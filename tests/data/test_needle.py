@@ -14,7 +14,7 @@ from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.load import load_data, subset
 from biobench.data.readers import _needle_facts
 from biobench.data.readers._needle_haystack import units_of
-from biobench.data.readers._needle_notes import _WORDS, SECTIONS
+from biobench.data.readers._needle_notes import SECTIONS, WORDS
 from biobench.errors import DataFormatError, SpecError
 from biobench.schema.document import Document
 from biobench.schema.needle import ABSENT, BINS, PRESENT, Cell, cell_of, example_id
@@ -270,7 +270,7 @@ def test_units_have_single_blanks_and_at_most_sixty_words() -> None:
 def test_every_slot_of_a_note_has_words() -> None:
     for language, sections in SECTIONS.items():
         named = {s.lower() for _, frames in sections for f in frames for s in re.findall(r"{(\w+)}", f)} - {"age"}
-        assert named == set(_WORDS[language])
+        assert named == set(WORDS[language])
 
 
 @pytest.mark.parametrize("limit", [1, 2, 25, 64, 191, 192, 1000])

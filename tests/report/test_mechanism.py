@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from biobench.cli.analyze_runs import frozen_layers, print_standings
+from biobench.cli.analyze_runs import print_standings
 from biobench.cli.main import app
 from biobench.errors import SpecError, TrainingError, UsageError
 from biobench.report.mechanism import stability, standings, standings_chart, stored_scores
 from biobench.runs.result import RunResult
 from biobench.stats import Estimand, mean_test
+from biobench.workflows.mechanism import frozen_layers
 from tests.helpers.ledger_make import ledger, write
 from tests.helpers.report_make import save_runs
 
@@ -152,8 +153,8 @@ def test_stability_command_runs_every_rate(monkeypatch: pytest.MonkeyPatch, caps
         level = 0.6 if model == "steady" else 0.6 - 2000 * rate
         return [RunResult(model, tasks[0], 1, seed, "done", scores={"macro_f1": level + NOISE[seed]}) for seed in SEEDS]
 
-    monkeypatch.setattr("biobench.runs.api.run", run)
-    monkeypatch.setattr("biobench.cli.analyze_runs.check_runs", lambda *_: None)  # the models are names alone
+    monkeypatch.setattr("biobench.workflows.mechanism.run", run)
+    monkeypatch.setattr("biobench.workflows.mechanism.check_runs", lambda *_: None)  # the models are names alone
     command = ["analyze", "stability", "steady", "shaky", "--learning-rates", "1e-5,1e-4", "--task", "demo_ner"]
     app([*command, "--json"], standalone_mode=False)
     found = json.loads(capsys.readouterr().out)
@@ -169,7 +170,7 @@ def test_stability_command_runs_every_rate(monkeypatch: pytest.MonkeyPatch, caps
     def fails(model: str, tasks: Any, **_: Any) -> list[RunResult]:
         return [RunResult(model, "demo_ner", 1, 42, "failed", reason="out of memory")]
 
-    monkeypatch.setattr("biobench.runs.api.run", fails)
+    monkeypatch.setattr("biobench.workflows.mechanism.run", fails)
     with pytest.raises(TrainingError, match="out of memory"):
         app(command, standalone_mode=False)
 
@@ -178,7 +179,7 @@ def test_a_rate_that_cannot_be_trained_is_refused_before_any_run(monkeypatch: py
     def run(*_: Any, **__: Any) -> list[RunResult]:
         raise AssertionError("a run was begun")
 
-    monkeypatch.setattr("biobench.runs.api.run", run)
+    monkeypatch.setattr("biobench.workflows.mechanism.run", run)
     command = ["analyze", "stability", "some/model", "--task", "demo_ner", "--learning-rates", "1e-5,-1"]
     found: list[str] = []
     monkeypatch.setattr("biobench.runs.plan.find_checkpoint", lambda model, **_: found.append(model))

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import biobench
-from biobench.cli.run import run as command
 from biobench.data.catalog import spec_paths
 from biobench.errors import UsageError
-from biobench.runs.api import run
 
 FAST: dict[str, Any] = {
     "limit": 24,
@@ -30,13 +27,6 @@ def encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     monkeypatch.chdir(tmp_path)
     return make_tiny_encoder(tmp_path / "tiny")
-
-
-def test_every_option_of_the_command_is_an_argument() -> None:
-    ours, theirs = (set(inspect.signature(f).parameters) for f in (run, command))
-    renamed = {"models": "model", "task": "tasks", "train_fraction": "train_fractions"}
-    printing = {"dry_run", "as_json"}
-    assert {renamed.get(name, name) for name in theirs - printing} <= ours
 
 
 def test_paths_single_values_and_lists_are_alike(encoder: Path) -> None:

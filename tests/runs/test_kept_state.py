@@ -37,7 +37,7 @@ def _plan(folder: Path, **more: Any) -> Plan:
     model = folder / "tiny"
     return make_plan(
         Request(
-            models=(str(model if model.exists() else make_tiny_encoder(model)),),
+            model=(str(model if model.exists() else make_tiny_encoder(model)),),
             tasks=("demo_topic",),
             seeds="1",
             results_dir=str(folder / "results"),
@@ -121,7 +121,7 @@ def test_a_checkpoint_that_does_not_load_costs_only_its_own_runs(tmp_path: Path)
     plan = _plan(tmp_path)
     broken = shutil.copytree(tmp_path / "tiny", tmp_path / "broken")
     (broken / "model.safetensors").write_bytes((broken / "model.safetensors").read_bytes()[:1000])
-    request = replace(plan.request, models=(str(broken), str(tmp_path / "tiny")))
+    request = replace(plan.request, model=(str(broken), str(tmp_path / "tiny")))
     failed, done = run_plan(make_plan(request), Silent())
     assert (failed.status, done.status) == ("failed", "done")
     assert "cannot be loaded" in (failed.reason or "")

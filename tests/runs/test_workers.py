@@ -47,7 +47,7 @@ class Notes:
 def _request(folder: Path, *overrides: str) -> Request:
     """Two seeds of a demo task by two workers, a matter of tenths of a second each."""
     return Request(
-        models=(str(make_tiny_encoder(folder / "tiny")),),
+        model=(str(make_tiny_encoder(folder / "tiny")),),
         tasks=("demo_topic",),
         seeds="1-2",
         results_dir=str(folder / "results"),
@@ -162,4 +162,4 @@ def test_ray_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(cluster, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match="ray is not installed"):
-        cluster.run_on_ray(Request(models=("m",)), "1", torch.device("cpu"))
+        cluster.run_on_ray(Request(model=("m",)), "1", torch.device("cpu"))

@@ -10,6 +10,8 @@ import random
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
+from biobench.core.words import read_words
+
 VERSION = 1
 """Bumped when the templates change, so that cached corpora are built anew."""
 
@@ -26,209 +28,10 @@ class Condition(NamedTuple):
     """Smallest dose, step, unit."""
 
 
-def _c(name: str, symptoms: str, test: str, finding: str, drugs: str, dose: tuple[int, int, str]) -> Condition:
-    def pair(text: str) -> tuple[str, str]:
-        english, french = text.split("|")
-        return english.strip(), french.strip()
-
-    def pairs(text: str) -> tuple[tuple[str, str], ...]:
-        return tuple(pair(t) for t in text.split(";"))
-
-    return Condition(pair(name), pairs(symptoms), pair(test), pair(finding), pairs(drugs), dose)
-
-
-CONDITIONS = (
-    _c(
-        "heart failure|insuffisance cardiaque",
-        "shortness of breath|essoufflement; swollen ankles|œdèmes des chevilles; fatigue|fatigue",
-        "echocardiography|échocardiographie",
-        "a reduced ejection fraction|une fraction d'éjection altérée",
-        "furosemide|furosémide; bisoprolol|bisoprolol",
-        (20, 20, "mg"),
-    ),
-    _c(
-        "type 2 diabetes|diabète de type 2",
-        "thirst|soif; weight loss|perte de poids; blurred vision|vision trouble",
-        "fasting glucose|glycémie à jeun",
-        "a raised blood sugar|une hyperglycémie",
-        "metformin|metformine; gliclazide|gliclazide",
-        (500, 250, "mg"),
-    ),
-    _c(
-        "pneumonia|pneumopathie",
-        "cough|toux; fever|fièvre; chest pain|douleur thoracique",
-        "chest radiograph|radiographie du thorax",
-        "a lobar consolidation|un foyer lobaire",
-        "amoxicillin|amoxicilline; levofloxacin|lévofloxacine",
-        (500, 500, "mg"),
-    ),
-    _c(
-        "asthma|asthme",
-        "wheezing|sifflements; night cough|toux nocturne; chest tightness|oppression thoracique",
-        "spirometry|spirométrie",
-        "a reversible obstruction|une obstruction réversible",
-        "salbutamol|salbutamol; budesonide|budésonide",
-        (100, 100, "µg"),
-    ),
-    _c(
-        "pulmonary embolism|embolie pulmonaire",
-        "sudden dyspnoea|dyspnée brutale; pleuritic pain|douleur pleurale; palpitations|palpitations",
-        "computed tomography|scanner thoracique",
-        "a segmental filling defect|un défect segmentaire",
-        "apixaban|apixaban; enoxaparin|énoxaparine",
-        (5, 5, "mg"),
-    ),
-    _c(
-        "hypothyroidism|hypothyroïdie",
-        "weight gain|prise de poids; cold intolerance|frilosité; dry skin|peau sèche",
-        "thyrotropin level|dosage de la TSH",
-        "a raised thyrotropin|une TSH élevée",
-        "levothyroxine|lévothyroxine; liothyronine|liothyronine",
-        (25, 25, "µg"),
-    ),
-    _c(
-        "gout|goutte",
-        "a painful toe|douleur du gros orteil; joint redness|rougeur articulaire; night pain|douleur nocturne",
-        "joint aspiration|ponction articulaire",
-        "urate crystals|des cristaux d'urate",
-        "colchicine|colchicine; allopurinol|allopurinol",
-        (100, 100, "mg"),
-    ),
-    _c(
-        "epilepsy|épilepsie",
-        "seizures|crises convulsives; tongue biting|morsure de langue; confusion|confusion",
-        "electroencephalography|électroencéphalogramme",
-        "temporal spikes|des pointes temporales",
-        "levetiracetam|lévétiracétam; valproate|valproate",
-        (250, 250, "mg"),
-    ),
-    _c(
-        "iron deficiency anaemia|anémie par carence martiale",
-        "pallor|pâleur; tiredness|asthénie; brittle nails|ongles cassants",
-        "ferritin level|dosage de la ferritine",
-        "a low ferritin|une ferritine basse",
-        "ferrous sulfate|sulfate ferreux; iron sucrose|fer saccharose",
-        (80, 40, "mg"),
-    ),
-    _c(
-        "urinary infection|infection urinaire",
-        "burning on urination|brûlures mictionnelles; pelvic pain|douleur pelvienne; chills|frissons",
-        "urine culture|examen cytobactériologique des urines",
-        "growth of Escherichia coli|une culture à Escherichia coli",
-        "fosfomycin|fosfomycine; nitrofurantoin|nitrofurantoïne",
-        (100, 100, "mg"),
-    ),
-    _c(
-        "Crohn disease|maladie de Crohn",
-        "diarrhoea|diarrhée; abdominal pain|douleur abdominale; mouth ulcers|aphtes",
-        "colonoscopy|coloscopie",
-        "ileal ulcers|des ulcérations iléales",
-        "infliximab|infliximab; azathioprine|azathioprine",
-        (50, 50, "mg"),
-    ),
-    _c(
-        "rheumatoid arthritis|polyarthrite rhumatoïde",
-        "morning stiffness|raideur matinale; swollen wrists|poignets gonflés; fatigue|fatigue",
-        "hand radiograph|radiographie des mains",
-        "marginal erosions|des érosions marginales",
-        "methotrexate|méthotrexate; leflunomide|léflunomide",
-        (10, 5, "mg"),
-    ),
-)
-EXTRA_SYMPTOMS = (
-    ("headache", "céphalées"),
-    ("nausea", "nausées"),
-    ("dizziness", "vertiges"),
-    ("rash", "éruption cutanée"),
-    ("vomiting", "vomissements"),
-    ("insomnia", "insomnie"),
-    ("back pain", "lombalgies"),
-    ("itching", "prurit"),
-)
-PROCEDURES = (
-    ("appendectomy", "appendicectomie"),
-    ("hip replacement", "prothèse de hanche"),
-    ("cataract surgery", "chirurgie de la cataracte"),
-    ("cholecystectomy", "cholécystectomie"),
-    ("coronary angioplasty", "angioplastie coronaire"),
-    ("thyroidectomy", "thyroïdectomie"),
-)
-
-_ENGLISH = (
-    (
-        "A {age}-year-old {man} was admitted for {s1} and {s2}.",
-        "This {age}-year-old {man} presented with {s1}, {s2} and {other}.",
-        "The patient, a {man} aged {age}, complained of {s1} for {days} days.",
-    ),
-    (
-        "Past history included {procedure} in {year}.",
-        "There was no allergy and no {other}.",
-        "{He} had undergone {procedure} and denied {other}.",
-    ),
-    (
-        "On examination, blood pressure was {bp} mmHg and heart rate {hr} per minute.",
-        "Temperature was {temp} °C and oxygen saturation {sat}%.",
-        "Examination found {s3} without {other}.",
-    ),
-    (
-        "{Test} showed {finding}.",
-        "{Test} was performed and revealed {finding}.",
-        "The {test}, done on day {day}, confirmed {finding}.",
-    ),
-    (
-        "A diagnosis of {condition} was made.",
-        "These findings were consistent with {condition}.",
-        "The team concluded that the patient had {condition}.",
-    ),
-    (
-        "{Drug} {dose} {unit} was started.",
-        "{He} received {drug} {dose} {unit} twice daily for {days} days.",
-        "Treatment with {drug} at {dose} {unit} per day was given.",
-    ),
-    (
-        "{S1} improved and {he} was discharged on day {day}.",
-        "The outcome was favourable with {drug}.",
-        "At follow-up, {condition} was controlled and {s1} had resolved.",
-        "Because of {other}, {drug} was stopped on day {day}.",
-    ),
-)
-_FRENCH = (
-    (
-        "{Un} de {age} ans a été {admis} pour {s1} et {s2}.",
-        "{Un} de {age} ans consulte pour {s1}, {s2} et {other}.",
-        "Il s'agit d'{un} de {age} ans présentant {s1} depuis {days} jours.",
-    ),
-    (
-        "Les antécédents comprennent : {procedure} en {year}.",
-        "Il n'y a pas d'allergie connue ni de {other}.",
-        "On note comme antécédent : {procedure}, sans {other}.",
-    ),
-    (
-        "À l'examen, la pression artérielle est à {bp} mmHg et la fréquence cardiaque à {hr} par minute.",
-        "La température est de {temp} °C et la saturation de {sat} %.",
-        "L'examen retrouve : {s3}, sans {other}.",
-    ),
-    (
-        "Examen réalisé : {test}, montrant {finding}.",
-        "{Test} : on observe {finding}.",
-        "L'examen complémentaire ({test}) du jour {day} confirme {finding}.",
-    ),
-    (
-        "Le diagnostic retenu est : {condition}.",
-        "Le tableau est compatible avec : {condition}.",
-        "L'équipe conclut au diagnostic suivant : {condition}.",
-    ),
-    (
-        "Un traitement par {drug} {dose} {unit} est débuté.",
-        "La prise en charge associe {drug} {dose} {unit} deux fois par jour pendant {days} jours.",
-        "La prescription comporte {drug} à {dose} {unit} par jour.",
-    ),
-    (
-        "L'évolution est favorable sous {drug} avec une sortie au jour {day}.",
-        "Au suivi, {condition} : stabilité, et régression des symptômes ({s1}).",
-        "En raison de {other}, arrêt de {drug} au jour {day}.",
-    ),
-)
+_FILE = read_words(__package__, "embedded.json")
+CONDITIONS = tuple(Condition(**fields) for fields in _FILE["conditions"])
+EXTRA_SYMPTOMS: list[tuple[str, str]] = _FILE["symptoms"]
+PROCEDURES: list[tuple[str, str]] = _FILE["procedures"]
 
 
 def document(rng: random.Random, language: Literal["en", "fr"]) -> str:
@@ -265,9 +68,9 @@ def document(rng: random.Random, language: Literal["en", "fr"]) -> str:
     else:
         values |= {"un": "une femme" if woman else "un homme", "admis": "admise" if woman else "admis"}
     capitals = {key[0].upper() + key[1:]: _capital(str(value)) for key, value in values.items()}
-    parts = [rng.choice(options) for options in (_ENGLISH if language == "en" else _FRENCH)]
+    parts = [rng.choice(options) for options in _FILE[language]]
     if rng.random() < 0.4:
-        parts.insert(3, rng.choice((_ENGLISH if language == "en" else _FRENCH)[2]))
+        parts.insert(3, rng.choice(_FILE[language][2]))
     return " ".join(part.format(**values, **capitals) for part in parts)
 
 

@@ -11,12 +11,14 @@ from typing import Literal
 
 from pydantic import Field
 
+from biobench.core.words import read_words
 from biobench.data.readers._tagged import tagged_document
-from biobench.data.readers._templates import LEXICON, NER_TEMPLATES, TOPIC_TEMPLATES
 from biobench.data.readers.base import ReaderOptions, Request, reader
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
 
+_WORDS = read_words(__package__, "synthetic.json")
+"""Lexicon, templates of mentions and templates of topics by language; tokens are separated by blanks."""
 _SHARES = (("train", 0.6), ("validation", 0.2), ("test", 0.2))
 
 
@@ -42,10 +44,10 @@ def read_synthetic(request: Request) -> Iterator[Document]:
     templates: list[tuple[str, str, str]] = []
     for language in options.languages:
         if options.content == "ner":
-            templates += [(language, "", text) for text in NER_TEMPLATES[language]]
+            templates += [(language, "", text) for text in _WORDS["ner"][language]]
         else:
             templates += [
-                (language, topic, text) for topic, texts in TOPIC_TEMPLATES[language].items() for text in texts
+                (language, topic, text) for topic, texts in _WORDS["topic"][language].items() for text in texts
             ]
     made: dict[str, tuple[str, list[str], list[str]]] = {}
     for _ in range(200 * options.sentences):
@@ -82,7 +84,7 @@ def _fill(template: str, language: str, rng: random.Random) -> tuple[list[str], 
             tags.append("O")
             continue
         slot = part.strip("{}")
-        drawn = rng.choice(LEXICON[language][slot]).split()
+        drawn = rng.choice(_WORDS["lexicon"][language][slot]).split()
         words += drawn
         tags += ["O"] * len(drawn) if slot.isupper() else [f"B-{slot}", *[f"I-{slot}"] * (len(drawn) - 1)]
     return words, tags

@@ -1,0 +1,71 @@
+"""The command line's options from their one declaration in `biobench.runs.options`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Mapping
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+import typer
+
+from biobench.errors import UsageError
+from biobench.runs.options import Option, Request, options
+
+
+def shown(name: str, **changed: Any) -> Any:
+    """Typer's option (or argument) of that keyword. changed: other properties, such as another help text."""
+    option = options()[name]
+    properties = option.shown | changed
+    return typer.Option(*option.flags, **properties) if option.flags else typer.Argument(**properties)
+
+
+def takes_request(
+    *, without: Collection[str] = (), helps: Mapping[str, str] | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A command whose first parameter is a `Request` gets the options that make one, before its own.
+
+    without: keywords of options that the command does not have; they keep their defaults.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        taken = {name: option for name, option in options().items() if name not in without}
+
+        def called(**given: Any) -> None:
+            request = {name: _read(option, given.pop(name)) for name, option in taken.items()}
+            command(Request(**request), **given)
+
+        _, *own = inspect.signature(command, eval_str=True).parameters.values()
+        texts = helps or {}
+        made = [_parameter(name, o, **({"help": texts[name]} if name in texts else {})) for name, o in taken.items()]
+        parameters = [*made, *(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own)]
+        called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        called.__annotations__ = {p.name: p.annotation for p in parameters}
+        called.__doc__, called.__name__ = command.__doc__, command.__name__
+        return called
+
+    return decorate
+
+
+def _parameter(name: str, option: Option[Any, Any], **changed: Any) -> inspect.Parameter:
+    held = get_args(get_type_hints(Request)[name])[1]
+    default: Any = option.default
+    if held == tuple[str, ...]:
+        held, default = list[str], list(default)
+    elif held == tuple[float, ...]:
+        held, default = str, ",".join(str(value) for value in default)
+    elif get_origin(held) is Literal:
+        held = str
+    if not option.flags:
+        default = inspect.Parameter.empty
+    annotation: Any = Annotated[held, shown(name, **changed)]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _read(option: Option[Any, Any], given: Any) -> Any:
+    """Numbers in a text become numbers. Raises UsageError."""
+    if not isinstance(given, str) or isinstance(option.default, str) or not isinstance(option.default, tuple):
+        return given
+    try:
+        return tuple(float(part) for part in given.split(","))
+    except ValueError:
+        raise UsageError(f"{option.flags[0]} '{given}' is not understood", hint="for example 0.1,1.0") from None

@@ -1,0 +1,156 @@
+"""The options of `biobench run`, each declared once.
+
+From this declaration come the options of the command line (`biobench.cli.options`), the typed signature of
+`biobench.run`, and the `Request` that is planned. A new option is one line here. Loads nothing heavy.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import KW_ONLY, dataclass, field
+from pathlib import Path
+from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast, overload
+
+Given = TypeVar("Given")
+Held = TypeVar("Held")
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+Executor = Literal["local", "ray"]
+Track = Literal["fixed", "tuned"]
+Names = str | Path | Iterable[str | Path]
+
+
+class Option(Generic[Given, Held]):
+    """One option: what callers may give, and what the request holds.
+
+    flags: its names on the command line; none for the argument. convert: from what is given to what is held.
+    shown: further properties of the command line's option (help, metavar, envvar, min), as typer names them.
+    """
+
+    def __init__(
+        self, default: Given, *flags: str, convert: Callable[[Given], Held] | None = None, **shown: Any
+    ) -> None:
+        self.default, self.flags, self.convert, self.shown = default, flags, convert, shown
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Given: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> Held: ...
+    def __get__(self, instance: object | None, owner: type) -> Given | Held:
+        return self.default if instance is None else cast(Held, instance.__dict__[self.name])
+
+    def __set__(self, instance: object, value: Given) -> None:
+        instance.__dict__[self.name] = value if self.convert is None else self.convert(value)
+
+
+def _names(given: Names) -> tuple[str, ...]:
+    return (str(given),) if isinstance(given, str | Path) else tuple(str(g) for g in given)
+
+
+def _seeds(given: str | int | Iterable[int] | None) -> str | None:
+    if given is None or isinstance(given, str | int):
+        return None if given is None else str(given)
+    return ",".join(str(s) for s in given)
+
+
+def _folder(given: str | Path | None) -> str | None:
+    return None if given is None else str(given)
+
+
+def _shares(given: float | Iterable[float]) -> tuple[float, ...]:
+    return (given,) if isinstance(given, int | float) else tuple(given)
+
+
+@dataclass(frozen=True)
+class Request:
+    """The arguments of `run`, as the command line or the Python interface gives them."""
+
+    model: Option[Names, tuple[str, ...]] = Option(
+        (), convert=_names, metavar="MODEL...", help="Hub id, id@revision, or local folder."
+    )
+    tasks: Option[Names, tuple[str, ...]] = Option(
+        (), "--task", convert=_names, metavar="ID_OR_YAML", help="Task id or YAML path; repeatable."
+    )
+    _: KW_ONLY
+    suite: Option[str | None, str | None] = Option(None, "--suite", help="fr, en, needle or all.")
+    seeds: Option[str | int | Iterable[int] | None, str | None] = Option(
+        None, "--seeds", convert=_seeds, help="42-50 or 42,43 (default: the spec's)."
+    )
+    data_dir: Option[str | Path | None, str | None] = Option(
+        None,
+        "--data-dir",
+        convert=_folder,
+        envvar="BIOBENCH_DATA_DIR",
+        help="Folder that holds the corpora (default: ./data).",
+    )
+    results_dir: Option[str | Path, str] = Option(
+        "results",
+        "--results-dir",
+        convert=str,
+        envvar="BIOBENCH_RESULTS_DIR",
+        help="Folder of records and predictions.",
+    )
+    device: Option[str, str] = Option("auto", "--device", help="auto, cpu or cuda.")
+    parallel: Option[str | int, str] = Option(
+        "auto", "--parallel", convert=str, help="auto, or a number of worker processes."
+    )
+    executor: Option[Executor, Executor] = Option("local", "--executor", help="local, or ray (a cluster).")
+    overrides: Option[Names, tuple[str, ...]] = Option(
+        (),
+        "--set",
+        convert=_names,
+        metavar="KEY=VALUE",
+        help="Change a field of the spec, e.g. training.epochs=1.",
+    )
+    limit: Option[int | None, int | None] = Option(None, "--limit", help="Training documents; the rest in proportion.")
+    track: Option[Track, Track] = Option(
+        "fixed", "--track", help="fixed (the papers' recipe), or tuned (the same few rates for every model)."
+    )
+    train_fractions: Option[float | Iterable[float], tuple[float, ...]] = Option(
+        (1.0,), "--train-fraction", convert=_shares, help="Shares of the training documents, such as 0.1,0.25,1.0."
+    )
+    dry_run: Option[bool, bool] = Option(False, "--dry-run", help="Print the plan and stop.")
+    force: Option[bool, bool] = Option(False, "--force", help="Make runs anew that are stored already.")
+    offline: Option[bool, bool] = Option(False, "--offline", help="Open no connection.")
+    strict: Option[bool, bool] = Option(False, "--strict", help="Refuse missing data, and data that contradict a spec.")
+    energy: Option[bool, bool] = Option(
+        False, "--energy", help="Measure the energy of each run (needs the extra `energy`)."
+    )
+    save_every: Option[float | None, float | None] = Option(
+        None, "--save-every", min=0.0, help="Seconds after which a run writes its state (default: 5 minutes)."
+    )
+    gate: Option[bool, bool] = Option(
+        True, "--gate/--no-gate", help="Ask before a task's first run whether it measures something."
+    )
+    trust_remote_code: Option[bool, bool] = Option(
+        False, "--trust-remote-code", help="Let checkpoints run their own code."
+    )
+    started: float = field(default_factory=time.time)
+    """Seconds since the epoch; --force makes anew what is older, and worker processes inherit it."""
+
+
+def options() -> dict[str, Option[Any, Any]]:
+    """Every declared option by its Python keyword."""
+    return {name: value for name, value in vars(Request).items() if isinstance(value, Option)}
+
+
+def with_arguments_of(
+    kind: Callable[Arguments, Given],
+) -> Callable[[Callable[[Given], Result]], Callable[Arguments, Result]]:
+    """A function of what `kind` makes becomes a function of the arguments that `kind` takes, with their types."""
+
+    def decorate(function: Callable[[Given], Result]) -> Callable[Arguments, Result]:
+        def called(*args: Arguments.args, **keywords: Arguments.kwargs) -> Result:
+            return function(kind(*args, **keywords))
+
+        called.__doc__, called.__name__, called.__module__ = function.__doc__, function.__name__, function.__module__
+        called.__signature__ = inspect.signature(kind)  # type: ignore[attr-defined]
+        return called
+
+    return decorate

@@ -1,0 +1,117 @@
+"""The runs behind `biobench analyze`: how models are scored, which hybrids are made, what stood still in a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from biobench.errors import TrainingError, UsageError
+from biobench.runs.api import run
+from biobench.runs.execute import Reporter
+from biobench.runs.options import Request
+from biobench.runs.plan import make_plan
+
+Scores = dict[str, dict[str, dict[int, float]]]
+
+PROBE = (
+    "training.encoder=frozen",
+    "probe={kind: linear, pooling: mean, dropout: 0.0, learning_rates: [3e-4, 1e-3, 3e-3, 1e-2], epochs: 20}",
+)
+"""Settings that put a linear probe on frozen states in the place of fine-tuning; later --set may change them."""
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How models are scored: what `biobench run` is told. seeds: None for the spec's."""
+
+    tasks: Sequence[str]
+    seeds: str | None
+    overrides: Sequence[str]
+    results_dir: str
+    data_dir: str | None
+    device: str
+    limit: int | None = None
+
+    def changed(self, *overrides: str) -> Scoring:
+        """The same with further settings."""
+        return replace(self, overrides=[*self.overrides, *overrides])
+
+
+def hybrids(layers: Sequence[str], modules: Sequence[str]) -> list[tuple[str, list[int] | None, tuple[Any, ...]]]:
+    """(folder name, layer numbers or None for all, parts) of each hybrid that was asked for."""
+    from trainer.recipe.spec import parse_layers
+
+    found: list[tuple[str, list[int] | None, tuple[Any, ...]]] = []
+    for text in dict.fromkeys(layers):
+        if text in ("all", "none"):
+            found.append((text, None if text == "all" else [], ("attention", "mlp")))
+            continue
+        try:
+            found.append((f"layers-{text.replace(',', '_')}", parse_layers(text), ("attention", "mlp")))
+        except ValueError:
+            raise UsageError(f"layers '{text}' are not understood", hint="write 0-7, 0,2,8-14, all or none") from None
+    for text in dict.fromkeys(modules):
+        if text not in ("attention", "mlp"):
+            raise UsageError(f"unknown modules '{text}'", hint="attention or mlp")
+        found.append((text, None, (text,)))
+    if not found:
+        raise UsageError("nothing to copy", hint="give --layers 0-7 or --modules attention")
+    return found
+
+
+def check_runs(models: Sequence[str], how: Scoring) -> None:
+    """Raise, before anything is made, what `run_scores` would raise: bad arguments, missing models and data."""
+    request = Request(
+        models,
+        how.tasks,
+        seeds=how.seeds,
+        data_dir=how.data_dir,
+        results_dir=how.results_dir,
+        device=how.device,
+        overrides=how.overrides,
+        limit=how.limit,
+    )
+    for entry in make_plan(request).tasks:
+        if entry.unavailable is not None:
+            raise UsageError(f"{entry.id}: {entry.unavailable}", hint=entry.unavailable.hint)
+
+
+def run_scores(models: Sequence[str], how: Scoring, reporter: Reporter) -> Scores:
+    """Run what is not stored yet; primary scores per model, task and seed, models by the names given.
+
+    Raises TrainingError when a run failed, DataUnavailableError's words as UsageError when data is missing.
+    """
+    found: Scores = {}
+    for model in models:
+        table: dict[str, dict[int, float]] = {}
+        results = run(
+            model,
+            how.tasks,
+            seeds=how.seeds,
+            overrides=how.overrides,
+            results_dir=how.results_dir,
+            data_dir=how.data_dir,
+            device=how.device,
+            limit=how.limit,
+            reporter=reporter,
+        )
+        for r in results:
+            if r.status == "failed":
+                raise TrainingError(f"{r.model} on {r.task}: {r.reason}", hint="see `biobench run` with the same task")
+            if r.status == "unavailable" or r.seed is None:
+                raise UsageError(f"{r.task}: {r.reason}", hint="`biobench data status` says how to get the data")
+            table.setdefault(r.task, {})[r.seed] = r.scores[r.primary]
+        found[model] = table
+    return found
+
+
+def frozen_layers(folder: str) -> str:
+    """What a run's ledger says stood still, as ``0-7 in detour``; empty without a ledger."""
+    from trainer.ledger.fields import FILE, read_ledger
+
+    if not any((Path(folder) / part / FILE).is_file() for part in ("", "model")):
+        return ""
+    phases = read_ledger(folder).phases
+    return "; ".join(f"layers {p.frozen_layers} in {p.name}" for p in phases if p.frozen_layers)

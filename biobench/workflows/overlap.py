@@ -1,0 +1,106 @@
+"""How much of the tasks' validation and test text stands in training text, and the record of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from biobench import __version__
+from biobench.core.packages import check_ours
+from biobench.data.catalog import list_tasks, load_task
+from biobench.data.desk.overlap import Digested, Overlap, corpus_texts, overlap
+from biobench.data.load import load_data
+from biobench.data.validate import find
+from biobench.models.loading import find_checkpoint
+from biobench.schema.contamination import Contamination, OverlapRecord, SplitOverlap
+from biobench.schema.document import TaskData
+from biobench.store.overlaps import note_in_records, save_overlap
+from biobench.workflows.kept_out import benchmark_documents, unique_texts
+
+if TYPE_CHECKING:
+    from trainer.corpus.exclusion import Excluded
+
+
+def measure(
+    corpus: Path, tasks: Sequence[str], model: str | None, data_dir: str | None, results_dir: str | Path
+) -> tuple[list[Overlap], dict[str, Contamination], tuple[str, int] | None]:
+    """The overlap of each split; the same of each task as records hold it; (model, stored runs that were changed).
+
+    corpus: training text, or a pretraining run or its ledger. tasks: all whose data is at hand where none is named.
+    model: trained on the corpus; a run names its own. Where it is known, the result is kept in `results_dir`.
+    Raises BioBenchError for a corpus, a task or a model that cannot be read.
+    """
+    loaded = [load_task(t) for t in tasks] or [t for t in list_tasks() if find(t, data_dir) is not None]
+    folder = None if data_dir is None else Path(data_dir)
+    data = {t.id: load_data(t, folder) for t in loaded}
+    excluded, base, ledger = None, None, None
+    if corpus.name == "ledger.json" or (corpus / "ledger.json").is_file():
+        check_ours("trainer")
+        from trainer.run.reread import reread
+
+        run = reread(corpus, lambda: unique_texts(benchmark_documents(data_dir)))
+        excluded, base, ledger = run.excluded, run.ledger.base.source, run.ledger
+        texts = Digested(run.documents())
+        model = model or str(run.model)
+    else:
+        texts = Digested(corpus_texts(corpus))
+    rows = overlap(texts, {name: task.documents for name, task in data.items()})
+    found = _gathered(
+        rows,
+        data,
+        name=corpus.resolve().name if ledger is None else ledger.name,
+        digest=texts.hexdigest if ledger is None else ledger.corpus.manifest_hash,
+        base=base,
+        excluded=excluded,
+    )
+    return rows, found, None if model is None else (model, _keep(found, data, model, results_dir))
+
+
+def _gathered(
+    rows: list[Overlap],
+    data: Mapping[str, TaskData],
+    *,
+    name: str,
+    digest: str,
+    base: str | None,
+    excluded: Excluded | None,
+) -> dict[str, Contamination]:
+    """Both splits of each task together."""
+    splits: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        fields = asdict(row)
+        task, split = fields.pop("task"), fields.pop("split")
+        splits.setdefault(task, {})[split] = SplitOverlap(**fields)
+    return {
+        task: Contamination(
+            corpus=name,
+            corpus_hash=digest,
+            base=base,
+            excluded=excluded is not None
+            and all(excluded.why(d.reading) == "same" for d in (*data[task].validation, *data[task].test)),
+            **own,
+        )
+        for task, own in splits.items()
+    }
+
+
+def _keep(found: Mapping[str, Contamination], data: Mapping[str, TaskData], model: str, results_dir: str | Path) -> int:
+    """Store the measurements of a model; how many records of its runs were changed."""
+    checkpoint = find_checkpoint(model)
+    changed = 0
+    for task, contamination in found.items():
+        record = OverlapRecord(
+            task=task,
+            data_hash=data[task].hash,
+            model=checkpoint.id,
+            model_hash=checkpoint.hash,
+            contamination=contamination,
+            biobench=__version__,
+            made=datetime.now(UTC).isoformat(timespec="microseconds"),
+        )
+        save_overlap(results_dir, record)
+        changed += note_in_records(results_dir, task, checkpoint.hash, record.data_hash)
+    return changed

@@ -1,0 +1,156 @@
+"""The options of a run are declared once: command line, Python keywords and request come from one declaration."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.main import get_command
+
+import biobench
+from biobench.cli.main import app
+from biobench.cli.options import takes_request
+from biobench.errors import UsageError
+from biobench.runs.options import Option, Request, options
+
+_CLI_ONLY = {"as_json", "help"}
+
+
+def parameters(name: str) -> dict[str, Any]:
+    commands: Any = get_command(app)
+    return {p.name: p for p in commands.commands[name].params}
+
+
+def test_every_option_of_the_command_is_a_keyword_and_a_field() -> None:
+    shown = set(parameters("run")) - _CLI_ONLY
+    keywords = set(inspect.signature(biobench.run).parameters)
+    fields = {f.name for f in dataclasses.fields(Request)}
+    assert shown == set(options())
+    assert keywords - shown == {"started", "reporter"}
+    assert fields - shown == {"started"}
+
+
+def test_the_keywords_of_the_python_interface_are_these() -> None:
+    """A public contract: what callers write stays, in kind and default."""
+    found = {n: (p.kind.name, p.default) for n, p in inspect.signature(biobench.run).parameters.items()}
+    for name, default in {
+        "suite": None,
+        "seeds": None,
+        "data_dir": None,
+        "results_dir": "results",
+        "device": "auto",
+        "parallel": "auto",
+        "executor": "local",
+        "overrides": (),
+        "limit": None,
+        "track": "fixed",
+        "train_fractions": (1.0,),
+        "force": False,
+        "offline": False,
+        "strict": False,
+        "energy": False,
+        "gate": True,
+        "trust_remote_code": False,
+        "reporter": None,
+    }.items():
+        assert found[name] == ("KEYWORD_ONLY", default), name
+    assert [n for n, (kind, _) in found.items() if kind == "POSITIONAL_OR_KEYWORD"] == ["model", "tasks"]
+
+
+def test_what_is_given_becomes_what_is_planned() -> None:
+    given = Request(
+        Path("m"),
+        ["a", Path("b.yaml")],
+        seeds=range(42, 44),
+        data_dir=Path("d"),
+        parallel=2,
+        overrides="x=1",
+        train_fractions=0.5,
+    )
+    assert (given.model, given.tasks, given.seeds, given.data_dir) == (("m",), ("a", "b.yaml"), "42,43", "d")
+    assert (given.parallel, given.overrides, given.train_fractions) == ("2", ("x=1",), (0.5,))
+    assert Request("m", seeds=7).seeds == "7"
+    again = dataclasses.replace(pickle.loads(pickle.dumps(given)), limit=3)
+    assert (again.model, again.limit, again.started) == (given.model, 3, given.started)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        given.limit = 4  # type: ignore[misc]
+
+
+def test_an_unknown_keyword_is_refused() -> None:
+    with pytest.raises(TypeError, match="limt"):
+        biobench.run("m", "demo_ner", limt=3)  # type: ignore[call-arg]
+
+
+@pytest.fixture
+def commanded(monkeypatch: pytest.MonkeyPatch) -> Iterable[Any]:
+    """Runs a command of one option more than are declared today; gives the requests that reached it."""
+    option = Option[int, int](3, "--folds", help="Folds of the test.", min=1)
+    kind = dataclasses.make_dataclass(
+        "More", [("folds", Option[int, int], option)], bases=(Request,), frozen=True, kw_only=True
+    )
+    option.__set_name__(kind, "folds")
+    monkeypatch.setattr("biobench.cli.options.Request", kind)
+    monkeypatch.setattr("biobench.cli.options.options", lambda: {**options(), "folds": option})
+    reached: list[Any] = []
+    one = typer.Typer()
+
+    @one.command()
+    @takes_request(without=("suite",), helps={"tasks": "Other words."})
+    def only(request: Request, loud: bool = False) -> None:
+        """One command."""
+        reached.append((request, loud))
+
+    return lambda *words: (get_command(one).main(list(words), standalone_mode=False), reached[-1])[1]
+
+
+def test_one_declaration_is_enough_for_a_new_option(commanded: Any) -> None:
+    request, loud = commanded("m", "--folds", "5", "--task", "a", "--task", "b", "--train-fraction", "0.1,1", "--loud")
+    assert (request.folds, request.tasks, request.train_fractions, loud) == (5, ("a", "b"), (0.1, 1.0), True)
+    request, loud = commanded("m", "n")
+    assert (request.folds, request.model, request.suite, request.tasks, loud) == (3, ("m", "n"), None, (), False)
+    with pytest.raises(Exception, match="suite"):
+        commanded("m", "--suite", "fr")
+    with pytest.raises(Exception, match="greater than or equal to 1"):
+        commanded("m", "--folds", "0")
+
+
+def test_shares_that_are_no_numbers_are_one_line(commanded: Any) -> None:
+    with pytest.raises(UsageError, match=r"--train-fraction '0\.1;1' is not understood"):
+        commanded("m", "--train-fraction", "0.1;1")
+
+
+def test_a_dry_run_from_python_makes_nothing(tmp_path: Path) -> None:
+    from tests.helpers.tiny import make_tiny_encoder
+
+    model = make_tiny_encoder(tmp_path / "tiny")
+    found = biobench.run(model, "demo_ner", seeds=42, results_dir=tmp_path / "r", device="cpu", dry_run=True)
+    assert [(r.status, r.seed) for r in found] == [("planned", 42)]
+    assert not (tmp_path / "r" / "runs").exists()
+
+
+def test_types_are_those_of_the_declaration(tmp_path: Path) -> None:
+    """What a caller's type checker sees of `biobench.runs.run`."""
+    file = tmp_path / "caller.py"
+    file.write_text(
+        "from pathlib import Path\nfrom biobench.runs.api import run\n"
+        "run(Path('m'), ['a'], seeds=range(3), limit=None, track='tuned')\n"
+        "run('m', limit='three')\nrun('m', limt=3)\nrun('m', track='other')\n"
+    )
+    code = "import sys; from mypy import api; out, err, code = api.run(sys.argv[1:]); print(out, err)"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--follow-imports=silent", "--config-file", "pyproject.toml", str(file)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).resolve().parents[2],
+    )
+    wrong = [int(line.split(":")[1]) for line in done.stdout.splitlines() if ": error:" in line]
+    assert wrong == [4, 5, 6], done.stdout + done.stderr
