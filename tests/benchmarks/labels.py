@@ -16,13 +16,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from biobench.finetune.objective import positive_weights
+from biobench.finetune.thresholds import GRID, threshold_scores
 from numpy.typing import NDArray
 from sklearn.metrics import f1_score
 
-from biobench.finetune.objective import positive_weights
 from biobench.finetune.predict import decide
 from biobench.finetune.prepare import Prepared
-from biobench.finetune.thresholds import GRID, threshold_scores
 from tests.benchmarks.labels_make import dense, make_labels, multi_label_spec
 
 Side = Callable[[], Any]

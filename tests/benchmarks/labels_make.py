@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from biobench.finetune.prepare import Prepared, Split
+from biobench.finetune.prepare import Prepared
+from biobench.kinds import Split
 from biobench.schema.document import Document, TaskData
 from biobench.schema.record import Windows
 from biobench.schema.task import TaskSpec

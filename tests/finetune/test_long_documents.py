@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from biobench.finetune.objective import positive_weights
 
 from biobench.errors import ModelError
 from biobench.finetune.engine import finetune
-from biobench.finetune.objective import positive_weights
 from biobench.finetune.predict import decide, probabilities
 
 SHORT = ("protocol.max_length=16", "protocol.long_documents=stride", "protocol.stride=6", "training.epochs=1")

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from biobench.finetune.objective import batch_units, loss_sum, positive_weights
+from biobench.finetune.thresholds import GRID, threshold_scores, tune_threshold
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from biobench.finetune.objective import batch_units, loss_sum, positive_weights
 from biobench.finetune.predict import decide
-from biobench.finetune.thresholds import GRID, threshold_scores, tune_threshold
 from biobench.score.counting import oracle
 from tests.benchmarks.labels_make import dense, make_labels, multi_label_spec
 

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from biobench.finetune.objective import batch_units, loss_sum, positive_weights
 from torch import nn
 
-from biobench.finetune.objective import batch_units, loss_sum, positive_weights
 from biobench.finetune.optim import all_finite, make_optimizer, parameter_groups, rate
 from biobench.finetune.predict import decide, fixed_threshold, tune_threshold
-from biobench.finetune.prepare import Prepared, Split
+from biobench.finetune.prepare import Prepared
 from biobench.finetune.vocabulary import trained_rows
+from biobench.kinds import Split
 from biobench.models.encoder import Encoder
 from biobench.schema.document import Document, TaskData
 from biobench.schema.record import Windows
