@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Prepared(Task):
     """Everything about (task, data, tokenizer, window) that no seed changes."""
 
@@ -42,22 +42,20 @@ class Prepared(Task):
 def prepare(spec: TaskSpec, data: TaskData, tokenizer: PreTrainedTokenizerBase, window: int) -> Prepared:
     """Encode all splits into `window` tokens and measure what the window cuts off in test."""
     kind = get_kind(spec.type)
-    outputs = kind.outputs(data.labels)
-    index = {name: i for i, name in enumerate(outputs)}
+    task = Task(spec, data, kind.outputs(data.labels))
 
     def split(documents: Sequence[Document]) -> Split:
         kept, units, encoded, owner = kind.cut(spec, documents, tokenizer, window)
         windows: list[list[int]] = [[] for _ in kept]
         for place, document in enumerate(owner):
             windows[document].append(place)
-        targets = [kind.target(units[d], e, index) for d, e in zip(owner, encoded, strict=True)]
-        return Split(kept, units, encoded, targets, [len(e) for e in encoded], windows, len(outputs))
+        targets = [kind.target(task, units[d], e) for d, e in zip(owner, encoded, strict=True)]
+        return Split(kept, units, encoded, targets, [len(e) for e in encoded], windows, len(task.outputs))
 
     train = split(subset(data.train, spec.training.train_fraction))
     validation, test = split(data.validation), split(data.test)
-    prepared = Prepared(
-        spec, data, outputs, train, validation, test, Windows(max_length=window, truncated_documents=0, lost_gold=0)
-    )
+    none = Windows(max_length=window, truncated_documents=0, lost_gold=0)
+    prepared = Prepared(spec, data, task.outputs, train, validation, test, none)
     return replace(prepared, windows=_windows(prepared, tokenizer))
 
 

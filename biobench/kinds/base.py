@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numpy as np
@@ -58,7 +59,7 @@ class Split:
     outputs: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Task:
     """A spec with its data. outputs: what the head's outputs mean (tags, or labels)."""
 
@@ -70,6 +71,11 @@ class Task:
     def kind(self) -> Kind:
         """The task's kind."""
         return get_kind(self.spec.type)
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Output to its place."""
+        return {name: place for place, name in enumerate(self.outputs)}
 
     @property
     def decode(self) -> Mode:
@@ -113,8 +119,8 @@ class Kind(Traits):
             encoded = encode_documents(units, tokenizer, window, words=self.words)
         return documents, units, encoded, list(range(len(encoded)))
 
-    def target(self, document: Document, encoded: Encoded, index: dict[str, int]) -> NDArray[Any]:
-        """What a window is trained on. document: with its units. index: output to its place."""
+    def target(self, task: Task, document: Document, encoded: Encoded) -> NDArray[Any]:
+        """What a window is trained on. document: with its units."""
         raise NotImplementedError
 
     def ceiling(self, task: Task, test: Split, tokenizer: Tokenizer, window: int) -> Ceiling:
@@ -155,11 +161,10 @@ class Kind(Traits):
 
     def threshold(self, task: Task, validation: Split, answers: Answers) -> float:
         """The threshold that `predict` is given, from the answers on validation; most kinds use none."""
-        return 0.5
+        declared = task.spec.head.threshold
+        return 0.5 if declared == "tuned" else float(declared)
 
-    def predict(
-        self, task: Task, document: Document, encoded: Windows, answers: Answers, threshold: float
-    ) -> Prediction:
+    def predict(self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float) -> Prediction:
         """The prediction for a document (with its units) from the answers of its windows."""
         raise NotImplementedError
 
@@ -167,7 +172,7 @@ class Kind(Traits):
         """What is counted as right or wrong: (label, start, end); labels of a whole document at 0, 0."""
         return {(label, 0, 0) for label in truth.labels}
 
-    def extra_scores(self, gold: Documents, predictions: ById, partial: Partial) -> Values:
+    def extra_scores(self, labels: Sequence[str], gold: Documents, predictions: ById, partial: Partial) -> Values:
         """Scores besides the F1 averages. predictions: by document; one may be missing."""
         return {}
 
@@ -194,7 +199,7 @@ class SpanKind(Kind):
         """Spans with their labels."""
         return {(s.label, s.start, s.end) for s in truth.spans}
 
-    def extra_scores(self, gold: Documents, predictions: ById, partial: Partial) -> Values:
+    def extra_scores(self, labels: Sequence[str], gold: Documents, predictions: ById, partial: Partial) -> Values:
         """partial_micro_f1, partial_macro_f1 and partial_weighted_f1."""
         loose = partial()
         return {f"partial_{name}": loose[name] for name in ("micro_f1", "macro_f1", "weighted_f1")}

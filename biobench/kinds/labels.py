@@ -72,9 +72,7 @@ class LabelKind(Kind):
         """(labels,) probabilities of a document from those of its windows."""
         return merge_labels(answers, spec.protocol.merge)
 
-    def predict(
-        self, task: Task, document: Document, encoded: Windows, answers: Answers, threshold: float
-    ) -> Prediction:
+    def predict(self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float) -> Prediction:
         """The decided labels, and the probabilities of all."""
         chances = self.merged(task.spec, answers)
         labels = tuple(task.outputs[i] for i in self.decided(task.spec, chances, threshold))
@@ -89,9 +87,9 @@ class SingleLabel(LabelKind):
     name = "single_label"
     metrics: ClassVar[tuple[str, ...]] = ("accuracy", "micro_f1_positive")
 
-    def target(self, document: Document, encoded: Encoded, index: dict[str, int]) -> Ints:
+    def target(self, task: Task, document: Document, encoded: Encoded) -> Ints:
         """The label's place."""
-        return np.asarray(index[document.labels[0]], dtype=np.int64)
+        return np.asarray(task.index[document.labels[0]], dtype=np.int64)
 
     def loss(self, spec: TaskSpec, logits: Tensor, targets: Targets, weights: Tensor | None) -> Tensor:
         """Cross-entropy."""
@@ -106,7 +104,7 @@ class SingleLabel(LabelKind):
         chances = super().merged(spec, answers)
         return chances / chances.sum() if len(answers) > 1 else chances
 
-    def extra_scores(self, gold: Documents, predictions: ById, partial: Partial) -> Values:
+    def extra_scores(self, labels: Sequence[str], gold: Documents, predictions: ById, partial: Partial) -> Values:
         """accuracy; a document without a prediction is wrong."""
         right = sum(d.id in predictions and predictions[d.id].labels == d.labels for d in gold)
         return {"accuracy": right / len(gold)}
@@ -118,9 +116,9 @@ class MultiLabel(LabelKind):
 
     name, single, metrics, thresholds = "multi_label", False, ("example_f1",), True
 
-    def target(self, document: Document, encoded: Encoded, index: dict[str, int]) -> Ints:
+    def target(self, task: Task, document: Document, encoded: Encoded) -> Ints:
         """The labels' places, in order."""
-        return np.asarray(sorted({index[label] for label in document.labels}), dtype=np.int64)
+        return np.asarray(sorted({task.index[label] for label in document.labels}), dtype=np.int64)
 
     def weights(self, spec: TaskSpec, train: Split) -> Tensor | None:
         """(labels,) weights of the positives, or None.
@@ -155,7 +153,7 @@ class MultiLabel(LabelKind):
     def threshold(self, task: Task, validation: Split, answers: Answers) -> float:
         """The spec's, or that on a 0.05 grid with the best selection score on validation (ties: nearest 0.5)."""
         if task.spec.head.threshold != "tuned":
-            return float(task.spec.head.threshold)
+            return super().threshold(task, validation, answers)
         scores = threshold_scores(task, validation, answers)
         best = max(range(len(GRID)), key=lambda i: (scores[i], -abs(GRID[i] - 0.5)))
         return GRID[best]
@@ -167,7 +165,7 @@ class MultiLabel(LabelKind):
             passed = np.asarray([chances.argmax()])
         return passed.tolist()
 
-    def extra_scores(self, gold: Documents, predictions: ById, partial: Partial) -> Values:
+    def extra_scores(self, labels: Sequence[str], gold: Documents, predictions: ById, partial: Partial) -> Values:
         """example_f1; a document without gold and without prediction counts 1."""
         total = 0.0
         for document in gold:
@@ -195,7 +193,6 @@ def threshold_scores(task: Task, split: Split, chances: Sequence[NDArray[np.floa
 
     labels, spec = len(task.outputs), task.spec
     steps = np.asarray(GRID, dtype=np.float32)
-    place = {label: i for i, label in enumerate(task.outputs)}
     # Column k: labels whose score passes exactly the first k thresholds.
     said, right = (np.zeros((labels, len(GRID) + 1), dtype=np.int64) for _ in range(2))
     extra_said, extra_right = (np.zeros((labels, len(GRID)), dtype=np.int64) for _ in range(2))
@@ -203,7 +200,7 @@ def threshold_scores(task: Task, split: Split, chances: Sequence[NDArray[np.floa
     example = np.zeros(len(GRID))
     for document, places in zip(split.documents, split.windows, strict=True):
         p = merge_labels([chances[w] for w in places], spec.protocol.merge)
-        gold = np.asarray(sorted({place[label] for label in document.labels}), dtype=np.int64)
+        gold = np.asarray(sorted({task.index[label] for label in document.labels}), dtype=np.int64)
         support[gold] += 1
         over = np.flatnonzero(p > steps[0])
         passed = np.searchsorted(steps, p[over], side="left")

@@ -43,9 +43,9 @@ class Needle(SingleLabel):
             )
         return kept, kept, encoded, list(range(len(kept)))
 
-    def extra_scores(self, gold: Documents, predictions: ById, partial: Partial) -> Values:
+    def extra_scores(self, labels: Sequence[str], gold: Documents, predictions: ById, partial: Partial) -> Values:
         """accuracy, and that of each length, position, template, and length with position."""
-        return super().extra_scores(gold, predictions, partial) | accuracies(gold, predictions)
+        return super().extra_scores(labels, gold, predictions, partial) | accuracies(gold, predictions)
 
 
 def accuracies(gold: Documents, predictions: ById) -> Values:

@@ -46,9 +46,9 @@ class SpanNer(SpanKind):
         """Words, or sub-tokens where the head pools nothing."""
         return with_subtokens(documents, tokenizer) if spec.head.pooling == "none" else with_words(documents)
 
-    def target(self, document: Document, encoded: Encoded, index: dict[str, int]) -> Ints:
+    def target(self, task: Task, document: Document, encoded: Encoded) -> Ints:
         """(visible spans, 3)."""
-        return span_targets(document, encoded, index)
+        return span_targets(document, encoded, task.index)
 
     def build_head(self, head: Head, checkpoint: Checkpoint, width: int, outputs: int) -> nn.Module:
         """The span head of the spec's variant."""
@@ -72,19 +72,16 @@ class SpanNer(SpanKind):
         """The spans that each window shows."""
         return found_spans(logits, encoded, paper=_options(task.spec).variant == "paper_variant")
 
-    def predict(
-        self, task: Task, document: Document, encoded: Windows, answers: Answers, threshold: float
-    ) -> Prediction:
+    def predict(self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float) -> Prediction:
         """The spans that their deciding windows show."""
         found = merge_spans(seen, answers)
         return predict_spans(document, found, task.outputs, filtered=_options(task.spec).filters)
 
     def oracle(self, task: Task, document: Document, encoded: Sequence[Encoded]) -> Prediction:
         """Gold that the windows show whole and the head can express (ends at unit ends, not too long)."""
-        index = {name: i for i, name in enumerate(task.outputs)}
         options = _options(task.spec)
         tagger = options.variant == "crf_biaffine"
-        found = [gold_found(document, e, index, options.max_span, tagger=tagger) for e in encoded]
+        found = [gold_found(document, e, task.index, options.max_span, tagger=tagger) for e in encoded]
         return self.predict(task, document, encoded, found, 0.0)
 
 

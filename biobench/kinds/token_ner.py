@@ -31,9 +31,9 @@ class TokenNer(SpanKind):
         """Tags."""
         return tuple(tag_set(labels))
 
-    def target(self, document: Document, encoded: Encoded, index: dict[str, int]) -> Ints:
+    def target(self, task: Task, document: Document, encoded: Encoded) -> Ints:
         """(visible words,) tag ids."""
-        return tag_targets(document, encoded, index)
+        return tag_targets(document, encoded, task.index)
 
     def build_head(self, head: Head, checkpoint: Checkpoint, width: int, outputs: int) -> nn.Module:
         """Dropout and a linear layer on each word's first sub-token."""
@@ -52,9 +52,7 @@ class TokenNer(SpanKind):
         wanted = torch.from_numpy(np.concatenate(targets)).to(logits.device)
         return torch.nn.functional.cross_entropy(logits, wanted, reduction="sum")
 
-    def predict(
-        self, task: Task, document: Document, encoded: Windows, answers: Answers, threshold: float
-    ) -> Prediction:
+    def predict(self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float) -> Prediction:
         """The likeliest tag of each word, from the window that decides on it."""
         return predict_tags(document, *merge_words(seen, answers), task.outputs, task.decode)
 

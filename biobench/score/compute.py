@@ -39,7 +39,7 @@ def compute(
     exact = sums("exact")
     values = f1_averages(exact, gold_labels)
     said = {p.document: p for p in predictions}
-    values |= kind.extra_scores(gold, said, lambda: f1_averages(sums("partial"), gold_labels))
+    values |= kind.extra_scores(labels, gold, said, lambda: f1_averages(sums("partial"), gold_labels))
     if kind.single and negative_label is not None:
         values["micro_f1_positive"] = micro_without(exact, negative_label)
     return Scores(values, per_label(exact))
