@@ -35,10 +35,6 @@ Cut = tuple[Documents, Documents, list[Encoded], list[int]]
 """Documents that are kept, these with their units as tokens, their windows, and each window's document."""
 Ceiling = tuple[int, list[Prediction] | None]
 """Gold that no model can reach under the protocol, and the best predictions; None where these are not known."""
-ById = Mapping[str, Prediction]
-Values = dict[str, float]
-Partial = Callable[[], Values]
-"""Gives the F1 averages of spans that need only overlap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +53,16 @@ class Split:
     lengths: Sequence[int]
     windows: Sequence[Sequence[int]]
     outputs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What is scored. predictions: by document; one may be missing. partial: gives F1 with overlap alone."""
+
+    labels: Sequence[str]
+    gold: Documents
+    predictions: Mapping[str, Prediction]
+    partial: Callable[[], dict[str, float]]
 
 
 @dataclass(frozen=True)
@@ -172,8 +178,8 @@ class Kind(Traits):
         """What is counted as right or wrong: (label, start, end); labels of a whole document at 0, 0."""
         return {(label, 0, 0) for label in truth.labels}
 
-    def extra_scores(self, labels: Sequence[str], gold: Documents, predictions: ById, partial: Partial) -> Values:
-        """Scores besides the F1 averages. predictions: by document; one may be missing."""
+    def extra_scores(self, run: Answered) -> dict[str, float]:
+        """Scores besides the F1 averages."""
         return {}
 
 
@@ -199,9 +205,9 @@ class SpanKind(Kind):
         """Spans with their labels."""
         return {(s.label, s.start, s.end) for s in truth.spans}
 
-    def extra_scores(self, labels: Sequence[str], gold: Documents, predictions: ById, partial: Partial) -> Values:
+    def extra_scores(self, run: Answered) -> dict[str, float]:
         """partial_micro_f1, partial_macro_f1 and partial_weighted_f1."""
-        loose = partial()
+        loose = run.partial()
         return {f"partial_{name}": loose[name] for name in ("micro_f1", "macro_f1", "weighted_f1")}
 
 

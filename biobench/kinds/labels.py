@@ -11,20 +11,7 @@ from numpy.typing import NDArray
 from biobench.encode.evidence import shown_labels
 from biobench.encode.merge import merge_labels
 from biobench.encode.tokens import Encoded, Ints
-from biobench.kinds.base import (
-    Answers,
-    ById,
-    Ceiling,
-    Documents,
-    Kind,
-    Partial,
-    Split,
-    Targets,
-    Task,
-    Values,
-    Windows,
-    register,
-)
+from biobench.kinds.base import Answered, Answers, Ceiling, Kind, Split, Targets, Task, Windows, register
 from biobench.schema.document import Document, Prediction
 from biobench.schema.task import Head, TaskSpec
 
@@ -104,10 +91,10 @@ class SingleLabel(LabelKind):
         chances = super().merged(spec, answers)
         return chances / chances.sum() if len(answers) > 1 else chances
 
-    def extra_scores(self, labels: Sequence[str], gold: Documents, predictions: ById, partial: Partial) -> Values:
+    def extra_scores(self, run: Answered) -> dict[str, float]:
         """accuracy; a document without a prediction is wrong."""
-        right = sum(d.id in predictions and predictions[d.id].labels == d.labels for d in gold)
-        return {"accuracy": right / len(gold)}
+        right = sum(d.id in run.predictions and run.predictions[d.id].labels == d.labels for d in run.gold)
+        return {"accuracy": right / len(run.gold)}
 
 
 @register
@@ -165,14 +152,14 @@ class MultiLabel(LabelKind):
             passed = np.asarray([chances.argmax()])
         return passed.tolist()
 
-    def extra_scores(self, labels: Sequence[str], gold: Documents, predictions: ById, partial: Partial) -> Values:
+    def extra_scores(self, run: Answered) -> dict[str, float]:
         """example_f1; a document without gold and without prediction counts 1."""
         total = 0.0
-        for document in gold:
-            true = set(document.labels)
-            found = set(predictions[document.id].labels) if document.id in predictions else set()
+        for document in run.gold:
+            true, said = set(document.labels), run.predictions.get(document.id)
+            found = set[str]() if said is None else set(said.labels)
             total += 2 * len(true & found) / (len(true) + len(found)) if true or found else 1.0
-        return {"example_f1": total / len(gold)}
+        return {"example_f1": total / len(run.gold)}
 
 
 GRID = tuple(round(0.05 * i, 2) for i in range(1, 20))

@@ -7,7 +7,7 @@ example that is longer than the model's window is left out, because a score on c
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,9 +15,9 @@ import numpy as np
 from biobench.encode.pairs import Ids, ids_of, pair_form
 from biobench.encode.tokens import Encoded
 from biobench.errors import ModelError, TrainingError
-from biobench.kinds.base import ById, Cut, Documents, Partial, Values, register
+from biobench.kinds.base import Answered, Cut, Documents, register
 from biobench.kinds.labels import SingleLabel
-from biobench.schema.document import Document
+from biobench.schema.document import Document, Prediction
 from biobench.schema.needle import Key, NeedlePlan, cell_of, keys_of, name_of
 from biobench.schema.task import TaskSpec
 
@@ -43,12 +43,12 @@ class Needle(SingleLabel):
             )
         return kept, kept, encoded, list(range(len(kept)))
 
-    def extra_scores(self, labels: Sequence[str], gold: Documents, predictions: ById, partial: Partial) -> Values:
+    def extra_scores(self, run: Answered) -> dict[str, float]:
         """accuracy, and that of each length, position, template, and length with position."""
-        return super().extra_scores(labels, gold, predictions, partial) | accuracies(gold, predictions)
+        return super().extra_scores(run) | accuracies(run.gold, run.predictions)
 
 
-def accuracies(gold: Documents, predictions: ById) -> Values:
+def accuracies(gold: Documents, predictions: Mapping[str, Prediction]) -> dict[str, float]:
     """Name to accuracy of every slice but the whole; nothing where the ids name no cells."""
     right: dict[Key, list[int]] = defaultdict(lambda: [0, 0])
     for document in gold:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from biobench.kinds import get_kind
+from biobench.kinds.base import Answered, get_kind
 from biobench.schema.document import Document, Prediction
 from biobench.schema.record import RunRecord
 from biobench.score.averages import Scores, Sums, f1_averages, micro_without, per_label
@@ -39,7 +39,7 @@ def compute(
     exact = sums("exact")
     values = f1_averages(exact, gold_labels)
     said = {p.document: p for p in predictions}
-    values |= kind.extra_scores(labels, gold, said, lambda: f1_averages(sums("partial"), gold_labels))
+    values |= kind.extra_scores(Answered(labels, gold, said, lambda: f1_averages(sums("partial"), gold_labels)))
     if kind.single and negative_label is not None:
         values["micro_f1_positive"] = micro_without(exact, negative_label)
     return Scores(values, per_label(exact))
