@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -56,7 +57,7 @@ def _train(setup: Any, *overrides: str, head: dict[str, Any] | None = None) -> O
     loaded, prepared = setup("bert", "demo_topic", "metric.selection=micro_f1", *overrides)
     if head is not None:
         spec = prepared.spec.model_copy(update={"head": prepared.spec.head.model_copy(update=head)})
-        prepared = Prepared(**{n: getattr(prepared, n) for n in Prepared.__slots__} | {"spec": spec})
+        prepared = replace(prepared, spec=spec)
     return finetune(loaded, prepared, 1, "fp32", _silent)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -37,7 +38,7 @@ reader: {format: tsv, columns: {text: text, label: grade}}
 labels: [low, middle, high]
 unit: sentence
 protocol: {max_length: 64}
-training: {epochs: 12, learning_rate: 2e-3, batch_size: 8, precision: fp32}
+training: {epochs: 40, learning_rate: 2e-3, batch_size: 8, precision: fp32}
 head: {kind: sequence, pooling: mean}
 metric: {primary: within_one, paper: macro_f1}
 access: open
@@ -67,7 +68,7 @@ def graded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     path = tmp_path / "shades.yaml"
     path.write_text(SPEC, encoding="utf-8")
     yield path
-    del KINDS["graded"]
+    del KINDS["graded"], sys.modules["biobench.kinds.graded"]
 
 
 GRADES = {"low": "no fever", "middle": "some fever and cough", "high": "sepsis shock and fever at home"}
@@ -105,7 +106,9 @@ def test_specs_know_the_kind_and_its_metric_as_soon_as_it_is_there(graded: Path)
 
 def test_a_kind_that_is_not_there_is_refused_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "shades.yaml"
-    path.write_text(SPEC.replace("type: graded", "type: singel_label"), encoding="utf-8")
+    path.write_text(
+        SPEC.replace("type: graded", "type: singel_label").replace("within_one", "accuracy"), encoding="utf-8"
+    )
     with pytest.raises(SpecError, match=r"shades\.yaml:5: type: .*got 'singel_label'") as caught:
         load_task(path)
     assert caught.value.hint == "did you mean 'single_label'?"
