@@ -40,7 +40,7 @@ unit: sentence
 protocol: {max_length: 64}
 training: {epochs: 40, learning_rate: 2e-3, batch_size: 8, precision: fp32}
 head: {kind: sequence, pooling: mean}
-metric: {primary: within_one, paper: macro_f1}
+metric: {primary: within_one, selection: macro_f1, paper: macro_f1}
 access: open
 licence: CC0
 homepage: https://example.org
