@@ -15,17 +15,18 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("biobench", "leaderboard", "trainer")
 
 _LOW = {"errors", "stats", "core", "schema"}
-_DATA = {*_LOW, "data", "store"}
+_DATA = {*_LOW, "kinds", "data", "store"}
 BELOW = {
     "errors": set[str](),
     "stats": {"errors"},
     "core": {"errors"},
     "schema": {"errors", "stats", "core"},
-    "data": _LOW,
+    "encode": _LOW,
+    "models": _LOW,
+    "kinds": {*_LOW, "encode", "models"},
+    "data": {*_LOW, "kinds"},
     "store": _LOW,
     "score": _DATA,
-    "encode": _DATA,
-    "models": _LOW,
     "finetune": {*_DATA, "score", "encode", "models"},
     "gate": {*_DATA, "score"},
     "runs": {*_DATA, "score", "encode", "models", "finetune", "gate"},
@@ -44,12 +45,12 @@ BELOW = {
 """Room to the rooms that it may import; besides them only itself."""
 
 NO_TORCH = (
-    *("errors", "stats", "core", "schema", "data", "store", "score", "gate"),
+    *("errors", "stats", "core", "schema", "encode", "kinds", "data", "store", "score", "gate"),
     *("report", "comparison", "export", "submission", "leaderboard"),
 )
 """Rooms where importing every module must load neither torch nor transformers."""
-NEVER_TORCH = tuple(room for room in NO_TORCH if room != "data")
-"""Rooms that may not name them even inside a function."""
+NEVER_TORCH = tuple(room for room in NO_TORCH if room not in ("encode", "kinds", "data"))
+"""Rooms that may not name them even inside a function; a kind's head and loss need torch, its scores do not."""
 HEAVY = {"torch", "transformers", "datasets", "accelerate"}
 CORE_WITH_TORCH = {"biobench.core.machine", "biobench.core.tokenizer"}
 """The modules of the shared floor that may name them; no room of `NEVER_TORCH` may name these."""

@@ -17,7 +17,6 @@ from biobench.report.rescore import run_documents
 from biobench.report.tasks import TaskInfo
 from biobench.schema.document import Document
 from biobench.schema.record import RunRecord
-from biobench.schema.task import TaskType
 from biobench.score import GroupCounts, ScoreError, counts
 from biobench.stats import Average, Counts, StatsInputError, TaskRuns, f1_scores
 from biobench.store import Store
@@ -127,7 +126,7 @@ class Evidence:
         documents = self._documents(record) if record.redacted else None
         gold, predictions = store.load_predictions(record, documents)
         return counts(
-            type=cast(TaskType, record.task.type),
+            type=record.task.type,
             labels=record.task.labels,
             gold=gold,
             predictions=predictions,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import biobench.kinds  # noqa: F401  (the kinds of task that a spec may name register themselves)
 from biobench.data.readers import ReaderOptions, get_reader
 from biobench.errors import SpecError, UsageError
 from biobench.schema.strict import apply_overrides, suggest, validate

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import biobench.kinds  # noqa: F401  (the kinds of task that a spec may name register themselves)
 from biobench.data.readers import formats
 from biobench.schema.strict import json_schema
 from biobench.schema.task import TaskSpec

@@ -16,6 +16,7 @@ from biobench.data.readers import Request, get_reader
 from biobench.data.splits import assign_splits
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document, TaskData
+from biobench.schema.kind import KINDS
 from biobench.schema.task import SPLITS
 
 _LIMIT_SEED = 20250101
@@ -88,7 +89,7 @@ def read_source(task: LoadedTask, place: Located) -> tuple[tuple[str, ...], dict
 
 def _checked(request: Request, documents: Iterable[Document]) -> Iterator[Document]:
     """The documents with duplicate spans removed and spans in order of position; refuses what cannot be."""
-    spec = request.spec
+    spec, kind = request.spec, KINDS[request.spec.type]
     known = set(spec.labels) if isinstance(spec.labels, list) else None
     seen: set[str] = set()
     for d in documents:
@@ -107,11 +108,11 @@ def _checked(request: Request, documents: Iterable[Document]) -> Iterator[Docume
         for label in (*(s.label for s in d.spans), *d.labels):
             if known is not None and label not in known:
                 raise _bad(request, d, "{} is not a label of the task", "check `labels` and the reader's map", label)
-        if spec.type == "token_ner" and not d.text.strip():
+        if kind.tagged and not d.text.strip():
             raise _bad(request, d, "document {} has no text", "remove it, or cut the corpus by `segment: line`", d.id)
-        if spec.type == "token_ner" and not d.tokens:
-            raise _bad(request, d, "document {} has no tokens", "token_ner needs a token format, or `tokens:`", d.id)
-        if not spec.is_ner and spec.type != "multi_label" and len(d.labels) != 1:
+        if kind.tagged and not d.tokens:
+            raise _bad(request, d, "document {} has no tokens", f"{spec.type} needs a token format, or `tokens:`", d.id)
+        if kind.single and len(d.labels) != 1:
             raise _bad(request, d, f"{len(d.labels)} labels in a single-label task", "each document needs exactly one")
         spans = tuple(sorted(set(d.spans)))
         yield d if spans == d.spans else replace(d, spans=spans)

@@ -13,8 +13,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from biobench.encode.spans import Found
 from biobench.encode.tokens import Encoded, Ints
+
+Found = NDArray[np.float64]
+"""(spans, 4): first unit, last unit, type, score (0-1); units are counted in the document."""
 
 _FAR = 1 << 40
 """Words to a side on which nothing is cut."""

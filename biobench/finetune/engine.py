@@ -17,7 +17,7 @@ from biobench.errors import ModelError, TrainingError
 from biobench.finetune.features import Features, extract
 from biobench.finetune.loop import NonFiniteLossError, Note, Outcome, Progress, Run
 from biobench.finetune.machine import micro_batch_tokens, settled_precision
-from biobench.finetune.network import Network, build_head
+from biobench.finetune.network import Network
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.probe import train_probe
 from biobench.finetune.savepoint import Savepoint
@@ -57,6 +57,13 @@ def load_encoder(checkpoint: Checkpoint, device: torch.device) -> LoadedEncoder:
         ) from error
     initial = {k: v.detach().clone() for k, v in encoder.state_dict().items()}
     return LoadedEncoder(checkpoint, encoder, initial, sum(p.numel() for p in encoder.parameters()))
+
+
+def new_network(loaded: LoadedEncoder, prepared: Prepared) -> Network:
+    """The encoder with a fresh head of the task's kind."""
+    width, outputs = loaded.encoder.width, len(prepared.outputs)
+    head = prepared.kind.build_head(prepared.spec.head, loaded.checkpoint, width, outputs)
+    return Network(loaded.encoder, head.to(loaded.encoder.device))
 
 
 def seed_everything(seed: int, device: torch.device) -> None:
@@ -117,10 +124,8 @@ def finetune(
         # A run that was given up leaves its gradients behind.
         loaded.encoder.zero_grad(set_to_none=True)
         seed_everything(seed, loaded.encoder.device)
-        head = build_head(prepared.spec.head, loaded.checkpoint, loaded.encoder.width, len(prepared.outputs))
-        device = loaded.encoder.device
-        network = Network(loaded.encoder, head.to(device))
-        budget = micro_batch_tokens(device)
+        network = new_network(loaded, prepared)
+        budget = micro_batch_tokens(loaded.encoder.device)
         try:
             return Run(network, prepared, seed, precision, budget, backoffs, progress, keep).train(held)
         except NonFiniteLossError as error:

@@ -20,7 +20,8 @@ from biobench.encode.batches import inference_order
 from biobench.errors import TrainingError
 from biobench.finetune.loop import Progress, _is_out_of_memory
 from biobench.finetune.machine import micro_batch_tokens, settled_precision
-from biobench.finetune.prepare import Prepared, Split
+from biobench.finetune.prepare import Prepared
+from biobench.kinds import Split
 from biobench.models.encoder import Encoder
 
 _LARGEST = 60_000.0
@@ -105,7 +106,7 @@ class _Extraction:
         assert prepared.spec.probe is not None
         self.encoder = encoder
         self.probe = prepared.spec.probe
-        self.words = prepared.spec.type == "token_ner"
+        self.words = prepared.kind.words
         self.precision = precision
         self.budget = budget
         self.tokens = tokens

@@ -22,9 +22,8 @@ from biobench.core.machine import Precision
 from biobench.encode.batches import cut_packed, cut_padded, epoch_order, steps_per_epoch
 from biobench.errors import TrainingError
 from biobench.finetune.network import Network
-from biobench.finetune.objective import batch_units, loss_sum, positive_weights
 from biobench.finetune.optim import all_finite, make_optimizer, rate
-from biobench.finetune.predict import decide, fixed_threshold, probabilities, tune_threshold
+from biobench.finetune.predict import decide, probabilities
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.savepoint import Savepoint
 from biobench.finetune.vocabulary import UsedRows, trained_rows
@@ -114,13 +113,13 @@ class Run:
         self.keep, self.written = keep, 0.0
         self.device = network.encoder.device
         self.rows: UsedRows | None = None
-        self.state = _State(threshold=fixed_threshold(prepared.spec.head))
+        self.state = _State()
         per_epoch = steps_per_epoch(len(prepared.train.encoded), self.recipe.batch_size)
         self.total = self.recipe.max_steps or per_epoch * (self.recipe.epochs or 1)
         every = self.recipe.evaluate_every
         self.every = per_epoch if every == "epoch" else int(every)
         self.per_epoch = per_epoch
-        self.weights = positive_weights(prepared.spec, prepared.train)
+        self.weights = prepared.kind.weights(prepared.spec, prepared.train)
         if self.weights is not None:
             self.weights = self.weights.to(self.device)
 
@@ -244,8 +243,8 @@ class Run:
             self.backoffs.append(f"out of memory: micro-batch cut to {self.budget} tokens")
 
     def _backward_once(self, batch: list[int]) -> float:
-        split, spec = self.prepared.train, self.prepared.spec
-        units = batch_units(spec, [split.targets[i] for i in batch], [len(split.encoded[i].words) for i in batch])
+        split, spec, kind = self.prepared.train, self.prepared.spec, self.prepared.kind
+        terms = kind.terms(spec, [split.targets[i] for i in batch], [len(split.encoded[i].words) for i in batch])
         cut = cut_packed if self.network.attention == "packed" else cut_padded
         total = 0.0
         self.network.train()
@@ -253,7 +252,7 @@ class Run:
             targets = [split.targets[i] for i in part]
             with torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
                 logits = self.network([split.encoded[i] for i in part])
-            loss = loss_sum(spec, logits, targets, self.weights) / max(units, 1)
+            loss = kind.loss(spec, logits, targets, self.weights) / max(terms, 1)
             loss.backward()  # type: ignore[no-untyped-call]
             total += float(loss.detach())
         return total
@@ -266,9 +265,7 @@ class Run:
         if self.rows is not None:
             self.rows.write_back()
         chances = probabilities(self.network, self.prepared, split, self.precision, self.budget)
-        threshold = fixed_threshold(self.prepared.spec.head)
-        if self.prepared.spec.head.threshold == "tuned":
-            threshold = tune_threshold(self.prepared, chances)
+        threshold = self.prepared.kind.threshold(self.prepared, split, chances)
         scores = self.prepared.score(split.documents, decide(self.prepared, split, chances, threshold)).values
         state.curve.append(
             CurvePoint(
@@ -308,7 +305,7 @@ class Run:
             batch_size=self.recipe.batch_size,
             micro_batch_tokens=self.budget,
             backoffs=tuple(self.backoffs),
-            threshold=state.threshold if self.prepared.spec.type == "multi_label" else None,
+            threshold=state.threshold if self.prepared.kind.thresholds else None,
             stopped_early=stopped,
             resumed=state.resumed,
         )

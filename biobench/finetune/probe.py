@@ -13,9 +13,9 @@ from biobench.encode.batches import epoch_order, steps_per_epoch
 from biobench.errors import TrainingError
 from biobench.finetune.features import Features, unit_bounds
 from biobench.finetune.loop import Outcome, Progress
-from biobench.finetune.objective import batch_units, loss_sum, positive_weights
-from biobench.finetune.predict import Probabilities, decide, fixed_threshold, tune_threshold
-from biobench.finetune.prepare import Prepared, Split
+from biobench.finetune.predict import decide
+from biobench.finetune.prepare import Prepared
+from biobench.kinds import Answers, Split
 from biobench.models.encoder import Encoder
 from biobench.models.probe import ProbeHead
 from biobench.schema.record import CurvePoint
@@ -25,9 +25,9 @@ from biobench.schema.record import Training as TrainingRecord
 class _Attempt:
     """One learning rate: the best weights on validation, their score and threshold, and the curve."""
 
-    def __init__(self, head: ProbeHead, threshold: float) -> None:
+    def __init__(self, head: ProbeHead) -> None:
         self.head = head
-        self.threshold = threshold
+        self.threshold = 0.5
         self.score = -1.0
         self.step = 0
         self.curve: list[CurvePoint] = []
@@ -74,7 +74,7 @@ def train_probe(features: Features, prepared: Prepared, seed: int, encoder: Enco
         batch_size=probe.batch_size,
         micro_batch_tokens=features.budget,
         backoffs=tuple(backoffs),
-        threshold=best.threshold if prepared.spec.type == "multi_label" else None,
+        threshold=best.threshold if prepared.kind.thresholds else None,
     )
     # The states are computed once for all seeds; each run's cost names them whole, as if it stood alone.
     return Outcome(
@@ -101,14 +101,14 @@ def _train(
     """The best epoch on validation (the earliest of equal ones); None where the loss is not finite."""
     probe = prepared.spec.probe
     assert probe is not None
-    split = prepared.train
-    weights = positive_weights(prepared.spec, split)
+    split, kind = prepared.train, prepared.kind
+    weights = kind.weights(prepared.spec, split)
     weights = None if weights is None else weights.to(states["train"].device)
-    bounds = unit_bounds(split, words=prepared.spec.type == "token_ner")
+    bounds = unit_bounds(split, words=kind.words)
     optimizer = torch.optim.AdamW(head.parameters(), lr=learning_rate, weight_decay=probe.weight_decay)
     per_epoch = steps_per_epoch(len(split.encoded), probe.batch_size)
     total, step = per_epoch * probe.epochs, 0
-    attempt = _Attempt(head, fixed_threshold(prepared.spec.head))
+    attempt = _Attempt(head)
     for epoch in range(probe.epochs):
         head.train(True)
         losses: list[float] = []
@@ -120,7 +120,7 @@ def _train(
             chosen = torch.from_numpy(units).to(states["train"].device)
             logits = head(states["train"][chosen], real["train"][chosen])
             targets = [split.targets[i] for i in batch]
-            loss = loss_sum(prepared.spec, logits, targets, weights) / max(batch_units(prepared.spec, targets), 1)
+            loss = kind.loss(prepared.spec, logits, targets, weights) / max(kind.terms(prepared.spec, targets, ()), 1)
             losses.append(float(loss.detach()))
             if not np.isfinite(losses[-1]):
                 return None
@@ -131,8 +131,7 @@ def _train(
             step += 1
         progress(place[0] + step, place[1], f"probe, learning rate {learning_rate:g}")
         chances = _probabilities(head, prepared, prepared.validation, states["validation"], real["validation"])
-        tuned = prepared.spec.head.threshold == "tuned"
-        threshold = tune_threshold(prepared, chances) if tuned else fixed_threshold(prepared.spec.head)
+        threshold = kind.threshold(prepared, prepared.validation, chances)
         said = decide(prepared, prepared.validation, chances, threshold)
         scores = prepared.score(prepared.validation.documents, said).values
         attempt.curve.append(
@@ -151,13 +150,9 @@ def _train(
 
 
 @torch.inference_mode()
-def _probabilities(head: ProbeHead, prepared: Prepared, split: Split, states: Tensor, real: Tensor) -> Probabilities:
+def _probabilities(head: ProbeHead, prepared: Prepared, split: Split, states: Tensor, real: Tensor) -> Answers:
     """What the probe says of each window, in the form that `decide` takes."""
     head.train(False)
-    multi, words = prepared.spec.type == "multi_label", prepared.spec.type == "token_ner"
-    parts = []
-    for some, own in zip(torch.split(states, 256), torch.split(real, 256), strict=True):
-        logits = head(some, own)
-        parts.append(torch.sigmoid(logits) if multi else torch.softmax(logits, -1))
-    rows = torch.cat(parts).cpu().numpy() if len(states) else np.zeros((0, len(prepared.outputs)), dtype=np.float32)
-    return np.split(rows, unit_bounds(split, words=words)[1:-1]) if words else list(rows)
+    parts = [head(*part) for part in zip(torch.split(states, 256), torch.split(real, 256), strict=True)]
+    rows = torch.cat([prepared.kind.probabilities(logits) for logits in parts]) if len(states) else torch.zeros(0)
+    return prepared.kind.by_window(rows.cpu().numpy(), split.encoded)

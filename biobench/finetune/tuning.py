@@ -10,12 +10,12 @@ from torch import Tensor
 
 from biobench.core.machine import Precision
 from biobench.errors import TrainingError
-from biobench.finetune.engine import LoadedEncoder, finetune
+from biobench.finetune.engine import LoadedEncoder, finetune, new_network
 from biobench.finetune.loop import Note, Outcome, Progress
-from biobench.finetune.network import Network, build_head
 from biobench.finetune.predict import decide, probabilities
-from biobench.finetune.prepare import Prepared, Split
+from biobench.finetune.prepare import Prepared
 from biobench.finetune.savepoint import Savepoint
+from biobench.kinds import Split
 from biobench.schema.record import Training, Trial
 from biobench.schema.task import TaskSpec
 
@@ -127,8 +127,7 @@ def tuned(
     best = trials.best
     assert best is not None
     began = time.perf_counter()
-    head = build_head(prepared.spec.head, loaded.checkpoint, loaded.encoder.width, len(prepared.outputs))
-    network = Network(loaded.encoder, head.to(loaded.encoder.device))
+    network = new_network(loaded, prepared)
     network.load_state_dict(best.weights)
     seen = replace(prepared, spec=with_rates(prepared.spec, best.factor))
     record = best.record.model_copy(update={"trials": tuple(trials.done), "resumed": trials.resumed})

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from biobench.data.tags import spans_to_tags
 from biobench.gate.policy import Played
 from biobench.gate.words import Place, Words
 from biobench.schema.document import Prediction, TaskData
+from biobench.schema.tags import spans_to_tags
 
 
 class Dictionary:

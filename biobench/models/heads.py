@@ -1,12 +1,26 @@
-"""Heads consume `hidden (tokens, width)` and `lengths`, whatever the encoder behind them."""
+"""Heads consume `hidden (tokens, width)` and the `Units` of the batch, whatever the encoder behind them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """Where the words of each sequence stand.
+
+    first, stop: (words,) rows of `hidden`; counts: (sequences,) words; lengths: (sequences,) tokens.
+    """
+
+    first: Tensor
+    stop: Tensor
+    counts: Sequence[int]
+    lengths: Sequence[int] = ()
 
 
 def _starts(lengths: Sequence[int], device: torch.device) -> Tensor:
@@ -26,7 +40,7 @@ def pool(hidden: Tensor, lengths: Sequence[int], pooling: Literal["cls", "mean"]
 
 
 class TokenHead(nn.Module):
-    """Dropout and a linear layer on chosen tokens."""
+    """Dropout and a linear layer on the first token of each word."""
 
     def __init__(self, width: int, outputs: int, dropout: float, std: float) -> None:
         super().__init__()
@@ -35,9 +49,9 @@ class TokenHead(nn.Module):
         nn.init.normal_(self.linear.weight, std=std)
         nn.init.zeros_(self.linear.bias)
 
-    def forward(self, hidden: Tensor, lengths: Sequence[int], positions: Tensor) -> Tensor:
-        """positions: (chosen,) rows of `hidden`. Logits: (chosen, outputs) in fp32."""
-        return self.linear(self.dropout(hidden[positions])).float()  # type: ignore[no-any-return]
+    def forward(self, hidden: Tensor, units: Units) -> Tensor:
+        """Logits: (words, outputs) in fp32."""
+        return self.linear(self.dropout(hidden[units.first])).float()  # type: ignore[no-any-return]
 
 
 class SequenceHead(nn.Module):
@@ -51,6 +65,6 @@ class SequenceHead(nn.Module):
         nn.init.normal_(self.linear.weight, std=std)
         nn.init.zeros_(self.linear.bias)
 
-    def forward(self, hidden: Tensor, lengths: Sequence[int], positions: Tensor) -> Tensor:
-        """Logits: (sequences, outputs) in fp32. `positions` is not used."""
-        return self.linear(self.dropout(pool(hidden, lengths, self.pooling))).float()  # type: ignore[no-any-return]
+    def forward(self, hidden: Tensor, units: Units) -> Tensor:
+        """Logits: (sequences, outputs) in fp32."""
+        return self.linear(self.dropout(pool(hidden, units.lengths, self.pooling))).float()  # type: ignore[no-any-return]

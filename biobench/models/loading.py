@@ -35,6 +35,11 @@ class Checkpoint:
     config: Any
     trust_remote_code: bool = False
 
+    @property
+    def initial_std(self) -> float:
+        """Standard deviation of the weights of a new layer."""
+        return float(getattr(self.config, "initializer_range", 0.02) or 0.02)
+
     def identity(self, parameters: int) -> ModelIdentity:
         """What the records say of this model."""
         architectures = getattr(self.config, "architectures", None) or []

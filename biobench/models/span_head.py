@@ -16,21 +16,13 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from biobench.models.crf import BEGIN, INSIDE, LAST, TAGS, UNIT, LinearCRF, bioul, shared_bioul
+from biobench.models.heads import Units
 from biobench.schema.span import SpanOptions
 
 _RARE = -5.0
 """Where the span logits begin: nearly no span is a mention, so the first steps need not learn that."""
 _BLOCK = 64
 """Units whose spans are scored by one matrix product."""
-
-
-@dataclass(frozen=True, slots=True)
-class Units:
-    """Where the units of each sequence stand. first, stop: (units,) rows of `hidden`; counts: (sequences,) units."""
-
-    first: Tensor
-    stop: Tensor
-    counts: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)

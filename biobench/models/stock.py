@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor, nn
 
 from biobench.errors import ModelError
-from biobench.models.heads import pool
+from biobench.models.heads import Units, pool
 from biobench.models.loading import Checkpoint, weights_error
 
 _FIRST_TOKEN_MODULE = ("roberta", "camembert", "xlm-roberta", "electra")
@@ -60,8 +58,8 @@ class StockHead(nn.Module):
             parts.insert(1, nn.ReLU())
         self.parts = nn.Sequential(*parts)
 
-    def forward(self, hidden: Tensor, lengths: Sequence[int], positions: Tensor) -> Tensor:
-        """Logits: (sequences, outputs) in fp32. `positions` is not used."""
-        pooled = pool(hidden, lengths, "mean" if self.mean else "cls")
+    def forward(self, hidden: Tensor, units: Units) -> Tensor:
+        """Logits: (sequences, outputs) in fp32."""
+        pooled = pool(hidden, units.lengths, "mean" if self.mean else "cls")
         logits: Tensor = self.parts(pooled[:, None] if self.keeps_sequence else pooled)
         return logits.float()

@@ -13,7 +13,8 @@ from biobench.report.groups import RunGroup, Source
 from biobench.report.rescore import run_documents
 from biobench.report.table import Results, load
 from biobench.report.tasks import NEEDLE
-from biobench.score.needle import Key, Share, grid, name_of
+from biobench.schema.needle import Key, name_of
+from biobench.score.needle import Share, grid
 
 _SHADES = " ░▒▓█"
 """From chance (50%) to all right; a cell is marked twice as wide as its shade."""

@@ -8,14 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import get_args
 
 from pydantic import Field
 
 import biobench
 from biobench.errors import SpecError
+from biobench.kinds import metric_names
 from biobench.schema.strict import Strict, load_yaml_model, suggest
-from biobench.schema.task import MetricName
 
 FOLDER = "published"
 """Folder of a results folder that holds papers besides the shipped ones."""
@@ -202,7 +201,7 @@ def _read(path: Path, header: PublishedHeader, values: list[PublishedValue], ave
         if row["task"].startswith("avg_"):
             averages.append(PrintedAverage(row["model"], row["language"], value, step))
             continue
-        known = [*get_args(MetricName), UNDECIDED]
+        known = [*metric_names(), UNDECIDED]
         for column in ("average_claimed", "average_likely"):
             if row[column] not in known:
                 raise SpecError(

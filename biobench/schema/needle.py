@@ -67,3 +67,24 @@ def rendered(plan: NeedlePlan, words: int) -> str:
     kept = before[len(before) - first :] if first else []
     needle = [plan.needle] if plan.needle else []
     return " ".join([*kept, *needle, *after[: words - first]])
+
+
+Key = tuple[int | None, str | None, str | None]
+"""A slice of the grid: length, position and template, None for all."""
+
+
+def keys_of(cell: Cell) -> tuple[Key, ...]:
+    """The slices that a cell counts in: all, each margin, and length x position."""
+    length, position, template = cell
+    return (
+        (None, None, None),
+        (length, None, None),
+        (None, position, None),
+        (None, None, template),
+        (length, position, None),
+    )
+
+
+def name_of(key: Key) -> str:
+    """How a slice is called in the scores: ``accuracy.512.start``, ``accuracy.drug``."""
+    return ".".join(["accuracy", *(str(part) for part in key if part is not None)])

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import difflib
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError, model_validator
+from pydantic_core import CoreSchema, PydanticKnownError
+from pydantic_core.core_schema import no_info_after_validator_function
 
 from biobench.errors import SpecError
 from biobench.schema import yaml12
@@ -58,6 +61,28 @@ def _wants_text(members: list[Any]) -> bool:
     return str in members or any(
         get_origin(m) is Literal and any(isinstance(a, str) for a in get_args(m)) for m in members
     )
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """Annotation of a text that is one of `known()`: a Literal whose values are registered."""
+
+    known: Callable[[], Sequence[str]]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """The text, refused as a Literal refuses it."""
+        return no_info_after_validator_function(self._checked, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """The values that are known by now."""
+        return {**handler(schema), "enum": list(self.known())}
+
+    def _checked(self, text: str) -> str:
+        known = [repr(name) for name in self.known()]
+        if repr(text) not in known:
+            expected = " or ".join([", ".join(known[:-1]), *known[-1:]]) if len(known) > 1 else "".join(known)
+            raise PydanticKnownError("literal_error", {"expected": expected})
+        return text
 
 
 def resolve(value: Any, annotation: Any) -> Any:
@@ -137,6 +162,7 @@ def _choices(model: type[BaseModel], path: Path_) -> list[str]:
     """The values that the field at `path` may have, where it is a choice between texts."""
     fields = [m.model_fields[str(path[-1])] for m in _model_at(model, path[:-1]) if str(path[-1]) in m.model_fields]
     values = get_args(fields[0].annotation) if fields and get_origin(fields[0].annotation) is Literal else ()
+    values = next((tuple(m.known()) for f in fields[:1] for m in f.metadata if isinstance(m, OneOf)), values)
     return [str(v) for v in values] if len(values) > 1 else []
 
 

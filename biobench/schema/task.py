@@ -6,11 +6,12 @@ Fields marked descriptive explain a task and do not enter its hash; every other 
 from __future__ import annotations
 
 import re
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from biobench.schema.deviation import Deviations
+from biobench.schema.kind import AVERAGES, KINDS, kind_names, metric_names
 from biobench.schema.probe import Probe
 from biobench.schema.source import (
     CollectedLabels,
@@ -33,7 +34,7 @@ from biobench.schema.source import (
     web_address,
 )
 from biobench.schema.span import SpanOptions
-from biobench.schema.strict import Strict, plain, suggest
+from biobench.schema.strict import OneOf, Strict, plain, suggest
 
 __all__ = [
     "NER_TYPES",
@@ -66,36 +67,12 @@ __all__ = [
     "parse_seeds",
 ]
 
-TaskType = Literal["token_ner", "span_ner", "single_label", "multi_label", "relation", "needle"]
+TaskType = Annotated[str, OneOf(kind_names)]
+"""Name of a kind of task (`biobench/kinds/`)."""
 Access = Literal["open", "registration", "agreement"]
-MetricName = Literal[
-    "macro_f1",
-    "micro_f1",
-    "weighted_f1",
-    "macro_f1_all",
-    "micro_f1_positive",
-    "accuracy",
-    "example_f1",
-    "partial_micro_f1",
-    "partial_macro_f1",
-]
+MetricName = Annotated[str, OneOf(metric_names)]
 SPLITS = ("train", "validation", "test")
 NER_TYPES = ("token_ner", "span_ner")
-_HEAD_OF = {
-    "token_ner": "token",
-    "span_ner": "span",
-    "single_label": "sequence",
-    "multi_label": "sequence",
-    "relation": "sequence",
-    "needle": "sequence",
-}
-_ONLY_FOR: dict[str, tuple[str, ...]] = {
-    "accuracy": ("single_label", "relation", "needle"),
-    "micro_f1_positive": ("single_label", "relation"),
-    "example_f1": ("multi_label",),
-    "partial_micro_f1": NER_TYPES,
-    "partial_macro_f1": NER_TYPES,
-}
 
 
 class Protocol(Strict):
@@ -316,20 +293,20 @@ class TaskSpec(Strict):
             raise fail("a source has no reader", "add `reader: {format: ...}` to it")
         if self.sources and self.reader is not None:
             raise fail("reader stands beside several sources", "put a reader into each source")
-        wanted = _HEAD_OF[self.type]
-        if self.head.kind != wanted:
-            raise fail(f"head.kind '{self.head.kind}' does not fit type '{self.type}'", f"use `kind: {wanted}`")
+        kind = KINDS[self.type]
+        if self.head.kind != kind.head:
+            raise fail(f"head.kind '{self.head.kind}' does not fit type '{self.type}'", f"use `kind: {kind.head}`")
         for field in ("primary", "paper", "selection"):
             name = getattr(self.metric, field)
-            if name in _ONLY_FOR and self.type not in _ONLY_FOR[name]:
+            if name is not None and name not in (*AVERAGES, *kind.metrics):
                 raise fail(f"metric.{field} '{name}' is not defined for type '{self.type}'", "use macro_f1")
         if self.training.encoder == "frozen":
             if self.probe is None:
                 raise fail("a frozen encoder needs a probe", "add `probe: {}`")
-            if self.type == "span_ner":
+            if not kind.probes:
                 raise fail(f"training.encoder 'frozen' does not fit type '{self.type}' here", "use `encoder: trained`")
         negative = self.metric.negative_label
-        if not isinstance(self.labels, list) and self.type not in ("single_label", "multi_label"):
+        if not isinstance(self.labels, list) and not kind.label_rules:
             raise fail(f"labels by rule do not fit type '{self.type}'", "list the labels")
         if negative is not None and isinstance(self.labels, list) and negative not in self.labels:
             raise fail(f"metric.negative_label '{negative}' is not a label", suggest(negative, self.labels))
@@ -341,17 +318,12 @@ class TaskSpec(Strict):
             raise fail(
                 "access 'agreement' needs the agreement's name, pages and steps", "add `obtain: {needs, pages, steps}`"
             )
-        if self.type != "multi_label":
+        if not kind.thresholds:
             if self.training.positive_weights != "none":
                 raise fail(f"training.positive_weights does not fit type '{self.type}'", "leave it out")
             if self.head.threshold != 0.5 or self.head.fallback != "none":
                 raise fail(f"head.threshold and head.fallback do not fit type '{self.type}'", "leave them out")
-            if (
-                self.type != "token_ner"
-                and self.type != "span_ner"
-                and isinstance(self.labels, list)
-                and len(self.labels) < 2
-            ):
+            if not kind.spans and isinstance(self.labels, list) and len(self.labels) < 2:
                 raise fail("a classification task needs at least two labels", "list them all")
         return self
 
@@ -373,7 +345,7 @@ class TaskSpec(Strict):
     @property
     def is_ner(self) -> bool:
         """True where truth is spans."""
-        return self.type in NER_TYPES
+        return KINDS[self.type].spans
 
     def reader_of(self, source: Source) -> ReaderSpec:
         """The reader that `source` is read with."""

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biobench.errors import BioBenchError
+from biobench.kinds import Kind, get_kind
 from biobench.schema.document import Document, Prediction
 from biobench.schema.strict import suggest
-from biobench.schema.task import NER_TYPES, TaskType
 from biobench.score.overlap import overlap_matches
 
 IntArray = NDArray[np.int64]
@@ -36,7 +36,7 @@ class GroupCounts:
 
 def counts(
     *,
-    type: TaskType,
+    type: str,
     labels: Sequence[str],
     gold: Sequence[Document],
     predictions: Sequence[Prediction],
@@ -50,19 +50,20 @@ def counts(
     all its gold missed. Raises ScoreError where the two sides do not fit together.
     """
     column = {label: i for i, label in enumerate(labels)}
-    said = _by_document(type, gold, predictions, column)
+    kind = get_kind(type)
+    said = _by_document(kind, gold, predictions, column)
     names = sorted({d.group if by == "group" else d.id for d in gold})
     row = {name: i for i, name in enumerate(names)}
     tp, fp, fn = (np.zeros((len(names), len(labels)), dtype=np.int64) for _ in range(3))
     for document in gold:
         at = row[document.group if by == "group" else document.id]
-        _count(type, match, document, said.get(document.id), column, tp[at], fp[at], fn[at])
+        _count(kind, match, document, said.get(document.id), column, tp[at], fp[at], fn[at])
     return GroupCounts(tuple(names), tuple(labels), tp, fp, fn)
 
 
 def label_sums(
     *,
-    type: TaskType,
+    type: str,
     labels: Sequence[str],
     gold: Sequence[Document],
     predictions: Sequence[Prediction],
@@ -70,10 +71,11 @@ def label_sums(
 ) -> tuple[IntArray, IntArray, IntArray]:
     """tp, fp, fn over all documents, (labels,) each: `counts` summed, without its groups x labels arrays."""
     column = {label: i for i, label in enumerate(labels)}
-    said = _by_document(type, gold, predictions, column)
+    kind = get_kind(type)
+    said = _by_document(kind, gold, predictions, column)
     tp, fp, fn = (np.zeros(len(labels), dtype=np.int64) for _ in range(3))
     for document in gold:
-        _count(type, match, document, said.get(document.id), column, tp, fp, fn)
+        _count(kind, match, document, said.get(document.id), column, tp, fp, fn)
     return tp, fp, fn
 
 
@@ -83,7 +85,7 @@ def oracle(gold: Sequence[Document]) -> list[Prediction]:
 
 
 def _count(
-    type: TaskType,
+    kind: Kind,
     match: Match,
     document: Document,
     prediction: Prediction | None,
@@ -93,15 +95,11 @@ def _count(
     fn: IntArray,
 ) -> None:
     """Add one document's counts to rows tp, fp and fn, (labels,) each."""
-    if type in NER_TYPES and match == "partial":
+    if kind.spans and match == "partial":
         _count_partial(document, prediction, column, tp, fp, fn)
         return
-    if type in NER_TYPES:
-        true = {(s.label, s.start, s.end) for s in document.spans}
-        found = set() if prediction is None else {(s.label, s.start, s.end) for s in prediction.spans}
-    else:
-        true = {(label, 0, 0) for label in document.labels}
-        found = set() if prediction is None else {(label, 0, 0) for label in prediction.labels}
+    true = kind.items(document)
+    found = set() if prediction is None else kind.items(prediction)
     for item in true & found:
         tp[column[item[0]]] += 1
     for item in found - true:
@@ -131,7 +129,7 @@ def _count_partial(
 
 
 def _by_document(
-    type: TaskType, gold: Sequence[Document], predictions: Sequence[Prediction], column: dict[str, int]
+    kind: Kind, gold: Sequence[Document], predictions: Sequence[Prediction], column: dict[str, int]
 ) -> dict[str, Prediction]:
     """Predictions by document id, after all checks."""
     known = {d.id for d in gold}
@@ -139,10 +137,9 @@ def _by_document(
         ids = [d.id for d in gold]
         twice = next(i for i in ids if ids.count(i) > 1)
         raise ScoreError(f"gold holds document '{twice}' twice", hint="document ids are unique in a task")
-    single = type not in NER_TYPES and type != "multi_label"
     for document in gold:
         _check_labels(document.id, "gold", [*document.labels, *(s.label for s in document.spans)], column)
-        if single and len(document.labels) != 1:
+        if kind.single and len(document.labels) != 1:
             raise ScoreError(
                 f"document '{document.id}' has {len(document.labels)} gold labels in a single-label task",
                 hint="each document needs exactly one",
@@ -158,7 +155,7 @@ def _by_document(
         if name in said:
             raise ScoreError(f"document '{name}' is predicted twice", hint="keep one prediction a document")
         _check_labels(name, "prediction", [*prediction.labels, *(s.label for s in prediction.spans)], column)
-        if single and len(prediction.labels) > 1:
+        if kind.single and len(prediction.labels) > 1:
             raise ScoreError(
                 f"document '{name}' is given {len(prediction.labels)} labels in a single-label task",
                 hint="predict one label",

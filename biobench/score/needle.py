@@ -1,4 +1,4 @@
-"""Accuracy of needle predictions by length, position and template; the cells stand in the documents' ids."""
+"""Accuracy of the needle runs of several seeds by length, position and template, with its interval."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from biobench.schema.document import Document, Prediction
-from biobench.schema.needle import Cell, cell_of
-
-Key = tuple[int | None, str | None, str | None]
-"""A slice of the grid: length, position and template, None for all."""
+from biobench.schema.needle import Key, cell_of, keys_of
 
 _Z = 1.959963984540054
 """97.5% point of the normal distribution."""
@@ -26,38 +23,6 @@ class Share:
     high: float
     documents: int
     groups: int
-
-
-def keys_of(cell: Cell) -> tuple[Key, ...]:
-    """The slices that a cell counts in: all, each margin, and length x position."""
-    length, position, template = cell
-    return (
-        (None, None, None),
-        (length, None, None),
-        (None, position, None),
-        (None, None, template),
-        (length, position, None),
-    )
-
-
-def name_of(key: Key) -> str:
-    """How a slice is called in the scores: ``accuracy.512.start``, ``accuracy.drug``."""
-    return ".".join(["accuracy", *(str(part) for part in key if part is not None)])
-
-
-def accuracies(gold: Sequence[Document], predictions: Sequence[Prediction]) -> dict[str, float]:
-    """Name to accuracy of every slice but the whole; nothing where the ids name no cells."""
-    said = {p.document: p.labels for p in predictions}
-    right: dict[Key, list[int]] = defaultdict(lambda: [0, 0])
-    for document in gold:
-        cell = cell_of(document.id)
-        if cell is None:
-            continue
-        for key in keys_of(cell)[1:]:
-            right[key][0] += said.get(document.id) == document.labels
-            right[key][1] += 1
-    order = sorted(right, key=lambda k: (k[2] is not None, k[0] is None, k[0] or 0, k[1] or "", k[2] or ""))
-    return {name_of(key): right[key][0] / right[key][1] for key in order}
 
 
 def grid(gold: Sequence[Document], runs: Sequence[Sequence[Prediction]]) -> tuple[dict[Key, Share], dict[str, float]]:

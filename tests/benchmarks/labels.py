@@ -19,10 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import f1_score
 
-from biobench.finetune.objective import positive_weights
 from biobench.finetune.predict import decide
 from biobench.finetune.prepare import Prepared
-from biobench.finetune.thresholds import GRID, threshold_scores
+from biobench.kinds.labels import GRID, threshold_scores
 from tests.benchmarks.labels_make import dense, make_labels, multi_label_spec
 
 Side = Callable[[], Any]
@@ -33,7 +32,7 @@ def sides(prepared: Prepared, chances: list[NDArray[np.float32]]) -> dict[str, t
     split, spec = prepared.test, prepared.spec
 
     def weights() -> Any:
-        found = positive_weights(spec, split)
+        found = prepared.kind.weights(spec, split)
         assert found is not None
         return found.numpy()
 
@@ -53,7 +52,7 @@ def sides(prepared: Prepared, chances: list[NDArray[np.float32]]) -> dict[str, t
         return np.array([f1_score(gold, found, average=a, zero_division=0) for a in ("macro", "micro", "weighted")])
 
     def tuning() -> Any:
-        return np.array(threshold_scores(prepared, chances))
+        return np.array(threshold_scores(prepared, prepared.validation, chances))
 
     def dense_tuning() -> Any:
         gold, every = dense(prepared), np.stack(chances)

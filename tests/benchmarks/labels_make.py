@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from biobench.finetune.prepare import Prepared, Split
+from biobench.encode.tokens import Encoded
+from biobench.finetune.prepare import Prepared
+from biobench.kinds import Split
 from biobench.schema.document import Document, TaskData
 from biobench.schema.record import Windows
 from biobench.schema.task import TaskSpec
@@ -62,7 +64,8 @@ def make_labels(
             scores[wrong] = rng.beta(2, 3, len(wrong))
             chances.append(scores)
     places = [list(range(d * windows, (d + 1) * windows)) for d in range(documents)]
-    split = Split(gold, gold, [], targets, [1] * len(targets), places, labels)
+    seen = [Encoded(*[np.zeros(0, np.int64)] * 3, truncated=False)] * len(targets)
+    split = Split(gold, gold, seen, targets, [1] * len(targets), places, labels)
     known = {label for d in gold for label in d.labels}
     kept = tuple(name for name in names if name in known)
     data = TaskData({"train": gold, "validation": gold, "test": gold}, kept, names, "s", "h")

@@ -19,7 +19,7 @@ from transformers import (
     TrainingArguments,
 )
 
-from biobench.encode.tags import spans_of_tags, tag_set
+from biobench.kinds.token_ner import spans_of_tags, tag_set
 from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.task import TaskSpec
 from biobench.score import compute

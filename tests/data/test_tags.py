@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from seqeval.metrics.sequence_labeling import get_entities
 
-from biobench.data.tags import decode_tags, iob1_to_iob2, spans_to_tags, tags_to_spans
 from biobench.schema.document import Span
+from biobench.schema.tags import decode_tags, iob1_to_iob2, spans_to_tags, tags_to_spans
 
 TAGS = st.lists(st.sampled_from(["O", "B-X", "I-X", "B-Y", "I-Y", "B-a-b", "I-a-b"]), max_size=14)
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from biobench.encode.needle import encode_needles
 from biobench.encode.pairs import encode_pairs, pair_form
 from biobench.errors import ModelError
+from biobench.kinds.needle import encode_needles
 from biobench.schema.document import Document
 from biobench.schema.needle import NeedlePlan
 from tests.helpers.tiny import make_tiny_encoder

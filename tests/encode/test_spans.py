@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from biobench.encode.merge import deciding, merge_labels, merge_spans, merge_words
-from biobench.encode.spans import (
+from biobench.encode.tokens import encode_documents, encode_windows
+from biobench.errors import ModelError
+from biobench.kinds.span_ner import (
     gold_found,
     outermost,
     predict_spans,
@@ -22,9 +24,7 @@ from biobench.encode.spans import (
     with_words,
     word_units,
 )
-from biobench.encode.tags import window_oracle
-from biobench.encode.tokens import encode_documents, encode_windows
-from biobench.errors import ModelError
+from biobench.kinds.token_ner import window_oracle
 from biobench.schema.document import Document, Span
 from tests.helpers.checkpoints import TOKENIZERS, fast_tokenizer
 

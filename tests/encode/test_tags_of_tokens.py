@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from biobench.encode.tags import predict_tags, tag_set, tag_targets, window_oracle
 from biobench.encode.tokens import Encoded
+from biobench.kinds.token_ner import predict_tags, tag_set, tag_targets, window_oracle
 from biobench.schema.document import Document, Span
 
 TAGS = ["O", "B-X", "I-X", "B-Y", "I-Y"]

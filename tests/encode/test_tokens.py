@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers.processors import TemplateProcessing
 
-from biobench.data.tags import spans_to_tags
-from biobench.encode.tags import window_oracle
 from biobench.encode.tokens import _word_starts, encode_documents, encode_windows, special_tokens
+from biobench.kinds.token_ner import window_oracle
 from biobench.schema.document import Document, Span
+from biobench.schema.tags import spans_to_tags
 from biobench.score import compute
 from tests.helpers.checkpoints import TOKENIZERS, fast_tokenizer
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +14,7 @@ from biobench.finetune.engine import finetune
 from biobench.finetune.loop import Outcome, Run
 from biobench.finetune.network import Network
 from biobench.finetune.prepare import Prepared
+from biobench.kinds import Kind
 
 SIX = ("training.epochs=2", "training.evaluate_every=1")
 """48 documents in batches of 16: six steps, a validation after each."""
@@ -46,7 +48,8 @@ class Stage:
 
         patch.setattr(loop, "probabilities", probabilities)
         patch.setattr(loop, "decide", decide)
-        patch.setattr(loop, "tune_threshold", lambda *_: next(given))
+        if thresholds:
+            patch.setattr(Kind, "threshold", lambda *_: next(given))
         patch.setattr(Prepared, "score", score)
 
 
@@ -54,7 +57,7 @@ def _train(setup: Any, *overrides: str, head: dict[str, Any] | None = None) -> O
     loaded, prepared = setup("bert", "demo_topic", "metric.selection=micro_f1", *overrides)
     if head is not None:
         spec = prepared.spec.model_copy(update={"head": prepared.spec.head.model_copy(update=head)})
-        prepared = Prepared(**{n: getattr(prepared, n) for n in Prepared.__slots__} | {"spec": spec})
+        prepared = replace(prepared, spec=spec)
     return finetune(loaded, prepared, 1, "fp32", _silent)
 
 
@@ -131,20 +134,21 @@ def test_the_loss_gets_the_weights_and_is_shared_by_the_visible_words(
 ) -> None:
     """The positives' weights reach every part; the mean is over the words of the whole batch, however it is cut."""
     loaded, prepared = setup("bert", "demo_ner", "training.epochs=1")
-    weights, parts, seen, units, sums = torch.ones(3), [], [], loop.batch_units, loop.loss_sum
+    kind = type(prepared.kind)
+    weights, parts, seen, units, sums = torch.ones(3), [], [], kind.terms, kind.loss
 
-    def batch_units(spec: Any, targets: Any, words: Any) -> int:
+    def terms(self: Any, spec: Any, targets: Any, words: Any) -> int:
         parts.append((len(targets), list(words)))
         assert list(words) == [len(t) for t in targets]
-        return units(spec, targets, words)
+        return units(self, spec, targets, words)
 
-    def loss_sum(spec: Any, logits: Any, targets: Any, own: Any) -> Any:
+    def loss(self: Any, spec: Any, logits: Any, targets: Any, own: Any) -> Any:
         seen.append(own)
-        return sums(spec, logits, targets, None)
+        return sums(self, spec, logits, targets, None)
 
-    monkeypatch.setattr(loop, "positive_weights", lambda *_: weights)
-    monkeypatch.setattr(loop, "batch_units", batch_units)
-    monkeypatch.setattr(loop, "loss_sum", loss_sum)
+    monkeypatch.setattr(kind, "weights", lambda *_: weights)
+    monkeypatch.setattr(kind, "terms", terms)
+    monkeypatch.setattr(kind, "loss", loss)
     finetune(loaded, prepared, 1, "fp32", _silent)
     assert [count for count, _ in parts] == [16, 16, 16]
     assert len(seen) >= 3

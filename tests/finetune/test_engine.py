@@ -88,7 +88,6 @@ def test_the_loop_is_plain_adamw_on_padded_batches(setup: Any) -> None:
     from transformers import AutoModel
 
     from biobench.encode.batches import epoch_order
-    from biobench.finetune.network import build_head
 
     loaded, prepared = setup("bert", "demo_ner", "training.epochs=1")
     finetune(loaded, prepared, 5, "fp32", _silent)
@@ -100,7 +99,7 @@ def test_the_loop_is_plain_adamw_on_padded_batches(setup: Any) -> None:
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0  # attention reads its rate from here
     engine.seed_everything(5, torch.device("cpu"))
-    head = build_head(spec.head, loaded.checkpoint, model.config.hidden_size, len(prepared.outputs))
+    head = prepared.kind.build_head(spec.head, loaded.checkpoint, model.config.hidden_size, len(prepared.outputs))
     named = [*model.named_parameters(), *head.named_parameters()]
     optimizer = torch.optim.AdamW(
         [

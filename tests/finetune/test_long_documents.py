@@ -9,7 +9,6 @@ import pytest
 
 from biobench.errors import ModelError
 from biobench.finetune.engine import finetune
-from biobench.finetune.objective import positive_weights
 from biobench.finetune.predict import decide, probabilities
 
 SHORT = ("protocol.max_length=16", "protocol.long_documents=stride", "protocol.stride=6", "training.epochs=1")
@@ -35,10 +34,9 @@ def test_tags_of_a_long_document_come_from_its_windows(setup: Any) -> None:
 def test_label_scores_of_windows_are_merged_as_declared(setup: Any, merge: str) -> None:
     loaded, prepared = setup("bert", "demo_topic", *SHORT, f"protocol.merge={merge}")
     assert prepared.windows.strided_documents > 0
-    from biobench.finetune.network import Network, build_head
+    from biobench.finetune.engine import new_network
 
-    head = build_head(prepared.spec.head, loaded.checkpoint, loaded.encoder.width, len(prepared.outputs))
-    network = Network(loaded.encoder, head)
+    network = new_network(loaded, prepared)
     chances = probabilities(network, prepared, prepared.test, "fp32", 10_000)
     assert len(chances) == len(prepared.test.encoded) > len(prepared.test.documents)
     for place, said in enumerate(decide(prepared, prepared.test, chances, 0.5)):
@@ -57,13 +55,15 @@ def test_an_epoch_sees_every_window_once(setup: Any) -> None:
 def test_positive_weights_count_documents_not_windows(setup: Any) -> None:
     from dataclasses import replace
 
+    from biobench.kinds import get_kind
+
     _, prepared = setup("bert", "demo_topic", *SHORT)
     spec = prepared.spec.model_copy(
         update={"training": prepared.spec.training.model_copy(update={"positive_weights": "ratio"})}
     )
     split = prepared.train
     own = [t.reshape(1) for t in split.targets]
-    weights = positive_weights(spec, replace(split, targets=own))
+    weights = get_kind("multi_label").weights(spec, replace(split, targets=own))
     support = np.bincount([int(own[w[0]][0]) for w in split.windows], minlength=len(prepared.outputs))
     assert weights is not None
     assert weights.tolist() == pytest.approx(((len(split.documents) - support) / np.maximum(support, 1)).tolist())

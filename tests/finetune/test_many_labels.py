@@ -12,9 +12,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from biobench.finetune.objective import batch_units, loss_sum, positive_weights
 from biobench.finetune.predict import decide
-from biobench.finetune.thresholds import GRID, threshold_scores, tune_threshold
+from biobench.kinds.labels import GRID, threshold_scores
 from biobench.score.counting import oracle
 from tests.benchmarks.labels_make import dense, make_labels, multi_label_spec
 
@@ -30,13 +29,14 @@ def made() -> Any:
 def test_weights_and_loss_are_those_of_dense_targets(made: Any) -> None:
     prepared, _ = made
     gold = dense(prepared)
-    weights = positive_weights(prepared.spec, prepared.train)
+    kind = prepared.kind
+    weights = kind.weights(prepared.spec, prepared.train)
     assert weights is not None
     without = (gold == 0).sum(0)
     np.testing.assert_allclose(weights.numpy(), without / np.maximum(gold.sum(0), 1), rtol=1e-6)
     logits = torch.randn(16, MANY, generator=torch.Generator().manual_seed(1))
     targets = prepared.train.targets[:16]
-    loss = loss_sum(prepared.spec, logits, targets, weights) / batch_units(prepared.spec, targets)
+    loss = kind.loss(prepared.spec, logits, targets, weights) / kind.terms(prepared.spec, targets, ())
     wanted = torch.nn.functional.binary_cross_entropy_with_logits(
         logits, torch.from_numpy(gold[:16]), pos_weight=weights
     )
@@ -63,11 +63,11 @@ def test_scores_are_those_of_scikit_learn_on_dense_arrays(made: Any) -> None:
 
 def test_the_tuned_threshold_is_the_best_of_whole_decisions(made: Any) -> None:
     prepared, chances = made
-    found = threshold_scores(prepared, chances)
+    found = threshold_scores(prepared, prepared.validation, chances)
     for at in (0, 7, 18):
         said = decide(prepared, prepared.validation, chances, GRID[at])
         assert found[at] == prepared.score(prepared.validation.documents, said).values["macro_f1"]
-    assert tune_threshold(prepared, chances) == GRID[int(np.argmax(found))] != 0.5
+    assert prepared.kind.threshold(prepared, prepared.validation, chances) == GRID[int(np.argmax(found))] != 0.5
 
 
 @settings(deadline=None, max_examples=60)
@@ -102,7 +102,7 @@ def test_every_threshold_scores_as_a_whole_decision(
         prepared.score(split.documents, decide(prepared, split, chances, t)).values[prepared.spec.selection]
         for t in GRID
     ]
-    assert threshold_scores(prepared, chances) == pytest.approx(wanted, abs=1e-12)
+    assert threshold_scores(prepared, prepared.validation, chances) == pytest.approx(wanted, abs=1e-12)
 
 
 def test_no_array_of_documents_by_labels_is_held() -> None:
@@ -115,7 +115,7 @@ def test_no_array_of_documents_by_labels_is_held() -> None:
     many = replace(split, documents=gold, units=gold, targets=targets, windows=[[i] for i in range(len(gold))])
     said = oracle(gold)
     tracemalloc.start()
-    positive_weights(prepared.spec, many)
+    prepared.kind.weights(prepared.spec, many)
     scores = prepared.score(gold, said)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

@@ -12,15 +12,16 @@ import pytest
 import torch
 from torch import nn
 
-from biobench.finetune.objective import batch_units, loss_sum, positive_weights
+from biobench.encode.tokens import Encoded
 from biobench.finetune.optim import all_finite, make_optimizer, parameter_groups, rate
-from biobench.finetune.predict import decide, fixed_threshold, tune_threshold
-from biobench.finetune.prepare import Prepared, Split
+from biobench.finetune.predict import decide
+from biobench.finetune.prepare import Prepared
 from biobench.finetune.vocabulary import trained_rows
+from biobench.kinds import Split, get_kind
 from biobench.models.encoder import Encoder
 from biobench.schema.document import Document, TaskData
 from biobench.schema.record import Windows
-from biobench.schema.task import Head, TaskSpec, Training
+from biobench.schema.task import TaskSpec, Training
 
 
 def test_linear_schedule_with_warmup() -> None:
@@ -131,14 +132,16 @@ def _split(rows: list[list[int]]) -> Split:
         for i, row in enumerate(rows)
     ]
     targets = [np.flatnonzero(r) for r in rows]
-    return Split(documents, documents, [], targets, [1] * len(rows), [[i] for i in range(len(rows))], len(labels))
+    seen = [Encoded(*[np.zeros(0, np.int64)] * 3, truncated=False)] * 9
+    return Split(documents, documents, seen, targets, [1] * len(rows), [[i] for i in range(len(rows))], len(labels))
 
 
 def test_positive_weights_by_the_formula() -> None:
     split = _split([[1, 0, 0], [1, 1, 0], [1, 0, 0], [0, 0, 0]])
-    assert positive_weights(_multi_label(), split) is None
+    kind = get_kind("multi_label")
+    assert kind.weights(_multi_label(), split) is None
     spec = _multi_label(training={"epochs": 1, "learning_rate": 1e-3, "positive_weights": "ratio"})
-    weights = positive_weights(spec, split)
+    weights = kind.weights(spec, split)
     assert weights is not None
     # without / max(with, 1): a 1/3, b 3/1, c 4/1
     assert weights.tolist() == pytest.approx([1 / 3, 3.0, 4.0])
@@ -147,7 +150,8 @@ def test_positive_weights_by_the_formula() -> None:
 def test_losses_are_means_over_the_batch() -> None:
     spec, split = _multi_label(), _split([[1, 0, 1], [0, 0, 1]])
     logits = torch.randn(2, 3)
-    mean = loss_sum(spec, logits, split.targets, None) / batch_units(spec, split.targets)
+    kind = get_kind("multi_label")
+    mean = kind.loss(spec, logits, split.targets, None) / kind.terms(spec, split.targets, ())
     wanted = nn.functional.binary_cross_entropy_with_logits(logits, torch.tensor([[1.0, 0, 1], [0, 0, 1]]))
     torch.testing.assert_close(mean, wanted)
 
@@ -157,11 +161,13 @@ def test_a_token_task_s_mean_is_over_visible_words() -> None:
     spec = _multi_label(type="token_ner", head={"kind": "token"})
     targets = [np.asarray([0, 2, 1]), np.asarray([1])]
     logits = torch.randn(4, 3)
-    mean = loss_sum(spec, logits, targets, None) / batch_units(spec, targets)
+    kind = get_kind("token_ner")
+    mean = kind.loss(spec, logits, targets, None) / kind.terms(spec, targets, (3, 1))
     torch.testing.assert_close(mean, nn.functional.cross_entropy(logits, torch.tensor([0, 2, 1, 1])))
     single = _multi_label(type="single_label")
     classes = [np.asarray(2), np.asarray(0)]
-    mean = loss_sum(single, logits[:2], classes, None) / batch_units(single, classes)
+    kind = get_kind("single_label")
+    mean = kind.loss(single, logits[:2], classes, None) / kind.terms(single, classes, ())
     torch.testing.assert_close(mean, nn.functional.cross_entropy(logits[:2], torch.tensor([2, 0])))
 
 
@@ -173,7 +179,12 @@ def _prepared(spec: TaskSpec, split: Split) -> Prepared:
 
 
 def test_a_declared_threshold_is_the_one_that_decides() -> None:
-    assert [fixed_threshold(Head(kind="sequence", threshold=t)) for t in (0.3, "tuned", 0.5)] == [0.3, 0.5, 0.5]  # type: ignore[arg-type]
+    split = _split([[1, 0, 0]])
+    for threshold in (0.3, 0.5):
+        prepared = _prepared(_multi_label(head={"kind": "sequence", "threshold": threshold}), split)
+        assert prepared.kind.threshold(prepared, split, []) == threshold
+    single = _prepared(_multi_label(type="single_label"), split)
+    assert single.kind.threshold(single, split, []) == 0.5
 
 
 def test_classes_of_several_windows_are_shares_of_one() -> None:
@@ -200,7 +211,7 @@ def test_tuned_threshold_is_the_best_on_validation() -> None:
     split = _split([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
     chances = [np.asarray(row, dtype=np.float32) for row in ([0.3, 0.1, 0.1], [0.1, 0.28, 0.1], [0.1, 0.2, 0.27])]
     prepared = _prepared(_multi_label(head={"kind": "sequence", "threshold": "tuned"}), split)
-    threshold = tune_threshold(prepared, chances)
+    threshold = prepared.kind.threshold(prepared, split, chances)
     assert threshold == pytest.approx(0.25)
     scores = prepared.score(split.documents, decide(prepared, split, chances, threshold))
     assert scores.values["macro_f1"] == 1.0

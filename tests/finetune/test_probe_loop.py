@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -96,7 +97,7 @@ def test_the_first_of_the_best_epochs_of_the_first_of_the_best_rates_is_kept(
     loaded, prepared = ready("demo_topic", "learning_rates: [0.01, 0.02], epochs: 3, batch_size: 16")
     head = prepared.spec.head.model_copy(update={"threshold": "tuned"})
     spec = prepared.spec.model_copy(update={"head": head})
-    prepared = Prepared(**{n: getattr(prepared, n) for n in Prepared.__slots__} | {"spec": spec})
+    prepared = replace(prepared, spec=spec)
     left, thresholds, used, seen = iter(scores), iter(0.1 * i for i in range(1, 7)), [], []
     whole = probes._probabilities
 
@@ -113,7 +114,7 @@ def test_the_first_of_the_best_epochs_of_the_first_of_the_best_rates_is_kept(
 
     monkeypatch.setattr(probes, "_probabilities", watched)
     monkeypatch.setattr(probes, "decide", decided)
-    monkeypatch.setattr(probes, "tune_threshold", lambda *_: next(thresholds))
+    monkeypatch.setattr(type(prepared.kind), "threshold", lambda *_: next(thresholds))
     monkeypatch.setattr(Prepared, "score", scored)
     outcome = finetune(loaded, prepared, 1, "fp32", _quiet)
     place = 3 * rate + step // 3 - 1

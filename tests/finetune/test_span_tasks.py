@@ -13,8 +13,7 @@ from biobench.data.catalog import load_task
 from biobench.data.hashing import task_hash
 from biobench.data.load import load_data
 from biobench.errors import SpecError
-from biobench.finetune.engine import LoadedEncoder, finetune, load_encoder
-from biobench.finetune.network import Network, build_head
+from biobench.finetune.engine import LoadedEncoder, finetune, load_encoder, new_network
 from biobench.finetune.optim import make_optimizer, rate
 from biobench.finetune.prepare import Prepared, prepare
 from biobench.models.loading import find_checkpoint, load_tokenizer, window
@@ -102,7 +101,7 @@ def test_a_window_that_is_too_small_loses_gold_unless_it_strides(nested: Nested)
 
 def test_head_and_encoder_have_their_own_rates(nested: Nested) -> None:
     loaded, prepared = nested()
-    network = Network(loaded.encoder, build_head(prepared.spec.head, loaded.checkpoint, loaded.encoder.width, 3))
+    network = new_network(loaded, prepared)
     recipe = prepared.spec.training
     optimizer = make_optimizer(network, recipe)
     of = {id(p): group for group in optimizer.param_groups for p in group["params"]}

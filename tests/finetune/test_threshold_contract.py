@@ -9,7 +9,7 @@ import pytest
 
 import biobench
 from biobench.finetune.predict import decide
-from biobench.finetune.thresholds import GRID
+from biobench.kinds.labels import GRID
 from tests.benchmarks.labels_make import make_labels, multi_label_spec
 
 DOCS = Path(biobench.__file__).resolve().parent.parent / "docs" / "metrics.md"

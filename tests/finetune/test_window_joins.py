@@ -19,16 +19,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from biobench.data.tags import spans_to_tags
-from biobench.encode.spans import with_words
 from biobench.encode.tokens import Encoded, encode_windows, special_tokens
 from biobench.finetune.network import Network
 from biobench.finetune.predict import decide, probabilities
 from biobench.finetune.prepare import Prepared, prepare
+from biobench.kinds.span_ner import with_words
 from biobench.models.encoder import Encoder
 from biobench.models.loading import find_checkpoint, load_base, load_tokenizer, window
 from biobench.models.span_head import SpanScores
 from biobench.schema.document import Document, Span, TaskData
+from biobench.schema.tags import spans_to_tags
 from biobench.schema.task import TaskSpec
 from tests.helpers.checkpoints import make_checkpoint
 

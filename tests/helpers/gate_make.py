@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from biobench.data.tags import tags_to_spans
 from biobench.schema.document import Document, Span, TaskData
+from biobench.schema.tags import tags_to_spans
 
 
 def broken(data: TaskData, change: Callable[[Sequence[Document]], list[Document]]) -> TaskData:

@@ -12,6 +12,7 @@ import torch
 
 from biobench.errors import ModelError
 from biobench.models.encoder import Encoder
+from biobench.models.heads import Units
 from biobench.models.loading import find_checkpoint, load_base, load_tokenizer, position_limit, window
 from biobench.models.stock import StockHead
 from biobench.schema.checkpoint import content_hash
@@ -116,7 +117,7 @@ def test_stock_head_is_the_familys_own(family: tuple[str, Path]) -> None:
     sequences = _sequences(checkpoint.config.vocab_size, (12, 12))
     with torch.no_grad():
         wanted = full(input_ids=torch.from_numpy(np.stack(sequences))).logits
-        ours = head(encoder(sequences), [12, 12], torch.empty(0, dtype=torch.long))
+        ours = head(encoder(sequences), Units(*[torch.empty(0, dtype=torch.long)] * 2, [], [12, 12]))
     torch.testing.assert_close(ours, wanted, atol=2e-5, rtol=1e-4)
     kinds = [type(module).__name__ for module in head.modules()]
     assert any("Dropout" in kind for kind in kinds), "in training it drops what the family's own head drops"

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from biobench.finetune.span_objective import sampled, span_loss, tag_targets
-from biobench.finetune.span_predict import found_spans
+from biobench.kinds.span_ner import bioul_targets, found_spans, sampled, span_loss
 from biobench.models.crf import BEGIN, INSIDE, LAST, OUTSIDE, UNIT
 from biobench.models.span_head import SpanHead, SpanScores, Units, _band, pool_units
 from biobench.schema.span import SpanOptions
@@ -85,7 +84,7 @@ def test_loss_is_the_sum_over_sequences() -> None:
 
 def test_the_tagger_learns_the_outermost_spans_only() -> None:
     rows = np.array([[0, 3, 1], [1, 2, 1], [2, 5, 1], [1, 2, 0], [4, 4, 0], [5, 5, 1]])
-    tags = tag_targets([rows], [6], 2)[0]
+    tags = bioul_targets([rows], [6], 2)[0]
     assert tags[:, 0].tolist() == [OUTSIDE, BEGIN, LAST, OUTSIDE, UNIT, OUTSIDE]
     # Of the crossing spans 0-3 and 2-5 the first stays; the unit inside the dropped one is then outermost.
     assert tags[:, 1].tolist() == [BEGIN, INSIDE, INSIDE, LAST, OUTSIDE, UNIT]
@@ -150,7 +149,7 @@ _MEASURE = """
 import sys, torch, numpy as np
 from biobench.core.machine import peak_memory_bytes
 from biobench.models.span_head import SpanHead, Units
-from biobench.finetune.span_objective import span_loss
+from biobench.kinds.span_ner import span_loss
 from biobench.schema.span import SpanOptions
 torch.set_num_threads(1)
 head = SpanHead(768, 10, 0.4, "none", SpanOptions(variant=sys.argv[1]))

@@ -12,8 +12,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits as binary
 
 from biobench.encode.tokens import Encoded
-from biobench.finetune.span_objective import span_loss
-from biobench.finetune.span_predict import found_spans
+from biobench.kinds.span_ner import found_spans, span_loss
 from biobench.models.crf import BEGIN, INSIDE, LAST, OUTSIDE, UNIT
 from biobench.models.span_head import GatedBiLSTM, SpanHead, SpanScores, Units, _logit, _span_chances
 from biobench.schema.span import SpanOptions

@@ -10,10 +10,11 @@ import pytest
 from statsmodels.api import OLS
 from statsmodels.stats.proportion import proportion_confint
 
+from biobench.kinds.needle import accuracies
 from biobench.schema.document import Document, Prediction
-from biobench.schema.needle import ABSENT, PRESENT, Cell, example_id
+from biobench.schema.needle import ABSENT, PRESENT, Cell, example_id, name_of
 from biobench.score import compute
-from biobench.score.needle import accuracies, grid, name_of, wilson
+from biobench.score.needle import grid, wilson
 
 
 def pairs(count: int) -> list[Document]:
@@ -34,7 +35,7 @@ def said(gold: list[Document], wrong: set[int]) -> list[Prediction]:
 
 def test_slices_are_counted_from_ids() -> None:
     gold = pairs(4)
-    scores = accuracies(gold, said(gold, {0, 1, 2}))
+    scores = accuracies(gold, {p.document: p for p in said(gold, {0, 1, 2})})
     assert scores["accuracy.512"] == 0.5
     assert scores["accuracy.1024"] == 0.75
     assert scores["accuracy.512.start"] == 0.0
@@ -48,7 +49,7 @@ def test_slices_are_counted_from_ids() -> None:
     assert whole.items() >= (scores | {"accuracy": 5 / 8}).items()
     plain = compute(type="single_label", predictions=said(gold, {0, 1, 2}), **call).values
     assert plain.keys() == whole.keys() - scores.keys()
-    assert accuracies([Document("cos-1", "g", "", "test", labels=(PRESENT,))], []) == {}
+    assert accuracies([Document("cos-1", "g", "", "test", labels=(PRESENT,))], {}) == {}
     assert name_of((None, None, None)) == "accuracy"
 
 

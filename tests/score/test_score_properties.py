@@ -17,8 +17,8 @@ from sklearn.metrics import accuracy_score, f1_score, precision_score, recall_sc
 from sklearn.metrics import precision_recall_fscore_support as by_label
 from sklearn.preprocessing import MultiLabelBinarizer
 
-from biobench.data.tags import tags_to_spans
 from biobench.schema.document import Document, Prediction, Span
+from biobench.schema.tags import tags_to_spans
 from biobench.score import compute, counts, oracle
 from biobench.score.averages import AVERAGES
 from biobench.score.overlap import overlap_matches

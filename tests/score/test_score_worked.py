@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from biobench.data.tags import tags_to_spans
 from biobench.schema.document import Document, Prediction, Span
+from biobench.schema.tags import tags_to_spans
 from biobench.score import ScoreError, average_of, compute, oracle
 from biobench.score.averages import Sums
 from tests.helpers.score_make import LABELS, classified, one_document

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from biobench.data.tags import Mode, decode_tags, tags_to_spans
 from biobench.schema.document import Document, Span
+from biobench.schema.tags import Mode, decode_tags, tags_to_spans
 
 Fragments = tuple[tuple[int, int], ...]
 Discontinuous = Literal["error", "hull", "first", "drop"]

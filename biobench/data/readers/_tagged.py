@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from biobench.data.tags import Mode, iob1_to_iob2, split_tag, tags_to_spans
 from biobench.schema.document import Document
+from biobench.schema.tags import Mode, iob1_to_iob2, split_tag, tags_to_spans
 
 Scheme = Literal["IOB1", "IOB2", "IOBES"]
 """IOBES, also with BILOU's letters: S and U are read as B, E and L as I."""

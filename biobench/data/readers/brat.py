@@ -22,9 +22,9 @@ from biobench.data.readers._standoff import (
     with_tags,
 )
 from biobench.data.readers.base import DocumentNames, Ids, ReaderOptions, Request, at, read_lines, read_text, reader
-from biobench.data.tags import Mode
 from biobench.schema.document import Document, Span
 from biobench.schema.source import later
+from biobench.schema.tags import Mode
 from biobench.schema.task import fail
 
 _BOUND = re.compile(r"(\S+) (\d+ \d+(?:;\d+ \d+)*)")

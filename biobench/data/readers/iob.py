@@ -12,9 +12,9 @@ from pydantic import field_validator
 
 from biobench.data.readers._tagged import Scheme, prefix_and_type, tagged_document
 from biobench.data.readers.base import DocumentNames, Ids, ReaderOptions, Request, at, read_lines, reader
-from biobench.data.tags import Mode
 from biobench.schema.document import Document
 from biobench.schema.source import later
+from biobench.schema.tags import Mode
 from biobench.schema.task import fail
 
 _MEDLINE = re.compile(r"###MEDLINE:\s*(\S+)\s*")

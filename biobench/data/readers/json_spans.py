@@ -10,9 +10,9 @@ from typing import Any, Literal
 from biobench.data.readers._standoff import Overlap, Tokeniser, line_units, with_tags
 from biobench.data.readers.base import ReaderOptions, Request, at, reader
 from biobench.data.readers.json_cases import json_objects, need_fields
-from biobench.data.tags import Mode
 from biobench.schema.document import Document, Span
 from biobench.schema.strict import suggest
+from biobench.schema.tags import Mode
 
 
 class JsonSpansOptions(ReaderOptions):

@@ -9,8 +9,8 @@ from typing import Any, Literal
 from biobench.data.readers._tagged import Scheme, prefix_and_type, tagged_document
 from biobench.data.readers.base import ReaderOptions, Request, at, reader
 from biobench.data.readers.json_cases import json_objects, need_fields
-from biobench.data.tags import Mode
 from biobench.schema.document import Document
+from biobench.schema.tags import Mode
 
 
 class JsonTokensOptions(ReaderOptions):

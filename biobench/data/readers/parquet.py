@@ -12,11 +12,11 @@ from pydantic import model_validator
 from biobench.core.text import first_line
 from biobench.data.readers._tagged import Scheme, prefix_and_type, tagged_document
 from biobench.data.readers.base import ReaderOptions, Request, at, missing, reader
-from biobench.data.tags import Mode
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
 from biobench.schema.source import later
 from biobench.schema.strict import Strict, suggest
+from biobench.schema.tags import Mode
 from biobench.schema.task import fail
 
 

@@ -18,9 +18,9 @@ from biobench.data.readers.base import ReaderOptions, Request, reader
 from biobench.data.readers.brat import parse_brat
 from biobench.data.readers.iob import IobOptions, read_iob
 from biobench.data.readers.pubtator import parse_pubtator
-from biobench.data.tags import Mode, decode_tags, tags_to_spans
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
+from biobench.schema.tags import Mode, decode_tags, tags_to_spans
 
 
 class ProjectedOptions(ReaderOptions):

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Literal
 
 from biobench.data.readers.base import ReaderOptions, Request, at, read_lines, reader
-from biobench.data.tags import Mode, tags_to_spans
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
+from biobench.schema.tags import Mode, tags_to_spans
 
 _START = re.compile(r"START_OF_RECORD=(\d+)\|\|\|\|(\d+)\|\|\|\|\s*")
 _END = re.compile(r"\|\|\|\|END_OF_RECORD\s*")

@@ -6,26 +6,69 @@ example that is longer than the model's window is left out, because a score on c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from biobench.encode.pairs import Ids, ids_of, pair_form
 from biobench.encode.tokens import Encoded
-from biobench.errors import ModelError
-from biobench.schema.document import Document
-from biobench.schema.needle import NeedlePlan
+from biobench.errors import ModelError, TrainingError
+from biobench.kinds.base import Answered, Cut, Documents, register
+from biobench.kinds.labels import SingleLabel
+from biobench.schema.document import Document, Prediction
+from biobench.schema.needle import Key, NeedlePlan, cell_of, keys_of, name_of
+from biobench.schema.task import TaskSpec
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
+    from transformers import PreTrainedTokenizerBase as Tokenizer
+
+
+@register
+class Needle(SingleLabel):
+    """Is the queried fact in the document? One label a document, present or absent."""
+
+    name, label_rules = "needle", False
+    metrics = ("accuracy",)
+
+    def cut(self, spec: TaskSpec, documents: Documents, tokenizer: Tokenizer, window: int) -> Cut:
+        """The documents whose length the window allows, whole; what does not fit has no prediction and no score."""
+        kept, encoded = encode_needles(documents, tokenizer, window)
+        if documents and not kept:
+            raise TrainingError(
+                f"no document of {documents[0].split} fits a window of {window} tokens",
+                hint="the model reads none of their lengths; add shorter ones to reader.lengths, or raise --limit if "
+                "given",
+            )
+        return kept, kept, encoded, list(range(len(kept)))
+
+    def extra_scores(self, run: Answered) -> dict[str, float]:
+        """accuracy, and that of each length, position, template, and length with position."""
+        return super().extra_scores(run) | accuracies(run.gold, run.predictions)
+
+
+def accuracies(gold: Documents, predictions: Mapping[str, Prediction]) -> dict[str, float]:
+    """Name to accuracy of every slice but the whole; nothing where the ids name no cells."""
+    right: dict[Key, list[int]] = defaultdict(lambda: [0, 0])
+    for document in gold:
+        cell = cell_of(document.id)
+        if cell is None:
+            continue
+        said = predictions.get(document.id)
+        for key in keys_of(cell)[1:]:
+            right[key][0] += said is not None and said.labels == document.labels
+            right[key][1] += 1
+    order = sorted(right, key=lambda k: (k[2] is not None, k[0] is None, k[0] or 0, k[1] or "", k[2] or ""))
+    return {name_of(key): right[key][0] / right[key][1] for key in order}
+
 
 _CHUNK = 32
 """Documents tokenised at once; the longest hold some 60,000 characters."""
 
 
 def encode_needles(
-    documents: Sequence[Document], tokenizer: PreTrainedTokenizerBase, window: int
+    documents: Sequence[Document], tokenizer: Tokenizer, window: int
 ) -> tuple[list[Document], list[Encoded]]:
     """The documents that fit `window` tokens, and their ids; the others are left out.
 

@@ -1,0 +1,229 @@
+"""The protocol of a kind of task, with what most kinds share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from biobench.encode.pairs import encode_pairs
+from biobench.encode.tokens import Encoded, encode_documents, encode_windows
+from biobench.errors import TrainingError
+from biobench.schema.document import Document, Prediction, TaskData
+from biobench.schema.kind import KINDS, Traits
+from biobench.schema.tags import Mode
+from biobench.schema.task import Head, TaskSpec
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+    from transformers import PreTrainedTokenizerBase as Tokenizer
+
+    from biobench.models.loading import Checkpoint
+
+
+Documents = Sequence[Document]
+Windows = Sequence[Encoded]
+Targets = Sequence[NDArray[Any]]
+"""Per window what the kind's `target` gives."""
+Answers = Sequence[NDArray[Any]]
+"""Per window an array in the form of the kind, from its `answers` to its `predict`."""
+Cut = tuple[Documents, Documents, list[Encoded], list[int]]
+"""Documents that are kept, these with their units as tokens, their windows, and each window's document."""
+Ceiling = tuple[int, list[Prediction] | None]
+"""Gold that no model can reach under the protocol, and the best predictions; None where these are not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """One split, ready to be batched. What is batched are windows: one a document, or several with stride.
+
+    units: the documents, for span tasks with the head's units as their tokens. encoded, targets, lengths: per
+    window; a target is what the kind's `target` gives. windows: per document, the places of its windows.
+    outputs: how many labels or tags there are.
+    """
+
+    documents: Sequence[Document]
+    units: Sequence[Document]
+    encoded: Sequence[Encoded]
+    targets: Sequence[NDArray[Any]]
+    lengths: Sequence[int]
+    windows: Sequence[Sequence[int]]
+    outputs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What is scored. predictions: by document; one may be missing. partial: gives F1 with overlap alone."""
+
+    labels: Sequence[str]
+    gold: Documents
+    predictions: Mapping[str, Prediction]
+    partial: Callable[[], dict[str, float]]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A spec with its data. outputs: what the head's outputs mean (tags, or labels)."""
+
+    spec: TaskSpec
+    data: TaskData
+    outputs: tuple[str, ...]
+
+    @property
+    def kind(self) -> Kind:
+        """The task's kind."""
+        return get_kind(self.spec.type)
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Output to its place."""
+        return {name: place for place, name in enumerate(self.outputs)}
+
+    @property
+    def decode(self) -> Mode:
+        """The reader's tag decoding."""
+        return cast(Mode, self.data.decode)
+
+
+class Kind(Traits):
+    """One kind of task. What is left to a subclass: `target`, `build_head`, `loss`, `predict` and `ceiling`.
+
+    A document is answered through windows of tokens (`Encoded`), which are merged in `predict`.
+    """
+
+    words: ClassVar[bool] = False
+    """Windows keep the places of words; every visible one has a row of logits, else every window."""
+
+    def outputs(self, labels: Sequence[str]) -> tuple[str, ...]:
+        """What the head's outputs mean."""
+        return tuple(labels)
+
+    def units(self, spec: TaskSpec, documents: Documents, tokenizer: Tokenizer) -> Documents:
+        """The documents with the units that are answered as their tokens."""
+        return documents
+
+    def cut(self, spec: TaskSpec, documents: Documents, tokenizer: Tokenizer, window: int) -> Cut:
+        """The documents cut into windows of `window` tokens.
+
+        Raises TrainingError where nothing is kept, or the protocol does not fit.
+        """
+        units = self.units(spec, documents, tokenizer)
+        strided = spec.protocol.long_documents == "stride"
+        if any(d.query for d in documents):
+            if strided:
+                raise TrainingError(
+                    "protocol.long_documents 'stride' does not fit pairs of texts", hint="use long_documents=truncate"
+                )
+            encoded = encode_pairs(documents, tokenizer, window)
+        elif strided:
+            return documents, units, *encode_windows(units, tokenizer, window, spec.protocol.stride, words=self.words)
+        else:
+            encoded = encode_documents(units, tokenizer, window, words=self.words)
+        return documents, units, encoded, list(range(len(encoded)))
+
+    def target(self, task: Task, document: Document, encoded: Encoded) -> NDArray[Any]:
+        """What a window is trained on. document: with its units."""
+        raise NotImplementedError
+
+    def ceiling(self, task: Task, test: Split, tokenizer: Tokenizer, window: int) -> Ceiling:
+        """What the protocol keeps from every model in the test split."""
+        raise NotImplementedError
+
+    def build_head(self, head: Head, checkpoint: Checkpoint, width: int, outputs: int) -> nn.Module:
+        """A fresh head, (hidden (tokens, width), `models.heads.Units`) to logits; random weights from torch's state."""
+        raise NotImplementedError
+
+    def weights(self, spec: TaskSpec, train: Split) -> Tensor | None:
+        """(outputs,) weights of the loss from the training split, or None."""
+        return None
+
+    def terms(self, spec: TaskSpec, targets: Targets, words: Sequence[int]) -> int:
+        """How many terms the mean loss of a batch has. words: visible units of each window."""
+        return len(targets)
+
+    def loss(self, spec: TaskSpec, logits: Any, targets: Targets, weights: Tensor | None) -> Tensor:
+        """Sum of the loss terms of one micro-batch; divided by `terms` of the whole batch it is the mean."""
+        raise NotImplementedError
+
+    def probabilities(self, logits: Tensor) -> Tensor:
+        """(rows, outputs) of the same."""
+        import torch
+
+        return torch.softmax(logits, -1)
+
+    def answers(self, task: Task, logits: Any, encoded: Sequence[Encoded]) -> list[NDArray[Any]]:
+        """Per window its rows of probabilities: (visible words, outputs) or (outputs,)."""
+        return self.by_window(self.probabilities(logits).float().cpu().numpy(), encoded)
+
+    def by_window(self, rows: NDArray[Any], encoded: Sequence[Encoded]) -> list[NDArray[Any]]:
+        """The rows of all windows, cut into those of each."""
+        if not self.words:
+            return list(rows)
+        return np.split(rows, np.cumsum([len(e.words) for e in encoded])[:-1])
+
+    def threshold(self, task: Task, validation: Split, answers: Answers) -> float:
+        """The threshold that `predict` is given, from the answers on validation; most kinds use none."""
+        declared = task.spec.head.threshold
+        return 0.5 if declared == "tuned" else float(declared)
+
+    def predict(self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float) -> Prediction:
+        """The prediction for a document (with its units) from the answers of its windows."""
+        raise NotImplementedError
+
+    def items(self, truth: Document | Prediction) -> set[tuple[str, int, int]]:
+        """What is counted as right or wrong: (label, start, end); labels of a whole document at 0, 0."""
+        return {(label, 0, 0) for label in truth.labels}
+
+    def extra_scores(self, run: Answered) -> dict[str, float]:
+        """Scores besides the F1 averages."""
+        return {}
+
+
+class SpanKind(Kind):
+    """A kind whose truth is spans."""
+
+    spans, words, single = True, True, False
+    metrics = ("partial_micro_f1", "partial_macro_f1")
+
+    def oracle(self, task: Task, document: Document, encoded: Sequence[Encoded]) -> Prediction:
+        """The best that any model could say of a document (with its units) through these windows."""
+        raise NotImplementedError
+
+    def ceiling(self, task: Task, test: Split, tokenizer: Tokenizer, window: int) -> Ceiling:
+        """Mentions that the windows hide or the head cannot express are lost."""
+        best = [
+            self.oracle(task, document, [test.encoded[w] for w in places])
+            for document, places in zip(test.units, test.windows, strict=True)
+        ]
+        return sum(len(set(d.spans) - set(o.spans)) for d, o in zip(test.documents, best, strict=True)), best
+
+    def items(self, truth: Document | Prediction) -> set[tuple[str, int, int]]:
+        """Spans with their labels."""
+        return {(s.label, s.start, s.end) for s in truth.spans}
+
+    def extra_scores(self, run: Answered) -> dict[str, float]:
+        """partial_micro_f1, partial_macro_f1 and partial_weighted_f1."""
+        loose = run.partial()
+        return {f"partial_{name}": loose[name] for name in ("micro_f1", "macro_f1", "weighted_f1")}
+
+
+K = TypeVar("K", bound=Kind)
+
+
+def register(kind: type[K]) -> type[K]:
+    """Make the decorated kind known under its name."""
+    if kind.name in KINDS:
+        raise ValueError(f"two kinds of task are called '{kind.name}'")
+    KINDS[kind.name] = kind()
+    return kind
+
+
+def get_kind(name: str) -> Kind:
+    """The kind of task that a spec's `type` names."""
+    kind = KINDS[name]
+    assert isinstance(kind, Kind)
+    return kind

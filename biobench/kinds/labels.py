@@ -1,0 +1,229 @@
+"""Labels of a whole document: one, or several decided one by one by a threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from biobench.encode.evidence import shown_labels
+from biobench.encode.merge import merge_labels
+from biobench.encode.tokens import Encoded, Ints
+from biobench.kinds.base import Answered, Answers, Ceiling, Kind, Split, Targets, Task, Windows, register
+from biobench.schema.document import Document, Prediction
+from biobench.schema.task import Head, TaskSpec
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+    from transformers import PreTrainedTokenizerBase as Tokenizer
+
+    from biobench.models.loading import Checkpoint
+
+
+class LabelKind(Kind):
+    """A kind whose truth is labels of the document; a window's answer is (labels,) probabilities."""
+
+    label_rules = True
+
+    def ceiling(self, task: Task, test: Split, tokenizer: Tokenizer, window: int) -> Ceiling:
+        """Where documents are cut, labels without a mention in the window are lost, if the corpus has mentions."""
+        cut = any(test.encoded[places[0]].truncated for places in test.windows)
+        if not cut or task.spec.protocol.long_documents == "stride":
+            return 0, None
+        shown = shown_labels(test.documents, tokenizer, window)
+        known = [labels for labels in shown if labels is not None]
+        if len(known) < len(shown):
+            return 0, None
+        pairs = list(zip(test.documents, known, strict=True))
+        lost = sum(len(d.labels) - len(own) for d, own in pairs)
+        return lost, [Prediction(document=d.id, labels=own) for d, own in pairs]
+
+    def build_head(self, head: Head, checkpoint: Checkpoint, width: int, outputs: int) -> nn.Module:
+        """Pooling, dropout and a linear layer, or the checkpoint family's own head."""
+        from biobench.models.heads import SequenceHead
+        from biobench.models.stock import StockHead
+
+        if head.pooling == "stock":
+            return StockHead(checkpoint, outputs)
+        return SequenceHead(
+            width, outputs, head.dropout, checkpoint.initial_std, "mean" if head.pooling == "mean" else "cls"
+        )
+
+    def decided(self, spec: TaskSpec, chances: NDArray[np.float32], threshold: float) -> Sequence[int]:
+        """Places of the labels that a document is given. chances: (labels,)."""
+        return (int(chances.argmax()),)
+
+    def merged(self, spec: TaskSpec, answers: Answers) -> NDArray[np.float32]:
+        """(labels,) probabilities of a document from those of its windows."""
+        return merge_labels(answers, spec.protocol.merge)
+
+    def predict(self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float) -> Prediction:
+        """The decided labels, and the probabilities of all."""
+        chances = self.merged(task.spec, answers)
+        labels = tuple(task.outputs[i] for i in self.decided(task.spec, chances, threshold))
+        scores = np.round(chances.astype(np.float64), 6).tolist()
+        return Prediction(document=document.id, labels=labels, label_scores=tuple(scores))
+
+
+@register
+class SingleLabel(LabelKind):
+    """One label a document. A target is its place, 0-dimensional."""
+
+    name = "single_label"
+    metrics: ClassVar[tuple[str, ...]] = ("accuracy", "micro_f1_positive")
+
+    def target(self, task: Task, document: Document, encoded: Encoded) -> Ints:
+        """The label's place."""
+        return np.asarray(task.index[document.labels[0]], dtype=np.int64)
+
+    def loss(self, spec: TaskSpec, logits: Tensor, targets: Targets, weights: Tensor | None) -> Tensor:
+        """Cross-entropy."""
+        import torch
+
+        return torch.nn.functional.cross_entropy(
+            logits, torch.from_numpy(np.stack(targets)).to(logits.device), reduction="sum"
+        )
+
+    def merged(self, spec: TaskSpec, answers: Answers) -> NDArray[np.float32]:
+        """As of any kind, with the sum 1."""
+        chances = super().merged(spec, answers)
+        return chances / chances.sum() if len(answers) > 1 else chances
+
+    def extra_scores(self, run: Answered) -> dict[str, float]:
+        """accuracy; a document without a prediction is wrong."""
+        right = sum(d.id in run.predictions and run.predictions[d.id].labels == d.labels for d in run.gold)
+        return {"accuracy": right / len(run.gold)}
+
+
+@register
+class MultiLabel(LabelKind):
+    """Any number of labels a document. A target is the (own labels,) places."""
+
+    name, single, metrics, thresholds = "multi_label", False, ("example_f1",), True
+
+    def target(self, task: Task, document: Document, encoded: Encoded) -> Ints:
+        """The labels' places, in order."""
+        return np.asarray(sorted({task.index[label] for label in document.labels}), dtype=np.int64)
+
+    def weights(self, spec: TaskSpec, train: Split) -> Tensor | None:
+        """(labels,) weights of the positives, or None.
+
+        ratio: training documents without the label / max(those with it, 1), as in the author's configs.
+        """
+        import torch
+
+        if spec.training.positive_weights == "none":
+            return None
+        # A document in several windows counts once.
+        positives = np.zeros(train.outputs, dtype=np.int64)
+        for places in train.windows:
+            positives[train.targets[places[0]]] += 1
+        return torch.from_numpy((len(train.windows) - positives) / np.maximum(positives, 1)).float()
+
+    def loss(self, spec: TaskSpec, logits: Tensor, targets: Targets, weights: Tensor | None) -> Tensor:
+        """Binary cross-entropy, of a document the mean over labels."""
+        import torch
+
+        labels = logits.shape[1]
+        wanted = torch.zeros(len(targets), labels)  # for a micro-batch only: label sets may be large
+        rows = np.repeat(np.arange(len(targets)), [len(t) for t in targets])
+        wanted[torch.from_numpy(rows), torch.from_numpy(np.concatenate(targets))] = 1.0
+        binary = torch.nn.functional.binary_cross_entropy_with_logits
+        return binary(logits, wanted.to(logits.device), pos_weight=weights, reduction="sum") / labels
+
+    def probabilities(self, logits: Tensor) -> Tensor:
+        """(rows, labels), each label on its own."""
+        return logits.sigmoid()
+
+    def threshold(self, task: Task, validation: Split, answers: Answers) -> float:
+        """The spec's, or that on a 0.05 grid with the best selection score on validation (ties: nearest 0.5)."""
+        if task.spec.head.threshold != "tuned":
+            return super().threshold(task, validation, answers)
+        scores = threshold_scores(task, validation, answers)
+        best = max(range(len(GRID)), key=lambda i: (scores[i], -abs(GRID[i] - 0.5)))
+        return GRID[best]
+
+    def decided(self, spec: TaskSpec, chances: NDArray[np.float32], threshold: float) -> Sequence[int]:
+        """Labels above the threshold; with `fallback: top1` the highest one where none is."""
+        passed = np.flatnonzero(chances > threshold)
+        if len(passed) == 0 and spec.head.fallback == "top1":
+            passed = np.asarray([chances.argmax()])
+        return passed.tolist()
+
+    def extra_scores(self, run: Answered) -> dict[str, float]:
+        """example_f1; a document without gold and without prediction counts 1."""
+        total = 0.0
+        for document in run.gold:
+            true, said = set(document.labels), run.predictions.get(document.id)
+            found = set[str]() if said is None else set(said.labels)
+            total += 2 * len(true & found) / (len(true) + len(found)) if true or found else 1.0
+        return {"example_f1": total / len(run.gold)}
+
+
+GRID = tuple(round(0.05 * i, 2) for i in range(1, 20))
+"""The thresholds that are tried."""
+
+
+def threshold_scores(task: Task, split: Split, chances: Sequence[NDArray[np.float32]]) -> list[float]:
+    """The selection score on a split at each threshold of the grid, from one pass over the scores.
+
+    A score that passes a threshold passes all lower ones. So one histogram per label (of the highest threshold
+    that each score passes) holds the counts at every threshold: time and memory grow with the scores plus
+    thresholds x labels, not with thresholds x scores.
+
+    chances: per window, (labels,) sigmoid; windows are merged as the protocol says. A label is predicted when
+    its score is above the threshold; with `fallback: top1` the highest one where none is.
+    """
+    from biobench.stats.counts import check_average, f1_from_sums
+
+    labels, spec = len(task.outputs), task.spec
+    steps = np.asarray(GRID, dtype=np.float32)
+    # Column k: labels whose score passes exactly the first k thresholds.
+    said, right = (np.zeros((labels, len(GRID) + 1), dtype=np.int64) for _ in range(2))
+    extra_said, extra_right = (np.zeros((labels, len(GRID)), dtype=np.int64) for _ in range(2))
+    support = np.zeros(labels, dtype=np.int64)
+    example = np.zeros(len(GRID))
+    for document, places in zip(split.documents, split.windows, strict=True):
+        p = merge_labels([chances[w] for w in places], spec.protocol.merge)
+        gold = np.asarray(sorted({task.index[label] for label in document.labels}), dtype=np.int64)
+        support[gold] += 1
+        over = np.flatnonzero(p > steps[0])
+        passed = np.searchsorted(steps, p[over], side="left")
+        hits = np.searchsorted(steps, p[gold], side="left")
+        said[over, passed] += 1
+        right[gold, hits] += 1
+        found = _at_least(np.bincount(passed, minlength=len(GRID) + 1))
+        true = _at_least(np.bincount(hits, minlength=len(GRID) + 1))
+        if spec.head.fallback == "top1":
+            none = np.flatnonzero(found == 0)
+            top = int(p.argmax())
+            own = top in gold
+            extra_said[top, none] += 1
+            extra_right[top, none] += own
+            found[none], true[none] = 1, int(own)
+        below = len(gold) + found
+        example += np.where(below > 0, 2 * true / np.maximum(below, 1), 1.0)
+    if spec.selection == "example_f1":
+        return [float(x) for x in example / len(split.documents)]
+    predicted, tp = _at_least(said) + extra_said, _at_least(right) + extra_right
+    average = check_average(spec.selection.replace("_f1", ""))
+    evaluated = np.isin(task.outputs, task.data.gold_labels)
+    return [
+        float(
+            f1_from_sums(
+                tp[:, i],
+                predicted[:, i] + support,
+                support,
+                average,
+                evaluated,
+            )
+        )
+        for i in range(len(GRID))
+    ]
+
+
+def _at_least(histogram: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(..., thresholds) scores that pass each threshold, from (..., thresholds + 1) that pass exactly k of them."""
+    return np.asarray(histogram[..., ::-1].cumsum(axis=-1)[..., ::-1][..., 1:])

@@ -1,0 +1,369 @@
+"""Mentions as spans that may nest; the head stands in `biobench/models/span_head.py`.
+
+A unit is a word (a run of letters, a run of digits, or one other sign that is not white space), or a
+sub-token where the head pools nothing. A gold span whose ends are not unit ends is trained on as the units
+that it touches; it cannot be predicted, and the oracle says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from biobench.encode.merge import Found, merge_spans
+from biobench.encode.tokens import Encoded, Ints
+from biobench.errors import ModelError
+from biobench.kinds.base import Answers, Documents, SpanKind, Targets, Task, Windows, register
+from biobench.schema.document import Document, Prediction, Span
+from biobench.schema.span import SpanOptions
+from biobench.schema.task import Head, TaskSpec
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+    from transformers import PreTrainedTokenizerBase as Tokenizer
+
+    from biobench.models.loading import Checkpoint
+    from biobench.models.span_head import SpanScores
+
+
+def _options(spec: TaskSpec) -> SpanOptions:
+    assert spec.head.span is not None
+    return spec.head.span
+
+
+@register
+class SpanNer(SpanKind):
+    """A target is spans (first, last, type) in places of the window's units; an answer is `Found`."""
+
+    name, head, probes = "span_ner", "span", False
+
+    def units(self, spec: TaskSpec, documents: Documents, tokenizer: Tokenizer) -> Documents:
+        """Words, or sub-tokens where the head pools nothing."""
+        return with_subtokens(documents, tokenizer) if spec.head.pooling == "none" else with_words(documents)
+
+    def target(self, task: Task, document: Document, encoded: Encoded) -> Ints:
+        """(visible spans, 3)."""
+        return span_targets(document, encoded, task.index)
+
+    def build_head(self, head: Head, checkpoint: Checkpoint, width: int, outputs: int) -> nn.Module:
+        """The span head of the spec's variant."""
+        from biobench.models.span_head import SpanHead
+
+        assert head.span is not None
+        return SpanHead(width, outputs, head.dropout, head.pooling, head.span)
+
+    def terms(self, spec: TaskSpec, targets: Targets, words: Sequence[int]) -> int:
+        """Units, or sampled spans."""
+        options = _options(spec)
+        if options.variant == "paper_variant":
+            return sum(sampled(t, n, options.max_span) for t, n in zip(targets, words, strict=True))
+        return sum(words)
+
+    def loss(self, spec: TaskSpec, logits: SpanScores, targets: Targets, weights: Tensor | None) -> Tensor:
+        """That of the spec's variant."""
+        return span_loss(logits, targets, paper=_options(spec).variant == "paper_variant")
+
+    def answers(self, task: Task, logits: SpanScores, encoded: Sequence[Encoded]) -> list[Found]:
+        """The spans that each window shows."""
+        return found_spans(logits, encoded, paper=_options(task.spec).variant == "paper_variant")
+
+    def predict(self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float) -> Prediction:
+        """The spans that their deciding windows show."""
+        found = merge_spans(seen, answers)
+        return predict_spans(document, found, task.outputs, filtered=_options(task.spec).filters)
+
+    def oracle(self, task: Task, document: Document, encoded: Sequence[Encoded]) -> Prediction:
+        """Gold that the windows show whole and the head can express (ends at unit ends, not too long)."""
+        options = _options(task.spec)
+        tagger = options.variant == "crf_biaffine"
+        found = [gold_found(document, e, task.index, options.max_span, tagger=tagger) for e in encoded]
+        return self.predict(task, document, encoded, found, 0.0)
+
+
+_WORD = re.compile(r"[^\W\d_]+|\d+|[^\w\s]|_")
+
+
+def word_units(text: str) -> tuple[tuple[int, int], ...]:
+    """Character ranges of the words of `text`."""
+    return tuple(m.span() for m in _WORD.finditer(text))
+
+
+def with_words(documents: Sequence[Document]) -> list[Document]:
+    """The documents with words as their tokens."""
+    return [replace(d, tokens=word_units(d.text), tags=()) for d in documents]
+
+
+def with_subtokens(documents: Sequence[Document], tokenizer: Tokenizer) -> list[Document]:
+    """The documents with the tokenizer's own pieces as tokens, white space stripped.
+
+    Pieces of the same characters (bytes of one sign) are one unit. Raises ModelError for a tokenizer without
+    character offsets.
+    """
+    if not tokenizer.is_fast:
+        raise ModelError("this tokenizer gives no character offsets", hint="use --set head.pooling=first")
+    encoding: Any = tokenizer(
+        [d.text for d in documents], add_special_tokens=False, return_offsets_mapping=True, verbose=False
+    )
+    return [
+        replace(d, tokens=_stripped(d.text, offsets), tags=())
+        for d, offsets in zip(documents, encoding["offset_mapping"], strict=True)
+    ]
+
+
+def _stripped(text: str, offsets: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    units: list[tuple[int, int]] = []
+    for start, end in offsets:
+        piece = text[start:end]
+        bare = piece.strip()
+        if not bare:
+            continue
+        start += len(piece) - len(piece.lstrip())
+        # Two pieces of one multi-byte sign may also overlap in part; units must run left to right.
+        if not units or start >= units[-1][1]:
+            units.append((start, start + len(bare)))
+    return tuple(units)
+
+
+def touched(document: Document) -> Ints:
+    """(spans, 3): first unit, last unit of every gold span, and the span's place in `document.spans`.
+
+    A span that touches no unit (white space alone) has no row.
+    """
+    starts = [s for s, _ in document.tokens]
+    ends = [e for _, e in document.tokens]
+    rows = []
+    for at, span in enumerate(document.spans):
+        first = int(np.searchsorted(ends, span.start, side="right"))
+        last = int(np.searchsorted(starts, span.end, side="left")) - 1
+        if first <= last:
+            rows.append((first, last, at))
+    return np.asarray(rows, dtype=np.int64).reshape(-1, 3)
+
+
+def visible(encoded: Encoded, spans: Ints) -> Ints:
+    """The rows of `spans` (first, last, ...) whose units the window shows all, in places of the window's units."""
+    if len(encoded.words) == 0 or len(spans) == 0:
+        return spans[:0]
+    first = np.searchsorted(encoded.words, spans[:, 0])
+    last = np.searchsorted(encoded.words, spans[:, 1])
+    size = len(encoded.words)
+    shown = (first < size) & (last < size)
+    shown[shown] &= (encoded.words[first[shown]] == spans[shown, 0]) & (encoded.words[last[shown]] == spans[shown, 1])
+    kept = spans[shown].copy()
+    kept[:, 0], kept[:, 1] = first[shown], last[shown]
+    return kept
+
+
+def span_targets(document: Document, encoded: Encoded, index: dict[str, int]) -> Ints:
+    """(visible spans, 3): first unit, last unit (places in the window), type; each once, in order."""
+    rows = touched(document)
+    rows[:, 2] = [index[document.spans[at].label] for at in rows[:, 2]]
+    return np.unique(visible(encoded, rows), axis=0)
+
+
+def outermost(spans: Ints) -> Ints:
+    """The spans (first, last, type) that a tagger per type can carry: none inside or across another of its type.
+
+    Longer spans go first; of crossing ones the earlier of equal length stays.
+    """
+    kept: list[tuple[int, int, int]] = []
+    for first, last, kind in sorted(map(tuple, spans.tolist()), key=lambda s: (s[0] - s[1], s[0], s[2])):
+        if all(k != kind or last < a or first > b for a, b, k in kept):
+            kept.append((first, last, kind))
+    return np.asarray(sorted(kept), dtype=np.int64).reshape(-1, 3)
+
+
+def same_type_filter(found: Found) -> Found:
+    """Of overlapping spans of one type the most confident stays (ties: the earlier, then the longer)."""
+    order = sorted(range(len(found)), key=lambda i: (-found[i, 3], found[i, 0], -found[i, 1]))
+    kept: list[int] = []
+    for i in order:
+        a, b, kind = found[i, 0], found[i, 1], found[i, 2]
+        if all(found[j, 2] != kind or b < found[j, 0] or a > found[j, 1] for j in kept):
+            kept.append(i)
+    return found[sorted(kept)]
+
+
+def predict_spans(document: Document, found: Found, outputs: Sequence[str], *, filtered: bool) -> Prediction:
+    """Prediction from spans over the document's units."""
+    if filtered:
+        found = same_type_filter(found)
+    scores: dict[Span, float] = {}
+    for first, last, kind, score in found.tolist():
+        span = Span(document.tokens[int(first)][0], document.tokens[int(last)][1], outputs[int(kind)])
+        scores[span] = max(scores.get(span, 0.0), score)
+    spans = sorted(scores)
+    return Prediction(document=document.id, spans=tuple(spans), span_scores=tuple(round(scores[s], 6) for s in spans))
+
+
+def gold_found(document: Document, encoded: Encoded, index: dict[str, int], longest: int, *, tagger: bool) -> Found:
+    """What a perfect head says of this window: visible gold spans, in units of the document.
+
+    longest: units of the longest span that the scorer sees; a tagger carries longer ones if they are outermost.
+    """
+    rows = span_targets(document, encoded, index)
+    carried = set(map(tuple, outermost(rows).tolist())) if tagger else set()
+    kept = [row[1] - row[0] < longest or tuple(row) in carried for row in rows.tolist()]
+    rows = rows[np.asarray(kept, dtype=bool)]
+    units = encoded.words
+    found = np.ones((len(rows), 4), dtype=np.float64)
+    found[:, 0], found[:, 1], found[:, 2] = units[rows[:, 0]], units[rows[:, 1]], rows[:, 2]
+    return found
+
+
+_NEGATIVES, _SAMPLED = 500, 512
+"""Of the code behind the published table: spans that are no mention, and spans in all, that a sample trains on."""
+
+
+def span_loss(scores: SpanScores, targets: Sequence[NDArray[Any]], *, paper: bool) -> Tensor:
+    """Negative log likelihood of the outermost spans' tags, plus the binary loss of every span and type.
+
+    targets: per sequence (spans, 3): first unit, last unit, type. paper: the sampled loss instead.
+    """
+    import torch
+    from torch.nn.functional import binary_cross_entropy_with_logits
+
+    if paper:
+        return _sampled_loss(scores, targets)
+    wanted = torch.zeros_like(scores.logits)
+    begins = np.cumsum([0, *scores.counts[:-1]])
+    for begin, rows in zip(begins, targets, strict=True):
+        rows = _short(rows, scores.logits.shape[1])
+        first, last, kind = (torch.from_numpy(column).to(wanted.device) for column in rows.T)
+        wanted[first + int(begin), last - first, kind] = 1.0
+    cells = binary_cross_entropy_with_logits(scores.logits, wanted, reduction="none")
+    total = (cells * scores.inside[..., None]).sum()
+    if scores.crf is None:
+        return total
+    assert scores.emissions is not None
+    assert scores.mask is not None
+    assert scores.sums is not None
+    tags = torch.from_numpy(bioul_targets(targets, scores.counts, scores.emissions.shape[2])).to(wanted.device)
+    likelihood = scores.crf.log_likelihood(scores.emissions, scores.mask, tags, scores.sums)
+    return total - likelihood.sum()
+
+
+def bioul_targets(targets: Sequence[NDArray[Any]], counts: Sequence[int], types: int) -> Ints:
+    """(sequences with units, units of the longest, types) BIOUL tags of the outermost spans of each type."""
+    from biobench.models.crf import BEGIN, INSIDE, LAST, UNIT
+
+    kept = [(rows, n) for rows, n in zip(targets, counts, strict=True) if n > 0]
+    tags = np.zeros((len(kept), max(n for _, n in kept), types), dtype=np.int64)
+    for row, (spans, _) in enumerate(kept):
+        for first, last, kind in outermost(spans).tolist():
+            if first == last:
+                tags[row, first, kind] = UNIT
+                continue
+            tags[row, first + 1 : last, kind] = INSIDE
+            tags[row, first, kind], tags[row, last, kind] = BEGIN, LAST
+    return tags
+
+
+def _short(rows: NDArray[Any], longest: int) -> NDArray[Any]:
+    """The spans that the band holds."""
+    kept: NDArray[Any] = rows[rows[:, 1] - rows[:, 0] < longest]
+    return kept
+
+
+def sampled(rows: NDArray[Any], count: int, longest: int) -> int:
+    """How many spans the sampled loss takes of a sequence of `count` units."""
+    rows = _short(rows, longest)
+    cells = sum(min(longest, count - at) for at in range(count))
+    distinct = len({(int(a), int(b)) for a, b, _ in rows})
+    return min(_SAMPLED, len(rows) + min(_NEGATIVES, cells - distinct))
+
+
+def _sampled_loss(scores: SpanScores, targets: Sequence[NDArray[Any]]) -> Tensor:
+    """Sum over sampled spans of the mean over columns of the binary loss; column 0 stands for no mention.
+
+    A sequence gives all its mentions and its first 500 other spans in order of position, shuffled and cut at
+    512, as in the author's code. A span of two types gives two rows that contradict each other.
+    """
+    import torch
+    from torch.nn.functional import binary_cross_entropy_with_logits
+
+    total = scores.logits.sum() * 0.0
+    begin = 0
+    for rows, count in zip(targets, scores.counts, strict=True):
+        rows = _short(rows, scores.logits.shape[1])
+        gold = {(int(a), int(b)) for a, b, _ in rows}
+        others: list[tuple[int, int, int]] = []
+        for first in range(count):
+            if len(others) >= _NEGATIVES:
+                break
+            reach = min(first + scores.logits.shape[1], count)
+            others += [(first, last, 0) for last in range(first, reach) if (first, last) not in gold]
+        drawn = [(a, b, kind + 1) for a, b, kind in rows.tolist()] + others[:_NEGATIVES]
+        chosen = torch.tensor(drawn, dtype=torch.long).view(-1, 3)
+        chosen = chosen[torch.randperm(len(chosen))[:_SAMPLED]].to(scores.logits.device)
+        logits = scores.logits[begin + chosen[:, 0], chosen[:, 1] - chosen[:, 0]]
+        wanted = torch.zeros_like(logits)
+        wanted[torch.arange(len(chosen), device=logits.device), chosen[:, 2]] = 1.0
+        total = total + binary_cross_entropy_with_logits(logits, wanted, reduction="sum") / logits.shape[1]
+        begin += count
+    return total
+
+
+_THRESHOLD = 0.5
+
+
+def found_spans(scores: SpanScores, encoded: Sequence[Encoded], *, paper: bool) -> list[Found]:
+    """Per window: (spans, 4) first unit, last unit, type, probability; units counted in the document.
+
+    A span and type counts when its own sigmoid passes 0.5, so one span may have two types. Outermost spans
+    longer than the scorer's band are taken from the tagger's best path. paper: column 0 stands for no
+    mention, and a span has its best type only.
+    """
+    import torch
+
+    chances = torch.sigmoid(scores.logits).masked_fill(~scores.inside[..., None], 0.0)
+    if paper:
+        chances = chances[..., 1:]
+        best = chances == chances.max(dim=-1, keepdim=True).values
+        chances = chances * best
+    at = (chances > _THRESHOLD).nonzero()
+    values = chances[at[:, 0], at[:, 1], at[:, 2]].cpu().numpy()
+    rows = at.cpu().numpy()
+    long = _longer(scores) if scores.crf is not None and not paper else [[] for _ in encoded]
+    found: list[Found] = []
+    begin = 0
+    for window, extra, count in zip(encoded, long, scores.counts, strict=True):
+        mine = (rows[:, 0] >= begin) & (rows[:, 0] < begin + count)
+        first = rows[mine, 0] - begin
+        spans = np.stack([first, first + rows[mine, 1], rows[mine, 2], values[mine]], axis=1).astype(np.float64)
+        spans = np.concatenate([spans, np.asarray(extra, dtype=np.float64).reshape(-1, 4)])
+        spans[:, :2] = window.words[spans[:, :2].astype(np.int64)]
+        found.append(spans)
+        begin += count
+    return found
+
+
+def _longer(scores: SpanScores) -> list[list[tuple[int, int, int, float]]]:
+    """Per sequence, the tagger's spans beyond the band; the score is the lesser chance of begin and end."""
+    from biobench.models.crf import BEGIN, LAST, UNIT
+
+    assert scores.crf is not None
+    assert scores.emissions is not None
+    assert scores.mask is not None
+    assert scores.sums is not None
+    longest = scores.logits.shape[1]
+    found: list[list[tuple[int, int, int, float]]] = [[] for _ in scores.counts]
+    if max(scores.counts) <= longest:
+        return found
+    rows = [at for at, count in enumerate(scores.counts) if count > 0]
+    tags = scores.crf.viterbi(scores.emissions, scores.mask).cpu().numpy()
+    chances: Tensor = scores.crf.log_marginals(scores.emissions, scores.mask, scores.sums).exp()
+    begins = (chances[..., BEGIN] + chances[..., UNIT]).cpu().numpy()
+    ends = (chances[..., LAST] + chances[..., UNIT]).cpu().numpy()
+    for place, row in enumerate(rows):
+        for first, kind in np.argwhere(tags[place] == BEGIN).tolist():
+            last = first + int(np.argmax(tags[place, first:, kind] == LAST))
+            if last - first >= longest:
+                score = float(min(begins[place, first, kind], ends[place, last, kind]))
+                found[row].append((first, last, kind, score))
+    return found

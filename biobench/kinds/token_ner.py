@@ -1,0 +1,112 @@
+"""Mentions as tags of the corpus's own words, one tag a word (IOB2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from biobench.encode.merge import merge_words
+from biobench.encode.tokens import Encoded, Ints
+from biobench.kinds.base import Answers, SpanKind, Targets, Task, Windows, register
+from biobench.schema.document import Document, Prediction, Span
+from biobench.schema.tags import Mode, decode_tags
+from biobench.schema.task import Head, TaskSpec
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from biobench.models.loading import Checkpoint
+
+
+@register
+class TokenNer(SpanKind):
+    """A target is the (visible words,) tag ids; a head's output is a tag."""
+
+    name, head, tagged = "token_ner", "token", True
+
+    def outputs(self, labels: Sequence[str]) -> tuple[str, ...]:
+        """Tags."""
+        return tuple(tag_set(labels))
+
+    def target(self, task: Task, document: Document, encoded: Encoded) -> Ints:
+        """(visible words,) tag ids."""
+        return tag_targets(document, encoded, task.index)
+
+    def build_head(self, head: Head, checkpoint: Checkpoint, width: int, outputs: int) -> nn.Module:
+        """Dropout and a linear layer on each word's first sub-token."""
+        from biobench.models.heads import TokenHead
+
+        return TokenHead(width, outputs, head.dropout, checkpoint.initial_std)
+
+    def terms(self, spec: TaskSpec, targets: Targets, words: Sequence[int]) -> int:
+        """Words."""
+        return sum(len(t) for t in targets)
+
+    def loss(self, spec: TaskSpec, logits: Tensor, targets: Targets, weights: Tensor | None) -> Tensor:
+        """Cross-entropy of each word's tag."""
+        import torch
+
+        wanted = torch.from_numpy(np.concatenate(targets)).to(logits.device)
+        return torch.nn.functional.cross_entropy(logits, wanted, reduction="sum")
+
+    def predict(self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float) -> Prediction:
+        """The likeliest tag of each word, from the window that decides on it."""
+        return predict_tags(document, *merge_words(seen, answers), task.outputs, task.decode)
+
+    def oracle(self, task: Task, document: Document, encoded: Sequence[Encoded]) -> Prediction:
+        """Gold tags of the words that some window shows."""
+        seen, _ = merge_words(encoded, [np.zeros((len(e.words), 0), dtype=np.float32) for e in encoded])
+        return window_oracle(document, seen, task.decode)
+
+
+def tag_set(labels: Sequence[str]) -> list[str]:
+    """IOB2 tags of a label list: O, then B- and I- of each label in its order."""
+    return ["O", *(f"{prefix}-{label}" for label in labels for prefix in ("B", "I"))]
+
+
+def tag_targets(document: Document, encoded: Encoded, index: dict[str, int]) -> Ints:
+    """(visible words,) tag ids of the corpus's own tags."""
+    return np.asarray([index[document.tags[w]] for w in encoded.words], dtype=np.int64)
+
+
+def spans_of_tags(document: Document, tags: Sequence[str], decode: Mode) -> list[tuple[Span, int, int]]:
+    """Character spans of per-word tags, each with its word range [i, j)."""
+    return [
+        (Span(document.tokens[i][0], document.tokens[j - 1][1], label), i, j)
+        for i, j, label in decode_tags(tags, decode)
+    ]
+
+
+def predict_tags(
+    document: Document, encoded: Encoded, probabilities: NDArray[np.float32], tags: Sequence[str], decode: Mode
+) -> Prediction:
+    """Prediction from per-word tag probabilities (visible words, tags). Words beyond the window are O.
+
+    A span's score is the mean probability of its words' predicted tags.
+    """
+    best = probabilities.argmax(axis=1)
+    said = ["O"] * len(document.tokens)
+    sure = np.zeros(len(document.tokens), dtype=np.float64)
+    for row, word in enumerate(encoded.words):
+        said[word] = tags[best[row]]
+        sure[word] = probabilities[row, best[row]]
+    spans = spans_of_tags(document, said, decode)
+    return Prediction(
+        document=document.id,
+        spans=tuple(span for span, _, _ in spans),
+        span_scores=tuple(round(float(sure[i:j].mean()), 6) for _, i, j in spans),
+        tags=tuple(said),
+    )
+
+
+def window_oracle(document: Document, encoded: Encoded, decode: Mode) -> Prediction:
+    """The best that any model could say of this document through this window: gold tags of visible words."""
+    said = ["O"] * len(document.tokens)
+    for word in encoded.words:
+        said[word] = document.tags[word]
+    return Prediction(
+        document=document.id, spans=tuple(s for s, _, _ in spans_of_tags(document, said, decode)), tags=tuple(said)
+    )
