@@ -34,7 +34,7 @@ def multi_label_spec(**changes: Any) -> TaskSpec:
         "metric": {"paper": "micro_f1"},
         "access": "open",
         "licence": "l",
-        "homepage": "h",
+        "homepage": "https://example.org",
         "citation": "c",
     }
     return TaskSpec.model_validate({**fields, **changes})

@@ -119,7 +119,7 @@ def _multi_label(**changes: Any) -> TaskSpec:
         "metric": {"paper": "micro_f1"},
         "access": "open",
         "licence": "l",
-        "homepage": "h",
+        "homepage": "https://example.org",
         "citation": "c",
     }
     return TaskSpec.model_validate({**fields, **changes})

@@ -140,7 +140,7 @@ def several(ready: Ready, model: Path, threshold: float | str = 0.5, weights: st
             "metric": {"paper": "macro_f1"},
             "access": "open",
             "licence": "l",
-            "homepage": "h",
+            "homepage": "https://example.org",
             "citation": "c",
         }
     )

@@ -104,7 +104,7 @@ def _spec(type: str, limit: int, overlap: int | None) -> TaskSpec:
         "metric": {"paper": "micro_f1"},
         "access": "open",
         "licence": "l",
-        "homepage": "h",
+        "homepage": "https://example.org",
         "citation": "c",
     }
     return TaskSpec.model_validate(fields)
