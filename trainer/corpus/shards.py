@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,66 @@ _SHAPE = {
     "held_out": _PART,
 }
 """What is read of a manifest: field to its type, or to the shape of its parts."""
+
+
+class ShardWriter:
+    """Takes bytes end to end and cuts them into files of `shard` bytes, the last of whole windows of `window` bytes.
+
+    Each file is hashed as it is written. shards: those written so far, sizes in bytes; rest: bytes after the last
+    window. A context, whose end writes what is left.
+    """
+
+    GATHERED = 1 << 22
+    """Bytes that wait in memory, besides those of an unfinished window."""
+
+    def __init__(self, folder: Path, name: str, *, window: int, shard: int) -> None:
+        self.folder, self.name, self.window, self.size = folder, name, window, shard
+        self.shards: list[dict[str, Any]] = []
+        self.rest = bytearray()
+        self._file: BinaryIO | None = None
+        self._digest = hashlib.sha256()
+        self._written = 0
+
+    def add(self, piece: bytes) -> None:
+        """Put bytes behind those before. Raises OSError."""
+        self.rest += piece
+        if len(self.rest) >= self.GATHERED:
+            self._write()
+
+    def __enter__(self) -> ShardWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                self._write()
+        finally:
+            if self._file is not None:
+                self._close()
+
+    def _write(self) -> None:
+        """Write the whole windows that wait."""
+        whole = len(self.rest) // self.window * self.window
+        start = 0
+        while start < whole:
+            end = min(whole, start + self.size - self._written)
+            if self._file is None:
+                self._file = (self.folder / f"{self.name}-{len(self.shards):05d}.bin").open("wb")
+            piece = bytes(self.rest[start:end])
+            self._file.write(piece)
+            self._digest.update(piece)
+            self._written += end - start
+            start = end
+            if self._written == self.size:
+                self._close()
+        del self.rest[:whole]
+
+    def _close(self) -> None:
+        assert self._file is not None
+        self._file.close()
+        name = Path(self._file.name).name
+        self.shards.append({"file": name, "tokens": self._written, "sha256": self._digest.hexdigest()})
+        self._file, self._digest, self._written = None, hashlib.sha256(), 0
 
 
 class Shards:

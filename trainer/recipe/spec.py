@@ -10,11 +10,36 @@ import math
 import re
 from typing import Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import (
+    Field,
+    SerializationInfo,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from biobench.schema.strict import Strict, plain
 from biobench.schema.task import fail
 from trainer.recipe.quantities import Tokens, TokensOrNone, human
+
+
+LATER: dict[str, Any] = {"later": True}
+"""Marks a field that recipes did not have at first: at its default it is not written, so that hashes, ledgers and
+cached corpora of recipes without it stay what they were."""
+
+
+class Growing(Strict):
+    """A group of fields of which some came `LATER`."""
+
+    @model_serializer(mode="wrap")
+    def _without_unused(self, handler: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, Any]:
+        written: dict[str, Any] = handler(self)
+        for name, field in type(self).model_fields.items():
+            extra = field.json_schema_extra
+            if isinstance(extra, dict) and extra.get("later") and getattr(self, name) == field.default:
+                written.pop(name, None)
+        return written
 
 
 class TokenizerTraining(Strict):
@@ -24,7 +49,7 @@ class TokenizerTraining(Strict):
     """Entries, special tokens included."""
 
 
-class Base(Strict):
+class Base(Growing):
     """What training starts from: a checkpoint, or a config for fresh weights."""
 
     model: str | None = None
@@ -62,7 +87,7 @@ class EmbeddedText(Strict):
     languages: Literal["both", "en", "fr"] = "both"
 
 
-class CorpusSource(Strict):
+class CorpusSource(Growing):
     """One part of the mixture. Exactly one of embedded, path and hub says where its text is."""
 
     id: str
@@ -107,7 +132,7 @@ class Exclusion(Strict):
     """A document that shares a run of this many words with an excluded one is left out."""
 
 
-class CorpusSpec(Strict):
+class CorpusSpec(Growing):
     """Text to shards: tokenise, end each document, shuffle documents, join, cut into windows."""
 
     sources: list[CorpusSource]
@@ -150,7 +175,7 @@ class Seeds(Strict):
     """Fresh weights and re-initialised heads."""
 
 
-class Batch(Strict):
+class Batch(Growing):
     """Windows per optimiser step, and per forward pass on one process."""
 
     sequences: int = Field(ge=1)
@@ -158,7 +183,7 @@ class Batch(Strict):
     """Windows per forward pass; smaller saves memory and changes nothing. Default: a process's whole share."""
 
 
-class Optimizer(Strict):
+class Optimizer(Growing):
     """AdamW, decoupled as in the paper: weights shrink by ``rate / peak * weight_decay`` each step."""
 
     learning_rate: float = Field(gt=0)
@@ -171,7 +196,7 @@ class Optimizer(Strict):
     """Largest global gradient norm; null: not clipped."""
 
 
-class Masking(Strict):
+class Masking(Growing):
     """Which tokens a masked phase hides and how."""
 
     rate: float = Field(gt=0, lt=1)
@@ -206,7 +231,7 @@ class Freeze(Strict):
         return value
 
 
-class Phase(Strict):
+class Phase(Growing):
     """One stretch of training under one objective."""
 
     name: str
@@ -250,7 +275,7 @@ class Phase(Strict):
         return self
 
 
-class Engine(Strict):
+class Engine(Growing):
     """How the machine does it; changes time and memory, not what is trained (within rounding)."""
 
     precision: Literal["auto", "bf16", "fp32"] = "auto"
@@ -262,7 +287,7 @@ class Engine(Strict):
     dropout: float = Field(0.0, ge=0, lt=1)
 
 
-class Checkpoints(Strict):
+class Checkpoints(Growing):
     """When the state is saved."""
 
     every: Tokens | None = None
@@ -275,7 +300,7 @@ class Checkpoints(Strict):
     """Whether each checkpoint that `every` asks for is also written as a folder for from_pretrained."""
 
 
-class Logging(Strict):
+class Logging(Growing):
     """What is written while training."""
 
     every: int = Field(10, ge=1)
