@@ -36,12 +36,14 @@ def pretrain(
     overrides: Sequence[str] = (),
     progress: Literal["auto", "none"] | Callable[[Tick], None] = "auto",
     exclude: Sequence[str] = (),
+    unguarded: Sequence[str] | None = None,
 ) -> Result:
     """Train a recipe (path or shipped name) into `out` (default ``runs/NAME``).
 
     resume: continue the run that is there; the result equals that of an uninterrupted one.
     overrides: ``KEY=VALUE`` texts. progress: what reports go to, on the first process.
     exclude: texts of benchmark documents that must not be trained on, besides the recipe's own list.
+    unguarded: names of benchmark tasks whose documents are not among them, for the ledger and the card.
     Under torchrun or accelerate launch all processes call this. The result's status is ``preempted`` when a
     signal stopped the run after saving. Raises BioBenchError with one line on bad input.
     """
@@ -56,7 +58,7 @@ def pretrain(
         terminal = listeners.Terminal() if progress == "auto" and here.first else None
         listener = progress if callable(progress) and here.first else terminal or listeners.silent
         try:
-            return Run(read, folder, here, listener, list(exclude), stop).go(resume=resume)
+            return Run(read, folder, here, listener, list(exclude), stop, unguarded).go(resume=resume)
         finally:
             if terminal is not None:
                 terminal.close()
@@ -72,11 +74,13 @@ def plan(recipe: str | Path, *, overrides: Sequence[str] = (), gpu: str = "H200"
 def ledger_diff(a: str | Path, b: str | Path) -> LedgerDiff:
     """Two runs' ledgers side by side (files, run folders or exported models); `.lines()` renders it.
 
-    Raises StoreError when one is missing or damaged.
+    Raises StoreError when one is missing or damaged, or describes other weights than those beside it.
     """
-    from trainer.ledger.fields import read_ledger
+    from trainer.ledger.fields import check_weights, read_ledger
     from trainer.ledger.twins import compare
 
+    for path in (a, b):
+        check_weights(path)
     return compare(read_ledger(a), read_ledger(b))
 
 

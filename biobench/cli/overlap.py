@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -51,9 +51,10 @@ def overlap(
     excluded, base, told = None, None, None
     if corpus.name == "ledger.json" or (corpus / "ledger.json").is_file():
         trainer_api()
-        from trainer.run.reread import reread
+        from trainer.run.reread import reread, run_folder
 
-        run = reread(corpus, lambda: unique_texts(benchmark_documents(data_dir, say=False)))
+        listed = _guarded_by(run_folder(corpus))
+        run = reread(corpus, lambda: unique_texts(benchmark_documents(data_dir, say=False, only=listed)))
         excluded, base, told = run.excluded, run.ledger.base.source, run.ledger
         texts = Digested(run.documents())
         model = model or str(run.model)
@@ -81,6 +82,20 @@ def overlap(
         )
     if noted is not None:
         typer.echo(f"kept in {Path(results_dir) / 'overlap'}, {noted} stored runs of {model} noted", err=True)
+
+
+def _guarded_by(run: Path | None) -> Container[str] | None:
+    """The tasks whose documents a run was told to keep out; None where it does not say."""
+    from biobench.errors import StoreError
+    from biobench.schema.contamination import EXCLUSION_FILE, Exclusions
+
+    file = None if run is None else run / EXCLUSION_FILE
+    if file is None or not file.is_file():
+        return None
+    try:
+        return Exclusions.model_validate_json(file.read_bytes()).tasks
+    except ValueError as error:
+        raise StoreError("the list of guarded tasks is damaged", hint="restore or delete it", file=file) from error
 
 
 def _gathered(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -41,6 +41,14 @@ def pretrain(
             help="Keep validation and test documents of every task whose data is at hand out of the corpus.",
         ),
     ] = True,
+    require_tasks: Annotated[
+        str | None,
+        typer.Option(
+            "--require-tasks",
+            metavar="IDS",
+            help="Tasks, by commas, whose documents must be at hand to be kept out; or all. Without them: stop.",
+        ),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Report no progress.")] = False,
 ) -> None:
     """Run a pretraining recipe; under torchrun or accelerate launch it is distributed."""
@@ -48,15 +56,31 @@ def pretrain(
     api = trainer_api()
     sources = api.load_recipe(recipe, overrides).corpus.sources
     generated = all(source.embedded is not None for source in sources)
-    kept_out = benchmark_documents(data_dir, say=first) if exclude_tasks and not generated else {}
-    held_out = unique_texts(kept_out)
-    progress = "none" if quiet else "auto"
-    result = api.pretrain(recipe, out=out, resume=resume, overrides=overrides, progress=progress, exclude=held_out)
+    guarded = exclude_tasks and not generated
+    if require_tasks is not None and not guarded:
+        why = "the text is made by the package itself" if generated else "--no-exclude-tasks lets all documents in"
+        raise UsageError(f"--require-tasks asks for a guard, but {why}", hint="leave one of the two out")
+    missing = None if generated else not_at_hand(data_dir) if guarded else guardable()
+    if require_tasks is not None:
+        _require(require_tasks, missing or [])
+    kept_out = benchmark_documents(data_dir, say=first) if guarded else {}
+    if first and missing:
+        why = "their documents are not at hand (--data-dir DIR)" if guarded else "--no-exclude-tasks"
+        typer.echo(f"{len(missing)} task{'s' * (len(missing) > 1)} NOT guarded, {why}: {', '.join(missing)}", err=True)
+    result = api.pretrain(
+        recipe,
+        out=out,
+        resume=resume,
+        overrides=overrides,
+        progress="none" if quiet else "auto",
+        exclude=unique_texts(kept_out),
+        unguarded=missing,
+    )
     model = exported(result, "--resume continues", say=first)
     if not first:
         return
-    if kept_out:
-        _say_excluded(result, kept_out)
+    if missing is not None:
+        _say_excluded(result, kept_out, missing)
     typer.echo(f"{model}: an encoder that AutoModel loads; next: biobench run {model} --suite fr")
 
 
@@ -72,8 +96,45 @@ def exported(result: Result, remedy: str, *, say: bool = True) -> Path:
     return result.model
 
 
-def benchmark_documents(data_dir: str | None, *, say: bool = True) -> dict[str, TaskData]:
-    """Every shipped task whose data is at hand, by id. say: name each on stderr."""
+def guardable() -> list[str]:
+    """Ids of the shipped tasks whose documents training text could hold."""
+    from biobench.data.catalog import list_tasks
+
+    return [task.id for task in list_tasks() if not task.spec.all_sources[0].generated]
+
+
+def not_at_hand(data_dir: str | None) -> list[str]:
+    """Those of them whose documents are not there."""
+    from biobench.data.catalog import list_tasks
+    from biobench.data.validate import find
+
+    names = guardable()
+    return [task.id for task in list_tasks() if task.id in names and find(task, data_dir) is None]
+
+
+def _require(wanted: str, missing: Sequence[str]) -> None:
+    """Raise DataUnavailableError where the documents of a wanted task are not at hand, UsageError for no task."""
+    from biobench.errors import DataUnavailableError
+
+    names = [name for name in wanted.replace(" ", "").split(",") if name]
+    known = guardable()
+    unknown = [name for name in names if name not in known and name != "all"]
+    if unknown or not names:
+        raise UsageError(
+            f"--require-tasks knows no task '{(unknown or [wanted])[0]}'", hint="give ids of `biobench tasks`, or all"
+        )
+    absent = [name for name in missing if name in names or "all" in names]
+    if absent:
+        raise DataUnavailableError(
+            f"the documents of {', '.join(absent)} are not at hand, so nothing would keep them out of the corpus",
+            hint="give the folder that holds them with --data-dir, or ask for fewer with --require-tasks",
+        )
+
+
+def benchmark_documents(
+    data_dir: str | None, *, say: bool = True, only: Container[str] | None = None
+) -> dict[str, TaskData]:
+    """Every shipped task whose data is at hand, by id. say: name each on stderr. only: of these alone."""
     from pathlib import Path
 
     from biobench.data.catalog import list_tasks
@@ -82,12 +143,14 @@ def benchmark_documents(data_dir: str | None, *, say: bool = True) -> dict[str, 
 
     found = {}
     for task in list_tasks():
-        if task.spec.all_sources[0].generated or find(task, data_dir) is None:
+        if task.spec.all_sources[0].generated or (only is not None and task.id not in only):
+            continue
+        if find(task, data_dir) is None:
             continue
         data = load_data(task, None if data_dir is None else Path(data_dir))
         if say:
             count = len(data.validation) + len(data.test)
-            typer.echo(f"kept out of the corpus: {count} documents of {task.id}", err=True)
+            typer.echo(f"guarded: {count} documents of {task.id} may not stand in the corpus", err=True)
         found[task.id] = data
     return found
 
@@ -97,8 +160,8 @@ def unique_texts(tasks: Mapping[str, TaskData]) -> list[str]:
     return list(dict.fromkeys(d.reading for data in tasks.values() for d in (*data.validation, *data.test)))
 
 
-def _say_excluded(result: Any, tasks: Mapping[str, TaskData]) -> None:
-    """Write beside both copies of the ledger which tasks' documents were kept out."""
+def _say_excluded(result: Any, tasks: Mapping[str, TaskData], missing: Sequence[str]) -> None:
+    """Say how many documents were removed; write beside both copies of the ledger for which tasks, and which not."""
     from biobench.schema.contamination import EXCLUSION_FILE, ExcludedTask, Exclusions
     from biobench.store.files import write_atomic
     from trainer.train.run_folder import read_recipe
@@ -110,7 +173,11 @@ def _say_excluded(result: Any, tasks: Mapping[str, TaskData]) -> None:
             name: ExcludedTask(data_hash=data.hash, documents=len(data.validation) + len(data.test))
             for name, data in tasks.items()
         },
+        not_guarded=tuple(missing),
     )
+    removed = result.ledger.corpus.removed_documents
+    if removed is not None and tasks:
+        typer.echo(f"removed from the corpus: {removed:,} documents that hold text of a guarded task", err=True)
     for folder in (result.out, result.model):
         write_atomic(folder / EXCLUSION_FILE, (held.model_dump_json(indent=1) + "\n").encode())
 
@@ -147,6 +214,7 @@ def ledger(
         print_json(
             {
                 "matched": diff.matched,
+                "verdict": diff.verdict,
                 "rows": [
                     {"name": r.name, "first": r.first, "second": r.second, "binding": r.binding, "equal": r.equal}
                     for r in diff.rows

@@ -105,7 +105,7 @@ def measure(folder: Path, count: int, *, kills: int) -> Figures:
     killed, total = 0, 0.0
     said = ""
     while not said:
-        after = 8 + seconds / (kills + 2) if killed < kills else None
+        after = 6 + seconds / (kills + 4) if killed < kills else None
         said, took, high = run(folder, folder / "disturbed", kill_after=after)
         total, peak = total + took, max(peak, high)
         killed += not said

@@ -282,9 +282,17 @@ class Engine(Growing):
     """auto: bf16 on a GPU, fp32 on a CPU."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     distributed: Literal["ddp", "fsdp2"] = "ddp"
-    compile: bool = False
+    compile: Literal["auto"] | bool = "auto"
+    """auto: on a GPU. It takes minutes at a phase's start."""
+    deterministic: bool = Field(False, json_schema_extra=LATER)
+    """Whether a GPU computes the same bits every time, at a cost in speed; a CPU with a number of threads does anyway.
+    Only with it is a resume on a GPU promised to be the uninterrupted run bit for bit."""
     activation_checkpointing: bool = False
     dropout: float = Field(0.0, ge=0, lt=1)
+
+    def compiles(self, device: str) -> bool:
+        """Whether layers are compiled on a kind of device (``cpu``, ``cuda``)."""
+        return device == "cuda" if self.compile == "auto" else self.compile
 
 
 class Checkpoints(Growing):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -68,10 +68,17 @@ class Run:
     """One process's view of a run. Made and driven by `trainer.api.pretrain`."""
 
     def __init__(
-        self, recipe: Recipe, out: Path, world: World, listener: Listener, exclude: list[str], stop: StopFlag
+        self,
+        recipe: Recipe,
+        out: Path,
+        world: World,
+        listener: Listener,
+        exclude: list[str],
+        stop: StopFlag,
+        unguarded: Sequence[str] | None = None,
     ) -> None:
         self.recipe, self.out, self.world, self.listener, self.stop = recipe, out, world, listener, stop
-        self.exclude = exclude
+        self.exclude, self.unguarded = exclude, unguarded
         self.checkpoints = Checkpoints(out, world)
         self.total_steps = sum(recipe.steps(p) for p in recipe.phases)
 
@@ -123,7 +130,7 @@ class Run:
         finally:
             if metrics is not None:
                 metrics.close()
-        ledger = run_ledger(recipe, progress, start, data, world)
+        ledger = run_ledger(recipe, progress, start, data, world, self.unguarded)
         return self._finish(training, model, state, ledger)
 
     def _corpus(self, tokenizer: PreTrainedTokenizerBase) -> Corpus:
@@ -207,7 +214,7 @@ class Run:
             )
         training = prepare(recipe, index, model, state, self.world, fresh=fresh)
         before = fingerprint(training.module.model, training.frozen) if training.frozen else ""
-        fixed = self.world.device.type == "cuda" or recipe.engine.compile
+        fixed = self.world.device.type == "cuda" or recipe.engine.compiles("cpu")
         vocabulary = vocabulary_of(tokenizer, model.config.vocab_size)
         batches = Batches(recipe, index, data, vocabulary, self.world, fixed=fixed)
         predicted = phase.masking.rate if phase.masking is not None else 1.0

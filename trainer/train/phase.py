@@ -77,7 +77,7 @@ def prepare(
         model.gradient_checkpointing_enable(  # type: ignore[no-untyped-call]
             gradient_checkpointing_kwargs={"use_reentrant": False}
         )
-    if recipe.engine.compile:
+    if recipe.engine.compiles(world.device.type):
         # Three kinds of layer share one code object, each in several shapes and with and without gradients.
         torch._dynamo.config.recompile_limit = 64
         for layer in layers_of(model):
