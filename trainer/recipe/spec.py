@@ -23,7 +23,6 @@ from biobench.schema.strict import Strict, plain
 from biobench.schema.task import fail
 from trainer.recipe.quantities import Tokens, TokensOrNone, human
 
-
 LATER: dict[str, Any] = {"later": True}
 """Marks a field that recipes did not have at first: at its default it is not written, so that hashes, ledgers and
 cached corpora of recipes without it stay what they were."""

@@ -29,6 +29,7 @@ def phase_record(
     *,
     windows: int,
     report: GuardReport,
+    kernels: dict[str, str],
     cost: float,
     loss: float,
     validation: float | None,
@@ -66,6 +67,7 @@ def phase_record(
         flops=cost * steps * recipe.step_tokens,
         leak=report.leak,
         reach={k: (v.left, v.right) for k, v in report.reaches.items()},
+        kernels=kernels,
         train_loss=loss if math.isfinite(loss) else 0.0,
         validation_loss=validation,
     )

@@ -20,6 +20,7 @@ from trainer.disk import write_json
 from trainer.export.card import model_card
 from trainer.export.encoder import export
 from trainer.ledger.fields import FILE, Ledger, intact_ledger, read_ledger
+from trainer.model import attention
 from trainer.model.interventions import check_unchanged, fingerprint
 from trainer.model.network import (
     load_tokenizer,
@@ -32,6 +33,7 @@ from trainer.run.record import phase_record, run_ledger
 from trainer.run.restore import finished_ledger, model_is_whole, restore_exports
 from trainer.train.batches import Batches, vocabulary_of
 from trainer.train.checkpoint import Checkpoints, Progress, read_progress
+from trainer.train.determinism import determinism
 from trainer.train.distributed import World
 from trainer.train.loop import Loop
 from trainer.train.memory import keep_freed_memory
@@ -86,7 +88,8 @@ class Run:
         """Train what is left and export."""
         with claimed(self.out) if self.world.first else contextlib.nullcontext():
             try:
-                return self._go(resume=resume)
+                with attention.preferred(self.world.device), determinism(self.recipe.engine.deterministic):
+                    return self._go(resume=resume)
             except StoppedError:
                 return Result("preempted", self.out, None, None)
 
@@ -259,6 +262,7 @@ class Run:
             progress,
             windows=len(data.train),
             report=training.report,
+            kernels=training.kernels,
             cost=cost,
             loss=loop.last_loss,
             validation=validation,

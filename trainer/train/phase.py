@@ -6,6 +6,7 @@ frozen layers are decided before anything is wrapped.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from torch.nn.parallel import DistributedDataParallel
 from transformers import PreTrainedModel
 
 from biobench.errors import ModelError
-from trainer.model import guard
+from trainer.model import attention, guard
 from trainer.model.families import check_windows, layers_of
 from trainer.model.guard import GuardReport
 from trainer.model.interventions import freeze
@@ -36,6 +37,8 @@ class Training:
     frozen: list[str]
     report: GuardReport
     precision: str
+    kernels: dict[str, str]
+    """What computes the attention of each kind of layer."""
 
 
 def precision_of(recipe: Recipe, device: torch.device) -> str:
@@ -73,6 +76,7 @@ def prepare(
             return module.logits(ids, causal=causal)
 
     report = guard.check(model, forward, causal=causal, device=world.device)
+    kernels = _kernels(module, causal, kind, world.device, isolated=phase.isolate_documents)
     if recipe.engine.activation_checkpointing:
         model.gradient_checkpointing_enable(  # type: ignore[no-untyped-call]
             gradient_checkpointing_kwargs={"use_reentrant": False}
@@ -88,12 +92,33 @@ def prepare(
     optimizer = make_optimizer(model, recipe.optimizer)
     if state is not None:
         checkpoint.load_moments(state, model, optimizer, world, without=redrawn)
-    return Training(module, wrapped, optimizer, frozen, report, kind)
+    return Training(module, wrapped, optimizer, frozen, report, kind, kernels)
 
 
 def autocast(precision: str, device: torch.device) -> torch.autocast:
     """Mixed precision over float32 weights, or none."""
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bf16")
+
+
+def _kernels(module: Trainee, causal: bool, precision: str, device: torch.device, *, isolated: bool) -> dict[str, str]:
+    """What computes the layers as they will be trained, dropout included; a GPU without a kernel is warned of."""
+    tokens = guard.probe_tokens(module.model, device)
+    documents = torch.zeros_like(tokens) if isolated else None
+    ends = torch.tensor([0, tokens.shape[1]], dtype=torch.int32, device=device) if isolated else None
+    module.train()
+    with attention.noting() as kernels, torch.no_grad(), autocast(precision, device), torch.random.fork_rng([]):
+        module.hidden(tokens, causal=causal, documents=documents, boundaries=ends)
+    dense = sorted(kind for kind, path in kernels.items() if path == attention.DENSE)
+    if dense and device.type in attention.DEVICES:
+        why = "no kernel for windows is installed" if attention.KERNEL is None else "the kernel takes no such tensors"
+        logging.getLogger("trainer").warning(
+            "%s runs over a mask of tokens x tokens, slow and large: %s (precision %s, dropout); install flash-attn, "
+            "use bf16, or set engine.dropout=0",
+            " and ".join(dense),
+            why,
+            precision,
+        )
+    return kernels
 
 
 def _check_compiled(model: PreTrainedModel, forward: guard.Forward, causal: bool, device: torch.device) -> None:
