@@ -7,6 +7,7 @@ result is a pure function of the texts, the tokenizer and the spec; its manifest
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import itertools
 import os
@@ -21,10 +22,11 @@ from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerBase
 
 from biobench.errors import DataFormatError, StoreError
+from trainer.corpus.digests import Digests
 from trainer.corpus.exclusion import Excluded
 from trainer.corpus.parts import Encoding, Report, Tokenised, tokenise
 from trainer.corpus.shards import MANIFEST, Corpus, ShardWriter
-from trainer.corpus.sources import Meter, files_of, identity, texts
+from trainer.corpus.sources import Meter, files_of, identity, identity_before, pinned, texts
 from trainer.corpus.tokenization import tokenizer_hash
 from trainer.disk import canonical, make_folder, write_json, writing
 from trainer.model.network import end_token
@@ -87,6 +89,7 @@ def build(
     make_folder(cache)
     folder = corpus_folder(spec, tokenizer, cache, excluded)
     with FileLock(f"{folder}.lock"):
+        spec = spec if (folder / MANIFEST).is_file() else pinned(spec)
         if not (folder / MANIFEST).is_file():
             _build(spec, tokenizer, folder, excluded, say)
         corpus = Corpus(folder)
@@ -97,24 +100,27 @@ def build(
 
 
 def corpus_folder(spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, cache: Path, excluded: Excluded) -> Path:
-    """Where the corpus lies below `cache` once it is built."""
-    return cache / _key(spec, tokenizer, excluded)[:20]
+    """Where the corpus lies below `cache` once it is built: a name by its content, and by that of its sources.
 
-
-def _key(spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, excluded: Excluded) -> str:
-    import hashlib
-
+    One that was built when names still went by the sources' paths and times is taken where it lies.
+    """
     root = Path(spec.root)
+    before = _key(spec, [identity_before(s, root) for s in spec.sources], tokenizer, excluded, leave=set())
+    if (cache / before / MANIFEST).is_file():
+        return cache / before
+    spec = pinned(spec)
+    digests = Digests(cache / "sources.json")
+    return cache / _key(spec, [identity(s, root, digests) for s in spec.sources], tokenizer, excluded, leave={"path"})
+
+
+def _key(
+    spec: CorpusSpec, sources: list[str], tokenizer: PreTrainedTokenizerBase, excluded: Excluded, *, leave: set[str]
+) -> str:
+    """leave: fields of the sources that say nothing of the result."""
     described = spec.model_dump(mode="json", exclude={"root", "cache", "exclude"})
-    parts = [
-        [FORMAT, ENCODING],
-        described,
-        [identity(s, root) for s in spec.sources],
-        tokenizer_hash(tokenizer),
-        excluded.hash,
-        excluded.n,
-    ]
-    return hashlib.sha256(canonical(parts).encode()).hexdigest()
+    described["sources"] = [{k: v for k, v in s.items() if k not in leave} for s in described["sources"]]
+    parts = [[FORMAT, ENCODING], described, sources, tokenizer_hash(tokenizer), excluded.hash, excluded.n]
+    return hashlib.sha256(canonical(parts).encode()).hexdigest()[:20]
 
 
 def _build(spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, folder: Path, excluded: Excluded, say: Report) -> None:
@@ -206,6 +212,7 @@ def _assemble(
                 "drawn_tokens": drawn_tokens[n],
                 "share": round(drawn_tokens[n] / sum(drawn_tokens), 6),
                 "excluded": s.excluded,
+                **({"revision": s.spec.revision} if s.spec.hub is not None and s.spec.revision else {}),
             }
             for n, s in enumerate(sources)
         ],

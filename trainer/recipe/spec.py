@@ -95,12 +95,16 @@ class CorpusSource(Growing):
     """File, folder or glob below corpus.root."""
     hub: str | None = None
     """Dataset repository on the model hub, with `revision` and `split`."""
+    name: str | None = Field(None, json_schema_extra=LATER)
+    """Configuration of that dataset, a language say."""
     revision: str | None = None
+    """Commit, tag or branch; the commit that it stands for is kept in the manifest and the ledger."""
     split: str = "train"
-    format: Literal["auto", "text", "lines", "jsonl", "parquet"] = "auto"
-    """text: a file is a document; lines: a line is one; auto: by the file's ending (.txt is text)."""
+    format: Literal["auto", "text", "lines", "jsonl", "csv", "tsv", "parquet", "arrow"] = "auto"
+    """text: a file is a document; lines: a line is one; auto: by the file's ending (.txt is text), before .gz or .zst
+    where the file is compressed."""
     field: str = "text"
-    """Column or key that holds the text (jsonl, parquet, hub)."""
+    """Column or key that holds the text (jsonl, csv, tsv, parquet, arrow, hub)."""
     share: float | None = Field(None, gt=0, le=1)
     """Part of the corpus's tokens; met by repeating documents of all sources but the most plentiful one."""
     repeat: float | None = Field(None, gt=0)
