@@ -173,7 +173,7 @@ def _opened(file: Path, raw: IO[bytes]) -> Iterator[IO[bytes]]:
     try:
         if file.suffix == ".gz":
             with gzip.GzipFile(fileobj=raw) as unpacked:
-                yield io.BufferedReader(unpacked)  # type: ignore[arg-type]
+                yield io.BufferedReader(unpacked)
         elif file.suffix == ".zst":
             with pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd") as unpacked:
                 yield io.BufferedReader(unpacked)

@@ -50,6 +50,8 @@ class PhaseRecord(Strict):
     validation_loss: float | None
     kernels: dict[str, str] = {}
     """What computed the attention of each kind of layer (`trainer.model.attention`); empty in older ledgers."""
+    skipped_steps: int = 0
+    """Steps not taken because their gradients were a spike."""
     adopted_from: str | None = None
     """Name of the run that trained the phase, where it was not this one."""
 

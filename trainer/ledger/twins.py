@@ -144,6 +144,7 @@ def _phase_rows(number: int, p: PhaseRecord | None, q: PhaseRecord | None) -> li
         row("isolated documents", "isolate_documents"),
         row("targets", "targets", binding=False),
         row("kernels", "kernels", binding=False),
+        row("skipped steps", "skipped_steps", binding=False),
         _row(f"phase {number} FLOPs", *("-" if x is None else f"{x.flops:.4g}" for x in (p, q)), binding=False),
     ]
 

@@ -57,6 +57,7 @@ class Trainee(nn.Module):
         self.model = model
         self._family = family_of(model.config.model_type)
         self._extra: dict[str, Any] = {"use_cache": False} if hasattr(model.config, "use_cache") else {}
+        self.z_loss = 0.0
         self.softcap: float | None = getattr(model.config, "final_logit_softcapping", None)
 
     def hidden(
@@ -99,7 +100,10 @@ class Trainee(nn.Module):
         if torch.is_autocast_enabled(device):
             transformed = transformed.to(torch.get_autocast_dtype(device))
         decoder = decoder_of(self.model)
-        return linear_cross_entropy_sum(transformed, decoder.weight, decoder.bias, targets, softcap=self.softcap)
+        z_loss = self.z_loss if self.training else 0.0
+        return linear_cross_entropy_sum(
+            transformed, decoder.weight, decoder.bias, targets, softcap=self.softcap, z_loss=z_loss
+        )
 
 
 def load_model(source: str | Path, *, revision: str | None = None) -> PreTrainedModel:

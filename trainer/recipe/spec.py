@@ -197,6 +197,13 @@ class Optimizer(Growing):
     """None on biases and one-dimensional parameters."""
     gradient_clip: float | None = Field(None, gt=0)
     """Largest global gradient norm; null: not clipped."""
+    kind: Literal["adamw", "stable_adamw", "muon"] = Field("adamw", json_schema_extra=LATER)
+    """stable_adamw: AdamW whose step of a tensor is divided by the root mean square of gradient over expectation where
+    that is above 1; muon: orthogonalised momentum for the layers' matrices, AdamW for all else."""
+    z_loss: float = Field(0.0, ge=0, json_schema_extra=LATER)
+    """Weight of the squared log of each position's normaliser, added to the training loss, not to validation."""
+    skip_spikes: float | None = Field(None, gt=1, json_schema_extra=LATER)
+    """A step is skipped, and told, when its gradient norm is this many times the median of the latest hundred."""
 
 
 class Masking(Growing):

@@ -68,6 +68,7 @@ def phase_record(
         leak=report.leak,
         reach={k: (v.left, v.right) for k, v in report.reaches.items()},
         kernels=kernels,
+        skipped_steps=progress.skipped,
         train_loss=loss if math.isfinite(loss) else 0.0,
         validation_loss=validation,
     )

@@ -213,7 +213,7 @@ class Run:
         if fresh:
             drawn = 0 if phase.data == "restart" else progress.drawn
             progress = progress.model_copy(
-                update={"drawn": drawn, "first_sample": drawn, "order_hash": "", "targets": 0}
+                update={"drawn": drawn, "first_sample": drawn, "order_hash": "", "targets": 0, "skipped": 0}
             )
         training = prepare(recipe, index, model, state, self.world, fresh=fresh)
         before = fingerprint(training.module.model, training.frozen) if training.frozen else ""

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from transformers import PreTrainedModel
 
-from biobench.errors import ModelError
+from biobench.errors import ModelError, UsageError
 from trainer.model import attention, guard
 from trainer.model.families import check_windows, layers_of
 from trainer.model.guard import GuardReport
@@ -33,7 +33,7 @@ class Training:
 
     module: Trainee
     wrapped: nn.Module
-    optimizer: torch.optim.AdamW
+    optimizer: torch.optim.Optimizer
     frozen: list[str]
     report: GuardReport
     precision: str
@@ -88,6 +88,12 @@ def prepare(
             layer.compile(dynamic=None if phase.isolate_documents else False)
         _check_compiled(model, forward, causal, world.device)
     module.train()
+    if recipe.optimizer.kind != "adamw" and world.size > 1 and recipe.engine.distributed == "fsdp2":
+        raise UsageError(
+            f"optimizer.kind {recipe.optimizer.kind} needs whole tensors, which fsdp2 shards",
+            hint="use engine.distributed=ddp, or optimizer.kind=adamw",
+        )
+    module.z_loss = recipe.optimizer.z_loss
     wrapped = _wrap(recipe, module, world)
     optimizer = make_optimizer(model, recipe.optimizer)
     if state is not None:
