@@ -19,6 +19,8 @@ PREEMPTED_EXIT = 75
 
 __all__ = [
     "PREEMPTED_EXIT",
+    "average",
+    "build_corpus",
     "ledger_diff",
     "load_recipe",
     "plan",
@@ -62,6 +64,52 @@ def pretrain(
         finally:
             if terminal is not None:
                 terminal.close()
+
+
+def build_corpus(
+    recipe: str | Path,
+    *,
+    cache: str | Path = "runs/corpora",
+    overrides: Sequence[str] = (),
+    progress: Literal["auto", "none"] | Callable[[Tick], None] = "auto",
+    exclude: Sequence[str] = (),
+) -> Path | None:
+    """Build a recipe's corpus below `cache` (where the recipe names no folder) and prove it; returns its folder.
+
+    A build that was killed goes on where it was; None when a signal stopped it. Arguments as for `pretrain`, which
+    finds the corpus when its runs stand beside `cache`.
+    """
+    read = load_recipe(recipe, overrides)
+    from trainer.corpus.builder import build
+    from trainer.run.beginning import tokenizer_for
+    from trainer.train import progress as listeners
+    from trainer.train.stop import StopFlag, StoppedError
+
+    terminal = listeners.Terminal() if progress == "auto" else None
+    stages = listeners.Stages(progress if callable(progress) else terminal or listeners.silent, 0)
+    spec = read.corpus
+    folder = Path(cache) if spec.cache is None else Path(spec.root) / spec.cache
+    with StopFlag().watching() as stop:
+
+        def say(what: str, fraction: float) -> None:
+            stages(what, fraction)
+            if stop():
+                raise StoppedError
+
+        try:
+            return build(spec, tokenizer_for(read, exclude), folder, exclude=list(exclude), report=say).folder
+        except StoppedError:
+            return None
+        finally:
+            if terminal is not None:
+                terminal.close()
+
+
+def average(models: Sequence[Path], out: Path, weights: Sequence[float] | None = None) -> Path:
+    """The weighted mean of exported models as a folder of its own. Raises UsageError, ModelError."""
+    from trainer.export import average as averages
+
+    return averages.average(models, out, weights)
 
 
 def plan(recipe: str | Path, *, overrides: Sequence[str] = (), gpu: str = "H200", gpus: int = 1) -> Plan:

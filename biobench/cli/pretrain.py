@@ -20,11 +20,29 @@ if TYPE_CHECKING:
 Recipe = Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe's YAML path, or the name of a shipped one.")]
 
 
+ExcludeTasks = Annotated[
+    bool,
+    typer.Option(
+        "--exclude-tasks/--no-exclude-tasks",
+        help="Keep validation and test documents of every task whose data is at hand out of the corpus.",
+    ),
+]
+RequireTasks = Annotated[
+    str | None,
+    typer.Option(
+        "--require-tasks",
+        metavar="IDS",
+        help="Tasks, by commas, whose documents must be at hand to be kept out; or all. Without them: stop.",
+    ),
+]
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     app.command("pretrain")(pretrain)
     app.command("pretrain-plan")(plan)
     app.command("pretrain-schema")(schema)
+    app.command("pretrain-average")(average)
     app.command("ledger")(ledger)
 
 
@@ -34,40 +52,16 @@ def pretrain(
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run that stands in --out.")] = False,
     out: Annotated[str | None, typer.Option("--out", help="Folder of the run (default: runs/NAME).")] = None,
     data_dir: DataDir = None,
-    exclude_tasks: Annotated[
-        bool,
-        typer.Option(
-            "--exclude-tasks/--no-exclude-tasks",
-            help="Keep validation and test documents of every task whose data is at hand out of the corpus.",
-        ),
-    ] = True,
-    require_tasks: Annotated[
-        str | None,
-        typer.Option(
-            "--require-tasks",
-            metavar="IDS",
-            help="Tasks, by commas, whose documents must be at hand to be kept out; or all. Without them: stop.",
-        ),
-    ] = None,
+    exclude_tasks: ExcludeTasks = True,
+    require_tasks: RequireTasks = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Report no progress.")] = False,
 ) -> None:
     """Run a pretraining recipe; under torchrun or accelerate launch it is distributed."""
     first = os.environ.get("RANK", "0") == "0"
-    api = trainer_api()
-    sources = api.load_recipe(recipe, overrides).corpus.sources
-    generated = all(source.embedded is not None for source in sources)
-    guarded = exclude_tasks and not generated
-    if require_tasks is not None and not guarded:
-        why = "the text is made by the package itself" if generated else "--no-exclude-tasks lets all documents in"
-        raise UsageError(f"--require-tasks asks for a guard, but {why}", hint="leave one of the two out")
-    missing = None if generated else not_at_hand(data_dir) if guarded else guardable()
-    if require_tasks is not None:
-        _require(require_tasks, missing or [])
-    kept_out = benchmark_documents(data_dir, say=first) if guarded else {}
-    if first and missing:
-        why = "their documents are not at hand (--data-dir DIR)" if guarded else "--no-exclude-tasks"
-        typer.echo(f"{len(missing)} task{'s' * (len(missing) > 1)} NOT guarded, {why}: {', '.join(missing)}", err=True)
-    result = api.pretrain(
+    kept_out, missing = guard(
+        recipe, overrides, data_dir, exclude_tasks=exclude_tasks, require_tasks=require_tasks, say=first
+    )
+    result = trainer_api().pretrain(
         recipe,
         out=out,
         resume=resume,
@@ -82,6 +76,36 @@ def pretrain(
     if missing is not None:
         _say_excluded(result, kept_out, missing)
     typer.echo(f"{model}: an encoder that AutoModel loads; next: biobench run {model} --suite fr")
+
+
+def guard(
+    recipe: str,
+    overrides: Sequence[str],
+    data_dir: str | None,
+    *,
+    exclude_tasks: bool,
+    require_tasks: str | None,
+    say: bool = True,
+) -> tuple[dict[str, TaskData], list[str] | None]:
+    """The tasks whose documents are kept out of a recipe's corpus, and the ids of those that nobody guards.
+
+    None for the second where the package makes the text itself. say: tell both on stderr.
+    Raises UsageError and DataUnavailableError where tasks are required that are not at hand.
+    """
+    sources = trainer_api().load_recipe(recipe, overrides).corpus.sources
+    generated = all(source.embedded is not None for source in sources)
+    guarded = exclude_tasks and not generated
+    if require_tasks is not None and not guarded:
+        why = "the text is made by the package itself" if generated else "--no-exclude-tasks lets all documents in"
+        raise UsageError(f"--require-tasks asks for a guard, but {why}", hint="leave one of the two out")
+    missing = None if generated else not_at_hand(data_dir) if guarded else guardable()
+    if require_tasks is not None:
+        _require(require_tasks, missing or [])
+    kept_out = benchmark_documents(data_dir, say=say) if guarded else {}
+    if say and missing:
+        why = "their documents are not at hand (--data-dir DIR)" if guarded else "--no-exclude-tasks"
+        typer.echo(f"{len(missing)} task{'s' * (len(missing) > 1)} NOT guarded, {why}: {', '.join(missing)}", err=True)
+    return kept_out, missing
 
 
 def exported(result: Result, remedy: str, *, say: bool = True) -> Path:
@@ -196,6 +220,22 @@ def plan(
         return
     for line in planned.lines():
         typer.echo(line)
+
+
+def average(
+    models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Exported checkpoints of one architecture.")],
+    out: Annotated[str, typer.Option("--out", help="Folder of the average.")],
+    weights: Annotated[str | None, typer.Option("--weights", help="One number for each model, by commas.")] = None,
+) -> None:
+    """Average the weights of checkpoints, a run's latest ones say, into a model of its own."""
+    from pathlib import Path
+
+    try:
+        shares = None if weights is None else [float(part) for part in weights.split(",")]
+    except ValueError:
+        raise UsageError(f"--weights '{weights}' are no numbers", hint="write 1,1,2") from None
+    made = trainer_api().average([Path(m) for m in models], Path(out), shares)
+    typer.echo(f"{made}: the average of {len(models)} models; next: biobench run {made} --suite fr")
 
 
 def schema() -> None:

@@ -20,7 +20,7 @@ import pytest
 
 from biobench.errors import BioBenchError, DataFormatError, DataUnavailableError
 from tests.helpers.trainer_make import TEXTS
-from trainer.corpus import sources as sources_module
+from trainer.corpus import hub
 from trainer.corpus.builder import _key, build, corpus_folder, excluded_documents
 from trainer.corpus.digests import Digests
 from trainer.corpus.sources import Meter, identity_before, texts
@@ -178,7 +178,7 @@ def test_the_commit_of_a_dataset_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
     monkeypatch.setattr(huggingface_hub, "HfApi", Api)
     monkeypatch.setattr(datasets, "load_dataset", load)
-    sources_module._commit.cache_clear()
+    hub.commit.cache_clear()
     moving = HUB.model_copy(update={"revision": None})
     corpus = build(spec(tmp_path, moving), TOKENIZER, tmp_path / "c")
     assert corpus.manifest["sources"][0]["revision"] == "c" * 40

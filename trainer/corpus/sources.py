@@ -8,20 +8,17 @@ import hashlib
 import io
 import json
 import math
-import queue
-import re
-import threading
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
 from biobench.errors import DataFormatError, DataUnavailableError
-from trainer.corpus import embedded
+from trainer.corpus import embedded, hub
 from trainer.corpus.digests import Digests
+from trainer.corpus.hub import first_line
 from trainer.disk import canonical
 from trainer.recipe.spec import CorpusSource, CorpusSpec
 
@@ -37,11 +34,6 @@ _ENDINGS = {
 }
 _PACKED = (".gz", ".zst")
 _HINT = "give a file, a folder or a glob below corpus.root (--set corpus.root=DIR)"
-STREAMS = 8
-"""Parts of a dataset on the hub that are read at the same time; their documents take turns, so it is part of the
-order of the documents."""
-_AHEAD = 500
-"""Documents of each that wait in memory."""
 
 
 def _ending(file: Path) -> str:
@@ -98,29 +90,9 @@ def pinned(spec: CorpusSpec) -> CorpusSpec:
     Raises DataUnavailableError where the hub does not tell and the recipe names none.
     """
     sources = [
-        s if s.hub is None else s.model_copy(update={"revision": _commit(s.hub, s.revision)}) for s in spec.sources
+        s if s.hub is None else s.model_copy(update={"revision": hub.commit(s.hub, s.revision)}) for s in spec.sources
     ]
     return spec.model_copy(update={"sources": sources})
-
-
-@lru_cache(maxsize=64)
-def _commit(repository: str, revision: str | None) -> str | None:
-    if Path(repository).is_dir():
-        return revision
-    if revision is not None and re.fullmatch(r"[0-9a-f]{40}", revision):
-        return revision
-    from huggingface_hub import HfApi
-
-    try:
-        found: str | None = HfApi().dataset_info(repository, revision=revision, timeout=30).sha
-    except Exception as error:  # what the hub's client raises without a network differs from version to version
-        if revision is not None:
-            return revision
-        raise DataUnavailableError(
-            f"the hub does not tell the revision of dataset '{repository}': {_first_line(error)}",
-            hint="check the network, or write the commit that is meant as the source's `revision`",
-        ) from error
-    return found
 
 
 @dataclass
@@ -139,7 +111,7 @@ def texts(source: CorpusSource, root: Path, meter: Meter | None = None) -> Itera
         e = source.embedded
         found = embedded.documents(e.documents, seed=e.seed, languages=e.languages)
     elif source.hub is not None:
-        found = _hub(source)
+        found = hub.stream(source)
     else:
         found = _files(source, root, meter or Meter())
     return (text for text in found if text.strip())
@@ -183,7 +155,7 @@ def _opened(file: Path, raw: IO[bytes]) -> Iterator[IO[bytes]]:
         if not packed(file):
             raise
         raise DataFormatError(
-            f"the compressed file cannot be unpacked to its end: {_first_line(error)}",
+            f"the compressed file cannot be unpacked to its end: {first_line(error)}",
             hint="download or pack it again",
             file=file,
         ) from error
@@ -343,81 +315,7 @@ def _check_column(names: list[str], field: str, file: Path) -> None:
 
 def _unreadable(kind: str, file: Path, rows: int, error: BaseException) -> DataFormatError:
     return DataFormatError(
-        f"not a readable {kind} file{f' after row {rows}' if rows else ''}: {_first_line(error)}",
+        f"not a readable {kind} file{f' after row {rows}' if rows else ''}: {first_line(error)}",
         hint="download or write it again",
         file=file,
     )
-
-
-def _first_line(error: BaseException) -> str:
-    return [*str(error).splitlines(), type(error).__name__][0]
-
-
-def _hub(source: CorpusSource) -> Iterator[str]:
-    from datasets import load_dataset
-
-    named = {} if source.name is None else {"name": source.name}
-    try:
-        rows = load_dataset(source.hub, **named, revision=source.revision, split=source.split, streaming=True)
-    except (OSError, ValueError) as error:
-        raise DataUnavailableError(
-            f"dataset '{source.hub}' is not at hand: {_first_line(error)}",
-            hint="check the id, its configuration (`name`), the network and, for gated data, your login to the hub",
-        ) from error
-    count = min(getattr(rows, "num_shards", 1), STREAMS)
-    if count > 1:
-        rows = _together([rows.shard(num_shards=count, index=number) for number in range(count)])
-    try:
-        for row in rows:
-            if not isinstance(row.get(source.field), str):
-                raise DataFormatError(
-                    f"dataset '{source.hub}' has no text under '{source.field}' (fields: {', '.join(row)})",
-                    hint="set the source's `field`",
-                )
-            yield row[source.field]
-    except OSError as error:
-        raise DataUnavailableError(
-            f"dataset '{source.hub}' broke off: {_first_line(error)}",
-            hint="start again when the network is back: what was tokenised is kept",
-        ) from error
-
-
-def _together(streams: list[Iterable[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
-    """One row of each stream in turn, all of them being read at the same time."""
-    stop = threading.Event()
-    end = object()
-
-    def put(into: queue.Queue[Any], item: object) -> None:
-        while not stop.is_set():
-            try:
-                into.put(item, timeout=0.2)
-            except queue.Full:
-                continue
-            return
-
-    def read(stream: Iterable[dict[str, Any]], into: queue.Queue[Any]) -> None:
-        last: object = end
-        try:
-            for row in stream:
-                put(into, row)
-                if stop.is_set():
-                    return
-        except BaseException as error:
-            last = error
-        put(into, last)
-
-    queues: list[queue.Queue[Any]] = [queue.Queue(_AHEAD) for _ in streams]
-    for stream, into in zip(streams, queues, strict=True):
-        threading.Thread(target=read, args=(stream, into), daemon=True, name="hub").start()
-    try:
-        while queues:
-            for into in list(queues):
-                row = into.get()
-                if row is end:
-                    queues.remove(into)
-                elif isinstance(row, BaseException):
-                    raise row
-                else:
-                    yield row
-    finally:
-        stop.set()

@@ -43,7 +43,9 @@ def reach(config: PreTrainedConfig, sliding_window: int | None, *, causal: bool)
     when causal, as in the code the family was trained with. Gemma-3 passes the number of keys of its causal
     window, self included; made bidirectional it sees half of that on each side (the choice of
     EmbeddingGemma), so that the number of keys stays. A Gemma-3 whose config is bidirectional passes half the window
-    plus one, as ModernBERT does. Raises ModelError for a family whose rule is unknown.
+    plus one, as ModernBERT does. ModernBERT's decoder passes the number of keys of its causal window; made
+    bidirectional it sees as many on each side, as the encoder that it is the twin of. Raises ModelError for a family
+    whose rule is unknown.
     """
     if sliding_window is None:
         return Reach(-1, 0 if causal else -1)
@@ -54,6 +56,8 @@ def reach(config: PreTrainedConfig, sliding_window: int | None, *, causal: bool)
         return Reach(half, 0 if causal else half)
     if config.model_type in CAUSAL_FAMILIES:
         return Reach(sliding_window - 1, 0) if causal else Reach(sliding_window // 2, sliding_window // 2)
+    if config.model_type == "modernbert-decoder":
+        return Reach(sliding_window - 1, 0) if causal else Reach(sliding_window, sliding_window)
     raise ModelError(
         f"local attention of model type '{config.model_type}' has no window rule here",
         hint="add its rule to trainer/model/attention.py:reach",

@@ -33,7 +33,11 @@ _TAKEN_TOO = {*(f"{role}_token_id" for role in ROLES), "num_labels", "output_att
 _TAKEN_BY_ONE = {
     "modernbert": {"global_attn_every_n_layers", "global_rope_theta", "local_rope_theta", "rope_scaling"},
     "gemma3_text": {"sliding_window_pattern", "rope_theta", "rope_local_base_freq", "rope_scaling"},
-    "eurobert": {"rope_theta", "rope_scaling", "partial_rotary_factor"},
+    **{
+        kind: {"rope_theta", "rope_scaling", "partial_rotary_factor"}
+        for kind in ("eurobert", "llama", "qwen2", "qwen3")
+    },
+    "modernbert-decoder": {"global_attn_every_n_layers", "global_rope_theta", "local_rope_theta", "rope_scaling"},
 }
 """The same for single model types: what their `__post_init__` and rope conversion look for."""
 _BAD_VALUE = (
