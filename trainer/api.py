@@ -19,6 +19,8 @@ PREEMPTED_EXIT = 75
 
 __all__ = [
     "PREEMPTED_EXIT",
+    "average",
+    "build_corpus",
     "ledger_diff",
     "load_recipe",
     "plan",
@@ -36,12 +38,14 @@ def pretrain(
     overrides: Sequence[str] = (),
     progress: Literal["auto", "none"] | Callable[[Tick], None] = "auto",
     exclude: Sequence[str] = (),
+    unguarded: Sequence[str] | None = None,
 ) -> Result:
     """Train a recipe (path or shipped name) into `out` (default ``runs/NAME``).
 
     resume: continue the run that is there; the result equals that of an uninterrupted one.
     overrides: ``KEY=VALUE`` texts. progress: what reports go to, on the first process.
     exclude: texts of benchmark documents that must not be trained on, besides the recipe's own list.
+    unguarded: names of benchmark tasks whose documents are not among them, for the ledger and the card.
     Under torchrun or accelerate launch all processes call this. The result's status is ``preempted`` when a
     signal stopped the run after saving. Raises BioBenchError with one line on bad input.
     """
@@ -56,10 +60,56 @@ def pretrain(
         terminal = listeners.Terminal() if progress == "auto" and here.first else None
         listener = progress if callable(progress) and here.first else terminal or listeners.silent
         try:
-            return Run(read, folder, here, listener, list(exclude), stop).go(resume=resume)
+            return Run(read, folder, here, listener, list(exclude), stop, unguarded).go(resume=resume)
         finally:
             if terminal is not None:
                 terminal.close()
+
+
+def build_corpus(
+    recipe: str | Path,
+    *,
+    cache: str | Path = "runs/corpora",
+    overrides: Sequence[str] = (),
+    progress: Literal["auto", "none"] | Callable[[Tick], None] = "auto",
+    exclude: Sequence[str] = (),
+) -> Path | None:
+    """Build a recipe's corpus below `cache` (where the recipe names no folder) and prove it; returns its folder.
+
+    A build that was killed goes on where it was; None when a signal stopped it. Arguments as for `pretrain`, which
+    finds the corpus when its runs stand beside `cache`.
+    """
+    read = load_recipe(recipe, overrides)
+    from trainer.corpus.builder import build
+    from trainer.run.beginning import tokenizer_for
+    from trainer.train import progress as listeners
+    from trainer.train.stop import StopFlag, StoppedError
+
+    terminal = listeners.Terminal() if progress == "auto" else None
+    stages = listeners.Stages(progress if callable(progress) else terminal or listeners.silent, 0)
+    spec = read.corpus
+    folder = Path(cache) if spec.cache is None else Path(spec.root) / spec.cache
+    with StopFlag().watching() as stop:
+
+        def say(what: str, fraction: float) -> None:
+            stages(what, fraction)
+            if stop():
+                raise StoppedError
+
+        try:
+            return build(spec, tokenizer_for(read, exclude), folder, exclude=list(exclude), report=say).folder
+        except StoppedError:
+            return None
+        finally:
+            if terminal is not None:
+                terminal.close()
+
+
+def average(models: Sequence[Path], out: Path, weights: Sequence[float] | None = None) -> Path:
+    """The weighted mean of exported models as a folder of its own. Raises UsageError, ModelError."""
+    from trainer.export import average as averages
+
+    return averages.average(models, out, weights)
 
 
 def plan(recipe: str | Path, *, overrides: Sequence[str] = (), gpu: str = "H200", gpus: int = 1) -> Plan:
@@ -72,11 +122,13 @@ def plan(recipe: str | Path, *, overrides: Sequence[str] = (), gpu: str = "H200"
 def ledger_diff(a: str | Path, b: str | Path) -> LedgerDiff:
     """Two runs' ledgers side by side (files, run folders or exported models); `.lines()` renders it.
 
-    Raises StoreError when one is missing or damaged.
+    Raises StoreError when one is missing or damaged, or describes other weights than those beside it.
     """
-    from trainer.ledger.fields import read_ledger
+    from trainer.ledger.fields import check_weights, read_ledger
     from trainer.ledger.twins import compare
 
+    for path in (a, b):
+        check_weights(path)
     return compare(read_ledger(a), read_ledger(b))
 
 

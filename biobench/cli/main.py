@@ -14,6 +14,7 @@ import typer
 from biobench.cli import (
     analyze,
     compare,
+    corpus,
     data,
     demo,
     export,
@@ -52,6 +53,7 @@ export.register(app)
 leaderboard.register(app)
 submit.register(app)
 pretrain.register(app)
+corpus.register(app)
 speed.register(app)
 analyze.register(app)
 

@@ -9,6 +9,7 @@ import typer
 
 from biobench.cli.common import DataDir, Json, Overrides, print_json
 from biobench.core.packages import check_ours
+from biobench.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,11 +19,29 @@ if TYPE_CHECKING:
 Recipe = Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe's YAML path, or the name of a shipped one.")]
 
 
+ExcludeTasks = Annotated[
+    bool,
+    typer.Option(
+        "--exclude-tasks/--no-exclude-tasks",
+        help="Keep validation and test documents of every task whose data is at hand out of the corpus.",
+    ),
+]
+RequireTasks = Annotated[
+    str | None,
+    typer.Option(
+        "--require-tasks",
+        metavar="IDS",
+        help="Tasks, by commas, whose documents must be at hand to be kept out; or all. Without them: stop.",
+    ),
+]
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     app.command("pretrain")(pretrain)
     app.command("pretrain-plan")(plan)
     app.command("pretrain-schema")(schema)
+    app.command("pretrain-average")(average)
     app.command("ledger")(ledger)
 
 
@@ -32,24 +51,24 @@ def pretrain(
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run that stands in --out.")] = False,
     out: Annotated[str | None, typer.Option("--out", help="Folder of the run (default: runs/NAME).")] = None,
     data_dir: DataDir = None,
-    exclude_tasks: Annotated[
-        bool,
-        typer.Option(
-            "--exclude-tasks/--no-exclude-tasks",
-            help="Keep validation and test documents of every task whose data is at hand out of the corpus.",
-        ),
-    ] = True,
+    exclude_tasks: ExcludeTasks = True,
+    require_tasks: RequireTasks = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Report no progress.")] = False,
 ) -> None:
     """Run a pretraining recipe; under torchrun or accelerate launch it is distributed."""
     first = os.environ.get("RANK", "0") == "0"
     check_ours("trainer")
-    from biobench.workflows.kept_out import benchmark_documents, record_exclusions, silent, unique_texts
+    from biobench.workflows.kept_out import guard, record_exclusions, silent, unique_texts
     from trainer import api
 
-    sources = api.load_recipe(recipe, overrides).corpus.sources
-    generated = all(source.embedded is not None for source in sources)
-    kept_out = benchmark_documents(data_dir, stderr if first else silent) if exclude_tasks and not generated else {}
+    kept_out, missing = guard(
+        recipe,
+        overrides,
+        data_dir,
+        exclude_tasks=exclude_tasks,
+        require_tasks=require_tasks,
+        say=stderr if first else silent,
+    )
     result = api.pretrain(
         recipe,
         out=out,
@@ -57,12 +76,13 @@ def pretrain(
         overrides=overrides,
         progress="none" if quiet else "auto",
         exclude=unique_texts(kept_out),
+        unguarded=missing,
     )
     model = exported(result, "--resume continues", say=first)
     if not first:
         return
-    if kept_out:
-        record_exclusions(result, kept_out)
+    if missing is not None:
+        record_exclusions(result, kept_out, missing, stderr)
     typer.echo(f"{model}: an encoder that AutoModel loads; next: biobench run {model} --suite fr")
 
 
@@ -104,6 +124,25 @@ def plan(
         typer.echo(line)
 
 
+def average(
+    models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Exported checkpoints of one architecture.")],
+    out: Annotated[str, typer.Option("--out", help="Folder of the average.")],
+    weights: Annotated[str | None, typer.Option("--weights", help="One number for each model, by commas.")] = None,
+) -> None:
+    """Average the weights of checkpoints, a run's latest ones say, into a model of its own."""
+    from pathlib import Path
+
+    try:
+        shares = None if weights is None else [float(part) for part in weights.split(",")]
+    except ValueError:
+        raise UsageError(f"--weights '{weights}' are no numbers", hint="write 1,1,2") from None
+    check_ours("trainer")
+    from trainer import api
+
+    made = api.average([Path(m) for m in models], Path(out), shares)
+    typer.echo(f"{made}: the average of {len(models)} models; next: biobench run {made} --suite fr")
+
+
 def schema() -> None:
     """JSON Schema of a pretraining recipe, for editor completion."""
     check_ours("trainer")
@@ -126,6 +165,7 @@ def ledger(
         print_json(
             {
                 "matched": diff.matched,
+                "verdict": diff.verdict,
                 "rows": [
                     {"name": r.name, "first": r.first, "second": r.second, "binding": r.binding, "equal": r.equal}
                     for r in diff.rows

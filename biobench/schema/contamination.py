@@ -81,3 +81,5 @@ class Exclusions(Strict):
     """As in the ledger: the list belongs to that run and no other."""
     ngram: int
     tasks: dict[str, ExcludedTask]
+    not_guarded: tuple[str, ...] = ()
+    """Tasks whose documents were not at hand, so that nothing kept them out."""

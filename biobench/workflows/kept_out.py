@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ from biobench.core.files import write_atomic
 from biobench.data.catalog import list_tasks
 from biobench.data.load import load_data
 from biobench.data.validate import find
+from biobench.errors import DataUnavailableError, StoreError, UsageError
 from biobench.schema.contamination import EXCLUSION_FILE, ExcludedTask, Exclusions
 from biobench.schema.document import TaskData
 
@@ -21,16 +22,90 @@ def silent(_: str) -> None:
     """Tell nobody."""
 
 
-def benchmark_documents(data_dir: str | None, say: Callable[[str], None] = silent) -> dict[str, TaskData]:
-    """Every shipped task whose data is at hand, by id. say: told of each."""
+def guard(
+    recipe: str,
+    overrides: Sequence[str],
+    data_dir: str | None,
+    *,
+    exclude_tasks: bool,
+    require_tasks: str | None,
+    say: Callable[[str], None] = silent,
+) -> tuple[dict[str, TaskData], list[str] | None]:
+    """The tasks whose documents are kept out of a recipe's corpus, and the ids of those that nobody guards.
+
+    None for the second where the package makes the text itself. say: told of both.
+    Raises UsageError and DataUnavailableError where tasks are required that are not available.
+    """
+    from trainer.api import load_recipe
+
+    generated = all(source.embedded is not None for source in load_recipe(recipe, overrides).corpus.sources)
+    guarded = exclude_tasks and not generated
+    if require_tasks is not None and not guarded:
+        why = "the text is made by the package itself" if generated else "--no-exclude-tasks lets all documents in"
+        raise UsageError(f"--require-tasks asks for a guard, but {why}", hint="leave one of the two out")
+    missing = None if generated else not_available(data_dir) if guarded else guardable()
+    if require_tasks is not None:
+        _require(require_tasks, missing or [])
+    kept_out = benchmark_documents(data_dir, say) if guarded else {}
+    if missing:
+        why = "their documents are not at hand (--data-dir DIR)" if guarded else "--no-exclude-tasks"
+        say(f"{len(missing)} task{'s' * (len(missing) > 1)} NOT guarded, {why}: {', '.join(missing)}")
+    return kept_out, missing
+
+
+def guardable() -> list[str]:
+    """Ids of the shipped tasks whose documents training text could hold."""
+    return [task.id for task in list_tasks() if not task.spec.all_sources[0].generated]
+
+
+def not_available(data_dir: str | None) -> list[str]:
+    """Those of them whose documents are not there."""
+    names = guardable()
+    return [task.id for task in list_tasks() if task.id in names and find(task, data_dir) is None]
+
+
+def _require(wanted: str, missing: Sequence[str]) -> None:
+    """Raise DataUnavailableError where the documents of a wanted task are missing, UsageError for no task."""
+    names = [name for name in wanted.replace(" ", "").split(",") if name]
+    known = guardable()
+    unknown = [name for name in names if name not in known and name != "all"]
+    if unknown or not names:
+        raise UsageError(
+            f"--require-tasks knows no task '{(unknown or [wanted])[0]}'", hint="give ids of `biobench tasks`, or all"
+        )
+    absent = [name for name in missing if name in names or "all" in names]
+    if absent:
+        raise DataUnavailableError(
+            f"the documents of {', '.join(absent)} are not at hand, so nothing would keep them out of the corpus",
+            hint="give the folder that holds them with --data-dir, or ask for fewer with --require-tasks",
+        )
+
+
+def benchmark_documents(
+    data_dir: str | None, say: Callable[[str], None] = silent, *, only: Container[str] | None = None
+) -> dict[str, TaskData]:
+    """Every shipped task whose data is available, by id. say: told of each. only: of these alone."""
     found = {}
     for task in list_tasks():
-        if task.spec.all_sources[0].generated or find(task, data_dir) is None:
+        if task.spec.all_sources[0].generated or (only is not None and task.id not in only):
+            continue
+        if find(task, data_dir) is None:
             continue
         data = load_data(task, None if data_dir is None else Path(data_dir))
-        say(f"kept out of the corpus: {len(data.validation) + len(data.test)} documents of {task.id}")
+        say(f"guarded: {len(data.validation) + len(data.test)} documents of {task.id} may not stand in the corpus")
         found[task.id] = data
     return found
+
+
+def guarded_by(run: Path | None) -> Container[str] | None:
+    """The tasks whose documents a run was told to keep out; None where it does not say."""
+    file = None if run is None else run / EXCLUSION_FILE
+    if file is None or not file.is_file():
+        return None
+    try:
+        return Exclusions.model_validate_json(file.read_bytes()).tasks
+    except ValueError as error:
+        raise StoreError("the list of guarded tasks is damaged", hint="restore or delete it", file=file) from error
 
 
 def unique_texts(tasks: Mapping[str, TaskData]) -> list[str]:
@@ -38,8 +113,10 @@ def unique_texts(tasks: Mapping[str, TaskData]) -> list[str]:
     return list(dict.fromkeys(d.reading for data in tasks.values() for d in (*data.validation, *data.test)))
 
 
-def record_exclusions(result: Result, tasks: Mapping[str, TaskData]) -> None:
-    """Write beside both copies of the ledger which tasks' documents were kept out."""
+def record_exclusions(
+    result: Result, tasks: Mapping[str, TaskData], missing: Sequence[str], say: Callable[[str], None] = silent
+) -> None:
+    """Write beside both copies of the ledger which tasks are guarded and which not. say: told how much was removed."""
     from trainer.train.run_folder import read_recipe
 
     assert result.model is not None
@@ -51,6 +128,10 @@ def record_exclusions(result: Result, tasks: Mapping[str, TaskData]) -> None:
             name: ExcludedTask(data_hash=data.hash, documents=len(data.validation) + len(data.test))
             for name, data in tasks.items()
         },
+        not_guarded=tuple(missing),
     )
+    removed = result.ledger.corpus.removed_documents
+    if removed is not None and tasks:
+        say(f"removed from the corpus: {removed:,} documents that hold text of a guarded task")
     for folder in (result.out, result.model):
         write_atomic(folder / EXCLUSION_FILE, (held.model_dump_json(indent=1) + "\n").encode())

@@ -18,7 +18,7 @@ from biobench.models.loading import find_checkpoint
 from biobench.schema.contamination import Contamination, OverlapRecord, SplitOverlap
 from biobench.schema.document import TaskData
 from biobench.store.overlaps import note_in_records, save_overlap
-from biobench.workflows.kept_out import benchmark_documents, unique_texts
+from biobench.workflows.kept_out import benchmark_documents, guarded_by, unique_texts
 
 if TYPE_CHECKING:
     from trainer.corpus.exclusion import Excluded
@@ -39,9 +39,10 @@ def measure(
     excluded, base, ledger = None, None, None
     if corpus.name == "ledger.json" or (corpus / "ledger.json").is_file():
         check_ours("trainer")
-        from trainer.run.reread import reread
+        from trainer.run.reread import reread, run_folder
 
-        run = reread(corpus, lambda: unique_texts(benchmark_documents(data_dir)))
+        listed = guarded_by(run_folder(corpus))
+        run = reread(corpus, lambda: unique_texts(benchmark_documents(data_dir, only=listed)))
         excluded, base, ledger = run.excluded, run.ledger.base.source, run.ledger
         texts = Digested(run.documents())
         model = model or str(run.model)

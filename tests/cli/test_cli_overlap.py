@@ -14,7 +14,7 @@ from biobench.data.load import load_data
 from biobench.report.table import build
 from biobench.store import Store
 from tests.helpers.cli_make import Said
-from tests.helpers.generators import diamed
+from tests.helpers.generators import diamed, meddialog
 
 SMALL = (
     *("base.config.hidden_size=32", "base.config.intermediate_size=32", "base.config.num_hidden_layers=2"),
@@ -154,6 +154,40 @@ def test_text_is_given_to_a_model_by_name(
     said = biobench("data", "overlap", "text.jsonl", "--task", "diamed", "--data-dir", data, "--results-dir", "new")
     assert "2 of 7 documents verbatim" in said.out
     assert not Path("new").exists()
+
+
+def test_tasks_that_nobody_guarded_are_named_and_can_be_counted_later(
+    biobench: Callable[..., Said], data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trained without the data of a task, then compared with it: what the run guarded is not what is at hand now."""
+    tasks = [load_task("diamed"), load_task("meddialog_fr")]
+    monkeypatch.setattr("biobench.data.catalog.list_tasks", lambda: tasks)
+    meddialog(tmp_path / "other")
+    secret = load_data(load_task("meddialog_fr"), tmp_path / "other").test[0].reading
+    with (tmp_path / "text.jsonl").open("a", encoding="utf-8") as stream:
+        stream.write(json.dumps({"text": f"{secret} {secret}"}) + "\n")
+    sets = [part for text in SMALL for part in ("--set", text)]
+    start = ("pretrain", "toy_detour", *sets, "--out", "half", "--data-dir", data)
+    refused = biobench(*start, "--require-tasks", "diamed,meddialog_fr")
+    assert refused.status != 0
+    assert "the documents of meddialog_fr are not at hand" in refused.err
+    assert "knows no task 'diamid'" in biobench(*start, "--require-tasks", "diamid").refusal()
+    said = biobench(*start, "--require-tasks", "diamed")
+    assert said.status == 0, said.err
+    assert "1 task NOT guarded" in said.err
+    assert "(--data-dir DIR): meddialog_fr" in said.err
+    assert f"removed from the corpus: {LEAKED} documents" in said.err
+    listed = json.loads(Path("half/exclusion.json").read_text())
+    assert (list(listed["tasks"]), listed["not_guarded"]) == (["diamed"], ["meddialog_fr"])
+    card = Path("half/model/README.md").read_text()
+    assert "Tasks that were not guarded (1)" in card
+    assert f"documents removed for it: {LEAKED}" in card
+
+    for name in (tmp_path / "other").iterdir():
+        name.rename(data / name.name)
+    said = biobench("data", "overlap", "half", "--task", "meddialog_fr", "--data-dir", data, "--json")
+    assert said.status == 0, said.err
+    assert {r["split"]: r["seen"] for r in said.json()}["test"] >= 1
 
 
 def test_changed_text_and_other_exclusions_are_refused(

@@ -37,6 +37,30 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "eos_token_id": 2,
         "mask_token_id": 3,
     },
+    **{
+        kind: {
+            **_SMALL,
+            "num_hidden_layers": 2,
+            "num_key_value_heads": 2,
+            "head_dim": 8,
+            "max_position_embeddings": 128,
+            "pad_token_id": 0,
+            "bos_token_id": 1,
+            "eos_token_id": 2,
+        }
+        for kind in ("llama", "qwen3")
+    },
+    "modernbert-decoder": {
+        **_SMALL,
+        "num_hidden_layers": 4,
+        "local_attention": 16,
+        "max_position_embeddings": 256,
+        "pad_token_id": 0,
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+        "cls_token_id": 1,
+        "sep_token_id": 2,
+    },
     "gemma3_text": {
         **_SMALL,
         "num_hidden_layers": 6,
@@ -49,6 +73,10 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "eos_token_id": 2,
     },
 }
+
+
+DECODERS = frozenset(kind for kind in CONFIGS if family_of(kind).auto == "AutoModelForCausalLM")
+"""Families whose own code is causal."""
 
 
 def tiny(kind: str, implementation: str = attention.NAME) -> PreTrainedModel:

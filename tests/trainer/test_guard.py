@@ -141,12 +141,6 @@ def test_dropout_reaches_the_attention_of_every_layer(kind: str, causal: bool, m
             assert given == [rate if training else 0.0] * model.config.num_hidden_layers
 
 
-class OnGpu(Tensor):
-    """A tensor that says it lies on a GPU."""
-
-    is_cuda = True  # type: ignore[assignment]
-
-
 @pytest.mark.parametrize(
     ("window", "isolated", "dropout", "kernel"),
     [
@@ -163,10 +157,12 @@ def test_a_gpu_takes_the_kernel_for_windows_and_documents_and_never_loses_dropou
 ) -> None:
     """The kernels have no dropout; whole windows without documents are left to torch's own choice."""
     asked: list[tuple[object, ...]] = []
-    monkeypatch.setattr(attention, "_varlen", lambda *a: (asked.append(("kernel", a[3], a[5])), a[0])[1])
+    monkeypatch.setattr(attention, "DEVICES", ("cuda", "cpu"))
+    monkeypatch.setattr(attention, "KERNEL", attention.Kernel("torch", print))
+    monkeypatch.setattr(attention, "_varlen", lambda *a: (asked.append(("kernel", a[3], a[6])), a[0])[1])
     monkeypatch.setattr(attention, "_sdpa", lambda *a: (asked.append(("torch", a[3], a[5], a[6])), a[0])[1])
     module = tiny("modernbert").model.layers[1].attn
-    query = torch.zeros(1, 2, 40, 8).as_subclass(OnGpu)
+    query = torch.zeros(1, 2, 40, 8, dtype=torch.bfloat16)
     documents = torch.zeros(1, 40, dtype=torch.long) if isolated else None
     ends = torch.tensor([0, 40]) if isolated else None
     attention.attention(

@@ -63,7 +63,7 @@ def test_one_process_of_many_speaks(
     monkeypatch.setenv("RANK", "1")
     asked: list[bool] = []
 
-    def none(_: str | None, *, say: bool) -> dict[str, object]:
+    def none(_: str | None, *, say: bool = True) -> dict[str, object]:
         asked.append(say)
         return {}
 

@@ -10,8 +10,8 @@ from torch import Tensor
 from transformers import AutoModel, AutoModelForMaskedLM, PreTrainedModel
 
 from biobench.errors import ModelError
-from tests.helpers.pretrain_models import CONFIGS, tiny
-from trainer.model import attention, guard
+from tests.helpers.pretrain_models import CONFIGS, DECODERS, tiny
+from trainer.model import guard
 from trainer.model.attention import Reach
 from trainer.model.families import layers_of
 from trainer.model.network import Trainee, load_model
@@ -51,10 +51,10 @@ def test_the_stock_model_in_its_own_direction_gives_the_same(kind: str, stock: s
     model, reference = tiny(kind), tiny(kind, stock)
     ids = long_ids(model)
     with torch.no_grad():
-        ours = Trainee(model).logits(ids, causal=kind == "gemma3_text")
+        ours = Trainee(model).logits(ids, causal=kind in DECODERS)
         theirs = reference(input_ids=ids).logits
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
-    if stock == "sdpa" and kind != "gemma3_text":
+    if stock == "sdpa" and kind not in DECODERS:
         assert torch.equal(ours, theirs)
 
 
@@ -179,7 +179,7 @@ def test_a_mask_or_a_missing_direction_is_refused() -> None:
         )
 
 
-@pytest.mark.parametrize("kind", [k for k in FAMILIES if k != "gemma3_text"])
+@pytest.mark.parametrize("kind", [k for k in FAMILIES if k not in DECODERS])
 def test_nothing_of_the_switch_is_saved(kind: str, tmp_path: Path) -> None:
     model = tiny(kind)
     module = Trainee(model)
@@ -206,52 +206,6 @@ def test_a_saved_checkpoint_comes_back_with_the_switch(kind: str, tmp_path: Path
     with torch.no_grad():
         assert torch.equal(module.logits(ids, causal=False), Trainee(tiny(kind)).logits(ids, causal=False))
     assert guard.check(module.model, directed(module, causal=True), causal=True).leak == 0.0
-
-
-@pytest.mark.parametrize("name", ["torch", "flash_attn"])
-@pytest.mark.parametrize("window", [Reach(8, 0), Reach(8, 8), Reach(-1, 0), Reach(-1, -1)])
-@pytest.mark.parametrize("isolated", [True, False])
-def test_the_variable_length_path_calls_its_kernel_rightly(
-    name: str, window: Reach, isolated: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A reference kernel with the documented rules of both (window inclusive on each side; no GPU here)."""
-
-    def kernel(
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        cu: Tensor,
-        _: Tensor,
-        *lengths: int,
-        window_size: tuple[int, int],
-        scale: float | None = None,
-        softmax_scale: float | None = None,
-        causal: bool = False,
-    ) -> Tensor:
-        place = torch.arange(len(q))
-        back = place[:, None] - place[None, :]
-        number = torch.bucketize(place, cu[1:].long(), right=True)
-        seen = number[:, None] == number[None, :]
-        left, right = window_size[0], 0 if causal else window_size[1]
-        seen &= (back <= left) if left >= 0 else torch.tensor(True)
-        seen &= (-back <= right) if right >= 0 else torch.tensor(True)
-        factor = scale if name == "torch" else softmax_scale
-        assert factor is not None
-        scores = torch.einsum("qhd,khd->hqk", q.float(), k.float()) * factor
-        weights = scores.masked_fill(~seen, float("-inf")).softmax(-1)
-        return torch.einsum("hqk,khd->qhd", weights, v.float()).to(q.dtype)
-
-    monkeypatch.setattr(attention, "KERNEL", attention.Kernel(name, kernel))
-    torch.manual_seed(0)
-    q, k, v = (torch.randn(2, 3, 40, 8, dtype=torch.bfloat16) for _ in range(3))
-    documents = torch.zeros(2, 40, dtype=torch.long)
-    documents[0, 13:], documents[1, 27:] = 1, 1
-    ends = torch.tensor([0, 13, 40, 67, 80], dtype=torch.int32) if isolated else None
-    found = attention._varlen(q, k, v, window, 0.3, ends)
-    plain = attention._sdpa(q, k, v, window, 0.3, 0.0, documents if isolated else None).transpose(1, 2)
-    assert found is not None
-    torch.testing.assert_close(found.float(), plain.float(), rtol=2e-2, atol=2e-2)
-    assert attention._varlen(q.float(), k.float(), v.float(), window, 0.3, ends) is None
 
 
 @pytest.mark.slow

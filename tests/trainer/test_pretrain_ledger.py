@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +48,21 @@ def test_detour_and_twin_match_and_say_what_is_free(detour: Path, small: list[st
     assert diff.lines()[-1] == "matched"
 
 
+def test_weights_that_are_not_the_ledgers_are_refused(detour: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(detour, other)
+    assert api.ledger_diff(detour, other).matched
+    weights = other / "model" / "model.safetensors"
+    good = weights.read_bytes()
+    weights.write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
+    for named in (other, other / "model", other / "model" / "ledger.json", other / "ledger.json"):
+        with pytest.raises(StoreError, match="not those that the ledger beside them describes"):
+            api.ledger_diff(detour, named)
+    alone = tmp_path / "ledger.json"
+    shutil.copyfile(other / "ledger.json", alone)
+    assert api.ledger_diff(detour, alone).matched
+
+
 @pytest.mark.parametrize(
     ("changed", "named"),
     [
@@ -60,6 +76,8 @@ def test_detour_and_twin_match_and_say_what_is_free(detour: Path, small: list[st
         ("corpus.seed=1", "corpus manifest"),
         ("phases.1.freeze={layers: '0'}", "phase 2 frozen layers"),
         ("phases.1.data=restart", "phase 2 samples"),
+        ("phases.1.masking.rate=0.3", "phase 2 masking"),
+        ("phases.1.masking.rule=mask", "phase 2 masking"),
     ],
 )
 def test_a_changed_line_is_named(changed: str, named: str, detour: Path, small: list[str], tmp_path: Path) -> None:

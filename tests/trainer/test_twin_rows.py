@@ -50,6 +50,7 @@ BINDING = {
     "phases.0.schedule": ({"warmup": 5}, "phase 1 schedule"),
     "phases.0.frozen_layers": ("0-7", "phase 1 frozen layers"),
     "phases.0.isolate_documents": (True, "phase 1 isolated documents"),
+    "phases.0.masking": ({"rate": 0.3}, "phase 1 masking"),
 }
 FREE = {
     "seeds.training": 2,
@@ -59,8 +60,15 @@ FREE = {
     "flops": 2.0,
     "phases.0.name": "b",
     "phases.0.objective": "clm",
-    "phases.0.masking": {"rate": 0.3},
     "phases.0.targets": 2,
+    "phases.0.kernels": {"full_attention": "cudnn"},
+    "device": "NVIDIA H200",
+    "world_sizes": (8,),
+    "distributed": "ddp",
+    "packages": {"torch": "2.13.0"},
+    "compiled": True,
+    "deterministic": True,
+    "micro_windows": 4,
     "phases.0.flops": 2.0,
 }
 
@@ -104,13 +112,18 @@ def test_a_phase_more_is_a_difference() -> None:
         assert {"phases", "phase 2 tokens", "phase 2 samples", "phase 2 sample order"} <= named
 
 
-@pytest.mark.parametrize("other", [{"phases.0.objective": "clm"}, {"phases.0.masking": {"rate": 0.3}}])
-def test_a_noise_pair_has_one_objective_and_one_masking(other: dict[str, Any]) -> None:
-    """Matched runs that differ in the training seed and in what they predict: the difference is not noise."""
-    diff = against({**other, "seeds.training": 2})
+def test_a_noise_pair_has_one_objective() -> None:
+    """Matched runs that differ in the training seed and in what they predict: the difference is not noise alone."""
+    diff = against({"phases.0.objective": "clm", "phases.0.masking": {"rate": 0.3}, "seeds.training": 2})
     assert diff.matched
     assert not diff.noise_pair
-    assert diff.verdict == "matched"
+    assert diff.verdict == "matched, but trained with different training seeds (1 and 2)"
+
+
+def test_masking_is_free_only_where_the_objectives_differ() -> None:
+    assert against({"phases.0.objective": "clm", "phases.0.masking": {"rate": 0.3}}).verdict == "matched"
+    for masking in ({"rate": 0.3}, {"rate": 0.15, "rule": "mask"}):
+        assert against({"phases.0.masking": masking}).verdict == "not matched: phase 1 masking"
 
 
 def test_a_difference_behind_the_shown_part_of_a_hash_is_seen() -> None:

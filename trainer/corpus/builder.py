@@ -6,9 +6,13 @@ result is a pure function of the texts, the tokenizer and the spec; its manifest
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import io
 import itertools
+import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +21,13 @@ from filelock import FileLock
 from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerBase
 
-from biobench.core.files import canonical, file_hash
-from biobench.errors import DataFormatError
+from biobench.core.files import canonical
+from biobench.errors import DataFormatError, StoreError
+from trainer.corpus.digests import Digests
 from trainer.corpus.exclusion import Excluded
-from trainer.corpus.parts import Encoding, Report, Tokenised, tokenise, write_tokens
-from trainer.corpus.shards import MANIFEST, Corpus
-from trainer.corpus.sources import Meter, files_of, identity, texts
+from trainer.corpus.parts import Encoding, Report, Tokenised, tokenise
+from trainer.corpus.shards import MANIFEST, Corpus, ShardWriter
+from trainer.corpus.sources import Meter, files_of, identity, identity_before, pinned, texts
 from trainer.corpus.tokenization import tokenizer_hash
 from trainer.disk import make_folder, write_json, writing
 from trainer.model.network import end_token
@@ -33,8 +38,12 @@ FORMAT = 1
 ENCODING = 2
 """How text becomes ids. It keys the cache but is not in the manifest: a corpus whose tokens are as before keeps
 its hash. 1 took special tokens that are spelled out in the text for control tokens."""
-Pairs = NDArray[np.int64]
-"""(documents, 2): source number, document number in it."""
+Numbers = NDArray[np.int64]
+"""(documents,) numbers of documents, counted through all sources."""
+_AT_ONCE = 1 << 14
+"""Documents between two reports while shards are written."""
+_PIECE = 1 << 22
+"""Most bytes of a document that are held at once."""
 
 
 def documents(source: CorpusSource, root: Path, meter: Meter | None = None) -> Iterator[str]:
@@ -81,6 +90,7 @@ def build(
     make_folder(cache)
     folder = corpus_folder(spec, tokenizer, cache, excluded)
     with FileLock(f"{folder}.lock"):
+        spec = spec if (folder / MANIFEST).is_file() else pinned(spec)
         if not (folder / MANIFEST).is_file():
             _build(spec, tokenizer, folder, excluded, say)
         corpus = Corpus(folder)
@@ -91,24 +101,27 @@ def build(
 
 
 def corpus_folder(spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, cache: Path, excluded: Excluded) -> Path:
-    """Where the corpus lies below `cache` once it is built."""
-    return cache / _key(spec, tokenizer, excluded)[:20]
+    """Where the corpus lies below `cache` once it is built: a name by its content, and by that of its sources.
 
-
-def _key(spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, excluded: Excluded) -> str:
-    import hashlib
-
+    One that was built when names still went by the sources' paths and times is taken where it lies.
+    """
     root = Path(spec.root)
+    before = _key(spec, [identity_before(s, root) for s in spec.sources], tokenizer, excluded, leave=set())
+    if (cache / before / MANIFEST).is_file():
+        return cache / before
+    spec = pinned(spec)
+    digests = Digests(cache / "sources.json")
+    return cache / _key(spec, [identity(s, root, digests) for s in spec.sources], tokenizer, excluded, leave={"path"})
+
+
+def _key(
+    spec: CorpusSpec, sources: list[str], tokenizer: PreTrainedTokenizerBase, excluded: Excluded, *, leave: set[str]
+) -> str:
+    """leave: fields of the sources that say nothing of the result."""
     described = spec.model_dump(mode="json", exclude={"root", "cache", "exclude"})
-    parts = [
-        [FORMAT, ENCODING],
-        described,
-        [identity(s, root) for s in spec.sources],
-        tokenizer_hash(tokenizer),
-        excluded.hash,
-        excluded.n,
-    ]
-    return hashlib.sha256(canonical(parts).encode()).hexdigest()
+    described["sources"] = [{k: v for k, v in s.items() if k not in leave} for s in described["sources"]]
+    parts = [[FORMAT, ENCODING], described, sources, tokenizer_hash(tokenizer), excluded.hash, excluded.n]
+    return hashlib.sha256(canonical(parts).encode()).hexdigest()[:20]
 
 
 def _build(spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, folder: Path, excluded: Excluded, say: Report) -> None:
@@ -145,10 +158,12 @@ def _assemble(
     say: Report,
 ) -> dict[str, Any]:
     """Hold out, repeat, shuffle and join the documents; returns the manifest."""
-    train: list[Pairs] = []
-    held: list[Pairs] = []
-    repeats = _repeats(sources)
-    for number, source in enumerate(sources):
+    train: list[Numbers] = []
+    held: list[Numbers] = []
+    drawn_documents: list[int] = []
+    drawn_tokens: list[int] = []
+    firsts = _firsts(sources)
+    for number, (source, repeats) in enumerate(zip(sources, _repeats(sources), strict=True)):
         count = source.documents
         if count == 0:
             raise DataFormatError(
@@ -158,13 +173,19 @@ def _assemble(
             )
         order = shuffled(count, "held out", spec.seed, source.spec.id)
         out = min(round(count * spec.held_out) or (1 if spec.held_out else 0), count - 1)
-        held.append(_pairs(number, np.sort(order[:out])))
+        held.append(np.sort(order[:out]) + firsts[number])
         stay = order[out:]
-        whole, part = divmod(repeats[number], 1)
-        train.append(_pairs(number, np.sort(np.tile(stay, int(whole)))))
-        train.append(_pairs(number, stay[: round(part * len(stay))]))
+        whole, part = divmod(repeats, 1)
+        some = stay[: round(part * len(stay))]
+        drawn_documents.append(int(whole) * len(stay) + len(some))
+        drawn_tokens.append(int(whole) * _tokens_of(source, stay) + _tokens_of(source, some))
+        train.append(np.sort(np.tile(stay, int(whole))) + firsts[number])
+        train.append(some + firsts[number])
+        del order, stay, some
     drawn = np.concatenate(train)
+    train.clear()
     arranged = drawn[shuffled(len(drawn), "documents", spec.seed)]
+    del drawn
     made = {
         "train": _join(arranged, sources, folder, "train", spec, dtype, say),
         "held_out": _join(np.concatenate(held), sources, folder, "held-out", spec, dtype, say),
@@ -174,8 +195,6 @@ def _assemble(
             f"the corpus holds less than one window of {spec.sequence_length} tokens",
             hint="add text, or make corpus.sequence_length smaller",
         )
-    chosen = [drawn[drawn[:, 0] == n, 1] for n in range(len(sources))]
-    used = [int(np.concatenate(s.lengths)[c].sum()) for s, c in zip(sources, chosen, strict=True)]
     return {
         "format": FORMAT,
         "sequence_length": spec.sequence_length,
@@ -190,10 +209,11 @@ def _assemble(
                 "id": s.spec.id,
                 "documents": s.documents,
                 "tokens": s.tokens,
-                "drawn_documents": len(chosen[n]),
-                "drawn_tokens": used[n],
-                "share": round(used[n] / sum(used), 6),
+                "drawn_documents": drawn_documents[n],
+                "drawn_tokens": drawn_tokens[n],
+                "share": round(drawn_tokens[n] / sum(drawn_tokens), 6),
                 "excluded": s.excluded,
+                **({"revision": s.spec.revision} if s.spec.hub is not None and s.spec.revision else {}),
             }
             for n, s in enumerate(sources)
         ],
@@ -202,8 +222,16 @@ def _assemble(
     }
 
 
-def _pairs(source: int, documents: NDArray[np.int64]) -> Pairs:
-    return np.stack([np.full(len(documents), source, dtype=np.int64), documents], axis=1)
+def _firsts(sources: list[Tokenised]) -> list[int]:
+    """The number of each source's first document when all are counted through."""
+    return [0, *itertools.accumulate(s.documents for s in sources)]
+
+
+def _tokens_of(source: Tokenised, documents: Numbers) -> int:
+    return sum(
+        int((source.ends[some + 1] - source.ends[some]).sum())
+        for some in np.array_split(documents, 1 + len(documents) // _AT_ONCE)
+    )
 
 
 def _repeats(sources: list[Tokenised]) -> list[float]:
@@ -218,7 +246,7 @@ def _repeats(sources: list[Tokenised]) -> list[float]:
 
 
 def _join(
-    documents: Pairs,
+    documents: Numbers,
     sources: list[Tokenised],
     folder: Path,
     name: str,
@@ -227,49 +255,34 @@ def _join(
     say: Report,
 ) -> dict[str, Any]:
     """Write documents end to end into shards of whole windows; the tokens after the last window are dropped."""
-    locate = [_locator(s) for s in sources]
+    firsts = np.array(_firsts(sources))
+    width = np.dtype(dtype).itemsize
     size = max(spec.sequence_length, spec.shard_tokens // spec.sequence_length * spec.sequence_length)
-    shards: list[dict[str, Any]] = []
-    waiting: list[NDArray[Any]] = []
-    count = 0
-
-    def flush(limit: int) -> None:
-        nonlocal waiting, count
-        joined = np.concatenate(waiting) if waiting else np.zeros(0, dtype=dtype)
-        file = folder / f"{name}-{len(shards):05d}.bin"
-        with writing(file):
-            write_tokens(file, joined[:limit])
-        shards.append({"file": file.name, "tokens": limit, "sha256": file_hash(file)})
-        waiting, count = [joined[limit:]], len(joined) - limit
-
-    for done, (source, number) in enumerate(documents):
-        piece = locate[int(source)](int(number))
-        waiting.append(piece)
-        count += len(piece)
-        while count >= size:
-            flush(size)
+    writer = ShardWriter(folder, name, window=spec.sequence_length * width, shard=size * width)
+    with writing(folder), contextlib.ExitStack() as opened:
+        opened.enter_context(writer)
+        files = [opened.enter_context(s.file.open("rb", buffering=0)) for s in sources]
+        for done in range(0, len(documents), _AT_ONCE):
+            some = documents[done : done + _AT_ONCE]
+            where = np.searchsorted(firsts, some, side="right") - 1
+            for source, number in zip(where.tolist(), (some - firsts[where]).tolist(), strict=True):
+                start, end = sources[source].ends[number : number + 2].tolist()
+                _copy(files[source], start * width, end * width, writer)
             say(f"writing {name} shards", done / len(documents))
-    rest = count // spec.sequence_length * spec.sequence_length
-    if rest:
-        flush(rest)
-    tokens = sum(int(s["tokens"]) for s in shards)
     return {
         "documents": len(documents),
-        "windows": tokens // spec.sequence_length,
-        "tokens": tokens,
-        "dropped_tokens": count,
-        "shards": shards,
+        "windows": sum(s["tokens"] for s in writer.shards) // width // spec.sequence_length,
+        "tokens": sum(s["tokens"] for s in writer.shards) // width,
+        "dropped_tokens": len(writer.rest) // width,
+        "shards": [shard | {"tokens": shard["tokens"] // width} for shard in writer.shards],
     }
 
 
-def _locator(source: Tokenised) -> Callable[[int], NDArray[Any]]:
-    """A function from document number to its tokens."""
-    starts = [np.concatenate([[0], np.cumsum(n)]) for n in source.lengths]
-    firsts = np.concatenate([[0], np.cumsum([len(n) for n in source.lengths])])
-
-    def find(number: int) -> NDArray[Any]:
-        part = int(np.searchsorted(firsts, number, side="right")) - 1
-        inside = number - int(firsts[part])
-        return np.asarray(source.parts[part][starts[part][inside] : starts[part][inside + 1]])
-
-    return find
+def _copy(file: io.FileIO, start: int, end: int, writer: ShardWriter) -> None:
+    """Hand the bytes from `start` to `end` of a file to the writer, a piece at a time."""
+    while start < end:
+        piece = os.pread(file.fileno(), min(end - start, _PIECE), start)
+        if not piece:
+            raise StoreError("a file of the corpus in the making is cut short", hint="start again", file=file.name)
+        writer.add(piece)
+        start += len(piece)

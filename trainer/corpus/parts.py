@@ -1,20 +1,22 @@
-"""The documents of a source as tokens, in parts that are whole or not there.
+"""The documents of a source as tokens: made in parts that are whole or not there, joined into one file as they come.
 
 A large source has its parts made by as many processes as there are cores: keeping the benchmark's documents out
-costs Python time, which threads would not share. Parts of an interrupted build are taken over, so a build that is
-started again reads its sources and makes what is missing.
+costs Python time, which threads would not share. Whole parts are appended in order to two files, the tokens and the
+lengths of the documents, whose `Record` says how far they reach; a build that is started again cuts both there,
+takes over the parts that lie beside them, and makes what is missing. However large a source is, it takes one
+descriptor, and in memory eight bytes a document.
 """
 
 from __future__ import annotations
 
 import io
-import itertools
 import os
+import shutil
 import signal
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -25,36 +27,55 @@ from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerBase
 
 from biobench.errors import StoreError, TrainingError
+from biobench.schema.strict import Strict
 from trainer.corpus.exclusion import Excluded
 from trainer.corpus.sources import Meter
-from trainer.disk import writing
+from trainer.disk import write_json, writing
 from trainer.recipe.spec import CorpusSource
 
 DOCUMENTS = 2000
-"""In a part."""
+"""Most in a part."""
+CHARACTERS = 1 << 25
+"""A part ends with the document that reaches them, so that books do not fill the memory."""
 ALONE = 4
 """Parts of a source that are made by this process alone; a source with more is worth starting others."""
+JOURNAL = 64
+"""Parts that are appended between two records on disk."""
 Report = Callable[[str, float], None]
 """Told what is being done and which fraction of it is done (nan: unknown)."""
-Make = Callable[[Path, list[str]], None]
+Make = Callable[[Path, list[str] | None], None]
 
 
-@dataclass
+class Record(Strict):
+    """How far the files of a source reach: parts and tokens joined, documents kept and kept out; whole: all of it."""
+
+    parts: int = 0
+    documents: int = 0
+    tokens: int = 0
+    same: int = 0
+    overlap: int = 0
+    whole: bool = False
+
+
+@dataclass(frozen=True)
 class Tokenised:
-    """The tokenised documents of one source: where each lies, how long it is, how many were kept out and why."""
+    """The tokenised documents of one source. file: their tokens end to end; ends: (documents + 1,) where each begins.
+
+    The last of `ends` is the number of tokens. excluded: how many were kept out and why.
+    """
 
     spec: CorpusSource
-    parts: list[NDArray[Any]] = field(default_factory=list)
-    lengths: list[NDArray[np.int64]] = field(default_factory=list)
-    excluded: dict[str, int] = field(default_factory=lambda: {"same": 0, "overlap": 0})
+    file: Path
+    ends: NDArray[np.int64]
+    excluded: dict[str, int]
 
     @property
     def documents(self) -> int:
-        return sum(len(n) for n in self.lengths)
+        return len(self.ends) - 1
 
     @property
     def tokens(self) -> int:
-        return sum(int(n.sum()) for n in self.lengths)
+        return int(self.ends[-1])
 
 
 @dataclass(frozen=True)
@@ -85,50 +106,151 @@ class Encoding:
 def tokenise(
     source: CorpusSource, texts: Iterator[str], meter: Meter, encoding: Encoding, work: Path, say: Report
 ) -> Tokenised:
-    """The source's documents, in parts of `DOCUMENTS` below `work`. Raises StoreError and TrainingError.
+    """The source's documents as one file below `work`. Raises StoreError and TrainingError.
 
     meter: how much of the source has been read, as `texts` goes on.
     """
-    parts: list[Path] = []
+    joined = _Joined(work, source, encoding.dtype)
+    if joined.record.whole:
+        return joined.open()
     read = 0
 
-    def missing() -> Iterator[tuple[Path, list[str]]]:
+    def missing() -> Iterator[tuple[Path, list[str] | None]]:
+        """The parts that are not joined yet; without texts where one is whole already."""
         nonlocal read
-        while batch := list(itertools.islice(texts, DOCUMENTS)):
-            part = work / f"{source.id}-{len(parts):06d}.bin"
-            parts.append(part)
+        for number, batch in enumerate(_batches(texts)):
             read += len(batch)
             say(f"tokenising {source.id}: {read:,} documents", meter.fraction)
-            if _about(part, encoding.dtype) is None:
-                yield part, batch
+            if number >= joined.record.parts:
+                part = joined.part(number)
+                yield part, None if _about(part, encoding.dtype) is not None else batch
 
-    waiting = missing()
-    for part, batch in itertools.islice(waiting, ALONE):
-        encoding.make(part, batch)
-    first = next(waiting, None)
-    if first is not None:
-        with _others(encoding) as make:
-            for part, batch in itertools.chain([first], waiting):
-                make(part, batch)
-    return _read(source, parts, encoding.dtype)
+    with joined:
+        waiting = missing()
+        alone = 0
+        for part, batch in waiting:
+            if batch is not None:
+                alone += 1
+                if alone > ALONE:
+                    with _others(encoding, joined.append) as make:
+                        make(part, batch)
+                        for more in waiting:
+                            make(*more)
+                    break
+                encoding.make(part, batch)
+            joined.append(part)
+    return joined.open()
 
 
-def _read(source: CorpusSource, parts: list[Path], dtype: str) -> Tokenised:
-    result = Tokenised(source)
-    for part in parts:
-        about = _about(part, dtype)
+def _batches(texts: Iterator[str]) -> Iterator[list[str]]:
+    """The texts in lists of `DOCUMENTS`, shorter ones where documents are long."""
+    batch: list[str] = []
+    characters = 0
+    for text in texts:
+        batch.append(text)
+        characters += len(text)
+        if len(batch) == DOCUMENTS or characters >= CHARACTERS:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch
+
+
+class _Joined:
+    """The two growing files of a source and their record; a context that ends with the record of what is whole."""
+
+    def __init__(self, work: Path, source: CorpusSource, dtype: str) -> None:
+        self.source, self.dtype = source, dtype
+        self.tokens, self.lengths, self.file = (
+            work / f"{source.id}.{kind}" for kind in ("tokens", "lengths", "joined.json")
+        )
+        self.record = self._read()
+        self._waiting: list[dict[str, int]] = []
+        self._parts: list[Path] = []
+
+    def part(self, number: int) -> Path:
+        """Where part `number` is made."""
+        return self.tokens.with_name(f"{self.source.id}-{number:06d}.bin")
+
+    def _sizes(self) -> tuple[int, int]:
+        return self.record.tokens * np.dtype(self.dtype).itemsize, self.record.documents * 8
+
+    def _read(self) -> Record:
+        """The record, unless it is damaged or the files end before it says."""
+        try:
+            self.record = Record.model_validate_json(self.file.read_bytes())
+            sizes = (self.tokens.stat().st_size, self.lengths.stat().st_size)
+        except (OSError, ValueError):
+            return Record()
+        return self.record if all(a >= b for a, b in zip(sizes, self._sizes(), strict=True)) else Record()
+
+    def __enter__(self) -> _Joined:
+        with writing(self.tokens):
+            self._handles = [file.open("ab") for file in (self.tokens, self.lengths)]
+            for handle, size in zip(self._handles, self._sizes(), strict=True):
+                handle.truncate(size)
+        for left in self.tokens.parent.glob(f"{self.source.id}-??????.bin"):
+            if left < self.part(self.record.parts):  # appended, but a kill came before it was taken away
+                _remove(left)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                self._keep(whole=True)
+        finally:
+            for handle in self._handles:
+                handle.close()
+
+    def append(self, part: Path) -> None:
+        """Put a whole part behind those before it. Raises StoreError when it cannot be read or the disk is full."""
+        about = _about(part, self.dtype)
         if about is None:
             raise StoreError(
                 "a part of the corpus that was just written cannot be read",
                 hint="check the disk, then start again: the other parts are kept",
                 file=part,
             )
-        result.lengths.append(about.pop("lengths"))
-        for why, count in about.items():
-            result.excluded[why] += int(count)
-        tokens = int(result.lengths[-1].sum())
-        result.parts.append(np.memmap(part, dtype=dtype, mode="r") if tokens else np.zeros(0, dtype=dtype))
-    return result
+        lengths = about.pop("lengths")
+        tokens, sizes = self._handles
+        with writing(self.tokens):
+            with part.open("rb") as made:
+                shutil.copyfileobj(made, tokens, 1 << 20)
+            sizes.write(lengths.astype("<i8").data)
+        counted = {"parts": 1, "documents": len(lengths), "tokens": int(lengths.sum())}
+        self._waiting.append(counted | {why: int(count) for why, count in about.items()})
+        self._parts.append(part)
+        if len(self._parts) >= JOURNAL:
+            self._keep()
+
+    def _keep(self, *, whole: bool = False) -> None:
+        """Record what has been appended, then take its parts away."""
+        with writing(self.tokens):
+            for handle in self._handles:
+                handle.flush()
+                os.fsync(handle.fileno())
+        names = ("parts", "documents", "tokens", "same", "overlap")
+        sums = {name: getattr(self.record, name) + sum(w[name] for w in self._waiting) for name in names}
+        self.record = Record(**sums, whole=whole)
+        write_json(self.file, self.record.model_dump())
+        for part in self._parts:
+            _remove(part)
+        self._waiting, self._parts = [], []
+
+    def open(self) -> Tokenised:
+        """The whole source."""
+        ends = np.zeros(self.record.documents + 1, dtype=np.int64)
+        with self.lengths.open("rb") as lengths:
+            lengths.readinto(ends[1:].data.cast("B"))
+        np.cumsum(ends, out=ends)
+        excluded = {"same": self.record.same, "overlap": self.record.overlap}
+        return Tokenised(self.source, self.tokens, ends, excluded)
+
+
+def _remove(part: Path) -> None:
+    with writing(part):
+        _proof(part).unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
 
 
 def _proof(part: Path) -> Path:
@@ -147,24 +269,31 @@ def _about(part: Path, dtype: str) -> dict[str, NDArray[np.int64]] | None:
 
 
 @contextmanager
-def _others(encoding: Encoding) -> Iterator[Make]:
+def _others(encoding: Encoding, done: Callable[[Path], None]) -> Iterator[Make]:
     """What hands a part to another process, and waits while all have enough to do; at the end, for all.
 
+    done: told of every part in the order of the calls once it is whole; parts without texts are whole already.
     Raises what the making of a part raised, and TrainingError where a process was killed.
     """
     count = loky.cpu_count()
     pool = loky.ProcessPoolExecutor(max_workers=count, initializer=_begin, initargs=(encoding,))
-    running: deque[Any] = deque()
+    running: deque[tuple[Any, Path]] = deque()
 
-    def make(part: Path, texts: list[str]) -> None:
-        running.append(pool.submit(_make, part, texts))
+    def settle() -> None:
+        future, part = running.popleft()
+        if future is not None:
+            future.result()
+        done(part)
+
+    def make(part: Path, texts: list[str] | None) -> None:
+        running.append((None if texts is None else pool.submit(_make, part, texts), part))
         if len(running) > 2 * count:
-            running.popleft().result()
+            settle()
 
     try:
         yield make
         while running:
-            running.popleft().result()
+            settle()
     except loky.process_executor.BrokenProcessPool as error:
         raise TrainingError(
             "a process that tokenised the corpus was killed",

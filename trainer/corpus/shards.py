@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from biobench.core.files import canonical, file_hash
+from biobench.core.files import canonical
 from biobench.errors import StoreError
+from trainer.corpus.digests import Digests
 
 MANIFEST = "manifest.json"
 _REBUILD = "delete the folder; the corpus is built again from its sources"
@@ -26,6 +27,66 @@ _SHAPE = {
     "held_out": _PART,
 }
 """What is read of a manifest: field to its type, or to the shape of its parts."""
+
+
+class ShardWriter:
+    """Takes bytes end to end and cuts them into files of `shard` bytes, the last of whole windows of `window` bytes.
+
+    Each file is hashed as it is written. shards: those written so far, sizes in bytes; rest: bytes after the last
+    window. A context, whose end writes what is left.
+    """
+
+    GATHERED = 1 << 22
+    """Bytes that wait in memory, besides those of an unfinished window."""
+
+    def __init__(self, folder: Path, name: str, *, window: int, shard: int) -> None:
+        self.folder, self.name, self.window, self.size = folder, name, window, shard
+        self.shards: list[dict[str, Any]] = []
+        self.rest = bytearray()
+        self._file: BinaryIO | None = None
+        self._digest = hashlib.sha256()
+        self._written = 0
+
+    def add(self, piece: bytes) -> None:
+        """Put bytes behind those before. Raises OSError."""
+        self.rest += piece
+        if len(self.rest) >= self.GATHERED:
+            self._write()
+
+    def __enter__(self) -> ShardWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                self._write()
+        finally:
+            if self._file is not None:
+                self._close()
+
+    def _write(self) -> None:
+        """Write the whole windows that wait."""
+        whole = len(self.rest) // self.window * self.window
+        start = 0
+        while start < whole:
+            end = min(whole, start + self.size - self._written)
+            if self._file is None:
+                self._file = (self.folder / f"{self.name}-{len(self.shards):05d}.bin").open("wb")
+            piece = bytes(self.rest[start:end])
+            self._file.write(piece)
+            self._digest.update(piece)
+            self._written += end - start
+            start = end
+            if self._written == self.size:
+                self._close()
+        del self.rest[:whole]
+
+    def _close(self) -> None:
+        assert self._file is not None
+        self._file.close()
+        name = Path(self._file.name).name
+        self.shards.append({"file": name, "tokens": self._written, "sha256": self._digest.hexdigest()})
+        self._file, self._digest, self._written = None, hashlib.sha256(), 0
 
 
 class Shards:
@@ -73,12 +134,15 @@ class Corpus:
         self.held_out = Shards(folder, self.manifest["held_out"]["shards"], self.length, dtype)
 
     def verify(self) -> None:
-        """Compare every shard with its hash. Raises StoreError naming the first damaged one."""
-        for part in ("train", "held_out"):
-            for shard in self.manifest[part]["shards"]:
-                file = self.folder / shard["file"]
-                if file_hash(file) != shard["sha256"]:
-                    raise StoreError("corpus shard is damaged: its content has changed", hint=_REBUILD, file=file)
+        """Compare every shard with its hash, unless it is as it was when that was last done.
+
+        Raises StoreError naming the first damaged one.
+        """
+        shards = [shard for part in ("train", "held_out") for shard in self.manifest[part]["shards"]]
+        files = [self.folder / shard["file"] for shard in shards]
+        for file, shard, found in zip(files, shards, Digests(self.folder / "verified.json").of(files), strict=True):
+            if found != shard["sha256"]:
+                raise StoreError("corpus shard is damaged: its content has changed", hint=_REBUILD, file=file)
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

@@ -2,34 +2,57 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import hashlib
 import io
 import json
 import math
+import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from biobench.core.files import canonical
 from biobench.core.text import first_line
 from biobench.errors import DataFormatError, DataUnavailableError
-from trainer.corpus import embedded
-from trainer.recipe.spec import CorpusSource
+from trainer.corpus import embedded, hub
+from trainer.corpus.digests import Digests
+from trainer.recipe.spec import CorpusSource, CorpusSpec
 
-_ENDINGS = {".txt": "text", ".text": "text", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
+_ENDINGS = {
+    ".txt": "text",
+    ".text": "text",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+}
+_PACKED = (".gz", ".zst")
 _HINT = "give a file, a folder or a glob below corpus.root (--set corpus.root=DIR)"
 
 
+def _ending(file: Path) -> str:
+    """A file's ending, without that of its compression."""
+    return Path(file.stem).suffix if file.suffix in _PACKED else file.suffix
+
+
 def files_of(source: CorpusSource, root: Path) -> list[Path]:
-    """The files of a path source, sorted. Raises DataUnavailableError when there are none."""
+    """The files of a path source, sorted; in folders, what begins with . or _ is no text (``_SUCCESS``).
+
+    Raises DataUnavailableError when there are none.
+    """
     assert source.path is not None
     path = root / source.path
     if path.is_file():
         return [path]
     if path.is_dir():
-        kinds = set(_ENDINGS) if source.format == "auto" else None
-        found = [f for f in path.rglob("*") if f.is_file() and (kinds is None or f.suffix in kinds)]
+        inside = [f for f in path.rglob("*") if f.is_file() and not f.name.startswith((".", "_"))]
+        found = [f for f in inside if source.format != "auto" or _ending(f) in _ENDINGS]
     else:
         found = [f for f in root.glob(source.path) if f.is_file()] if not Path(source.path).is_absolute() else []
     if not found:
@@ -37,8 +60,20 @@ def files_of(source: CorpusSource, root: Path) -> list[Path]:
     return sorted(found)
 
 
-def identity(source: CorpusSource, root: Path) -> str:
-    """A hash that changes when the source's spec or files (name, size, time) do; keys the cache."""
+def identity(source: CorpusSource, root: Path, digests: Digests) -> str:
+    """A hash that changes when what the source's spec says or its texts' files hold does; not with where they lie."""
+    parts: list[Any] = [source.model_dump(mode="json", exclude={"path"})]
+    if source.embedded is not None:
+        parts.append(embedded.VERSION)
+    files = [] if source.path is None else files_of(source, root)
+    if source.hub is not None and Path(source.hub).is_dir():
+        files = sorted(f for f in Path(source.hub).rglob("*") if f.is_file())
+    parts.append([[_kind(file, source), packed(file), h] for file, h in zip(files, digests.of(files), strict=True)])
+    return hashlib.sha256(canonical(parts).encode()).hexdigest()
+
+
+def identity_before(source: CorpusSource, root: Path) -> str:
+    """What `identity` was when it went by the files' names and times; corpora that were built then are found by it."""
     parts: list[Any] = [source.model_dump(mode="json")]
     if source.embedded is not None:
         parts.append(embedded.VERSION)
@@ -47,6 +82,17 @@ def identity(source: CorpusSource, root: Path) -> str:
             state = file.stat()
             parts.append([str(file), state.st_size, state.st_mtime_ns])
     return hashlib.sha256(canonical(parts).encode()).hexdigest()
+
+
+def pinned(spec: CorpusSpec) -> CorpusSpec:
+    """`spec` with the commit of every dataset on the hub in place of its branch or tag.
+
+    Raises DataUnavailableError where the hub does not tell and the recipe names none.
+    """
+    sources = [
+        s if s.hub is None else s.model_copy(update={"revision": hub.commit(s.hub, s.revision)}) for s in spec.sources
+    ]
+    return spec.model_copy(update={"sources": sources})
 
 
 @dataclass
@@ -65,7 +111,7 @@ def texts(source: CorpusSource, root: Path, meter: Meter | None = None) -> Itera
         e = source.embedded
         found = embedded.documents(e.documents, seed=e.seed, languages=e.languages)
     elif source.hub is not None:
-        found = _hub(source)
+        found = hub.stream(source)
     else:
         found = _files(source, root, meter or Meter())
     return (text for text in found if text.strip())
@@ -82,27 +128,101 @@ def _files(source: CorpusSource, root: Path, meter: Meter) -> Iterator[str]:
         before += size
 
 
+def _kind(file: Path, source: CorpusSource) -> str:
+    return source.format if source.format != "auto" else _ENDINGS.get(_ending(file), "text")
+
+
+def packed(file: Path) -> str | None:
+    """How a file is compressed: its ending, or None."""
+    return file.suffix if file.suffix in _PACKED else None
+
+
+@contextmanager
+def _opened(file: Path, raw: IO[bytes]) -> Iterator[IO[bytes]]:
+    """The content of an open file, unpacked where it is compressed; DataFormatError where that cannot be."""
+    import pyarrow as pa
+
+    try:
+        if file.suffix == ".gz":
+            with gzip.GzipFile(fileobj=raw) as unpacked:
+                yield io.BufferedReader(unpacked)
+        elif file.suffix == ".zst":
+            with pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd") as unpacked:
+                yield io.BufferedReader(unpacked)
+        else:
+            yield raw
+    except (EOFError, zlib.error, pa.ArrowException, OSError) as error:
+        if not packed(file):
+            raise
+        raise DataFormatError(
+            f"the compressed file cannot be unpacked to its end: {first_line(error)}",
+            hint="download or pack it again",
+            file=file,
+        ) from error
+
+
 def _file(file: Path, source: CorpusSource) -> Iterator[tuple[str, float]]:
     """The documents of a file, each with the share of the file that has been read by then."""
-    kind = source.format if source.format != "auto" else _ENDINGS.get(file.suffix, "text")
-    if kind == "parquet":
-        yield from _parquet(file, source.field)
+    kind = _kind(file, source)
+    if kind in ("parquet", "arrow"):
+        if packed(file):
+            raise DataFormatError(f"{kind} is compressed inside already", hint="unpack the file", file=file)
+        yield from (_parquet if kind == "parquet" else _arrow)(file, source.field)
         return
     try:
-        if kind == "text":
-            yield file.read_text(encoding="utf-8"), 1.0
-            return
-        with file.open("rb") as raw, io.TextIOWrapper(raw, encoding="utf-8") as lines:
-            size = max(file.stat().st_size, 1)
-            for number, line in enumerate(lines, 1):
-                share = min(raw.tell() / size, 1.0)
-                if kind == "lines":
-                    yield line.rstrip("\n"), share
-                elif line.strip():
-                    yield _json_text(line, source.field, file, number), share
+        with file.open("rb") as raw, _opened(file, raw) as content:
+            if kind == "text":
+                yield content.read().decode("utf-8"), 1.0
+                return
+            newline = "" if kind in ("csv", "tsv") else None
+            with io.TextIOWrapper(content, encoding="utf-8", newline=newline) as lines:
+                size = max(file.stat().st_size, 1)
+                for text in _documents(kind, lines, source.field, file):
+                    yield text, min(raw.tell() / size, 1.0)
     except UnicodeDecodeError as error:
         raise DataFormatError(
             f"byte 0x{error.object[error.start]:02x} is not UTF-8", hint="save the file as UTF-8", file=file
+        ) from error
+
+
+def _documents(kind: str, lines: io.TextIOWrapper, field: str, file: Path) -> Iterator[str]:
+    if kind in ("csv", "tsv"):
+        yield from _table(lines, field, file, delimiter="," if kind == "csv" else "\t")
+        return
+    for number, line in enumerate(lines, 1):
+        if kind == "lines":
+            yield line.rstrip("\n")
+        elif line.strip():
+            yield _json_text(line, field, file, number)
+
+
+def _table(lines: io.TextIOWrapper, field: str, file: Path, *, delimiter: str) -> Iterator[str]:
+    csv.field_size_limit(1 << 30)
+    rows = csv.reader(lines, delimiter=delimiter, strict=True)
+    try:
+        header = next(rows, [])
+        header[:1] = [name.removeprefix("\ufeff") for name in header[:1]]
+        if field not in header:
+            raise DataFormatError(
+                f"no column '{field}' (columns: {', '.join(header)})",
+                hint="set the source's `field`",
+                file=file,
+                line=1,
+            )
+        column = header.index(field)
+        for row in rows:
+            if row and len(row) != len(header):
+                raise DataFormatError(
+                    f"{len(row)} cells in a table of {len(header)} columns",
+                    hint="quote cells that hold the delimiter, a quote or a line break",
+                    file=file,
+                    line=rows.line_num,
+                )
+            if row:
+                yield row[column]
+    except csv.Error as error:
+        raise DataFormatError(
+            f"not a table: {error}", hint="quote cells as RFC 4180 says", file=file, line=rows.line_num
         ) from error
 
 
@@ -156,39 +276,46 @@ def _parquet(file: Path, field: str) -> Iterator[tuple[str, float]]:
     rows = 0
     try:
         table = pq.ParquetFile(file)
-        if field not in table.schema_arrow.names:
-            raise DataFormatError(
-                f"no column '{field}' (columns: {', '.join(table.schema_arrow.names)})",
-                hint="set the source's `field`",
-                file=file,
-            )
+        _check_column(table.schema_arrow.names, field, file)
         for batch in table.iter_batches(columns=[field]):
             share = min((rows + batch.num_rows) / max(table.metadata.num_rows, 1), 1.0)
             yield from ((str(text), share) for text in batch.column(0).to_pylist() if text is not None)
             rows += batch.num_rows
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        said = [*str(error).splitlines(), type(error).__name__][0]
-        raise DataFormatError(
-            f"not a readable parquet file{f' after row {rows}' if rows else ''}: {said}",
-            hint="download or write it again",
-            file=file,
-        ) from error
+        raise _unreadable("parquet", file, rows, error) from error
 
 
-def _hub(source: CorpusSource) -> Iterator[str]:
-    from datasets import load_dataset
+def _arrow(file: Path, field: str) -> Iterator[tuple[str, float]]:
+    """An Arrow stream, as datasets are saved to disk, or an Arrow file (Feather)."""
+    import pyarrow as pa
 
+    rows = 0
     try:
-        rows = load_dataset(source.hub, revision=source.revision, split=source.split, streaming=True)
-    except (OSError, ValueError) as error:
-        raise DataUnavailableError(
-            f"dataset '{source.hub}' is not at hand: {first_line(error)}",
-            hint="check the id, the network and, for gated data, your login to the hub",
-        ) from error
-    for row in rows:
-        if not isinstance(row.get(source.field), str):
-            raise DataFormatError(
-                f"dataset '{source.hub}' has no text under '{source.field}' (fields: {', '.join(row)})",
-                hint="set the source's `field`",
-            )
-        yield row[source.field]
+        with file.open("rb") as raw:
+            size = max(file.stat().st_size, 1)
+            whole = raw.read(6) == b"ARROW1"
+            raw.seek(0)
+            opened = (pa.ipc.open_file if whole else pa.ipc.open_stream)(pa.PythonFile(raw, mode="r"))
+            _check_column(opened.schema.names, field, file)
+            batches = map(opened.get_batch, range(opened.num_record_batches)) if whole else opened
+            for batch in batches:
+                share = min(raw.tell() / size, 1.0)
+                yield from ((str(text), share) for text in batch.column(field).to_pylist() if text is not None)
+                rows += batch.num_rows
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise _unreadable("arrow", file, rows, error) from error
+
+
+def _check_column(names: list[str], field: str, file: Path) -> None:
+    if field not in names:
+        raise DataFormatError(
+            f"no column '{field}' (columns: {', '.join(names)})", hint="set the source's `field`", file=file
+        )
+
+
+def _unreadable(kind: str, file: Path, rows: int, error: BaseException) -> DataFormatError:
+    return DataFormatError(
+        f"not a readable {kind} file{f' after row {rows}' if rows else ''}: {first_line(error)}",
+        hint="download or write it again",
+        file=file,
+    )

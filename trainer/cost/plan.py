@@ -229,7 +229,7 @@ def _activation_bytes(recipe: Recipe, model: PreTrainedModel) -> float:
     """Bytes kept per token for the backward pass; under activation checkpointing each layer's input and one layer."""
     layers, width = layers_of(model), model.config.hidden_size
     size = 4 if recipe.engine.precision == "fp32" else 2
-    each = [kept_bytes(model.config, layer, size, compiled=recipe.engine.compile) for layer in layers]
+    each = [kept_bytes(model.config, layer, size, compiled=recipe.engine.compiles("cuda")) for layer in layers]
     if recipe.engine.activation_checkpointing:
         return float(4 * width * len(layers) + max(each))
     return float(sum(each))

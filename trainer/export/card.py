@@ -67,7 +67,7 @@ def model_card(recipe: Recipe, ledger: Ledger, results: Sequence[dict[str, Any]]
         "## Data\n\n"
         + _table(["source", "share of tokens"], [[k, f"{v:.1%}"] for k, v in ledger.corpus.sources.items()])
         + f"\n\nCorpus `{ledger.corpus.manifest_hash[:16]}`, {human(ledger.corpus.tokens)} tokens. "
-        f"Benchmark documents kept out of it: {ledger.corpus.excluded_documents}.",
+        f"{_guard(ledger)}",
     ]
     if results:
         parts.append(
@@ -86,6 +86,20 @@ def model_card(recipe: Recipe, ledger: Ledger, results: Sequence[dict[str, Any]]
         "## Ledger\n\n```json\n" + json.dumps(ledger.model_dump(mode="json"), indent=2) + "\n```",
     ]
     return "\n\n".join(p for p in parts if p) + "\n"
+
+
+def _guard(ledger: Ledger) -> str:
+    """What was kept out of the training text, what that took from it, and what nobody guarded."""
+    held = ledger.corpus
+    said = f"Benchmark documents that had to stay out: {held.excluded_documents:,}"
+    if held.removed_documents is not None:
+        said += f"; documents removed for it: {held.removed_documents:,}"
+    if held.unguarded:
+        said += (
+            f".\n\n**Tasks that were not guarded ({len(held.unguarded)})**, as their documents were not at hand: "
+            f"{', '.join(held.unguarded)}. Nothing is known of their text in the corpus"
+        )
+    return said + "."
 
 
 def _pipeline(masked: bool, both_sides: bool) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from biobench.core.text import first_line
 from biobench.errors import StoreError
+from biobench.schema.checkpoint import content_hash
 from biobench.schema.strict import Strict
 
 FILE = "ledger.json"
@@ -48,6 +49,10 @@ class PhaseRecord(Strict):
     """Keys seen to the left and right per kind of layer; -1: all."""
     train_loss: float
     validation_loss: float | None
+    kernels: dict[str, str] = {}
+    """What computed the attention of each kind of layer (`trainer.model.attention`); empty in older ledgers."""
+    skipped_steps: int = 0
+    """Steps not taken because their gradients were a spike."""
     adopted_from: str | None = None
     """Name of the run that trained the phase, where it was not this one."""
 
@@ -73,7 +78,14 @@ class LedgerCorpus(Strict):
     sources: dict[str, float]
     """Realised share of tokens per source."""
     excluded_documents: int
+    """Benchmark documents on the list of what had to stay out."""
     exclusion_hash: str
+    removed_documents: int | None = None
+    """Documents that were left out of the text because of that list; None in older ledgers."""
+    unguarded: tuple[str, ...] | None = None
+    """Benchmark tasks whose documents were not at hand and so not on the list; None where nobody said."""
+    revisions: dict[str, str] = {}
+    """Commit of each source that was read from the hub."""
 
 
 class Ledger(Strict):
@@ -103,11 +115,35 @@ class Ledger(Strict):
     """ISO 8601, UTC."""
     code_version: str
     packages: dict[str, str]
+    device: str | None = None
+    compiled: bool | None = None
+    deterministic: bool | None = None
+    micro_windows: int | None = None
+    """Windows of one forward pass. These four are None in older ledgers."""
     model_hash: str | None = None
     """`biobench.schema.checkpoint.content_hash` of the exported model, by which benchmark records name it.
 
     None in ledgers written before it was kept.
     """
+
+
+def check_weights(path: str | Path) -> None:
+    """Raise StoreError where a model lies beside a ledger that describes another one.
+
+    path: as for `read_ledger`. Ledgers that name no model, and such as lie alone, pass.
+    """
+    given = Path(path)
+    folder = given.parent if given.is_file() else given
+    model = folder if (folder / "config.json").is_file() else folder / "model"
+    known = read_ledger(path).model_hash
+    if known is None or not (model / "config.json").is_file():
+        return
+    if content_hash(model) != known:
+        raise StoreError(
+            "the weights are not those that the ledger beside them describes",
+            hint="restore the model, or export it again with --resume",
+            file=model,
+        )
 
 
 def read_ledger(path: str | Path) -> Ledger:

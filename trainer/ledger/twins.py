@@ -52,7 +52,12 @@ class LedgerDiff:
         """The result in one line."""
         if not self.matched:
             return "not matched: " + ", ".join(r.name for r in self.differing)
-        return "matched: a noise pair (training seeds differ)" if self.noise_pair else "matched"
+        seeds = next((r for r in self.rows if r.name == "training seed" and not r.equal), None)
+        if seeds is None:
+            return "matched"
+        if self.noise_pair:
+            return f"matched: a noise pair (training seeds differ: {seeds.first} and {seeds.second})"
+        return f"matched, but trained with different training seeds ({seeds.first} and {seeds.second})"
 
     def lines(self) -> list[str]:
         """The table as text lines, the verdict last. A leading ``!`` marks a binding difference, ``~`` a free one."""
@@ -73,8 +78,9 @@ def compare(a: Ledger, b: Ledger) -> LedgerDiff:
 
     Binding: corpus manifest, window length, batch, optimiser, precision, dropout, initial weights, tokenizer,
     data seed, and per phase tokens, steps, samples and their order, rates and schedule, frozen layers, head,
-    document isolation; the init seed where a phase redraws its head. Shown and free: objective, masking, targets,
-    FLOPs, training seed, and the init seed elsewhere (the initial weights speak for it).
+    document isolation; the init seed where a phase redraws its head; the masking of a phase that has one objective
+    in both. Shown and free: objective, masking elsewhere, targets, FLOPs, training seed, the init seed elsewhere (the
+    initial weights speak for it), and the machine: device, processes, torch, kernels, compilation, micro-batch.
     """
     redrawn = any(p.head == "reinit" for p in (*a.phases, *b.phases))
     rows = [
@@ -98,6 +104,12 @@ def compare(a: Ledger, b: Ledger) -> LedgerDiff:
         _row("total FLOPs", f"{a.flops:.4g}", f"{b.flops:.4g}", binding=False),
         _row("training seed", a.seeds["training"], b.seeds["training"], binding=False),
         _row("attention", a.attention, b.attention, binding=False),
+        _row("device", a.device, b.device, binding=False),
+        _row("processes", _sizes(a), _sizes(b), binding=False),
+        _row("torch", a.packages.get("torch"), b.packages.get("torch"), binding=False),
+        _row("compiled", a.compiled, b.compiled, binding=False),
+        _row("deterministic", a.deterministic, b.deterministic, binding=False),
+        _row("micro-batch windows", a.micro_windows, b.micro_windows, binding=False),
         _row("code version", a.code_version, b.code_version, binding=False),
     ]
     same_objectives = all(
@@ -119,7 +131,7 @@ def _phase_rows(number: int, p: PhaseRecord | None, q: PhaseRecord | None) -> li
     return [
         row("name", "name", binding=False),
         row("objective", "objective", binding=False),
-        row("masking", "masking", binding=False),
+        row("masking", "masking", binding=p is not None and q is not None and p.objective == q.objective),
         row("tokens", "tokens"),
         row("steps", "steps"),
         _row(f"phase {number} samples", *samples),
@@ -131,6 +143,8 @@ def _phase_rows(number: int, p: PhaseRecord | None, q: PhaseRecord | None) -> li
         row("head", "head"),
         row("isolated documents", "isolate_documents"),
         row("targets", "targets", binding=False),
+        row("kernels", "kernels", binding=False),
+        row("skipped steps", "skipped_steps", binding=False),
         _row(f"phase {number} FLOPs", *("-" if x is None else f"{x.flops:.4g}" for x in (p, q)), binding=False),
     ]
 
@@ -143,6 +157,11 @@ def _row(name: str, first: Any, second: Any, *, binding: bool = True, short: boo
     return Row(name, texts[0], texts[1], binding)
 
 
+def _sizes(ledger: Ledger) -> str:
+    """How many processes trained, one number for each start with another, and how they shared."""
+    return f"{', '.join(map(str, ledger.world_sizes))} ({ledger.distributed})"
+
+
 def _text(value: Any) -> str:
     if value is None:
         return "-"
@@ -152,4 +171,4 @@ def _text(value: Any) -> str:
 
 
 def _flat(fields: dict[str, Any]) -> str:
-    return " ".join(f"{key}={value}" for key, value in sorted(fields.items()))
+    return " ".join(f"{key}={value}" for key, value in sorted(fields.items())) or "-"

@@ -10,13 +10,15 @@ each forward. Nothing is written to the config, so nothing can be saved.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformers import AttentionInterface, PreTrainedConfig
 
 from biobench.errors import ModelError
@@ -41,7 +43,9 @@ def reach(config: PreTrainedConfig, sliding_window: int | None, *, causal: bool)
     when causal, as in the code the family was trained with. Gemma-3 passes the number of keys of its causal
     window, self included; made bidirectional it sees half of that on each side (the choice of
     EmbeddingGemma), so that the number of keys stays. A Gemma-3 whose config is bidirectional passes half the window
-    plus one, as ModernBERT does. Raises ModelError for a family whose rule is unknown.
+    plus one, as ModernBERT does. ModernBERT's decoder passes the number of keys of its causal window; made
+    bidirectional it sees as many on each side, as the encoder that it is the twin of. Raises ModelError for a family
+    whose rule is unknown.
     """
     if sliding_window is None:
         return Reach(-1, 0 if causal else -1)
@@ -52,6 +56,8 @@ def reach(config: PreTrainedConfig, sliding_window: int | None, *, causal: bool)
         return Reach(half, 0 if causal else half)
     if config.model_type in CAUSAL_FAMILIES:
         return Reach(sliding_window - 1, 0) if causal else Reach(sliding_window // 2, sliding_window // 2)
+    if config.model_type == "modernbert-decoder":
+        return Reach(sliding_window - 1, 0) if causal else Reach(sliding_window, sliding_window)
     raise ModelError(
         f"local attention of model type '{config.model_type}' has no window rule here",
         hint="add its rule to trainer/model/attention.py:reach",
@@ -115,16 +121,79 @@ def attention(
         )
     config: PreTrainedConfig = module.config  # type: ignore[assignment]
     window = reach(config, sliding_window, causal=detour_causal)
+    if query.dtype != value.dtype:  # rotary positions leave float32 behind under autocast, which no kernel takes
+        query, key = query.to(value.dtype), key.to(value.dtype)
+    path = path_of(query, window, isolated=detour_documents is not None, dropout=dropout)
+    if path in (SDPA, DENSE):
+        out = _sdpa(query, key, value, window, scaling, dropout, detour_documents).transpose(1, 2).contiguous()
+    else:
+        out = _varlen(query, key, value, window, scaling, dropout, detour_boundaries)
+    if _noted is not None:
+        kind = "full_attention" if sliding_window is None else "sliding_attention"
+        _noted[kind] = _backend(query, key, value, window, dropout) if path == SDPA else path
+    return out, None
+
+
+SDPA, DENSE = "sdpa", "dense"
+"""Paths that are not named like a kernel: torch's attention, without a mask or with one of tokens x tokens."""
+DEVICES = ("cuda",)
+"""Kinds of device that have kernels for bounded attention."""
+_noted: dict[str, str] | None = None
+
+
+def path_of(query: Tensor, window: Reach, *, isolated: bool, dropout: float) -> str:
+    """What computes a layer: `SDPA`, the name of the variable-length kernel, or `DENSE` where no kernel takes it.
+
+    isolated: whether attention stops at the ends of documents. Bounded layers alone need more than `SDPA`.
+    """
+    if window.left < 0 and not isolated:
+        return SDPA
+    taken = KERNEL is not None and query.dtype in (torch.float16, torch.bfloat16)
+    if query.device.type in DEVICES and taken and (dropout == 0.0 or KERNEL.drops):  # type: ignore[union-attr]
+        return KERNEL.name  # type: ignore[union-attr]
+    return DENSE
+
+
+@contextmanager
+def noting() -> Iterator[dict[str, str]]:
+    """What computes the layers of forward passes inside: kind of layer to path, or to the backend of torch's own."""
+    global _noted
+    _noted = {}
+    try:
+        yield _noted
+    finally:
+        _noted = None
+
+
+ORDER = (SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH)
+"""Which of torch's backends is asked first on a GPU."""
+
+
+def preferred(device: torch.device) -> AbstractContextManager[Any]:
+    """Where torch's attention asks its backends in `ORDER`; a CPU has a single one for each case."""
+    return sdpa_kernel(list(ORDER), set_priority=True) if device.type == "cuda" else nullcontext()
+
+
+def _backend(query: Tensor, key: Tensor, value: Tensor, window: Reach, dropout: float) -> str:
+    """The first of `ORDER` that takes these tensors; ``sdpa`` on a CPU."""
+    if query.device.type not in DEVICES:
+        return SDPA
+    grouped = query.shape[1] != key.shape[1]
+    asked = torch.backends.cuda.SDPAParams(query, key, value, None, dropout, window.right == 0, grouped)
+    takes = {
+        "cudnn": torch.backends.cuda.can_use_cudnn_attention,
+        "flash": torch.backends.cuda.can_use_flash_attention,
+        "efficient": torch.backends.cuda.can_use_efficient_attention,
+    }
+    return next((name for name, able in takes.items() if able(asked)), "math")
+
+
+def _repeated(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    """Keys and values with as many heads as the queries."""
     groups = query.shape[1] // key.shape[1]
-    if groups > 1:
-        key, value = key.repeat_interleave(groups, dim=1), value.repeat_interleave(groups, dim=1)
-    bounded = window.left >= 0 or detour_documents is not None
-    if query.is_cuda and bounded and dropout == 0.0:
-        out = _varlen(query, key, value, window, scaling, detour_boundaries)
-        if out is not None:
-            return out, None
-    out = _sdpa(query, key, value, window, scaling, dropout, detour_documents)
-    return out.transpose(1, 2).contiguous(), None
+    if groups == 1:
+        return key, value
+    return key.repeat_interleave(groups, dim=1), value.repeat_interleave(groups, dim=1)
 
 
 def _sdpa(
@@ -145,73 +214,83 @@ def _sdpa(
     elif window.left >= 0:
         mask = _band(length, window, query.device)
     causal = mask is None and window.right == 0
+    # the GPU's kernels share keys among queries by themselves; on a CPU repeating them is faster
+    grouped = query.device.type in DEVICES and query.shape[1] != key.shape[1]
+    if not grouped:
+        key, value = _repeated(query, key, value)
     return F.scaled_dot_product_attention(
-        query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=causal, scale=scaling
+        query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=causal, scale=scaling, enable_gqa=grouped
     )
 
 
 def _varlen(
-    query: Tensor, key: Tensor, value: Tensor, window: Reach, scaling: float | None, boundaries: Tensor | None
-) -> Tensor | None:
-    """A windowed flash kernel over the flattened batch; None where no kernel takes these tensors."""
-    if KERNEL is None or query.dtype not in (torch.float16, torch.bfloat16):
-        return None
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    window: Reach,
+    scaling: float | None,
+    dropout: float,
+    boundaries: Tensor | None,
+) -> Tensor:
+    """The windowed kernel over the flattened batch: (batch, tokens, heads, head width)."""
+    assert KERNEL is not None
     batch, heads, length, width = query.shape
     if boundaries is None:
         boundaries = torch.arange(0, (batch + 1) * length, length, dtype=torch.int32, device=query.device)
-    q, k, v = (x.transpose(1, 2).reshape(batch * length, heads, width) for x in (query, key, value))
-    out: Tensor
-    if KERNEL.name == "flash_attn":
-        out = KERNEL.call(
-            q,
-            k,
-            v,
-            boundaries,
-            boundaries,
-            length,
-            length,
-            softmax_scale=scaling,
-            causal=window.right == 0,
-            window_size=(window.left, window.right),
-        )
+    if not KERNEL.groups:
+        key, value = _repeated(query, key, value)
+    q, k, v = (x.transpose(1, 2).reshape(batch * length, x.shape[1], width) for x in (query, key, value))
+    fields: dict[str, Any]
+    if KERNEL.name == "torch":
+        fields = {"scale": scaling, "window_size": (window.left, window.right)}
+        if k.shape[1] != heads:
+            fields["enable_gqa"] = True
     else:
-        out = KERNEL.call(
-            q,
-            k,
-            v,
-            boundaries,
-            boundaries,
-            length,
-            length,
-            scale=scaling,
-            window_size=(window.left, window.right),
-        )
-    return out.view(batch, length, heads, width)
+        fields = {
+            "softmax_scale": scaling,
+            "causal": window.right == 0,
+            "window_size": (window.left, window.right),
+            "deterministic": torch.are_deterministic_algorithms_enabled(),
+        }
+        if KERNEL.drops:
+            fields["dropout_p"] = dropout
+    out = KERNEL.call(q, k, v, boundaries, boundaries, length, length, **fields)
+    only: Tensor = out[0] if isinstance(out, tuple) else out
+    return only.view(batch, length, heads, width)
 
 
 class Kernel(NamedTuple):
-    """A variable-length flash kernel: ``flash_attn`` (the package) or ``torch``, and its function."""
+    """A variable-length kernel: ``flash_attn_3``, ``flash_attn`` (packages) or ``torch``, and its function.
+
+    drops: it has dropout. groups: it takes fewer heads of keys than of queries.
+    """
 
     name: str
     call: Callable[..., Any]
+    drops: bool = False
+    groups: bool = True
 
 
 def find_kernel() -> Kernel | None:
-    """The variable-length kernel that is at hand, if any: flash-attn's, else torch's own."""
+    """The variable-length kernel that is at hand: FlashAttention 3 on Hopper, else flash-attn's, else torch's own."""
     if not torch.cuda.is_available():
         return None
-    try:
+    if torch.cuda.get_device_capability()[0] == 9:
+        with suppress(ImportError):
+            from flash_attn_interface import flash_attn_varlen_func as third
+
+            return Kernel("flash_attn_3", third)
+    with suppress(ImportError):
         from flash_attn import flash_attn_varlen_func
-    except ImportError:
-        pass
-    else:
-        return Kernel("flash_attn", flash_attn_varlen_func)
+
+        return Kernel("flash_attn", flash_attn_varlen_func, drops=True)
     try:
         from torch.nn.attention.varlen import varlen_attn
     except ImportError:
         return None
     # Before 2.11 the function had no window argument.
-    return Kernel("torch", varlen_attn) if "window_size" in inspect.signature(varlen_attn).parameters else None
+    takes = inspect.signature(varlen_attn).parameters
+    return Kernel("torch", varlen_attn, groups="enable_gqa" in takes) if "window_size" in takes else None
 
 
 KERNEL = find_kernel()

@@ -71,7 +71,18 @@ FAMILIES: dict[str, Family] = {
     "camembert": _ROBERTA,
     "xlm-roberta": _ROBERTA,
     "eurobert": Family("model", "model.layers", (), _identity, "lm_head"),
-    "gemma3_text": Family("model", "model.layers", (), _identity, "lm_head", auto="AutoModelForCausalLM"),
+    **dict.fromkeys(
+        ("gemma3_text", "llama", "qwen2", "qwen3"),
+        Family("model", "model.layers", (), _identity, "lm_head", auto="AutoModelForCausalLM"),
+    ),
+    "modernbert-decoder": Family(
+        "model",
+        "model.layers",
+        ("lm_head",),
+        lambda m, h: m.lm_head(h),
+        "decoder",
+        auto="AutoModelForCausalLM",
+    ),
 }
 
 

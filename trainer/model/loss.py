@@ -30,6 +30,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         targets: Tensor,
         softcap: float | None,
         chunk: int,
+        z_loss: float,
     ) -> Tensor:
         total = torch.zeros((), dtype=torch.float32, device=hidden.device)
         need_hidden, need_weight = ctx.needs_input_grad[0], ctx.needs_input_grad[1]
@@ -52,11 +53,15 @@ class _LinearCrossEntropy(torch.autograd.Function):
             largest = logits.amax(dim=1, keepdim=True)
             grad = logits.sub_(largest).exp_()
             sums = grad.sum(dim=1, keepdim=True)
-            total += ((sums.log() + largest - picked)[:, 0] * present).sum()
+            normaliser = sums.log() + largest
+            total += ((normaliser - picked)[:, 0] * present).sum()
+            if z_loss:
+                total += z_loss * (normaliser[:, 0].square() * present).sum()
             if not (need_hidden or need_weight or need_bias):
                 continue
             counts = present[:, None].to(grad.dtype)
-            grad.mul_(counts / sums).scatter_add_(1, index, -counts)
+            steeper = 1 + 2 * z_loss * normaliser if z_loss else 1
+            grad.mul_(counts * steeper / sums).scatter_add_(1, index, -counts)
             if slope is not None:
                 grad *= slope
             if grad_bias is not None:
@@ -65,10 +70,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
             if grad_hidden is not None:
                 torch.mm(low, matrix, out=grad_hidden[start : start + chunk])
             if grad_weight is not None:
-                if kind == torch.float32:
-                    grad_weight.addmm_(low.t(), part)
-                else:
-                    grad_weight += (low.t() @ part).float()
+                _add_product(grad_weight, low.t(), part)
         ctx.save_for_backward(*(g for g in (grad_hidden, grad_weight, grad_bias) if g is not None))
         ctx.present = (grad_hidden is not None, grad_weight is not None, grad_bias is not None)
         ctx.kinds = (hidden.dtype, weight.dtype, None if bias is None else bias.dtype)
@@ -82,7 +84,22 @@ class _LinearCrossEntropy(torch.autograd.Function):
             (next(saved) * scale).to(kind) if there else None
             for there, kind in zip(ctx.present, ctx.kinds, strict=True)  # type: ignore[attr-defined]
         ]
-        return (*grads, None, None, None)
+        return (*grads, None, None, None, None)
+
+
+MIXED = getattr(torch.ops.aten.addmm, "dtype_out", None)
+"""Adds a product of half-precision matrices to a float32 one in place, on a GPU; torch 2.8 or newer."""
+_MIXED_ON = ("cuda",)
+
+
+def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
+    """``total += left @ right``, in float32 whatever the factors' type, without a second matrix where that can be."""
+    if left.dtype == torch.float32:
+        total.addmm_(left, right)
+    elif MIXED is not None and left.device.type in _MIXED_ON:
+        MIXED(total, left, right, torch.float32, out=total)
+    else:
+        total += (left @ right).float()
 
 
 def linear_cross_entropy_sum(
@@ -93,14 +110,16 @@ def linear_cross_entropy_sum(
     *,
     softcap: float | None = None,
     chunk: int | None = None,
+    z_loss: float = 0.0,
 ) -> Tensor:
     """Summed cross-entropy of ``hidden @ weight.T + bias`` against `targets`, in float32.
 
     hidden: (positions, width); weight: (vocabulary, width); targets: (positions,) ids, `IGNORE` for none.
     softcap: logits become ``softcap * tanh(logits / softcap)``, as some decoders have it.
+    z_loss: weight of the squared log of each position's normaliser, added to the sum.
     Gradients are formed in the forward pass, so the result allows a single backward.
     """
     if chunk is None:
         chunk = max(64, CHUNK_LOGITS[hidden.device.type] // weight.shape[0])
-    total: Tensor = _LinearCrossEntropy.apply(hidden, weight, bias, targets, softcap, chunk)  # type: ignore[no-untyped-call]
+    total: Tensor = _LinearCrossEntropy.apply(hidden, weight, bias, targets, softcap, chunk, z_loss)  # type: ignore[no-untyped-call]
     return total

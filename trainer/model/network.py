@@ -35,7 +35,11 @@ _TAKEN_TOO = {*(f"{role}_token_id" for role in ROLES), "num_labels", "output_att
 _TAKEN_BY_ONE = {
     "modernbert": {"global_attn_every_n_layers", "global_rope_theta", "local_rope_theta", "rope_scaling"},
     "gemma3_text": {"sliding_window_pattern", "rope_theta", "rope_local_base_freq", "rope_scaling"},
-    "eurobert": {"rope_theta", "rope_scaling", "partial_rotary_factor"},
+    **{
+        kind: {"rope_theta", "rope_scaling", "partial_rotary_factor"}
+        for kind in ("eurobert", "llama", "qwen2", "qwen3")
+    },
+    "modernbert-decoder": {"global_attn_every_n_layers", "global_rope_theta", "local_rope_theta", "rope_scaling"},
 }
 """The same for single model types: what their `__post_init__` and rope conversion look for."""
 _BAD_VALUE = (
@@ -59,6 +63,7 @@ class Trainee(nn.Module):
         self.model = model
         self._family = family_of(model.config.model_type)
         self._extra: dict[str, Any] = {"use_cache": False} if hasattr(model.config, "use_cache") else {}
+        self.z_loss = 0.0
         self.softcap: float | None = getattr(model.config, "final_logit_softcapping", None)
 
     def hidden(
@@ -101,7 +106,10 @@ class Trainee(nn.Module):
         if torch.is_autocast_enabled(device):
             transformed = transformed.to(torch.get_autocast_dtype(device))
         decoder = decoder_of(self.model)
-        return linear_cross_entropy_sum(transformed, decoder.weight, decoder.bias, targets, softcap=self.softcap)
+        z_loss = self.z_loss if self.training else 0.0
+        return linear_cross_entropy_sum(
+            transformed, decoder.weight, decoder.bias, targets, softcap=self.softcap, z_loss=z_loss
+        )
 
 
 def load_model(source: str | Path, *, revision: str | None = None) -> PreTrainedModel:

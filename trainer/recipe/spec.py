@@ -14,6 +14,7 @@ from pydantic import Field, field_validator, model_validator
 
 from biobench.schema.strict import Strict, plain
 from biobench.schema.task import fail
+from trainer.recipe.growing import LATER, Growing
 from trainer.recipe.quantities import Tokens, TokensOrNone, human
 
 
@@ -24,7 +25,7 @@ class TokenizerTraining(Strict):
     """Entries, special tokens included."""
 
 
-class Base(Strict):
+class Base(Growing):
     """What training starts from: a checkpoint, or a config for fresh weights."""
 
     model: str | None = None
@@ -62,7 +63,7 @@ class EmbeddedText(Strict):
     languages: Literal["both", "en", "fr"] = "both"
 
 
-class CorpusSource(Strict):
+class CorpusSource(Growing):
     """One part of the mixture. Exactly one of embedded, path and hub says where its text is."""
 
     id: str
@@ -71,12 +72,16 @@ class CorpusSource(Strict):
     """File, folder or glob below corpus.root."""
     hub: str | None = None
     """Dataset repository on the model hub, with `revision` and `split`."""
+    name: str | None = Field(None, json_schema_extra=LATER)
+    """Configuration of that dataset, a language say."""
     revision: str | None = None
+    """Commit, tag or branch; the commit that it stands for is kept in the manifest and the ledger."""
     split: str = "train"
-    format: Literal["auto", "text", "lines", "jsonl", "parquet"] = "auto"
-    """text: a file is a document; lines: a line is one; auto: by the file's ending (.txt is text)."""
+    format: Literal["auto", "text", "lines", "jsonl", "csv", "tsv", "parquet", "arrow"] = "auto"
+    """text: a file is a document; lines: a line is one; auto: by the file's ending (.txt is text), before .gz or .zst
+    where the file is compressed."""
     field: str = "text"
-    """Column or key that holds the text (jsonl, parquet, hub)."""
+    """Column or key that holds the text (jsonl, csv, tsv, parquet, arrow, hub)."""
     share: float | None = Field(None, gt=0, le=1)
     """Part of the corpus's tokens; met by repeating documents of all sources but the most plentiful one."""
     repeat: float | None = Field(None, gt=0)
@@ -107,7 +112,7 @@ class Exclusion(Strict):
     """A document that shares a run of this many words with an excluded one is left out."""
 
 
-class CorpusSpec(Strict):
+class CorpusSpec(Growing):
     """Text to shards: tokenise, end each document, shuffle documents, join, cut into windows."""
 
     sources: list[CorpusSource]
@@ -150,7 +155,7 @@ class Seeds(Strict):
     """Fresh weights and re-initialised heads."""
 
 
-class Batch(Strict):
+class Batch(Growing):
     """Windows per optimiser step, and per forward pass on one process."""
 
     sequences: int = Field(ge=1)
@@ -158,7 +163,7 @@ class Batch(Strict):
     """Windows per forward pass; smaller saves memory and changes nothing. Default: a process's whole share."""
 
 
-class Optimizer(Strict):
+class Optimizer(Growing):
     """AdamW, decoupled as in the paper: weights shrink by ``rate / peak * weight_decay`` each step."""
 
     learning_rate: float = Field(gt=0)
@@ -169,9 +174,16 @@ class Optimizer(Strict):
     """None on biases and one-dimensional parameters."""
     gradient_clip: float | None = Field(None, gt=0)
     """Largest global gradient norm; null: not clipped."""
+    kind: Literal["adamw", "stable_adamw", "muon"] = Field("adamw", json_schema_extra=LATER)
+    """stable_adamw: AdamW whose step of a tensor is divided by the root mean square of gradient over expectation where
+    that is above 1; muon: orthogonalised momentum for the layers' matrices, AdamW for all else."""
+    z_loss: float = Field(0.0, ge=0, json_schema_extra=LATER)
+    """Weight of the squared log of each position's normaliser, added to the training loss, not to validation."""
+    skip_spikes: float | None = Field(None, gt=1, json_schema_extra=LATER)
+    """A step is skipped, and told, when its gradient norm is this many times the median of the latest hundred."""
 
 
-class Masking(Strict):
+class Masking(Growing):
     """Which tokens a masked phase hides and how."""
 
     rate: float = Field(gt=0, lt=1)
@@ -206,7 +218,7 @@ class Freeze(Strict):
         return value
 
 
-class Phase(Strict):
+class Phase(Growing):
     """One stretch of training under one objective."""
 
     name: str
@@ -250,19 +262,27 @@ class Phase(Strict):
         return self
 
 
-class Engine(Strict):
+class Engine(Growing):
     """How the machine does it; changes time and memory, not what is trained (within rounding)."""
 
     precision: Literal["auto", "bf16", "fp32"] = "auto"
     """auto: bf16 on a GPU, fp32 on a CPU."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     distributed: Literal["ddp", "fsdp2"] = "ddp"
-    compile: bool = False
+    compile: Literal["auto"] | bool = "auto"
+    """auto: on a GPU. It takes minutes at a phase's start."""
+    deterministic: bool = Field(False, json_schema_extra=LATER)
+    """Whether a GPU computes the same bits every time, at a cost in speed; a CPU with a number of threads does anyway.
+    Only with it is a resume on a GPU promised to be the uninterrupted run bit for bit."""
     activation_checkpointing: bool = False
     dropout: float = Field(0.0, ge=0, lt=1)
 
+    def compiles(self, device: str) -> bool:
+        """Whether layers are compiled on a kind of device (``cpu``, ``cuda``)."""
+        return device == "cuda" if self.compile == "auto" else self.compile
 
-class Checkpoints(Strict):
+
+class Checkpoints(Growing):
     """When the state is saved."""
 
     every: Tokens | None = None
@@ -275,7 +295,7 @@ class Checkpoints(Strict):
     """Whether each checkpoint that `every` asks for is also written as a folder for from_pretrained."""
 
 
-class Logging(Strict):
+class Logging(Growing):
     """What is written while training."""
 
     every: int = Field(10, ge=1)

@@ -9,6 +9,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from biobench.core.tokenizer import load_tokenizer
 from trainer.corpus.builder import documents, excluded_documents
+from trainer.corpus.sources import pinned
 from trainer.corpus.tokenization import train_tokenizer
 from trainer.model.interventions import check_phases
 from trainer.model.network import check_fit, check_own_ids, load_model, new_model
@@ -25,7 +26,7 @@ def tokenizer_for(recipe: Recipe, exclude: Sequence[str] = ()) -> PreTrainedToke
     if isinstance(wanted, TokenizerTraining):
         root = Path(recipe.corpus.root)
         excluded = excluded_documents(recipe.corpus, exclude)
-        everything = (text for source in recipe.corpus.sources for text in documents(source, root))
+        everything = (text for source in pinned(recipe.corpus).sources for text in documents(source, root))
         allowed = (text for text in everything if excluded.why(text) is None)
         return train_tokenizer(allowed, wanted.vocabulary, recipe.corpus.sequence_length)
     if wanted is not None:

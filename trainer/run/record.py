@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import subprocess
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
+
+import torch
 
 from trainer.corpus.shards import Corpus
 from trainer.ledger.fields import Ledger, LedgerBase, LedgerCorpus, PhaseRecord
@@ -26,6 +29,7 @@ def phase_record(
     *,
     windows: int,
     report: GuardReport,
+    kernels: dict[str, str],
     cost: float,
     loss: float,
     validation: float | None,
@@ -63,13 +67,17 @@ def phase_record(
         flops=cost * steps * recipe.step_tokens,
         leak=report.leak,
         reach={k: (v.left, v.right) for k, v in report.reaches.items()},
+        kernels=kernels,
+        skipped_steps=progress.skipped,
         train_loss=loss if math.isfinite(loss) else 0.0,
         validation_loss=validation,
     )
 
 
-def run_ledger(recipe: Recipe, progress: Progress, start: Start, data: Corpus, world: World) -> Ledger:
-    """The ledger of a run whose phases are all trained."""
+def run_ledger(
+    recipe: Recipe, progress: Progress, start: Start, data: Corpus, world: World, unguarded: Sequence[str] | None
+) -> Ledger:
+    """The ledger of a run whose phases are all trained. unguarded: tasks whose documents were not kept out."""
     phases = progress.done
     return Ledger(
         name=recipe.name,
@@ -89,6 +97,9 @@ def run_ledger(recipe: Recipe, progress: Progress, start: Start, data: Corpus, w
             sources={s["id"]: float(s["share"]) for s in data.manifest["sources"]},
             excluded_documents=int(data.manifest["exclusion"]["documents"]),
             exclusion_hash=str(data.manifest["exclusion"]["hash"]),
+            removed_documents=sum(sum(s["excluded"].values()) for s in data.manifest["sources"] if "excluded" in s),
+            unguarded=None if unguarded is None else tuple(unguarded),
+            revisions={s["id"]: str(s["revision"]) for s in data.manifest["sources"] if "revision" in s},
         ),
         sequence_length=recipe.corpus.sequence_length,
         batch_sequences=recipe.batch.sequences,
@@ -100,6 +111,10 @@ def run_ledger(recipe: Recipe, progress: Progress, start: Start, data: Corpus, w
         distributed=recipe.engine.distributed if world.size > 1 else "none",
         world_sizes=progress.world_sizes,
         seeds=recipe.seeds.model_dump(),
+        device=torch.cuda.get_device_name(world.device) if world.device.type == "cuda" else world.device.type,
+        compiled=recipe.engine.compiles(world.device.type),
+        deterministic=recipe.engine.deterministic,
+        micro_windows=recipe.batch.micro or recipe.batch.sequences // world.size,
         phases=phases,
         tokens=sum(p.tokens for p in phases),
         steps=sum(p.steps for p in phases),

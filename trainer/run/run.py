@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -22,6 +22,7 @@ from trainer.disk import write_json
 from trainer.export.card import model_card
 from trainer.export.encoder import export
 from trainer.ledger.fields import FILE, Ledger, intact_ledger, read_ledger
+from trainer.model import attention
 from trainer.model.interventions import check_unchanged, fingerprint
 from trainer.model.network import (
     model_from_config,
@@ -33,6 +34,7 @@ from trainer.run.record import phase_record, run_ledger
 from trainer.run.restore import finished_ledger, model_is_whole, restore_exports
 from trainer.train.batches import Batches, vocabulary_of
 from trainer.train.checkpoint import Checkpoints, Progress, read_progress
+from trainer.train.determinism import determinism
 from trainer.train.distributed import World
 from trainer.train.loop import Loop
 from trainer.train.metrics import Metrics, check_tracker, make_tracker
@@ -68,10 +70,17 @@ class Run:
     """One process's view of a run. Made and driven by `trainer.api.pretrain`."""
 
     def __init__(
-        self, recipe: Recipe, out: Path, world: World, listener: Listener, exclude: list[str], stop: StopFlag
+        self,
+        recipe: Recipe,
+        out: Path,
+        world: World,
+        listener: Listener,
+        exclude: list[str],
+        stop: StopFlag,
+        unguarded: Sequence[str] | None = None,
     ) -> None:
         self.recipe, self.out, self.world, self.listener, self.stop = recipe, out, world, listener, stop
-        self.exclude = exclude
+        self.exclude, self.unguarded = exclude, unguarded
         self.checkpoints = Checkpoints(out, world)
         self.total_steps = sum(recipe.steps(p) for p in recipe.phases)
 
@@ -79,7 +88,8 @@ class Run:
         """Train what is left and export."""
         with claimed(self.out) if self.world.first else contextlib.nullcontext():
             try:
-                return self._go(resume=resume)
+                with attention.preferred(self.world.device), determinism(self.recipe.engine.deterministic):
+                    return self._go(resume=resume)
             except StoppedError:
                 return Result("preempted", self.out, None, None)
 
@@ -123,7 +133,7 @@ class Run:
         finally:
             if metrics is not None:
                 metrics.close()
-        ledger = run_ledger(recipe, progress, start, data, world)
+        ledger = run_ledger(recipe, progress, start, data, world, self.unguarded)
         return self._finish(training, model, state, ledger)
 
     def _corpus(self, tokenizer: PreTrainedTokenizerBase) -> Corpus:
@@ -203,11 +213,11 @@ class Run:
         if fresh:
             drawn = 0 if phase.data == "restart" else progress.drawn
             progress = progress.model_copy(
-                update={"drawn": drawn, "first_sample": drawn, "order_hash": "", "targets": 0}
+                update={"drawn": drawn, "first_sample": drawn, "order_hash": "", "targets": 0, "skipped": 0}
             )
         training = prepare(recipe, index, model, state, self.world, fresh=fresh)
         before = fingerprint(training.module.model, training.frozen) if training.frozen else ""
-        fixed = self.world.device.type == "cuda" or recipe.engine.compile
+        fixed = self.world.device.type == "cuda" or recipe.engine.compiles("cpu")
         vocabulary = vocabulary_of(tokenizer, model.config.vocab_size)
         batches = Batches(recipe, index, data, vocabulary, self.world, fixed=fixed)
         predicted = phase.masking.rate if phase.masking is not None else 1.0
@@ -252,6 +262,7 @@ class Run:
             progress,
             windows=len(data.train),
             report=training.report,
+            kernels=training.kernels,
             cost=cost,
             loss=loop.last_loss,
             validation=validation,

@@ -52,6 +52,10 @@ class Progress(Strict):
     order_hash: str = ""
     targets: int = 0
     """Positions with a target so far in the phase."""
+    skipped: int = 0
+    """Steps of the phase that were not taken because their gradients were a spike."""
+    norms: tuple[float, ...] = ()
+    """The latest gradient norms, where spikes are skipped."""
     total_steps: int = 0
     total_tokens: int = 0
     seconds: float = 0.0

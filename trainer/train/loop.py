@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
+import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -28,6 +30,8 @@ from trainer.train.phase import Training, autocast
 from trainer.train.progress import Listener, Tick
 from trainer.train.schedule import factor
 
+REMEMBERED = 100
+"""Gradient norms that a spike is compared with."""
 HELD_OUT_WINDOWS = 512
 """Most windows that a validation loss is taken over."""
 
@@ -77,20 +81,27 @@ class Loop:
             batch = self.batches.at(progress.drawn, more=step + 1 < steps)
             last = step + 1 == steps
             log = (step + 1) % recipe.logging.every == 0 or last
-            targets, loss, norm = self._step(batch.micros, batch.targets, rate, progress.total_steps)
+            # other processes' wish to stop travels with the targets and is met a step later
+            targets, stops = self.world.sums(batch.targets, int(self.world.size > 1 and self.stop()))
+            loss, norm = self._step(batch.micros, targets, rate, progress)
+            skipped = self._update(norm, progress)
             progress = progress.model_copy(
                 update={
                     "step": step + 1,
                     "drawn": progress.drawn + recipe.batch.sequences,
                     "order_hash": roll(progress.order_hash, batch.indices),
                     "targets": progress.targets + targets,
+                    "skipped": progress.skipped + skipped,
+                    "norms": self._norms(progress, norm, skipped),
                     "total_steps": progress.total_steps + 1,
                     "total_tokens": progress.total_tokens + step_tokens,
                     "seconds": before + time.perf_counter() - began,
                 }
             )
             due = save_every is not None and progress.step % save_every == 0 and not last
-            stopping = self.world.any(self.stop())
+            stopping = stops > 0 or (self.world.size == 1 and self.stop())
+            if skipped:
+                self._tell_spike(progress, norm)
             if log or due or stopping:
                 self._report(progress, loss, targets, norm, rate)
             if evaluate_every is not None and progress.step % evaluate_every == 0 and not last:
@@ -101,13 +112,10 @@ class Loop:
                 return progress, False
         return progress, True
 
-    def _step(self, micros: list[Micro], own: int, rate: float, total_step: int) -> tuple[int, Tensor, Tensor]:
-        """One optimiser step: (targets of all processes, own summed loss, gradient norm)."""
+    def _step(self, micros: list[Micro], targets: int, rate: float, progress: Progress) -> tuple[Tensor, Tensor]:
+        """The gradients of one step: (own summed loss, gradient norm). targets: of all processes."""
         world, training = self.world, self.training
-        device = world.device
-        targets = own
-        if world.size > 1:
-            targets = int(world.total(torch.tensor([own], device=device)).item())
+        device, total_step = world.device, progress.total_steps
         # Wrappers average gradients over processes; times their number this is the mean over all targets.
         scale = world.size / max(targets, 1)
         set_rate(training.optimizer, rate)
@@ -126,20 +134,50 @@ class Loop:
                 )
                 (loss * scale).backward()
             total += loss.detach()
-        norm = _clip(training.module, self.recipe.optimizer.gradient_clip)
-        training.optimizer.step()
-        clear_gradients(training.optimizer, device, processes=world.size)
-        return targets, total, norm
+        return total, _clip(training.module, self.recipe.optimizer.gradient_clip)
+
+    def _update(self, norm: Tensor, progress: Progress) -> bool:
+        """Take the optimiser's step, unless the gradients are a spike and the recipe skips such; whether it was."""
+        limit = self.recipe.optimizer.skip_spikes
+        spike = limit is not None and is_spike(float(norm), progress.norms, limit)
+        if not spike:
+            self.training.optimizer.step()
+        clear_gradients(self.training.optimizer, self.world.device, processes=self.world.size)
+        return spike
+
+    def _norms(self, progress: Progress, norm: Tensor, skipped: bool) -> tuple[float, ...]:
+        """The latest gradient norms that were no spikes; none are kept where nobody asks for them."""
+        if self.recipe.optimizer.skip_spikes is None or skipped:
+            return progress.norms
+        return (*progress.norms, float(norm))[-REMEMBERED:]
+
+    def _tell_spike(self, progress: Progress, norm: Tensor) -> None:
+        """One line on stderr and in the metrics."""
+        if self.world.first:
+            logging.getLogger("trainer").warning(
+                "step %d of phase '%s' skipped: gradient norm %.3g, usually %.3g",
+                progress.step,
+                self.phase.name,
+                float(norm),
+                statistics.median(progress.norms) if progress.norms else math.nan,
+            )
+        if self.metrics is not None:
+            where = {"phase": self.phase.name, "step": progress.step, "tokens": progress.total_tokens}
+            finite = float(norm) if math.isfinite(float(norm)) else None
+            self.metrics.write({"event": "spike", "total_step": progress.total_steps, **where, "gradient_norm": finite})
 
     def _report(self, progress: Progress, total: Tensor, targets: int, norm: Tensor, rate: float) -> None:
         """Log a step. Raises TrainingError when its loss is not finite, before anything could be saved."""
         loss = float(self.world.total(total.clone()).item()) / max(targets, 1)
         self.last_loss = loss
-        if not math.isfinite(loss) or not math.isfinite(float(norm)):
+        skips = self.recipe.optimizer.skip_spikes is not None and not self._stuck(progress)
+        if not (math.isfinite(loss) and math.isfinite(float(norm))) and not skips:
             raise TrainingError(
                 f"the loss of phase '{self.phase.name}' is not finite at step {progress.step}",
                 hint="continue from the last checkpoint with a smaller rate or engine.precision=fp32",
             )
+        if not math.isfinite(loss):
+            return  # told as a spike
         now = time.perf_counter()
         then, step = self._since
         speed = (progress.step - step) * self.recipe.step_tokens / max(now - then, 1e-9)
@@ -174,6 +212,10 @@ class Loop:
                     "seconds": round(progress.seconds, 3),
                 }
             )
+
+    def _stuck(self, progress: Progress) -> bool:
+        """Whether more steps were skipped than a spike explains."""
+        return progress.skipped > max(10, progress.step // 2)
 
     def _mfu(self, speed: float) -> float | None:
         if self.world.device.type != "cuda":
@@ -227,6 +269,13 @@ class Loop:
                 }
             )
         return value
+
+
+def is_spike(norm: float, before: Sequence[float], limit: float) -> bool:
+    """Whether a gradient norm is not finite, or `limit` times the median of those `before`, once there are ten."""
+    if not math.isfinite(norm):
+        return True
+    return len(before) >= 10 and norm > limit * statistics.median(before)
 
 
 @contextlib.contextmanager

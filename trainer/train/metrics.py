@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import uuid
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
 from biobench.errors import UsageError
-from trainer.disk import write_text, writing
+from trainer.disk import write_json, write_text, writing
 
 FILE = "metrics.jsonl"
+TRACKED = "tracker.json"
+"""Under which id each tracker knows the run."""
 
 
 class Tracker(Protocol):
@@ -78,11 +81,22 @@ class _TensorBoard:
 
 
 class _RunModule:
-    """wandb and trackio, which share one interface."""
+    """wandb and trackio, which share most of an interface: a run that is resumed goes on with its own curve.
 
-    def __init__(self, module: Any, name: str, config: dict[str, Any]) -> None:
-        self.module = module
-        module.init(project="biobench-pretrain", name=name, config=config)
+    wandb finds a run again by its id, which is kept in `TRACKED`; trackio by its name.
+    """
+
+    def __init__(self, kind: str, out: Path, name: str, config: dict[str, Any]) -> None:
+        self.module = import_module(kind)
+        try:
+            known: dict[str, str] = json.loads((out / TRACKED).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            known = {}
+        own = known.get(kind) or f"{name}-{uuid.uuid4().hex[:8]}"
+        given = {"id": own, "name": name} if kind == "wandb" else {"name": own}
+        self.module.init(project="biobench-pretrain", config=config, resume="allow", **given)
+        if kind not in known:
+            write_json(out / TRACKED, known | {kind: own})
 
     def log(self, values: dict[str, float], step: int) -> None:
         self.module.log(values, step=step)
@@ -104,4 +118,4 @@ def make_tracker(kind: str, out: Path, name: str, config: dict[str, Any]) -> Tra
     check_tracker(kind)
     if kind == "none":
         return None
-    return _TensorBoard(out) if kind == "tensorboard" else _RunModule(import_module(kind), name, config)
+    return _TensorBoard(out) if kind == "tensorboard" else _RunModule(kind, out, name, config)

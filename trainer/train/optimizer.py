@@ -1,34 +1,125 @@
-"""AdamW as in the paper: decoupled decay relative to the peak rate, none on biases and norms."""
+"""AdamW as in the paper: decoupled decay relative to the peak rate, none on biases and norms; and its rivals."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 
+from biobench.errors import UsageError
+from trainer.model.families import layers_of
 from trainer.recipe.spec import Optimizer
 
 
-def make_optimizer(model: nn.Module, spec: Optimizer) -> torch.optim.AdamW:
-    """AdamW over all parameters, frozen ones included: they have no gradient, so nothing touches them.
+def make_optimizer(model: nn.Module, spec: Optimizer) -> torch.optim.Optimizer:
+    """The optimiser of all parameters, frozen ones included: they have no gradient, so nothing touches them.
 
     The paper's rule shrinks weights by ``rate / peak * decay``; torch's by ``rate * weight_decay``, so its
     weight_decay is decay / peak. Parameters with fewer than two dimensions do not decay.
+    Raises UsageError where torch has no such optimiser.
     """
-    decayed = [p for p in model.parameters() if p.ndim >= 2]
+    decay = spec.weight_decay / spec.learning_rate
+    matrices = _layer_matrices(model) if spec.kind == "muon" else []
+    taken = {id(p) for p in matrices}
+    decayed = [p for p in model.parameters() if p.ndim >= 2 and id(p) not in taken]
     plain = [p for p in model.parameters() if p.ndim < 2]
     groups: list[dict[str, Any]] = [
-        {"params": decayed, "weight_decay": spec.weight_decay / spec.learning_rate},
+        {"params": decayed, "weight_decay": decay},
         {"params": plain, "weight_decay": 0.0},
     ]
-    return torch.optim.AdamW(
-        [g for g in groups if g["params"]],
-        lr=spec.learning_rate,
-        betas=(spec.beta1, spec.beta2),
-        eps=spec.epsilon,
-        fused=True,
+    fields: dict[str, Any] = {"lr": spec.learning_rate, "betas": (spec.beta1, spec.beta2), "eps": spec.epsilon}
+    groups = [g for g in groups if g["params"]]
+    if spec.kind == "stable_adamw":
+        return StableAdamW(groups, **fields)
+    adam = torch.optim.AdamW(groups, **fields, fused=True)
+    if not matrices:
+        return adam
+    if not hasattr(torch.optim, "Muon"):
+        raise UsageError("optimizer.kind is muon, which this torch does not have", hint="install torch 2.9 or newer")
+    muon = torch.optim.Muon(
+        matrices, lr=spec.learning_rate, weight_decay=decay, momentum=0.95, adjust_lr_fn="match_rms_adamw"
     )
+    return Together([muon, adam])
+
+
+def _layer_matrices(model: nn.Module) -> list[nn.Parameter]:
+    """The matrices of a transformers model's layers: neither embeddings nor what stands between body and vocabulary."""
+    assert isinstance(model, PreTrainedModel)
+    return [p for p in layers_of(model).parameters() if p.ndim == 2]
+
+
+class StableAdamW(torch.optim.AdamW):
+    """AdamW with the update clipping of Wortsman et al. 2023 (arXiv 2304.13013, algorithm 2): no gradient clip needed.
+
+    Its state is AdamW's, under the same names.
+    """
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> Any:
+        """One step. closure: not taken."""
+        assert closure is None
+        for group in self.param_groups:
+            beta1, beta2 = group["betas"]
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                state = self.state[p]
+                if not state:
+                    state["step"] = torch.zeros(())
+                    state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(p), torch.zeros_like(p)
+                state["step"] += 1
+                count = float(state["step"])
+                state["exp_avg"].lerp_(p.grad, 1 - beta1)
+                state["exp_avg_sq"].mul_(beta2).addcmul_(p.grad, p.grad, value=1 - beta2)
+                expected = state["exp_avg_sq"] / (1 - beta2**count)
+                off = (p.grad.square() / expected.clamp_min(group["eps"] ** 2)).mean().sqrt()
+                rate = group["lr"] / off.clamp_min(1.0)
+                p.mul_(1 - rate * group["weight_decay"])
+                p.sub_(rate * (state["exp_avg"] / (1 - beta1**count)) / (expected.sqrt() + group["eps"]))
+
+
+class Together(torch.optim.Optimizer):
+    """Several optimisers that share a model's parameters, as one."""
+
+    def __init__(self, parts: Sequence[torch.optim.Optimizer]) -> None:
+        self.parts = list(parts)
+        self.param_groups = [group for part in parts for group in part.param_groups]
+        self.defaults = {}
+
+    @property
+    def state(self) -> Any:  # type: ignore[override]
+        """The state of all parts; what is set for a parameter goes to the part that holds it."""
+        return _States(self.parts)
+
+    def step(self, closure: Any = None) -> Any:
+        """One step of each. closure: not taken."""
+        assert closure is None
+        for part in self.parts:
+            part.step()
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget all gradients."""
+        for part in self.parts:
+            part.zero_grad(set_to_none=set_to_none)
+
+
+class _States:
+    """The states of several optimisers, read and written by parameter."""
+
+    def __init__(self, parts: Sequence[torch.optim.Optimizer]) -> None:
+        self.held = {id(p): part for part in parts for group in part.param_groups for p in group["params"]}
+        self.parts = parts
+
+    def __getitem__(self, parameter: Tensor) -> Any:
+        return self.held[id(parameter)].state[parameter]
+
+    def items(self) -> Iterator[tuple[Tensor, Any]]:
+        """All parameters that have a state, with it."""
+        for part in self.parts:
+            yield from part.state.items()
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:

@@ -6,6 +6,7 @@ frozen layers are decided before anything is wrapped.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,8 +15,8 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from transformers import PreTrainedModel
 
-from biobench.errors import ModelError
-from trainer.model import guard
+from biobench.errors import ModelError, UsageError
+from trainer.model import attention, guard
 from trainer.model.families import check_windows, layers_of
 from trainer.model.guard import GuardReport
 from trainer.model.interventions import freeze
@@ -32,10 +33,12 @@ class Training:
 
     module: Trainee
     wrapped: nn.Module
-    optimizer: torch.optim.AdamW
+    optimizer: torch.optim.Optimizer
     frozen: list[str]
     report: GuardReport
     precision: str
+    kernels: dict[str, str]
+    """What computes the attention of each kind of layer."""
 
 
 def precision_of(recipe: Recipe, device: torch.device) -> str:
@@ -73,27 +76,55 @@ def prepare(
             return module.logits(ids, causal=causal)
 
     report = guard.check(model, forward, causal=causal, device=world.device)
+    kernels = _kernels(module, causal, kind, world.device, isolated=phase.isolate_documents)
     if recipe.engine.activation_checkpointing:
         model.gradient_checkpointing_enable(  # type: ignore[no-untyped-call]
             gradient_checkpointing_kwargs={"use_reentrant": False}
         )
-    if recipe.engine.compile:
+    if recipe.engine.compiles(world.device.type):
         # Three kinds of layer share one code object, each in several shapes and with and without gradients.
         torch._dynamo.config.recompile_limit = 64
         for layer in layers_of(model):
             layer.compile(dynamic=None if phase.isolate_documents else False)
         _check_compiled(model, forward, causal, world.device)
     module.train()
+    if recipe.optimizer.kind != "adamw" and world.size > 1 and recipe.engine.distributed == "fsdp2":
+        raise UsageError(
+            f"optimizer.kind {recipe.optimizer.kind} needs whole tensors, which fsdp2 shards",
+            hint="use engine.distributed=ddp, or optimizer.kind=adamw",
+        )
+    module.z_loss = recipe.optimizer.z_loss
     wrapped = _wrap(recipe, module, world)
     optimizer = make_optimizer(model, recipe.optimizer)
     if state is not None:
         checkpoint.load_moments(state, model, optimizer, world, without=redrawn)
-    return Training(module, wrapped, optimizer, frozen, report, kind)
+    return Training(module, wrapped, optimizer, frozen, report, kind, kernels)
 
 
 def autocast(precision: str, device: torch.device) -> torch.autocast:
     """Mixed precision over float32 weights, or none."""
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bf16")
+
+
+def _kernels(module: Trainee, causal: bool, precision: str, device: torch.device, *, isolated: bool) -> dict[str, str]:
+    """What computes the layers as they will be trained, dropout included; a GPU without a kernel is warned of."""
+    tokens = guard.probe_tokens(module.model, device)
+    documents = torch.zeros_like(tokens) if isolated else None
+    ends = torch.tensor([0, tokens.shape[1]], dtype=torch.int32, device=device) if isolated else None
+    module.train()
+    with attention.noting() as kernels, torch.no_grad(), autocast(precision, device), torch.random.fork_rng([]):
+        module.hidden(tokens, causal=causal, documents=documents, boundaries=ends)
+    dense = sorted(kind for kind, path in kernels.items() if path == attention.DENSE)
+    if dense and device.type in attention.DEVICES:
+        why = "no kernel for windows is installed" if attention.KERNEL is None else "the kernel takes no such tensors"
+        logging.getLogger("trainer").warning(
+            "%s runs over a mask of tokens x tokens, slow and large: %s (precision %s, dropout); install flash-attn, "
+            "use bf16, or set engine.dropout=0",
+            " and ".join(dense),
+            why,
+            precision,
+        )
+    return kernels
 
 
 def _check_compiled(model: PreTrainedModel, forward: guard.Forward, causal: bool, device: torch.device) -> None:

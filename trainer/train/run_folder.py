@@ -34,7 +34,7 @@ _FREE: Any = {
     "reuse": True,
     "corpus": {"root", "cache"},
     "batch": {"micro"},
-    "engine": {"device", "distributed", "compile", "activation_checkpointing", "precision"},
+    "engine": {"device", "distributed", "compile", "activation_checkpointing", "precision", "deterministic"},
 }
 """Fields that may change between a run and its resume: they do not change what is trained. (The precision that
 `auto` came to is kept in `Start` and checked there.)"""

@@ -1,0 +1,126 @@
+"""`biobench corpus build|inspect|stats`: the text of a recipe as shards, made and looked at without training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from biobench.cli.common import DataDir, Json, Overrides, print_json
+from biobench.cli.pretrain import ExcludeTasks, Recipe, RequireTasks, stderr
+from biobench.core.packages import check_ours
+
+if TYPE_CHECKING:
+    from trainer.corpus.shards import Corpus
+
+Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="A built corpus: a folder below `corpora`.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    corpus = typer.Typer(no_args_is_help=True, help="Text to shards for pretraining: build, inspect, stats.")
+    corpus.command("build")(build)
+    corpus.command("inspect")(inspect)
+    corpus.command("stats")(stats)
+    app.add_typer(corpus, name="corpus")
+
+
+def build(
+    recipe: Recipe,
+    overrides: Overrides = [],  # noqa: B006
+    cache: Annotated[
+        str, typer.Option("--cache", help="Folder of built corpora, where the recipe names none.")
+    ] = "runs/corpora",
+    data_dir: DataDir = None,
+    exclude_tasks: ExcludeTasks = True,
+    require_tasks: RequireTasks = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Report no progress.")] = False,
+) -> None:
+    """Build a recipe's corpus; the same command goes on after a kill. `pretrain` takes it as it is."""
+    check_ours("trainer")
+    from biobench.workflows.kept_out import guard, unique_texts
+    from trainer import api
+
+    kept_out, _ = guard(
+        recipe, overrides, data_dir, exclude_tasks=exclude_tasks, require_tasks=require_tasks, say=stderr
+    )
+    folder = api.build_corpus(
+        recipe, cache=cache, overrides=overrides, exclude=unique_texts(kept_out), progress="none" if quiet else "auto"
+    )
+    if folder is None:
+        typer.echo("stopped; the same command goes on", err=True)
+        raise typer.Exit(api.PREEMPTED_EXIT)
+    typer.echo(f"{folder}: a corpus; next: biobench corpus stats {folder}")
+
+
+def inspect(
+    folder: Folder,
+    window: Annotated[int | None, typer.Option("--window", min=0, help="Show the tokens of this window.")] = None,
+    tokenizer: Annotated[
+        str | None, typer.Option("--tokenizer", help="Folder of the run's tokenizer; the window is shown as text.")
+    ] = None,
+) -> None:
+    """Prove every shard against its hash, and show what the corpus is or what a window holds."""
+    corpus = _open(folder)
+    corpus.verify()
+    if window is None:
+        held = corpus.manifest
+        typer.echo(f"corpus {corpus.hash[:16]}: all shards are whole")
+        for split in ("train", "held_out"):
+            part = held[split]
+            typer.echo(
+                f"{split}: {part['windows']:,} windows of {corpus.length:,} tokens in {len(part['shards'])} shards, "
+                f"{part['documents']:,} documents, {part['dropped_tokens']:,} tokens dropped at the end"
+            )
+        kept = held["exclusion"]
+        typer.echo(f"documents to be kept out: {kept['documents']:,}, by runs of {kept['ngram']} words")
+        return
+    import numpy as np
+
+    from biobench.errors import UsageError
+
+    if window >= len(corpus.train):
+        raise UsageError(f"there is no window {window}", hint=f"give one below {len(corpus.train):,}")
+    ids = corpus.train.read(np.array([window]))[0].tolist()
+    if tokenizer is None:
+        typer.echo(" ".join(map(str, ids)))
+        return
+    from biobench.core.tokenizer import load_tokenizer
+
+    typer.echo(load_tokenizer(tokenizer).decode(ids))
+
+
+def stats(folder: Folder, as_json: Json = False) -> None:
+    """Documents, tokens, repeats and removed documents of each source."""
+    held = _open(folder).manifest
+    rows = [
+        {
+            "source": s["id"],
+            "documents": s["documents"],
+            "tokens": s["tokens"],
+            "trained on": s["drawn_tokens"],
+            "share": s["share"],
+            "repeats": round(s["drawn_documents"] / max(s["documents"], 1), 3),
+            "removed": sum(s["excluded"].values()),
+            "of them whole": s["excluded"]["same"],
+            "revision": s.get("revision"),
+        }
+        for s in held["sources"]
+    ]
+    if as_json:
+        print_json(rows)
+        return
+    names = [name for name in rows[0] if name != "revision"]
+    shown = [[f"{row[n]:,}" if isinstance(row[n], int) else str(row[n]) for n in names] for row in rows]
+    widths = [max(len(line[i]) for line in [names, *shown]) for i in range(len(names))]
+    for line in [names, *shown]:
+        cells = [c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True))]
+        typer.echo("  ".join(cells).rstrip())
+
+
+def _open(folder: Path) -> Corpus:
+    check_ours("trainer")
+    from trainer.corpus.shards import Corpus
+
+    return Corpus(folder)

@@ -1,0 +1,98 @@
+"""The corpus as its own step, and the average of checkpoints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModelForMaskedLM
+
+from tests.helpers.cli_make import Said
+from tests.helpers.trainer_make import TEXTS
+from trainer.corpus import parts
+from trainer.train import stop
+
+SMALL = (
+    *("base.config.hidden_size=32", "base.config.intermediate_size=32", "base.config.num_hidden_layers=2"),
+    *("base.config.num_attention_heads=2", "base.config.local_attention=16", "base.tokenizer.vocabulary=500"),
+    *("corpus.sequence_length=48", "phases.0.tokens=3072", "phases.1.tokens=1536", "checkpoints.every=1024"),
+    *("phases.0.schedule.warmup=500", "corpus.sources=[{id: own, path: text.jsonl.gz}, {id: more, path: more.csv}]"),
+    "checkpoints.export=true",
+    "checkpoints.keep=9",
+)
+SETS = tuple(part for text in SMALL for part in ("--set", text))
+
+
+@pytest.fixture
+def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two sources in the working folder, and no benchmark task at hand."""
+    import gzip
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("biobench.data.catalog.list_tasks", list)
+    lines = "".join(json.dumps({"text": t}) + "\n" for t in TEXTS)
+    (tmp_path / "text.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
+    (tmp_path / "more.csv").write_text("text\n" + "".join(f'"{t}"\n' for t in TEXTS[:20]))
+    return tmp_path
+
+
+def test_a_corpus_is_built_looked_at_and_trained_on(biobench: Callable[..., Said], text: Path) -> None:
+    said = biobench("corpus", "build", "toy_detour", *SETS, "--quiet")
+    assert said.status == 0, said.err
+    folder = Path(said.out.partition(":")[0])
+    assert folder.parent == Path("runs/corpora")
+    rows = biobench("corpus", "stats", folder, "--json").json()
+    assert [(r["source"], r["documents"], r["removed"]) for r in rows] == [("own", 60, 0), ("more", 20, 0)]
+    assert rows[0]["tokens"] >= rows[0]["trained on"] > 1000
+    table = biobench("corpus", "stats", folder).out.splitlines()
+    assert len(table) == 3
+    assert all(len(line) <= 80 for line in table)
+    shown = biobench("corpus", "inspect", folder)
+    assert "all shards are whole" in shown.out
+    assert len(biobench("corpus", "inspect", folder, "--window", 0).out.split()) == 48
+    assert "no window 100000" in biobench("corpus", "inspect", folder, "--window", 100000).refusal()
+
+    before = {f.name: f.stat().st_mtime_ns for f in folder.glob("*.bin")}
+    done = biobench("pretrain", "toy_detour", *SETS, "--quiet")
+    assert done.status == 0, done.err
+    assert {f.name: f.stat().st_mtime_ns for f in folder.glob("*.bin")} == before, "pretrain took it as it was"
+    words = biobench("corpus", "inspect", folder, "--window", 0, "--tokenizer", "runs/toy_detour/start").out
+    assert any(word in words for word in ("patient", "fever", "fièvre", "douleur", "pain", "traitement"))
+
+    damaged = next(folder.glob("train-*.bin"))
+    whole = damaged.read_bytes()
+    damaged.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    assert "content has changed" in biobench("corpus", "inspect", folder).refusal()
+
+    exports = sorted(Path("runs/toy_detour/exports").iterdir())[:3]
+    made = biobench("pretrain-average", *exports, "--out", "mean", "--weights", "1,1,2")
+    assert made.status == 0, made.err
+    mean, parts_ = load_file("mean/model.safetensors"), [load_file(e / "model.safetensors") for e in exports]
+    for name, value in mean.items():
+        expected = sum(w * p[name].double() for w, p in zip((0.25, 0.25, 0.5), parts_, strict=True))
+        torch.testing.assert_close(value.double(), expected, rtol=1e-6, atol=1e-7)
+    assert not AutoModelForMaskedLM.from_pretrained("mean", output_loading_info=True)[1]["missing_keys"]
+    assert [a["weight"] for a in json.loads(Path("mean/average.json").read_text())] == [0.25, 0.25, 0.5]
+    assert "needs at least two" in biobench("pretrain-average", exports[0], "--out", "one").refusal()
+    assert "holds a model already" in biobench("pretrain-average", *exports, "--out", "mean").refusal()
+    assert (
+        "2 weights for 3 models" in biobench("pretrain-average", *exports, "--out", "x", "--weights", "1,2").refusal()
+    )
+
+
+def test_a_build_that_is_stopped_goes_on(
+    biobench: Callable[..., Said], text: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "DOCUMENTS", 5)
+    monkeypatch.setattr(parts, "ALONE", 100)
+    asked: list[int] = []
+    monkeypatch.setattr(stop.StopFlag, "__call__", lambda _: (asked.append(1), len(asked) == 4)[1])
+    said = biobench("corpus", "build", "toy_detour", *SETS, "--quiet")
+    assert said.status == 75
+    assert "goes on" in said.err
+    assert len(list(Path("runs/corpora").glob("*.parts/*.npz"))) == 3
+    assert biobench("corpus", "build", "toy_detour", *SETS, "--quiet").status == 0

@@ -1,0 +1,224 @@
+"""The GPU's paths of the attention, with reference kernels in the signatures of the real ones; no GPU was at hand."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.helpers.pretrain_models import tiny
+from trainer.model import attention, guard
+from trainer.model.attention import Kernel, Reach
+from trainer.model.network import Trainee, set_dropout
+from trainer.train import phase
+
+CALLS: list[dict[str, Any]] = []
+
+
+def reference(
+    q: Tensor, k: Tensor, v: Tensor, cu: Tensor, window: tuple[int, int], scale: float | None, causal: bool
+) -> Tensor:
+    """Attention of the flattened batch by the documented rules: windows inclusive on each side, heads in groups."""
+    assert q.dtype == k.dtype == v.dtype == torch.bfloat16, "a kernel takes one type"
+    groups = q.shape[1] // k.shape[1]
+    k, v = k.repeat_interleave(groups, dim=1), v.repeat_interleave(groups, dim=1)
+    place = torch.arange(len(q))
+    back = place[:, None] - place[None, :]
+    number = torch.bucketize(place, cu[1:].long(), right=True)
+    seen = number[:, None] == number[None, :]
+    left, right = window[0], 0 if causal else window[1]
+    seen &= (back <= left) if left >= 0 else torch.tensor(True)
+    seen &= (-back <= right) if right >= 0 else torch.tensor(True)
+    factor = scale if scale is not None else q.shape[-1] ** -0.5
+    scores = torch.einsum("qhd,khd->hqk", q.float(), k.float()) * factor
+    return torch.einsum("hqk,khd->qhd", scores.masked_fill(~seen, float("-inf")).softmax(-1), v.float()).to(q.dtype)
+
+
+def flash_attn_varlen_func(
+    q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, dropout_p=0.0, softmax_scale=None, causal=False,
+    window_size=(-1, -1), softcap=0.0, alibi_slopes=None, deterministic=False,
+    return_attn_probs=False, block_table=None,
+):  # fmt: skip
+    """As flash-attn 2 declares it."""
+    CALLS.append({"dropout": dropout_p, "heads": k.shape[1], "deterministic": deterministic})
+    return reference(q, k, v, cu_seqlens_q, window_size, softmax_scale, causal)
+
+
+def flash_attn_3(
+    q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, seqused_q=None, seqused_k=None, softmax_scale=None,
+    causal=False, qv=None, q_descale=None, k_descale=None, v_descale=None, window_size=(-1, -1), attention_chunk=0,
+    softcap=0.0, num_splits=1, pack_gqa=None, deterministic=False, sm_margin=0,
+):  # fmt: skip
+    """As FlashAttention 3 declares it; some versions return the log-sum-exp as well."""
+    CALLS.append({"heads": k.shape[1], "deterministic": deterministic})
+    return reference(q, k, v, cu_seqlens_q, window_size, softmax_scale, causal), None
+
+
+def varlen_attn(
+    query, key, value, cu_seq_q, cu_seq_k, max_q, max_k, *, return_aux=None, scale=None, window_size=(-1, -1),
+    enable_gqa=False, seqused_k=None, block_table=None, num_splits=None,
+):  # fmt: skip
+    """As torch declares it."""
+    CALLS.append({"heads": key.shape[1], "enable_gqa": enable_gqa})
+    assert enable_gqa or key.shape[1] == query.shape[1]
+    return reference(query, key, value, cu_seq_q, window_size, scale, False)
+
+
+KERNELS = {
+    "flash_attn_3": Kernel("flash_attn_3", flash_attn_3),
+    "flash_attn": Kernel("flash_attn", flash_attn_varlen_func, drops=True),
+    "torch": Kernel("torch", varlen_attn),
+}
+
+
+@pytest.fixture(params=sorted(KERNELS))
+def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Kernel:
+    """A kernel that the CPU is told to have."""
+    chosen = KERNELS[request.param]
+    monkeypatch.setattr(attention, "KERNEL", chosen)
+    monkeypatch.setattr(attention, "DEVICES", ("cuda", "cpu"))
+    CALLS.clear()
+    return chosen
+
+
+def test_the_substitute_has_torchs_own_signature() -> None:
+    varlen = pytest.importorskip("torch.nn.attention.varlen")
+    real = inspect.signature(varlen.varlen_attn).parameters
+    assert {"window_size", "scale", "enable_gqa"} <= set(real)
+    assert list(real)[:7] == list(inspect.signature(varlen_attn).parameters)[:7]
+
+
+@pytest.mark.parametrize("window", [Reach(8, 0), Reach(8, 8), Reach(-1, 0), Reach(-1, -1)])
+@pytest.mark.parametrize("isolated", [True, False])
+@pytest.mark.parametrize("heads", [4, 2, 1])
+def test_the_variable_length_path_calls_its_kernel_rightly(
+    kernel: Kernel, window: Reach, isolated: bool, heads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(0)
+    q = torch.randn(2, 4, 40, 8, dtype=torch.bfloat16)
+    k, v = (torch.randn(2, heads, 40, 8, dtype=torch.bfloat16) for _ in range(2))
+    documents = torch.zeros(2, 40, dtype=torch.long)
+    documents[0, 13:], documents[1, 27:] = 1, 1
+    ends = torch.tensor([0, 13, 40, 67, 80], dtype=torch.int32) if isolated else None
+    found = attention._varlen(q, k, v, window, 0.3, 0.0, ends)
+    monkeypatch.setattr(attention, "DEVICES", ("cuda",))
+    plain = attention._sdpa(q, k, v, window, 0.3, 0.0, documents if isolated else None).transpose(1, 2)
+    torch.testing.assert_close(found.float(), plain.float(), rtol=2e-2, atol=2e-2)
+    assert CALLS[-1]["heads"] == heads, "keys are not repeated"
+
+
+@pytest.mark.parametrize("kind", ["gemma3_text", "eurobert", "modernbert"])
+@pytest.mark.parametrize("causal", [True, False])
+def test_rotary_families_reach_the_kernel_under_autocast(kind: str, causal: bool, kernel: Kernel) -> None:
+    """Rotary positions are float32; before they were cast, the layers left for the dense path in silence."""
+    model = tiny(kind)
+    module = Trainee(model)
+    ids = guard.probe_tokens(model, torch.device("cpu"))
+    documents, ends = torch.zeros_like(ids), torch.tensor([0, ids.shape[1]], dtype=torch.int32)
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+        with attention.noting() as noted:
+            kept = module.hidden(ids, causal=causal, documents=documents, boundaries=ends)
+        assert set(noted.values()) == {kernel.name}
+        assert len(CALLS) == model.config.num_hidden_layers
+        whole = module.hidden(ids, causal=causal)
+    torch.testing.assert_close(kept.float(), whole.float(), rtol=0.1, atol=0.1)
+
+
+@pytest.mark.parametrize("kind", ["gemma3_text", "eurobert", "modernbert", "bert"])
+def test_queries_keys_and_values_have_one_type(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: set[tuple[torch.dtype, ...]] = set()
+    plain = attention._sdpa
+    monkeypatch.setattr(
+        attention, "_sdpa", lambda q, k, v, *a: (seen.add((q.dtype, k.dtype, v.dtype)), plain(q, k, v, *a))[1]
+    )
+    model = tiny(kind)
+    ids = guard.probe_tokens(model, torch.device("cpu"))
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+        Trainee(model).hidden(ids, causal=True)
+    assert seen == {(torch.bfloat16,) * 3}
+
+
+def noted(kind: str, precision: str, dropout: float, *, isolated: bool = False) -> dict[str, str]:
+    model = tiny(kind)
+    set_dropout(model, dropout)
+    return phase._kernels(Trainee(model), True, precision, torch.device("cpu"), isolated=isolated)
+
+
+def test_dropout_takes_the_kernel_that_has_it_and_is_told_otherwise(
+    kernel: Kernel, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "trainer"):
+        assert noted("modernbert", "bf16", 0.0)["sliding_attention"] == kernel.name
+        assert not caplog.records
+        found = noted("modernbert", "bf16", 0.1)["sliding_attention"]
+    if kernel.drops:
+        assert (found, CALLS[-1]["dropout"]) == (kernel.name, 0.1)
+        assert not caplog.records
+    else:
+        assert found == "dense"
+        assert "sliding_attention runs over a mask of tokens x tokens" in caplog.text
+
+
+@pytest.mark.parametrize(("precision", "isolated"), [("fp32", False), ("bf16", True)])
+def test_a_bounded_layer_without_a_kernel_is_warned_of(
+    precision: str, isolated: bool, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attention, "DEVICES", ("cuda", "cpu"))
+    with caplog.at_level(logging.WARNING, "trainer"):
+        found = noted("modernbert", precision, 0.0, isolated=isolated)
+    assert found["sliding_attention"] == "dense"
+    assert (found["full_attention"] == "dense") == isolated
+    assert "no kernel for windows is installed" in caplog.text
+
+
+def test_on_a_cpu_nothing_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "trainer"):
+        assert noted("modernbert", "fp32", 0.0) == {"full_attention": "sdpa", "sliding_attention": "dense"}
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("able", "name"), [(("cudnn", "flash"), "cudnn"), (("flash", "efficient"), "flash"), ((), "math")]
+)
+def test_the_backend_of_torchs_attention_is_named(
+    able: tuple[str, ...], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(attention, "DEVICES", ("cuda", "cpu"))
+    for backend in ("cudnn", "flash", "efficient"):
+
+        def answer(params: Any, backend: str = backend) -> bool:
+            asked.append(params)
+            return backend in able
+
+        monkeypatch.setattr(torch.backends.cuda, f"can_use_{backend}_attention", answer)
+    assert noted("eurobert", "bf16", 0.0) == {"full_attention": name}
+    assert asked[0].is_causal
+    assert asked[0].enable_gqa
+
+
+def test_the_order_of_backends_is_set_on_a_gpu_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    called: list[tuple[list[Any], bool]] = []
+    monkeypatch.setattr(attention, "sdpa_kernel", lambda order, set_priority: called.append((order, set_priority)))
+    attention.preferred(torch.device("cpu"))
+    assert not called
+    attention.preferred(torch.device("cuda"))
+    assert called == [(list(attention.ORDER), True)]
+    assert "set_priority" in inspect.signature(torch.nn.attention.sdpa_kernel).parameters
+
+
+def test_a_kernel_is_asked_for_the_same_bits_where_they_are_wanted(kernel: Kernel) -> None:
+    from trainer.train.determinism import determinism
+
+    before: Callable[[], bool] = torch.are_deterministic_algorithms_enabled
+    with determinism(True):
+        assert before()
+        noted("modernbert", "bf16", 0.0)
+    assert not before()
+    if kernel.name != "torch":
+        assert CALLS[-1]["deterministic"] is True

@@ -1,0 +1,116 @@
+"""Datasets on the hub as text: which commit is meant, and rows read from several of its parts at once."""
+
+from __future__ import annotations
+
+import queue
+import re
+import threading
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from biobench.core.text import first_line
+from biobench.errors import DataFormatError, DataUnavailableError
+from trainer.recipe.spec import CorpusSource
+
+STREAMS = 8
+"""Parts of a dataset on the hub that are read at the same time; their documents take turns, so it is part of the
+order of the documents."""
+_AHEAD = 500
+"""Documents of each that wait in memory."""
+
+
+@lru_cache(maxsize=64)
+def commit(repository: str, revision: str | None) -> str | None:
+    """The commit that a branch or tag (None: the main one) of a dataset stands for; a local folder has none.
+
+    Where the hub does not answer, the revision that the recipe names; DataUnavailableError where it names none.
+    """
+    if Path(repository).is_dir():
+        return revision
+    if revision is not None and re.fullmatch(r"[0-9a-f]{40}", revision):
+        return revision
+    from huggingface_hub import HfApi
+
+    try:
+        found: str | None = HfApi().dataset_info(repository, revision=revision, timeout=30).sha
+    except Exception as error:  # what the hub's client raises without a network differs from version to version
+        if revision is not None:
+            return revision
+        raise DataUnavailableError(
+            f"the hub does not tell the revision of dataset '{repository}': {first_line(error)}",
+            hint="check the network, or write the commit that is meant as the source's `revision`",
+        ) from error
+    return found
+
+
+def stream(source: CorpusSource) -> Iterator[str]:
+    """The documents of a dataset, `STREAMS` parts taking turns. Raises DataUnavailableError, DataFormatError."""
+    from datasets import load_dataset
+
+    named = {} if source.name is None else {"name": source.name}
+    try:
+        rows = load_dataset(source.hub, **named, revision=source.revision, split=source.split, streaming=True)
+    except (OSError, ValueError) as error:
+        raise DataUnavailableError(
+            f"dataset '{source.hub}' is not at hand: {first_line(error)}",
+            hint="check the id, its configuration (`name`), the network and, for gated data, your login to the hub",
+        ) from error
+    count = min(getattr(rows, "num_shards", 1), STREAMS)
+    if count > 1:
+        rows = _together([rows.shard(num_shards=count, index=number) for number in range(count)])
+    try:
+        for row in rows:
+            if not isinstance(row.get(source.field), str):
+                raise DataFormatError(
+                    f"dataset '{source.hub}' has no text under '{source.field}' (fields: {', '.join(row)})",
+                    hint="set the source's `field`",
+                )
+            yield row[source.field]
+    except OSError as error:
+        raise DataUnavailableError(
+            f"dataset '{source.hub}' broke off: {first_line(error)}",
+            hint="start again when the network is back: what was tokenised is kept",
+        ) from error
+
+
+def _together(streams: list[Iterable[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+    """One row of each stream in turn, all of them being read at the same time."""
+    stop = threading.Event()
+    end = object()
+
+    def put(into: queue.Queue[Any], item: object) -> None:
+        while not stop.is_set():
+            try:
+                into.put(item, timeout=0.2)
+            except queue.Full:
+                continue
+            return
+
+    def read(stream: Iterable[dict[str, Any]], into: queue.Queue[Any]) -> None:
+        last: object = end
+        try:
+            for row in stream:
+                put(into, row)
+                if stop.is_set():
+                    return
+        except BaseException as error:
+            last = error
+        put(into, last)
+
+    queues: list[queue.Queue[Any]] = [queue.Queue(_AHEAD) for _ in streams]
+    for stream, into in zip(streams, queues, strict=True):
+        threading.Thread(target=read, args=(stream, into), daemon=True, name="hub").start()
+    try:
+        while queues:
+            for into in list(queues):
+                row = into.get()
+                if row is end:
+                    queues.remove(into)
+                elif isinstance(row, BaseException):
+                    raise row
+                else:
+                    yield row
+    finally:
+        stop.set()

@@ -1,0 +1,74 @@
+"""The average of several checkpoints of one architecture, as a model folder of its own."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from biobench.errors import ModelError, UsageError
+from biobench.schema.checkpoint import content_hash
+from trainer.disk import make_folder, write_json, writing
+
+WEIGHTS = "model.safetensors"
+SOURCES = "average.json"
+
+
+def average(models: Sequence[Path], out: Path, weights: Sequence[float] | None = None) -> Path:
+    """Write the weighted mean of the models' weights to `out`, with the first one's config and tokenizer.
+
+    models: exported folders (``exports/step-*``, ``phases/NAME``, ``model``). weights: one for each, by default equal;
+    they are divided by their sum. Sums are taken in float64. `SOURCES` names what was averaged.
+    Raises UsageError and, where the models do not have the same tensors, ModelError.
+    """
+    if len(models) < 2:
+        raise UsageError("an average needs at least two models", hint="give the folders of two exported checkpoints")
+    shares = [1.0] * len(models) if weights is None else list(weights)
+    if len(shares) != len(models) or min(shares) < 0 or sum(shares) <= 0:
+        raise UsageError(f"{len(shares)} weights for {len(models)} models", hint="give one of 0 or more for each")
+    shares = [share / sum(shares) for share in shares]
+    if (out / WEIGHTS).exists():
+        raise UsageError(f"{out} holds a model already", hint="choose another folder with --out DIR")
+    made = _mean(models, shares)
+    make_folder(out)
+    with writing(out):
+        for item in models[0].iterdir():
+            if item.is_file() and item.name not in (WEIGHTS, "README.md", "ledger.json", "content.sha256"):
+                shutil.copyfile(item, out / item.name)
+        save_file(made, out / WEIGHTS, metadata={"format": "pt"})
+    about: list[dict[str, Any]] = [
+        {"model": str(folder), "model_hash": content_hash(folder), "weight": share}
+        for folder, share in zip(models, shares, strict=True)
+    ]
+    write_json(out / SOURCES, about)
+    return out
+
+
+def _mean(models: Sequence[Path], shares: Sequence[float]) -> dict[str, torch.Tensor]:
+    """One model at a time is in memory, besides the sums."""
+    sums: dict[str, torch.Tensor] = {}
+    kinds: dict[str, torch.dtype] = {}
+    for folder, share in zip(models, shares, strict=True):
+        try:
+            held = load_file(folder / WEIGHTS)
+        except (OSError, SafetensorError) as error:
+            raise ModelError(
+                f"'{folder}' has no readable {WEIGHTS}: {error}", hint="give folders that `biobench pretrain` wrote"
+            ) from error
+        if not sums:
+            kinds = {name: tensor.dtype for name, tensor in held.items()}
+            sums = {name: torch.zeros(tensor.shape, dtype=torch.float64) for name, tensor in held.items()}
+        shapes, known = ({n: tuple(t.shape) for n, t in tensors.items()} for tensors in (held, sums))
+        if shapes != known:
+            other = next(n for n in sorted({*shapes, *known}) if shapes.get(n) != known.get(n))
+            raise ModelError(
+                f"'{folder}' is of another architecture than '{models[0]}': {other}", hint="average one architecture"
+            )
+        for name, tensor in held.items():
+            sums[name] += share * tensor.double()
+    return {name: total.to(kinds[name]) for name, total in sums.items()}
