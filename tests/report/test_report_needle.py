@@ -25,7 +25,7 @@ from biobench.score import scored
 from biobench.score.needle import wilson
 from biobench.store import Store, run_key
 from biobench.submission.pack import submit
-from biobench.submission.verify import verify
+from biobench.submission.verify import examine as verify
 from tests.helpers.needle_make import LENGTHS, PAIRS, POSITIONS, TEMPLATES, always, cell, needle_documents, save_needle
 from tests.helpers.report_make import save_runs
 from tests.helpers.store_make import record
