@@ -81,9 +81,10 @@ def _verdict(found: Verification, words: Mapping[str, str]) -> None:
     tell(f"{name}: {words[f'state_{found.state}']}")
     states = {words[f"runs_{state}"]: f"{found.count(state)} / {found.records}" for state in STATES}
     grades = {words[f"{grade}s_found"]: sum(c.grade == grade for c in found.checks) for grade in _GRADES}
-    for shown in (states, grades):
-        for column, (label, value) in zip(st.columns(len(shown)), shown.items(), strict=True):
-            column.metric(label, value)
+    for column, (label, share) in zip(st.columns(len(states)), states.items(), strict=True):
+        column.metric(label, share)
+    for column, (label, number) in zip(st.columns(len(grades)), grades.items(), strict=True):
+        column.metric(label, number)
     if found.checks:
         st.dataframe(_table(found.checks, words), hide_index=True, width="stretch")
         st.caption(words["codes"])

@@ -180,7 +180,7 @@ def targets() -> dict[str, Target]:
     recipes = sorted((ROOT / "trainer" / "recipes").glob("**/*.yaml"))
     records = sorted(STORE.glob("runs/*/*.json"))
     return {
-        "zip": Target(tuple(c for _, c in zips.crafted()) + (zips.whole(),), _archive("zip"), 25),
+        "zip": Target((zips.whole(), *(c for _, c in zips.crafted())), _archive("zip"), 25),
         "tar": Target(_tars(), _archive("tar"), 15),
         "upload": Target(_packs(), _upload, 15),
         "record": Target(tuple(p.read_bytes() for p in records), lambda c: from_json(c, Path("r.json")), 15),

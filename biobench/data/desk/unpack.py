@@ -28,6 +28,7 @@ DAMAGED = (
     struct.error,
     EOFError,
     OSError,  # of bz2 and gzip streams, and of seeking to where an archive cannot have anything
+    IndexError,  # a name without a letter
     ValueError,  # names that are not UTF-8, negative places
     OverflowError,
     RuntimeError,  # encrypted, or a compression method that Python does not know
