@@ -38,6 +38,12 @@ def load_data(
     full_test = documents["test"]
     gold = {s.label for d in full_test for s in d.spans} | {label for d in full_test for label in d.labels}
     digest = documents_hash((d for name in SPLITS for d in documents[name]), place.source.id)
+    if place.source.expect not in (None, digest):
+        raise DataFormatError(
+            f"task {task.id}: the data is not what the spec expects (hash {digest}, expected {place.source.expect})",
+            hint="fetch the release that the spec names; or change `expect` where this data is meant",
+            file=task.path,
+        )
     if limit is not None:
         documents = limited(documents, limit)
     return TaskData(

@@ -5,6 +5,7 @@ Also the two helpers that every part of a spec uses: `descriptive` fields and `f
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -189,7 +190,16 @@ class Source(Strict):
     reader: ReaderSpec | None = None
     splits: Splits | None = None
     """Overrides the task's `splits` where this source cuts the corpus differently."""
+    expect: str | None = descriptive(None)
+    """Hash of the documents as read (`data_hash` of a record); data with another one is refused before training."""
     notes: str | None = descriptive(None)
+
+    @field_validator("expect")
+    @classmethod
+    def _hash(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(r"[0-9a-f]{64}", value):
+            raise fail(f"'{value[:80]}' is not a data hash", "64 hex digits, as a record's task.data_hash")
+        return value
 
     @field_validator("folder")
     @classmethod

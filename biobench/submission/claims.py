@@ -80,6 +80,8 @@ def check_record(record: RunRecord, manifest: Manifest) -> list[Check]:
         return [*found, error("T01", f"task {record.task.id} is not shipped")]
     if info.hashes.get(record.task.source) != record.task.hash:
         found.append(error("T02", "was run on another spec than the shipped one"))
+    elif _expected(record, info.spec) not in (None, record.task.data_hash):
+        found.append(error("D02", "was made on other data than the spec expects"))
     elif _says_otherwise(record, info, info.spec):
         found.append(error("T03", "labels, protocol, metric, type or language are not those of the shipped spec"))
     elif not any(c.code == "R02" for c in found):
@@ -232,6 +234,10 @@ def _says_otherwise(record: RunRecord, info: TaskInfo, spec: TaskSpec) -> bool:
         or not set(task.gold_labels) <= set(task.labels)
         or record.redacted != (spec.access == "agreement")
     )
+
+
+def _expected(record: RunRecord, spec: TaskSpec) -> str | None:
+    return next((s.expect for s in spec.all_sources if s.id == record.task.source), None)
 
 
 def _fits(labels: tuple[str, ...], spec: TaskSpec) -> bool:
