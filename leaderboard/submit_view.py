@@ -13,13 +13,14 @@ import streamlit as st
 from biobench.report.escape import plain
 from biobench.report.rows import AverageName
 from biobench.report.table import SUBMITTED
-from biobench.submission.layout import Check
+from biobench.submission.checks import STATES, Check, Grade, Verification
+from biobench.submission.guard import verify
 from biobench.submission.pack import MANIFEST
 from biobench.submission.unpack import UPLOAD_BYTES, unpack
-from biobench.submission.verify import Verification, verify
 from leaderboard.folder import results_dir
 from leaderboard.table import literal
 
+_GRADES: tuple[Grade, ...] = ("error", "person", "warning")
 PACKED = "submissions"
 """Where `biobench submit` puts packs, in the folder that the app was started in."""
 
@@ -44,7 +45,14 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     if not st.button(words["check"], key="check", type="primary", disabled=uploaded is None and chosen is None):
         return
     with st.spinner(words["checking"]):
-        found = _checked(uploaded) if uploaded is not None else verify(chosen) if chosen is not None else None
+        against = results_dir()
+        found = (
+            _checked(uploaded, against)
+            if uploaded is not None
+            else verify(chosen, None, against)
+            if chosen is not None
+            else None
+        )
     if found is not None:
         _verdict(found, words)
 
@@ -60,32 +68,31 @@ def _packs() -> list[Path]:
     ]
 
 
-def _checked(uploaded: IO[bytes]) -> Verification:
+def _checked(uploaded: IO[bytes], against: Path | None = None) -> Verification:
     """The findings of a zip file, unpacked into a folder that is removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="biobench-submission-") as folder:
         refused = unpack(uploaded, Path(folder))
-        return Verification("", "", tuple(refused), 0, 0) if refused else verify(folder)
+        return Verification("", "", tuple(refused)) if refused else verify(folder, None, against)
 
 
 def _verdict(found: Verification, words: Mapping[str, str]) -> None:
     name = literal(plain(found.model)) or words["submission"]
-    if found.accepted:
-        st.success(f"{name}: {words['accepted']}")
-    else:
-        st.error(f"{name}: {words['refused']}")
-    errors = sum(c.grade == "error" for c in found.checks)
-    left, middle, right = st.columns(3)
-    left.metric(words["records_rescored"], f"{found.rescored} / {found.records}")
-    middle.metric(words["errors_found"], errors)
-    right.metric(words["warnings_found"], len(found.checks) - errors)
+    tell = {"verified": st.success, "consistent": st.info, "person": st.warning, "refused": st.error}[found.state]
+    tell(f"{name}: {words[f'state_{found.state}']}")
+    states = {words[f"runs_{state}"]: f"{found.count(state)} / {found.records}" for state in STATES}
+    grades = {words[f"{grade}s_found"]: sum(c.grade == grade for c in found.checks) for grade in _GRADES}
+    for column, (label, share) in zip(st.columns(len(states)), states.items(), strict=True):
+        column.metric(label, share)
+    for column, (label, number) in zip(st.columns(len(grades)), grades.items(), strict=True):
+        column.metric(label, number)
     if found.checks:
         st.dataframe(_table(found.checks, words), hide_index=True, width="stretch")
         st.caption(words["codes"])
 
 
 def _table(checks: tuple[Check, ...], words: Mapping[str, str]) -> pd.DataFrame:
-    """Errors first; at most a thousand lines."""
-    order = sorted(checks, key=lambda c: (c.grade != "error", c.code, c.where))[:1_000]
+    """Errors first, then what needs a person; at most a thousand lines."""
+    order = sorted(checks, key=lambda c: (_GRADES.index(c.grade), c.code, c.where))[:1_000]
     return pd.DataFrame(
         [
             {

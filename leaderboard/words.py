@@ -207,20 +207,30 @@ _WORDS: dict[str, tuple[str, str]] = {
     "check": ("Check", "Vérifier"),
     "checking": ("Scoring again from the predictions…", "Nouveau calcul à partir des prédictions…"),
     "submission": ("Submission", "Soumission"),
-    "accepted": ("accepted", "acceptée"),
-    "refused": ("refused; the errors below say why", "refusée ; les erreurs ci-dessous disent pourquoi"),
-    "records_rescored": ("runs scored again as claimed", "essais recalculés comme annoncé"),
+    "state_verified": ("verified: every run was scored again on the data", "vérifiée : chaque essai a été recalculé"),
+    "state_consistent": (
+        "consistent, but not scored again: the data of some tasks is not here",
+        "cohérente, mais non recalculée : les données de certaines tâches ne sont pas ici",
+    ),
+    "state_person": ("a person must look at the findings first", "une personne doit d'abord examiner les constats"),
+    "state_refused": ("refused; the errors below say why", "refusée ; les erreurs ci-dessous disent pourquoi"),
+    "runs_verified": ("runs verified", "essais vérifiés"),
+    "runs_consistent": ("consistent, not scored again", "cohérents, non recalculés"),
+    "runs_person": ("runs for a person", "essais à examiner"),
+    "runs_refused": ("runs refused", "essais refusés"),
     "errors_found": ("errors", "erreurs"),
+    "persons_found": ("findings for a person", "constats à examiner"),
     "warnings_found": ("warnings", "avertissements"),
     "codes": (
-        "Codes: L layout, M manifest, R record, T task, D data, S score, G gate, C completeness. Errors refuse, "
-        "warnings do not.",
-        "Codes : L disposition, M manifeste, R enregistrement, T tâche, D données, S score, G contrôle, C complétude. "
-        "Une erreur entraîne le refus, un avertissement non.",
+        "Codes: L layout, M manifest, R record, T task, D data, P predictions, S score, G gate, C completeness. "
+        "Errors refuse, findings for a person wait for one, warnings do neither.",
+        "Codes : L disposition, M manifeste, R enregistrement, T tâche, D données, P prédictions, S score, G contrôle, "
+        "C complétude. Une erreur entraîne le refus, un constat à examiner attend une personne, un avertissement non.",
     ),
     "code": ("code", "code"),
     "grade": ("grade", "gravité"),
     "grade_error": ("error", "erreur"),
+    "grade_person": ("for a person", "à examiner"),
     "grade_warning": ("warning", "avertissement"),
     "where": ("where", "où"),
     "what": ("what", "quoi"),

@@ -29,36 +29,45 @@ def submit(
 ) -> None:
     """Pack a model's full runs (records and predictions) as a submission."""
     from biobench.submission.pack import submit as pack
-    from biobench.submission.verify import verify
+    from biobench.submission.verify import examine
 
     folder = pack(model, results_dir, out, notes=notes)
-    found = verify(folder)
+    found = examine(folder)
     if as_json:
         print_json(found.as_json())
     else:
         typer.echo(f"{folder}: {found.records} runs packed")
         for check in found.checks:
             typer.echo(f"{check.code} {check.grade}: {check.where}: {check.what}")
-    if not found.accepted:
+    if found.state == "refused":
         raise typer.Exit(1)
 
 
 def verify_submission(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The submission's folder.")],
     data_dir: DataDir = None,
+    against: Annotated[
+        Path | None,
+        typer.Option("--against", help="A results folder: its runs and its submitted/ are compared with these."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check a submission and score it again, as CI does; exit 1 where it is refused."""
-    from biobench.report.escape import plain
-    from biobench.submission.verify import verify
+    """Check a submission and score it again, as CI does; exit 1 where it is refused or needs a person.
 
-    found = verify(folder, data_dir)
+    verified: scored again on the data, as claimed. consistent: nothing contradicts it, but it was not scored again.
+    """
+    from biobench.errors import UsageError
+    from biobench.report.escape import plain
+    from biobench.submission.guard import verify
+
+    if against is not None and not against.is_dir():
+        raise UsageError(f"--against: '{plain(str(against))}' is not a folder", hint="give the results folder")
+    found = verify(folder, data_dir, against)
     if as_json:
         print_json(found.as_json())
     else:
         for check in found.checks:
             typer.echo(f"{check.code} {check.grade}: {plain(check.where)}: {check.what}")
-        verdict = "accepted" if found.accepted else "refused"
-        typer.echo(f"{verdict}: {found.rescored} of {found.records} runs scored again as claimed")
+        typer.echo(found.summary())
     if not found.accepted:
         raise typer.Exit(1)

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import secrets
+import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -116,6 +117,45 @@ def remove_stale(folder: Path) -> int:
         except OSError as error:
             raise cannot_write(path, error) from error
     return removed
+
+
+def read_regular(path: Path) -> bytes:
+    """The content of a plain file, or of one that a link leads to. Raises StoreError.
+
+    A pipe, socket or device is refused instead of waited for: opening a pipe does not block here.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        with open(descriptor, "rb") as stream:
+            kind = kind_of(os.fstat(stream.fileno()).st_mode)
+            if kind != "file":
+                raise StoreError(f"is a {kind}, not a file", hint="remove it", file=path)
+            return stream.read()
+    except OSError as error:
+        kind = _kind_at(path)
+        if kind not in ("file", "missing"):
+            raise StoreError(f"is a {kind}, not a file", hint="remove it", file=path) from error
+        raise cannot_read(path, error) from error
+
+
+def kind_of(mode: int) -> str:
+    """What a file's mode says it is: file, folder, link, pipe, socket or device."""
+    kinds = (("file", stat.S_ISREG), ("folder", stat.S_ISDIR), ("link", stat.S_ISLNK), ("pipe", stat.S_ISFIFO))
+    return next((name for name, is_kind in kinds if is_kind(mode)), "socket" if stat.S_ISSOCK(mode) else "device")
+
+
+def _kind_at(path: Path) -> str:
+    try:
+        return kind_of(path.stat().st_mode)
+    except OSError:
+        return "missing"
+
+
+def cannot_read(path: Path, error: OSError) -> StoreError:
+    """The operating system's refusal as one line."""
+    return StoreError(
+        f"cannot be read: {error.strerror or error}", hint="check the path and its permissions", file=path
+    )
 
 
 def canonical(value: Any) -> str:

@@ -42,6 +42,12 @@ def load_data(
     digest = documents_hash((d for name in SPLITS for d in documents[name]), place.source.id)
     counts = {name: count(documents[name], labels, task.spec.is_ner) for name in SPLITS}
     unexpressed = count_unexpressed(documents, labels)
+    if place.source.expect not in (None, digest):
+        raise DataFormatError(
+            f"task {task.id}: the data is not what the spec expects (hash {digest}, expected {place.source.expect})",
+            hint="fetch the release that the spec names; or change `expect` where this data is meant",
+            file=task.path,
+        )
     if limit is not None:
         documents = limited(documents, limit)
     return TaskData(

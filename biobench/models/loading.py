@@ -6,6 +6,8 @@ and tokenizer files, so a copied or moved folder is the same model and a changed
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,7 +49,7 @@ class Checkpoint:
             id=self.id,
             revision=self.revision,
             hash=self.hash,
-            architecture=architectures[0] if architectures else self.config.model_type,
+            architecture=_class_name(architectures) or _class_name([self.config.model_type]) or "unknown",
             parameters=parameters,
             max_positions=position_limit(self.config),
         )
@@ -62,6 +64,7 @@ def find_checkpoint(model: str, *, offline: bool = False, trust_remote_code: boo
         raise ModelError(
             "no config.json in the model's folder", hint="give a folder saved with save_pretrained", file=folder
         )
+    _check_sizes(folder)
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=trust_remote_code)
     except Exception as error:  # what the library (or the model's own code) raises has no common class
@@ -70,8 +73,45 @@ def find_checkpoint(model: str, *, offline: bool = False, trust_remote_code: boo
             hint="the folder must hold a config that AutoConfig knows; --trust-remote-code allows the model's own code",
             file=folder / "config.json",
         ) from error
+    _check_pickle(folder, name)
     made = content_hash(folder, code=trust_remote_code)
     return Checkpoint(name, revision, folder, made, config, trust_remote_code)
+
+
+PICKLE = "BIOBENCH_ALLOW_PICKLE"
+"""Environment variable: names of checkpoints, by commas, whose weights may be pickle files."""
+_MOST_BYTES = {"config.json": 2**20, "tokenizer_config.json": 2**25, "special_tokens_map.json": 2**22}
+_MOST_BYTES |= {"tokenizer.json": 2**28, "vocab.txt": 2**27, "vocab.json": 2**27, "merges.txt": 2**27}
+"""Those of the largest public vocabularies (256,000 entries) take an eighth of it."""
+
+
+def _check_sizes(folder: Path) -> None:
+    """Refuses text files that no checkpoint has in this size, before a library reads them."""
+    for name, most in _MOST_BYTES.items():
+        path = folder / name
+        size = path.stat().st_size if path.is_file() else 0
+        if size > most:
+            raise ModelError(
+                f"has {size} bytes, at most {most} are read", hint="this is no file of a checkpoint", file=path
+            )
+
+
+def _check_pickle(folder: Path, name: str) -> None:
+    """A pickle can run any code where it is loaded; it is taken from those alone whom the user names."""
+    pickled = sorted(folder.glob("pytorch_model*.bin"))
+    allowed = {own.strip() for own in os.environ.get(PICKLE, "").split(",")}
+    if pickled and not any(folder.glob("*.safetensors")) and name not in allowed:
+        raise ModelError(
+            "the weights are a pickle file, which can run code of whoever wrote it",
+            hint=f"convert them to safetensors, or trust this checkpoint by name: {PICKLE}={name}",
+            file=pickled[0],
+        )
+
+
+def _class_name(said: Any) -> str | None:
+    """The first of a config's texts where it can be a class's name; a stranger's config may hold anything."""
+    first = said[0] if isinstance(said, (list, tuple)) and said else None
+    return first if isinstance(first, str) and re.fullmatch(r"[A-Za-z_][\w.-]{0,199}", first, re.ASCII) else None
 
 
 def _locate(model: str, offline: bool) -> tuple[Path, str, str | None]:
@@ -203,6 +243,13 @@ def load_base(checkpoint: Checkpoint, dtype: torch.dtype) -> PreTrainedModel:
         )
     except Exception as error:  # safetensors, pickle and the model's own code have errors of their own
         raise weights_error(checkpoint.folder, error) from error
+    broken = next((n for n, w in model.named_parameters() if not bool(w.isfinite().all())), None)
+    if broken is not None:
+        raise ModelError(
+            f"the weights '{broken}' hold NaN or infinite numbers",
+            hint="the checkpoint diverged or is damaged; take an earlier one",
+            file=checkpoint.folder,
+        )
     if getattr(model.config, "is_encoder_decoder", False) and not alone:
         raise ModelError("an encoder-decoder model is not an encoder", hint="give an encoder checkpoint")
     # Masked-LM checkpoints have no pooler, and nothing here reads one.
@@ -242,7 +289,6 @@ def _open_pickled(path: Path) -> None:
 
 def quiet_libraries() -> None:
     """Keep the model library's own chatter out of the way of ours."""
-    import os
     import warnings
 
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

@@ -5,9 +5,7 @@ Counts and hashes alone: no text and no document ids, so it may be kept for agre
 
 from __future__ import annotations
 
-from pydantic import Field
-
-from biobench.schema.strict import Strict
+from biobench.schema.strict import Count, Line, Strict, Text
 
 OVERLAP_VERSION = 2
 """Bumped by hand when what is counted changes; older measurements are made anew."""
@@ -19,27 +17,27 @@ EXCLUSION_FILE = "exclusion.json"
 class SplitOverlap(Strict):
     """One split against one training text."""
 
-    documents: int = Field(ge=0)
-    exact: int = Field(ge=0)
+    documents: Count
+    exact: Count
     """Documents whose whole text stands in the training text as one record."""
-    touched: int = Field(ge=0)
+    touched: Count
     """Documents that share a run of 13 words with it."""
-    ngrams: int = Field(ge=0)
-    ngrams_seen: int = Field(ge=0)
-    short: int = Field(ge=0)
+    ngrams: Count
+    ngrams_seen: Count
+    short: Count
     """Documents of fewer than 13 words, which can only be found exactly."""
-    seen: int = Field(ge=0)
+    seen: Count
     """Documents found either way."""
 
 
 class Contamination(Strict):
     """What is known of a model's training text and one task. Without `test` nothing was counted."""
 
-    corpus: str
+    corpus: Text
     """Name of the training text: a folder, a file or a pretraining run."""
-    corpus_hash: str
+    corpus_hash: Line
     """Of the texts read, or of the corpus manifest that the ledger names."""
-    base: str | None = None
+    base: Text | None = None
     """What training started from, where a ledger tells; of its own training text nothing is said."""
     excluded: bool = False
     """All validation and test documents stood on the list of texts that training text may not share 13 words with."""
@@ -70,7 +68,7 @@ class ExcludedTask(Strict):
     """One task whose validation and test documents were kept out."""
 
     data_hash: str
-    documents: int = Field(ge=0)
+    documents: Count
 
 
 class Exclusions(Strict):

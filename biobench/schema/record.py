@@ -6,90 +6,97 @@ be recomputed (`biobench rescore`). Seconds are wall seconds, memory is bytes, s
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from datetime import datetime
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, StringConstraints, field_validator
 
 from biobench.schema.contamination import Contamination
-from biobench.schema.strict import Strict
+from biobench.schema.strict import Bytes, Count, Fraction, Line, Number, Positive, Seconds, Strict, Text
 
 ENGINE_VERSION = 2
 """Bumped by hand when the engine changes what a run gives; golden scores in the tests guard it."""
 
 RECORD_VERSION = 1
 
+Version = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z][0-9A-Za-z.+!_-]{0,99}$")]
+"""Of a package, as PEP 440 and git write it."""
+Package = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z][0-9A-Za-z._-]{0,99}$")]
+YEARS = (2000, 2100)
+"""A record's date lies between them."""
+
 
 class ModelIdentity(Strict):
     """Which encoder. `hash` covers weights, config and tokenizer files, so a moved folder is the same model."""
 
-    id: str
+    id: Text
     """As the user named it (hub id, or the folder's name)."""
-    revision: str | None = None
-    hash: str
-    architecture: str
-    parameters: int
-    max_positions: int | None = None
+    revision: Text | None = None
+    hash: Line
+    architecture: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][0-9A-Za-z_.-]{0,199}$")]
+    parameters: Count
+    max_positions: Positive | None = None
 
 
 class TaskIdentity(Strict):
     """Which task, in which version, on which data."""
 
-    id: str
-    version: int
-    hash: str
+    id: Line
+    version: Count
+    hash: Line
     """Hash of the canonical spec without its descriptive fields."""
-    data_hash: str
-    source: str
-    corpus: str
-    language: str
-    type: str
-    labels: tuple[str, ...]
-    gold_labels: tuple[str, ...]
-    decode: str = "strict"
-    negative_label: str | None = None
-    primary: str = "macro_f1"
-    paper: str = "micro_f1"
-    test_documents: int = 0
+    data_hash: Line
+    source: Line
+    corpus: Line
+    language: Line
+    type: Line
+    labels: tuple[Text, ...]
+    gold_labels: tuple[Text, ...]
+    decode: Line = "strict"
+    negative_label: Text | None = None
+    primary: Line = "macro_f1"
+    paper: Line = "micro_f1"
+    test_documents: Count = 0
 
 
 class CurvePoint(Strict):
     """One validation: after `step` optimiser steps."""
 
-    step: int
-    epoch: float
-    train_loss: float
-    validation: dict[str, float]
-    learning_rate: float
+    step: Count
+    epoch: Seconds
+    train_loss: Number
+    validation: dict[Line, Number]
+    learning_rate: Seconds
 
 
 class Trial(Strict):
     """One learning rate of the tuned track, and the best validation score that it reached."""
 
-    factor: float
+    factor: Seconds
     """What the recipe's rates were multiplied by."""
-    learning_rate: float
-    head_learning_rate: float | None = None
-    validation: float
+    learning_rate: Seconds
+    head_learning_rate: Seconds | None = None
+    validation: Number
     """Best score on validation of the average that selects weights."""
-    best_step: int
+    best_step: Count
 
 
 class Training(Strict):
     """What happened while training."""
 
-    steps: int
-    best_step: int
+    steps: Count
+    best_step: Count
     curve: tuple[CurvePoint, ...]
-    precision: str
-    attention: str
+    precision: Line
+    attention: Line
     """How batches met the encoder: packed (no padding), padded, or alone (one length at a time)."""
-    batch_size: int
-    micro_batch_tokens: int
-    backoffs: tuple[str, ...] = ()
+    batch_size: Positive
+    micro_batch_tokens: Count
+    backoffs: tuple[Text, ...] = ()
     """Each change forced by a non-finite loss or by memory, in words."""
-    threshold: float | None = None
+    threshold: Fraction | None = None
     stopped_early: bool = False
-    resumed: int = 0
+    resumed: Count = 0
     """How often the run was taken up from a savepoint after its process had been killed."""
     trials: tuple[Trial, ...] = ()
     """Tuned track: every trial, in the order of the grid; their number is the budget."""
@@ -98,12 +105,12 @@ class Training(Strict):
 class Cost(Strict):
     """Wall seconds, bytes and throughput."""
 
-    seconds: float
-    train_seconds: float
-    evaluation_seconds: float
-    peak_memory_bytes: int
-    train_tokens_per_second: float
-    energy_kwh: float | None = None
+    seconds: Seconds
+    train_seconds: Seconds
+    evaluation_seconds: Seconds
+    peak_memory_bytes: Bytes
+    train_tokens_per_second: Annotated[float, Field(ge=0, le=1e18)]
+    energy_kwh: Seconds | None = None
     """Kilowatt-hours as codecarbon measures or estimates them for this process; None where nobody asked, or where an
     earlier process of the run was killed."""
 
@@ -114,12 +121,12 @@ class Windows(Strict):
     lost_gold: mentions, or (classification) labels of which no mention lies in the window.
     """
 
-    max_length: int
-    truncated_documents: int
-    strided_documents: int = 0
+    max_length: Positive
+    truncated_documents: Count
+    strided_documents: Count = 0
     """Documents read through several windows; none of their text is lost."""
-    lost_gold: int
-    ceiling: dict[str, float] = {}
+    lost_gold: Count
+    ceiling: dict[Text, Number] = {}
     """Scores of the oracle that returns all gold inside the window; classification: the labels of which the window
     shows a mention. Empty where the corpus does not say where labels are mentioned."""
 
@@ -127,41 +134,50 @@ class Windows(Strict):
 class Provenance(Strict):
     """Where and with what the run was made."""
 
-    biobench: str
-    commit: str | None
-    packages: dict[str, str]
-    python: str
-    platform: str
-    device: str
-    threads: int
+    biobench: Version
+    commit: Version | None
+    packages: dict[Package, Version]
+    python: Version
+    platform: Line
+    device: Line
+    threads: Positive
     started: str
-    """ISO 8601, UTC."""
+    """ISO 8601 with its zone."""
+
+    @field_validator("started")
+    @classmethod
+    def _dated(cls, value: str) -> str:
+        """A time of which one can say whether it lies before another."""
+        when = datetime.fromisoformat(value)
+        if when.tzinfo is None or not YEARS[0] <= when.year < YEARS[1]:
+            raise ValueError(f"no time with its zone between the years {YEARS[0]} and {YEARS[1]}")
+        return value
 
 
 class RunRecord(Strict):
     """One finished run."""
 
-    record_version: int = RECORD_VERSION
-    key: str
+    record_version: Annotated[int, Field(ge=1)] = RECORD_VERSION
+    key: Line
     model: ModelIdentity
     task: TaskIdentity
-    seed: int
+    seed: Annotated[int, Field(ge=0)]
     track: Literal["fixed", "tuned"] = "fixed"
-    limit: int | None = None
+    limit: Positive | None = None
     protocol: dict[str, Any]
     """The resolved spec fields that entered the key."""
-    overrides: tuple[str, ...] = ()
+    overrides: tuple[Text, ...] = ()
     """The --set texts, as given."""
-    engine_version: int = ENGINE_VERSION
+    engine_version: Positive = ENGINE_VERSION
     training: Training
     cost: Cost
     windows: Windows
     provenance: Provenance
-    predictions: str
+    predictions: Line
     """Path of the predictions, relative to the results folder."""
-    predictions_sha256: str
-    scores: dict[str, float] = {}
-    per_label: dict[str, dict[str, float]] = {}
+    predictions_sha256: Line
+    scores: dict[Text, Number] = {}
+    per_label: dict[Text, dict[Line, Number]] = {}
     """label -> precision, recall, f1, support, predicted, tp."""
     contamination: Contamination | None = None
     """What is known of the model's training text and this task's documents; None: nothing."""

@@ -208,7 +208,16 @@ class Source(Strict):
     """Overrides the task's `splits` where this source cuts the corpus differently."""
     counts: dict[str, dict[str, int]] | None = descriptive(None)
     """Counted facts of this source; null: the task's `counts`, unless its `counts_source` names another source."""
+    expect: str | None = descriptive(None)
+    """Hash of the documents as read (`data_hash` of a record); data with another one is refused before training."""
     notes: str | None = descriptive(None)
+
+    @field_validator("expect")
+    @classmethod
+    def _hash(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(r"[0-9a-f]{64}", value):
+            raise fail(f"'{value[:80]}' is not a data hash", "64 hex digits, as a record's task.data_hash")
+        return value
 
     @field_validator("folder")
     @classmethod

@@ -13,7 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import CoreSchema, PydanticKnownError
 from pydantic_core.core_schema import no_info_after_validator_function
 
@@ -22,6 +31,20 @@ from biobench.schema import yaml12
 from biobench.schema.yaml12 import Located, Path_, Scalar
 
 M = TypeVar("M", bound=BaseModel)
+
+Count = Annotated[int, Field(ge=0, le=2**53)]
+"""As large as a float still counts exactly; so are the next two."""
+Positive = Annotated[int, Field(ge=1, le=2**53)]
+Bytes = Annotated[int, Field(ge=0, le=2**53)]
+Seconds = Annotated[float, Field(ge=0, le=1e10)]
+"""Or kilowatt-hours, epochs, rates: what is never negative and of a size that people know."""
+Fraction = Annotated[float, Field(ge=0, le=1)]
+Number = Annotated[float, Field(ge=-1e15, le=1e15)]
+"""Losses and scores: finite, whatever their sign."""
+Line = Annotated[str, StringConstraints(max_length=1_000, pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$")]
+"""Text of one line, without control characters."""
+Text = Annotated[str, StringConstraints(max_length=10_000)]
+"""What people or corpora name things; what shows it escapes it."""
 
 
 class Strict(BaseModel):
@@ -33,6 +56,7 @@ class Strict(BaseModel):
         frozen=True,
         arbitrary_types_allowed=False,
         protected_namespaces=(),
+        allow_inf_nan=False,
         use_attribute_docstrings=True,
     )
 

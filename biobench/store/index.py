@@ -165,7 +165,7 @@ def read_index(file: Path) -> dict[tuple[str, str], tuple[int, int, Brief]]:
     """(task, key) -> (time, size, brief) as last written; empty where there is no index of this version."""
     try:
         table = read_bytes(file.read_bytes())
-    except (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
+    except (OSError, UnicodeError, pa.ArrowException):
         return {}
     if (table.schema.metadata or {}).get(b"format") != _FORMAT or table.schema.names != _names():
         return {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from biobench.core.files import write_atomic
+from biobench.core.files import read_regular, write_atomic
 from biobench.errors import StoreError
 from biobench.store.keys import is_task_id
 
@@ -31,29 +32,57 @@ def write_record(path: Path, record: BaseModel) -> None:
 def parsed(content: bytes, path: Path, again: str) -> dict[str, Any]:
     """The JSON object in a record's file. again: the hint on how to remake the record.
 
-    Raises StoreError for what is no JSON object, and for what Python's reader takes but no other file of ours can
-    hold: numbers that are not finite or over 64 bits, and halves of surrogate pairs.
+    Raises StoreError for what is no JSON object in UTF-8, and for what Python's reader takes but no other file of ours
+    can hold: numbers that are not finite or over 64 bits, a name that stands twice in one object (readers differ in
+    which value they keep), a byte-order mark, and halves of surrogate pairs.
     """
     try:
-        data: Any = json.loads(content, parse_constant=_refuse, parse_float=_finite, parse_int=_within_64_bits)
+        data: Any = json.loads(
+            content.decode(),  # bytes would be taken in UTF-16 and with a byte-order mark as well
+            object_pairs_hook=_names_once,
+            parse_constant=_refuse,
+            parse_float=_finite,
+            parse_int=_within_64_bits,
+        )
         if b"\\ud" in content.lower():
             json.dumps(data, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
-        what = f"is not JSON: {error}" if isinstance(error, _NumberError) else "is not JSON"
+        what = f"is not JSON: {error}" if isinstance(error, _JsonError) else "is not JSON"
         if isinstance(error, UnicodeEncodeError):
             what = "holds text that is not Unicode (half of a surrogate pair)"
+        if isinstance(error, UnicodeDecodeError):
+            what = "is not JSON: the file is not UTF-8"
+        if content.startswith(codecs.BOM_UTF8):
+            what = "is not JSON: it begins with a byte-order mark"
         raise StoreError(what, hint=again, file=path, line=getattr(error, "lineno", None)) from error
     if not isinstance(data, dict):
         raise StoreError("does not hold a record", hint=again, file=path)
     return data
 
 
-class _NumberError(ValueError):
-    """A number that records do not hold; its text is ours."""
+def canonical_json(data: Any) -> bytes:
+    """The one text in which records stand: UTF-8, one blank a level, names in the order of `data`.
+
+    Halves of surrogate pairs (names of files in other encodings) become U+FFFD. Raises ValueError where a number is
+    not finite.
+    """
+    text = json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False)
+    return (text + "\n").encode("utf-8", "surrogatepass").decode("utf-8", "replace").encode()
+
+
+class _JsonError(ValueError):
+    """What records do not hold though Python reads it; its text is ours."""
+
+
+def _names_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise _JsonError("an object holds one name twice")
+    return found
 
 
 def _refuse(name: str) -> float:
-    raise _NumberError(f"{name[:20]} is not a finite number")
+    raise _JsonError(f"{name[:20]} is not a finite number")
 
 
 def _finite(text: str) -> float:
@@ -63,17 +92,13 @@ def _finite(text: str) -> float:
 
 def _within_64_bits(text: str) -> int:
     if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
-        raise _NumberError("a number has more than 64 bits")
+        raise _JsonError("a number has more than 64 bits")
     return int(text)
 
 
 def to_bytes(record: BaseModel) -> bytes:
-    """Readable JSON in UTF-8; halves of surrogate pairs (names of files in other encodings) become U+FFFD.
-
-    Raises ValueError where a number is not finite.
-    """
-    text = json.dumps(record.model_dump(mode="json"), indent=1, ensure_ascii=False, allow_nan=False)
-    return (text + "\n").encode("utf-8", "surrogatepass").decode("utf-8", "replace").encode()
+    """The record as `canonical_json`. Raises ValueError where a number is not finite."""
+    return canonical_json(record.model_dump(mode="json"))
 
 
 def read_record(path: Path, kind: type[R], version: tuple[str, int], again: str) -> R | None:
@@ -82,11 +107,7 @@ def read_record(path: Path, kind: type[R], version: tuple[str, int], again: str)
     version: the field that holds it and the value that is read; again: the hint on how to remake the record.
     Raises StoreError for a file that cannot be read or is damaged.
     """
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise StoreError(f"cannot be read: {error.strerror or error}", hint="check permissions", file=path) from error
-    data = parsed(content, path, again)
+    data = parsed(read_regular(path), path, again)
     name, wanted = version
     return validated(data, kind, path, again) if data.get(name) == wanted else None
 

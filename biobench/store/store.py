@@ -19,7 +19,16 @@ from pathlib import Path
 
 from filelock import BaseFileLock, FileLock, Timeout
 
-from biobench.core.files import cannot_write, commit, remove_stale, sha256_of, write_atomic, write_temporary
+from biobench.core.files import (
+    cannot_read,
+    cannot_write,
+    commit,
+    read_regular,
+    remove_stale,
+    sha256_of,
+    write_atomic,
+    write_temporary,
+)
 from biobench.errors import DataUnavailableError, StoreError
 from biobench.schema.document import Document, Prediction
 from biobench.schema.record import RunRecord
@@ -76,7 +85,7 @@ class Store:
         try:
             return path.stat().st_mtime
         except OSError as error:
-            raise _cannot_read(path, error) from error
+            raise cannot_read(path, error) from error
 
     def path_of(self, record: RunRecord) -> Path:
         """Where the record's predictions lie."""
@@ -199,8 +208,7 @@ class Store:
         both sides then carry aliases instead of ids. Raises StoreError where the file is missing or not the
         one that was stored, DataUnavailableError where a redacted record comes without documents.
         """
-        path = self.path_of(record)
-        gold, predictions = from_parquet(self._predictions(record), path)
+        gold, predictions = self.stored_predictions(record)
         if not record.redacted:
             return gold, predictions
         if documents is None:
@@ -214,9 +222,13 @@ class Store:
             raise StoreError(
                 f"the documents at hand are not those of this run of {record.task.id}",
                 hint="use the data release that the record names (task.data_hash)",
-                file=path,
+                file=self.path_of(record),
             )
         return own, predictions
+
+    def stored_predictions(self, record: RunRecord) -> tuple[list[Document], list[Prediction]]:
+        """Documents (without text, those of a redacted record without gold) and predictions as the file holds them."""
+        return from_parquet(self._predictions(record), self.path_of(record))
 
     def _predictions(self, record: RunRecord) -> bytes:
         """The file's bytes, proved to be the ones that were stored."""
@@ -284,7 +296,7 @@ class Store:
         try:
             return sorted(self.root.glob("runs/*/*.json"))
         except OSError as error:
-            raise _cannot_read(self.root, error) from error
+            raise cannot_read(self.root, error) from error
 
     def _path(self, task_id: str, key: str, suffix: str) -> Path:
         folder = self.root / "runs"
@@ -334,14 +346,8 @@ def _acquired(path: Path) -> BaseFileLock | None:
 
 def _read(path: Path) -> bytes | None:
     try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise _cannot_read(path, error) from error
-
-
-def _cannot_read(path: Path, error: OSError) -> StoreError:
-    return StoreError(
-        f"cannot be read: {error.strerror or error}", hint="check the path and its permissions", file=path
-    )
+        return read_regular(path)
+    except StoreError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return None
+        raise

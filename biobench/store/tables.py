@@ -74,7 +74,7 @@ def from_parquet(content: bytes, path: Path) -> tuple[list[Document], list[Predi
     """Documents (without text) and predictions of a file's bytes. Raises StoreError."""
     try:
         table = read_bytes(content)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeError) as error:
         raise StoreError(
             f"is not a parquet file: {first_line(error)}", hint="delete it and repeat the run", file=path
         ) from error

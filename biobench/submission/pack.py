@@ -12,8 +12,6 @@ import hashlib
 import re
 from pathlib import Path
 
-from pydantic import Field
-
 import biobench
 from biobench.errors import StoreError, UsageError
 from biobench.report.entrants import line_name
@@ -21,7 +19,8 @@ from biobench.report.escape import plain
 from biobench.report.floors import verdict_on
 from biobench.report.groups import RunGroup, is_whole
 from biobench.report.table import Results, load
-from biobench.schema.strict import Strict, suggest
+from biobench.schema.record import Version
+from biobench.schema.strict import Count, Line, Positive, Strict, Text, suggest
 from biobench.store import Store
 from biobench.store.floors import save_floor
 
@@ -34,20 +33,20 @@ NAME_LIMIT, NOTES_LIMIT = 200, 2_000
 class SubmittedFile(Strict):
     """One file of a submission."""
 
-    path: str
+    path: Line
     """Relative to the folder, with forward slashes."""
-    size: int = Field(ge=0)
+    size: Count
     """Bytes."""
-    sha256: str
+    sha256: Line
 
 
 class Manifest(Strict):
     """What a submission says of itself."""
 
-    version: int = VERSION
-    model: str
-    biobench: str
-    notes: str = ""
+    version: Positive = VERSION
+    model: Text
+    biobench: Version
+    notes: Text = ""
     files: tuple[SubmittedFile, ...]
 
 

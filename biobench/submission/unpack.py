@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import stat
 import zipfile
-import zlib
 from pathlib import Path
 from typing import IO
 
+from biobench.data.desk.unpack import DAMAGED
 from biobench.report.escape import plain
-from biobench.submission.layout import MOST_FILES, PREDICTIONS_BYTES, Check, allowed_bytes
+from biobench.submission.checks import Check
+from biobench.submission.layout import MOST_FILES, PREDICTIONS_BYTES, allowed_bytes
 from biobench.submission.pack import MANIFEST
 
 UPLOAD_BYTES = 64 * 2**20
@@ -40,7 +41,7 @@ def unpack(file: IO[bytes], target: Path) -> list[Check]:
             if len({m.filename for m in members}) < len(members):
                 found.append(_error("L02", ".", "names a file twice"))
             return found or _write(archive, members, top, target)
-    except (zipfile.BadZipFile, NotImplementedError, zlib.error, EOFError, OSError, RuntimeError) as error:
+    except DAMAGED as error:
         return [_error("L06", ".", f"is not a zip file that can be read ({type(error).__name__})")]
 
 

@@ -1,94 +1,127 @@
-"""A submission judged: layout, manifest, records, and every score computed again from the predictions.
+"""A submission checked from the outside in, and scored again; findings are coded (docs/results-repository.md).
 
-Codes: L layout, M manifest, R record, T task, D data, S score, G gate, C completeness. Errors refuse, warnings do not.
+Codes begin with the level at which the submission fails: layout, manifest, record, task, data, predictions, scores,
+gate, completeness.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from biobench.core.files import canonical
+import pyarrow as pa
+
+from biobench.core.files import read_regular
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.errors import DataFormatError, DataUnavailableError, StoreError
 from biobench.report.escape import plain
-from biobench.report.tasks import NEEDLE, TaskInfo, shipped
-from biobench.schema.document import Document, TaskData
-from biobench.schema.record import ENGINE_VERSION, RunRecord
-from biobench.schema.task import TaskSpec, parse_seeds
+from biobench.report.table import SUBMITTED
+from biobench.report.tasks import NEEDLE, shipped
+from biobench.schema.document import Document, Prediction, TaskData
+from biobench.schema.record import RunRecord
+from biobench.schema.task import parse_seeds
 from biobench.score import ScoreError, scored
-from biobench.store import Store, run_key
+from biobench.store import Store
 from biobench.store.floors import floor_key, scan_floors
-from biobench.submission.layout import Check, check_layout, check_manifest
-from biobench.submission.pack import Manifest
-
-TOLERANCE = 1e-9
-"""How far a claimed score may lie from the recomputed one: rounding of the arithmetic, no more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Verification:
-    """What was found. rescored: records whose scores came out as claimed, of `records` in all."""
-
-    folder: str
-    model: str
-    checks: tuple[Check, ...]
-    records: int
-    rescored: int
-
-    @property
-    def accepted(self) -> bool:
-        """No error among the findings."""
-        return not any(c.grade == "error" for c in self.checks)
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "folder": self.folder,
-            "model": self.model,
-            "accepted": self.accepted,
-            "records": self.records,
-            "rescored": self.rescored,
-            "findings": [c._asdict() for c in self.checks],
-        }
+from biobench.store.redact import under_aliases
+from biobench.submission.checks import Bounded, Check, RunState, State, Verification, unbounded
+from biobench.submission.claims import TOLERANCE, check_canonical, check_record
+from biobench.submission.content import check_content, check_predictions
+from biobench.submission.layout import check_layout, check_manifest
+from biobench.submission.twins import Print, check_scores, check_twins, print_of
 
 
-def verify(folder: str | Path, data_dir: str | Path | None = None) -> Verification:
-    """Check one submission against the shipped tasks and, where at hand, the data in `data_dir`.
+def examine(
+    folder: str | Path,
+    data_dir: str | Path | None = None,
+    against: str | Path | None = None,
+    bounded: Bounded = unbounded,
+) -> Verification:
+    """Check one submission against the shipped tasks, the data in `data_dir` and the results in `against`.
 
     Nothing of the submission is trusted: it is opened only once its layout holds, and where the data is at
-    hand its gold is replaced by the data's. Data that is not at hand gives a warning.
+    hand its gold is replaced by the data's. Without the data a run is consistent at best, never verified.
+    against: a results folder; its own runs and its `submitted/` are compared with these. bounded: the limits under
+    which files of the submission are read (`guard.verify` calls this in a process of its own, with limits).
     """
     folder = Path(folder)
     checks = check_layout(folder)
     if any(c.grade == "error" for c in checks):
-        return Verification(str(folder), "", tuple(map(_printable, checks)), 0, 0)
-    manifest, found = check_manifest(folder)
+        return Verification(str(folder), "", tuple(map(_printable, checks)))
+    with bounded("submission.json"):
+        manifest, found = check_manifest(folder)
     checks += found
     if manifest is None:
-        return Verification(str(folder), "", tuple(map(_printable, checks)), 0, 0)
-    records, findings = Store(folder).scan()
-    checks += [Check("R01", "error", _inside(folder, f.file), f.what) for f in findings]
-    if not records and not findings:
-        checks.append(Check("R01", "error", "runs", "holds no record"))
-    desk = _Desk(Store(folder), None if data_dir is None else Path(data_dir))
-    rescored = 0
-    for record in records:
-        own = _check_record(record, manifest)
-        if not own:
-            own, same = desk.check(record)
-            rescored += same
+        return Verification(str(folder), "", tuple(map(_printable, checks)))
+    store, records = Store(folder), list[RunRecord]()
+    refused: set[str] = set()
+    for path in sorted(folder.glob("runs/*/*.json")):
+        where = _inside(folder, str(path))
+        with bounded(where):
+            try:
+                record = store.get(path.parent.name, path.stem)
+                own = [] if record is None else check_record(record, manifest)
+                own += check_canonical(read_regular(path), path, where)
+            except StoreError as error:
+                record, own = None, [Check("R01", "error", where, error.what)]
         checks += own
-    checks += desk.remarks() + _check_floors(folder, records) + _completeness(records)
+        if record is not None:
+            records.append(record)
+            refused |= {record.key} if any(c.grade == "error" for c in own) else set()
+    if not records and not any(c.code == "R01" for c in checks):
+        checks.append(Check("R01", "error", "runs", "holds no record"))
+    records.sort(key=lambda r: (r.task.id, r.model.id, r.seed, r.key))
+    desk = _Desk(store, None if data_dir is None else Path(data_dir), bounded)
+    states: dict[str, State] = {}
+    for record in records:
+        if record.key in refused:
+            continue
+        own, states[record.key] = desk.check(record)
+        checks += own
+    checks += desk.remarks() + check_scores(records)
+    checks += check_twins(desk.prints, () if against is None else _earlier(Path(against), folder, desk.prints, bounded))
+    with bounded("floors"):
+        checks += _check_floors(folder, records)
+    checks += _completeness(records)
+    persons = {c.where for c in checks if c.grade == "person"}
+    runs = [RunState(r.task.id, r.key, r.seed, _state(r, states.get(r.key, "refused"), persons)) for r in records]
     name = plain(manifest.model)
-    return Verification(str(folder), name, tuple(dict.fromkeys(map(_printable, checks))), len(records), rescored)
+    return Verification(str(folder), name, tuple(dict.fromkeys(map(_printable, checks))), tuple(runs))
+
+
+def _state(record: RunRecord, state: State, persons: set[str]) -> State:
+    own = f"runs/{record.task.id}"
+    asked = persons & {own, f"{own}/{record.key}.json", f"{own}/{record.key}.parquet"}
+    return "person" if asked and state != "refused" else state
+
+
+def _earlier(results: Path, folder: Path, own: Sequence[Print], bounded: Bounded) -> Iterator[Print]:
+    """The runs of a results folder on tasks and data of these; what cannot be read there is passed over."""
+    wanted = {(run.task, run.data) for run in own}
+    submitted = results / SUBMITTED
+    packs = sorted(submitted.iterdir()) if submitted.is_dir() else []
+    for place in [results, *packs]:
+        if not (place / "runs").is_dir() or place.resolve() == folder.resolve():
+            continue
+        store, name = Store(place), place.name if place != results else "the results"
+        for task in sorted({run.task for run in own}):
+            for path in sorted(place.glob(f"runs/{task}/*.json")):
+                with bounded(_inside(results, str(path))):
+                    try:
+                        record = store.get(task, path.stem)
+                        if record is None or (task, record.task.data_hash) not in wanted or record.limit is not None:
+                            continue
+                        if check_content(store.path_of(record), "", record):
+                            continue
+                        said = print_of(record, *store.stored_predictions(record), place=plain(name))
+                    except StoreError:
+                        continue
+                yield said
 
 
 def _printable(check: Check) -> Check:
@@ -100,97 +133,6 @@ def _printable(check: Check) -> Check:
 def _inside(folder: Path, file: str) -> str:
     path = Path(file)
     return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.name
-
-
-def _check_record(record: RunRecord, manifest: Manifest) -> list[Check]:
-    """R and T codes: what the record says of itself, held against the shipped spec."""
-    where = f"runs/{record.task.id}/{record.key}.json"
-
-    def error(code: str, what: str) -> Check:
-        return Check(code, "error", where, what)
-
-    found = []
-    fractions = ("precision", "recall", "f1")
-    numbers = [*record.scores.values(), *(v[n] for v in record.per_label.values() for n in fractions if n in v)]
-    if any(not math.isfinite(v) or not 0 <= v <= 1 for v in numbers) or not record.scores:
-        found.append(error("R02", "a score is missing or not a fraction between 0 and 1"))
-    impossible = _impossible(record)
-    if impossible:
-        found.append(error("R02", f"{', '.join(impossible)}: no run can have this value"))
-    if record.engine_version != ENGINE_VERSION:
-        found.append(error("R03", f"was made by engine {record.engine_version}, this is engine {ENGINE_VERSION}"))
-    if record.limit is not None or record.track != "fixed":
-        found.append(error("R04", "is a limited or tuned run; submissions hold full runs"))
-    if record.key not in _keys(record):
-        found.append(error("R05", "the key does not follow from what the record says"))
-    name = record.model.id if record.model.revision is None else f"{record.model.id}@{record.model.revision}"
-    if name != manifest.model:
-        found.append(error("R06", "is of another model than the manifest names"))
-    info = shipped().get(record.task.id)
-    if info is None or info.spec is None:
-        return [*found, error("T01", f"task {record.task.id} is not shipped")]
-    if info.hashes.get(record.task.source) != record.task.hash:
-        found.append(error("T02", "was run on another spec than the shipped one"))
-    elif _says_otherwise(record, info, info.spec):
-        found.append(error("T03", "labels, protocol, metric, type or language are not those of the shipped spec"))
-    return found
-
-
-def _impossible(record: RunRecord) -> list[str]:
-    """What the record says beside its scores that is out of range; within it, such claims cannot be recomputed."""
-    documents, windows = record.task.test_documents, record.windows
-    sizes = {
-        "model.parameters": record.model.parameters,
-        "task.test_documents": documents,
-        "windows.max_length": windows.max_length,
-    }
-    counts: dict[str, float] = {f"cost.{name}": value or 0 for name, value in record.cost}
-    counts |= {f"training.{name}": getattr(record.training, name) for name in ("steps", "best_step")}
-    cut = {f"windows.{name}": getattr(windows, name) for name in ("truncated_documents", "strided_documents")}
-    counts |= cut | {"windows.lost_gold": windows.lost_gold}
-    found = [name for name, value in sizes.items() if value < 1]
-    found += [name for name, value in counts.items() if not 0 <= value < math.inf]
-    found += [name for name, value in cut.items() if value > documents]
-    found += ["windows.ceiling"] if any(not 0 <= v <= 1 for v in windows.ceiling.values()) else []
-    found += [] if record.training.precision in ("bf16", "fp32") else ["training.precision"]
-    try:
-        datetime.fromisoformat(record.provenance.started)
-    except ValueError:
-        found.append("provenance.started")
-    return found
-
-
-def _keys(record: RunRecord) -> set[str]:
-    """The keys that the record's fields can have: a run repeated in fp32 keeps the key of its first try."""
-    return {
-        run_key(
-            model_hash=record.model.hash,
-            task_hash=record.task.hash,
-            data_hash=record.task.data_hash,
-            seed=record.seed,
-            precision=precision,
-            track=record.track,
-            limit=record.limit,
-            engine_version=record.engine_version,
-        )
-        for precision in {record.training.precision, "bf16", "fp32"}
-    }
-
-
-def _says_otherwise(record: RunRecord, info: TaskInfo, spec: TaskSpec) -> bool:
-    task = record.task
-    return (
-        list(task.labels) != list(spec.labels)
-        or task.type != spec.type
-        or task.language != spec.language
-        or task.version != spec.version
-        or task.corpus != info.corpus
-        or task.negative_label != spec.metric.negative_label
-        or (task.primary, task.paper) != (spec.metric.primary, spec.metric.paper)
-        or hashlib.sha256(canonical(record.protocol).encode()).hexdigest() != task.hash
-        or not set(task.gold_labels) <= set(spec.labels)
-        or record.redacted != (spec.access == "agreement")
-    )
 
 
 def _check_floors(folder: Path, records: Sequence[RunRecord]) -> list[Check]:
@@ -209,66 +151,79 @@ def _check_floors(folder: Path, records: Sequence[RunRecord]) -> list[Check]:
 
 @dataclass(slots=True)
 class _Desk:
-    """Scores records again, with the data of each task read once."""
+    """Scores records again, with the data of each task read once. prints: what the runs so far say."""
 
     store: Store
     data_dir: Path | None
+    bounded: Bounded
+    prints: list[Print] = field(default_factory=list)
     _data: dict[str, TaskData | str] = field(default_factory=dict)
 
-    def check(self, record: RunRecord) -> tuple[list[Check], bool]:
-        """D and S codes, and whether the scores came out as claimed."""
+    def check(self, record: RunRecord) -> tuple[list[Check], State]:
+        """D, P and S codes, and how far the run is proved."""
         where = f"runs/{record.task.id}/{record.key}.parquet"
         data = self._of(record.task.id)
-        documents: Sequence[Document] | None = None
-        if isinstance(data, TaskData):
-            if data.source != record.task.source or data.hash != record.task.data_hash:
-                return [Check("D02", "error", where, "was made on other data than the data at hand")], False
-            if data.gold_labels != record.task.gold_labels:
-                return [Check("D01", "error", where, "the labels with gold are not those of the data")], False
-            if len(data.test) != record.task.test_documents:
-                return [Check("D01", "error", where, "the number of documents is not that of the data")], False
-            documents = _read_by(record, data.test)
-        elif record.redacted:
-            return [], False
-        try:
-            gold, predictions = self.store.load_predictions(record, documents)
-            if len({d.id for d in gold}) < len(gold):
-                return [Check("S02", "error", where, "a document is there twice")], False
-            if documents is not None and not record.redacted:
-                if _truth(gold) != _truth(documents):
-                    return [Check("D01", "error", where, "its gold is not the gold of the data")], False
-                gold = list(documents)
-            own = {s.label for d in gold for s in d.spans} | {label for d in gold for label in d.labels}
-            # a needle run scores the lengths that its window holds, and no others
-            whole = len(gold) == record.task.test_documents or record.task.type == NEEDLE
-            if set(record.task.gold_labels) != own or not whole:
-                what = "the labels with gold, or the number of documents, are not those of its gold"
-                return [Check("D01", "error", where, what)], False
-            if len(predictions) != len(gold):
-                lacking = len(gold) - len(predictions)
-                return [Check("S02", "error", where, f"{lacking} documents lack a prediction")], False
-            after = scored(record, gold, predictions)
-        except (StoreError, ScoreError) as error:
-            return [Check("R07", "error", where, error.what)], False
-        differing = [n for n, v in after.scores.items() if abs(record.scores.get(n, math.inf) - v) > TOLERANCE]
-        differing += [n for n in record.scores if n not in after.scores]
-        if differing:
-            what = f"the predictions do not give the claimed {', '.join(plain(n) for n in sorted(differing)[:5])}"
-            return [Check("S01", "error", where, what)], False
-        bent = [
-            label
-            for label in record.per_label.keys() | after.per_label.keys()
-            if not _equal(record.per_label.get(label, {}), after.per_label.get(label, {}))
-        ]
-        if bent:
-            what = f"the predictions do not give the numbers of label {plain(min(bent))}"
-            return [Check("S03", "error", where, what)], False
-        return [], True
+        with self.bounded(where):
+            try:
+                found = check_content(self.store.path_of(record), where, record)
+                found = found or list(self._check(record, where, data if isinstance(data, TaskData) else None))
+            except (StoreError, ScoreError) as error:
+                found = [Check("R07", "error", where, error.what)]
+            except (MemoryError, pa.ArrowMemoryError):
+                found = [Check("L07", "error", where, "needs more memory than is given")]
+        if found:
+            return found, "refused"
+        return [], "verified" if isinstance(data, TaskData) else "consistent"
+
+    def _check(self, record: RunRecord, where: str, data: TaskData | None) -> Iterator[Check]:
+        """The first thing that is wrong with predictions or scores."""
+
+        def error(code: str, what: str) -> Iterator[Check]:
+            yield Check(code, "error", where, what)
+
+        if data is not None:
+            mismatch = _other_data(record, data)
+            if mismatch is not None:
+                yield from error(*mismatch)
+                return
+        documents = None if data is None else _read_by(record, data.test)
+        stored, predictions = self.store.stored_predictions(record)
+        wrong = check_predictions(record, where, stored, predictions)
+        if wrong:
+            yield from wrong
+            return
+        if len({d.id for d in stored}) < len(stored):
+            yield from error("S02", "a document is there twice")
+            return
+        # a needle run scores the lengths that its window holds, and no others
+        whole = len(stored) == record.task.test_documents or record.task.type == NEEDLE
+        if not whole:
+            yield from error("D01", "the number of documents is not that of its gold")
+            return
+        if len(predictions) != len(stored):
+            yield from error("S02", f"{len(stored) - len(predictions)} documents lack a prediction")
+            return
+        gold = stored
+        if documents is not None:
+            own = under_aliases(documents) if record.redacted else documents
+            same = {d.id for d in own} == {d.id for d in stored}
+            if not same or (not record.redacted and _truth(stored) != _truth(own)):
+                yield from error("D01", "its documents or their gold are not those of the data")
+                return
+            gold = own
+        self.prints.append(print_of(record, gold, predictions))
+        if record.redacted and documents is None:
+            return  # its gold is nowhere to be had
+        labels = {s.label for d in gold for s in d.spans} | {label for d in gold for label in d.labels}
+        if set(record.task.gold_labels) != labels:
+            yield from error("D01", "the labels with gold are not those of its gold")
+            return
+        yield from _scores(record, where, gold, predictions)
 
     def remarks(self) -> list[Check]:
         """One warning a task whose data is not at hand."""
         return [
-            Check("D03", "warning", f"runs/{task}", f"not checked against the data: {data}")
+            Check("D03", "warning", f"runs/{task}", f"not scored again, the data is not at hand: {data}")
             for task, data in self._data.items()
             if isinstance(data, str)
         ]
@@ -280,6 +235,38 @@ class _Desk:
             except (DataUnavailableError, DataFormatError) as error:
                 self._data[task] = error.what
         return self._data[task]
+
+
+def _other_data(record: RunRecord, data: TaskData) -> tuple[str, str] | None:
+    """(code, what) where the record speaks of other data than that at hand."""
+    task = record.task
+    if data.source != task.source or data.hash != task.data_hash:
+        return "D02", "was made on other data than the data at hand"
+    if data.gold_labels != task.gold_labels or data.labels != task.labels:
+        return "D01", "the labels, or those with gold, are not those of the data"
+    if len(data.test) != task.test_documents:
+        return "D01", "the number of documents is not that of the data"
+    return None
+
+
+def _scores(
+    record: RunRecord, where: str, gold: Sequence[Document], predictions: Sequence[Prediction]
+) -> Iterator[Check]:
+    """S01 and S03: the claimed scores against those of the predictions."""
+    after = scored(record, gold, predictions)
+    differing = [n for n, v in after.scores.items() if abs(record.scores.get(n, math.inf) - v) > TOLERANCE]
+    differing += [n for n in record.scores if n not in after.scores]
+    if differing:
+        what = f"the predictions do not give the claimed {', '.join(plain(n) for n in sorted(differing)[:5])}"
+        yield Check("S01", "error", where, what)
+        return
+    bent = [
+        label
+        for label in record.per_label.keys() | after.per_label.keys()
+        if not _equal(record.per_label.get(label, {}), after.per_label.get(label, {}))
+    ]
+    if bent:
+        yield Check("S03", "error", where, f"the predictions do not give the numbers of label {plain(min(bent))}")
 
 
 def _read_by(record: RunRecord, documents: Sequence[Document]) -> list[Document]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 from pathlib import Path
-
-import pytest
 
 from biobench.data.catalog import load_task
 from biobench.data.hashing import task_identity
@@ -15,15 +14,16 @@ from biobench.report.tasks import shipped
 from biobench.schema.document import Prediction
 from biobench.score import scored
 from biobench.store import Store, run_key
-from biobench.submission.pack import MANIFEST, submit
-from biobench.submission.verify import verify
+from biobench.store.side_records import canonical_json
+from biobench.submission.pack import MANIFEST
+from biobench.submission.verify import examine
 from tests.helpers.store_make import record
 
 TASK = "demo_topic"
 
 
 def honest_run(results: Path, seed: int = 42, model: str = "org/tiny", weights: str | None = None, **fields):
-    """A run on the demo task's real documents, right on every other one, under its true key."""
+    """A run on the demo task's real documents, right on two thirds of them, under its true key."""
     data = load_data(load_task(TASK), None)
     info = shipped()[TASK]
     base = record(model=model, task=TASK, seed=seed, score=False, **fields)
@@ -51,17 +51,20 @@ def honest_run(results: Path, seed: int = 42, model: str = "org/tiny", weights: 
         precision="fp32",
         limit=base.limit,
     )
-    said = [Prediction(document=d.id, labels=d.labels if i % 2 else (data.labels[0],)) for i, d in enumerate(data.test)]
+    said = imperfect(data.test, data.labels, f"{model} {weights} {seed}")
     made = base.model_copy(update={"task": task, "key": key})
     return Store(results).save(scored(made, data.test, said), data.test, said)
 
 
-@pytest.fixture
-def packed(tmp_path):
-    for seed in (42, 43):
-        honest_run(tmp_path / "results", seed)
-    honest_run(tmp_path / "results", 44, limit=10)
-    return submit("org/tiny", tmp_path / "results", tmp_path / "submission", notes="hello")
+def imperfect(documents, labels, who: str) -> list[Prediction]:
+    """Predictions with scores, other ones for each name `who`, as trainings from different seeds give them."""
+    chance, said = random.Random(who), []
+    for document in documents:
+        label = document.labels[0] if chance.random() < 2 / 3 else chance.choice(labels)
+        raw = [chance.random() + (1.0 if name == label else 0.0) for name in labels]
+        scores = tuple(round(score / sum(raw), 6) for score in raw)
+        said.append(Prediction(document=document.id, labels=(label,), label_scores=scores))
+    return said
 
 
 def relist(folder: Path) -> None:
@@ -80,8 +83,8 @@ def relist(folder: Path) -> None:
 
 
 def codes(folder, **options) -> set[str]:
-    found = verify(folder, **options)
-    assert not found.accepted
+    found = examine(folder, **options)
+    assert found.state == "refused"
     return {c.code for c in found.checks if c.grade == "error"}
 
 
@@ -89,5 +92,10 @@ def change_record(folder: Path, change) -> None:
     path = next(folder.glob("runs/*/*.json"))
     data = json.loads(path.read_text())
     change(data)
-    path.write_text(json.dumps(data))
+    path.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     relist(folder)
+
+
+def rewrite(path: Path, **fields) -> None:
+    """The record with other fields, written as ours are."""
+    path.write_bytes(canonical_json(json.loads(path.read_text()) | fields))

@@ -25,7 +25,7 @@ from biobench.report.table import load
 from biobench.schema.document import Document, Span
 from biobench.submission.pack import MANIFEST, submit
 from biobench.submission.unpack import unpack
-from biobench.submission.verify import verify
+from biobench.submission.verify import examine as verify
 from leaderboard.launch import PRETRAINING_VARIABLE, launch
 from leaderboard.marked import sample
 from leaderboard.needle_view import maps_html
@@ -232,9 +232,9 @@ def test_a_pack_of_this_machine_is_checked(monkeypatch, tmp_path, pack):
     app.button(key="check").click().run()
     found = verify(pack)
     assert found.accepted
-    assert "accepted" in app.success[0].value
+    assert "verified" in app.success[0].value
     assert not found.checks
-    assert [m.value for m in app.metric] == ["2 / 2", "0", "0"]
+    assert [m.value for m in app.metric] == ["2 / 2", "0 / 2", "0 / 2", "0 / 2", "0", "0", "0"]
     (pack / MANIFEST).write_text("{}")
     app.button(key="check").click().run()
     assert "refused" in app.error[0].value
@@ -245,7 +245,7 @@ def test_a_pack_of_this_machine_is_checked(monkeypatch, tmp_path, pack):
 def test_an_uploaded_pack_is_checked_as_its_folder_is(pack, top):
     found = _checked(zipped(pack, top))
     assert found.accepted
-    assert found.rescored == 2
+    assert found.state == "verified"
     assert found.checks == verify(pack).checks
 
 

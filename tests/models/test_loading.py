@@ -31,7 +31,8 @@ def test_weights_cut_short_are_named(folder: Path, size: int) -> None:
     assert "download it again" in caught.value.hint
 
 
-def test_pickled_weights_cut_short_are_named(folder: Path) -> None:
+def test_pickled_weights_cut_short_are_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BIOBENCH_ALLOW_PICKLE", "other, some-encoder")
     (folder / "model.safetensors").unlink()
     (folder / "pytorch_model.bin").write_bytes(b"PK\x03\x04 not whole")
     with pytest.raises(ModelError, match="the weights cannot be loaded: ") as caught:

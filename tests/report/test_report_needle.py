@@ -25,7 +25,7 @@ from biobench.score import scored
 from biobench.score.needle import wilson
 from biobench.store import Store, run_key
 from biobench.submission.pack import submit
-from biobench.submission.verify import verify
+from biobench.submission.verify import examine as verify
 from tests.helpers.needle_make import LENGTHS, PAIRS, POSITIONS, TEMPLATES, always, cell, needle_documents, save_needle
 from tests.helpers.report_make import save_runs
 from tests.helpers.store_make import record
@@ -180,15 +180,15 @@ def test_needle_runs_hold_the_lengths_of_their_window(tmp_path, monkeypatch):
     source, labels = task.spec.all_sources[0].id, tuple(task.spec.labels)
     plan = NeedlePlan(0, 0.5, "n", (), (), (), (), "g", "tokens")
     test = [replace(d, plan=plan._replace(length=cell(d).length), text="") for d in needle_documents((512, 1024))]
-    data = TaskData({"test": test}, labels, labels, source, "h")
+    data = TaskData({"test": test}, labels, labels, source, "e" * 64)
     monkeypatch.setattr("biobench.submission.verify.load_data", lambda *_, **__: data)
-    right = [Prediction(d.id, labels=d.labels) for d in test]
+    right = [Prediction(d.id, labels=d.labels, label_scores=tuple(float(n in d.labels) for n in labels)) for d in test]
 
     def packed(window, documents, name):
         base = record(model="org/tiny", task="needle_en", score=False)
         identity = base.task.model_copy(
             update={
-                "hash": task_hash(task, source), "data_hash": "h", "source": source, "type": "needle",
+                "hash": task_hash(task, source), "data_hash": "e" * 64, "source": source, "type": "needle",
                 "labels": labels, "gold_labels": labels, "test_documents": len(test),
                 "corpus": task.spec.corpus_id, "primary": task.spec.metric.primary, "paper": task.spec.metric.paper,
             }
@@ -199,7 +199,7 @@ def test_needle_runs_hold_the_lengths_of_their_window(tmp_path, monkeypatch):
                 "protocol": task_identity(task, source),
                 "windows": base.windows.model_copy(update={"max_length": window}),
                 "key": run_key(
-                    model_hash=base.model.hash, task_hash=identity.hash, data_hash="h", seed=42, precision="fp32"
+                    model_hash=base.model.hash, task_hash=identity.hash, data_hash="e" * 64, seed=42, precision="fp32"
                 ),
             }
         )
@@ -211,8 +211,8 @@ def test_needle_runs_hold_the_lengths_of_their_window(tmp_path, monkeypatch):
         return {c.code for c in verify(folder).checks if c.grade == "error"}
 
     short = [d for d in test if d.plan.length == 512]
-    assert verify(packed(512, short, "short")).accepted
-    assert verify(packed(1024, test, "long")).accepted
+    assert verify(packed(512, short, "short")).state == "person"  # all right, as the oracle
+    assert verify(packed(1024, test, "long")).state == "person"
     assert refused(packed(512, short[1:], "picked")) == {"D01"}
     assert refused(packed(1024, short, "shortened")) == {"D01"}
     monkeypatch.undo()

@@ -21,14 +21,14 @@ from biobench.store import Store, run_key
 from biobench.store.floors import save_floor
 from biobench.submission.layout import RECORD_BYTES, RECORDS_BYTES
 from biobench.submission.pack import MANIFEST, slug, submit
-from biobench.submission.verify import verify
-from tests.helpers.submission_make import TASK, change_record, codes, honest_run, relist
+from biobench.submission.verify import examine as verify
+from tests.helpers.submission_make import TASK, change_record, codes, honest_run, relist, rewrite
 
 
 def test_an_honest_submission_is_taken_and_rescored(packed):
     found = verify(packed)
     assert found.accepted, found.checks
-    assert (found.records, found.rescored, found.model) == (2, 2, "org/tiny")
+    assert (found.records, found.state, found.model) == (2, "verified", "org/tiny")
     assert json.loads(json.dumps(found.as_json()))["accepted"] is True
 
 
@@ -116,7 +116,7 @@ def test_missing_seeds_are_warnings(tmp_path):
 @pytest.mark.parametrize(
     ("change", "code"),
     [
-        (lambda r: r["scores"].update(macro_f1=0.99), "S01"),
+        (lambda r: r["scores"].update(macro_f1=0.99), "S06"),
         (lambda r: r["scores"].update(invented=0.5), "S01"),
         (lambda r: r["scores"].update(macro_f1=float("nan")), "R01"),
         (lambda r: r["scores"].update(macro_f1=1.5), "R02"),
@@ -128,7 +128,7 @@ def test_missing_seeds_are_warnings(tmp_path):
         (lambda r: r["model"].update(id="somebody/else"), "R06"),
         (lambda r: r["task"].update(hash="0" * 64), "T02"),
         (lambda r: r["task"].update(labels=r["task"]["labels"][:-1]), "T03"),
-        (lambda r: r["task"].update(gold_labels=r["task"]["gold_labels"][:1]), "D01"),
+        (lambda r: r["task"].update(gold_labels=r["task"]["gold_labels"][:1]), "S06"),
         (lambda r: r["task"].update(data_hash="0" * 64), "R05"),
         (lambda r: r["task"].update(id="elsewhere"), "R01"),
         (lambda r: r.update(redacted=True), "T03"),
@@ -136,16 +136,20 @@ def test_missing_seeds_are_warnings(tmp_path):
         (lambda r: r["task"].update(primary="nonsense"), "T03"),
         (lambda r: r["protocol"].update(reader={"lengths": 5}), "T03"),
         (lambda r: r["task"].update(test_documents=1), "D01"),
-        (lambda r: r.update(per_label={}), "S03"),
-        (lambda r: r["per_label"].popitem(), "S03"),
-        (lambda r: next(iter(r["per_label"].values())).pop("tp"), "S03"),
+        (lambda r: r.update(per_label={}), "S06"),
+        (lambda r: r["per_label"].popitem(), "S06"),
+        (lambda r: next(iter(r["per_label"].values())).pop("tp"), "S06"),
+        (
+            lambda r: r.update(per_label=dict(zip(r["per_label"], reversed(r["per_label"].values()), strict=True))),
+            "S03",
+        ),
         (lambda r: r["model"].update(parameters=0), "R02"),
-        (lambda r: r["cost"].update(seconds=-5.0), "R02"),
-        (lambda r: r["cost"].update(energy_kwh=-1.0), "R02"),
+        (lambda r: r["cost"].update(seconds=-5.0), "R01"),
+        (lambda r: r["cost"].update(energy_kwh=-1.0), "R01"),
         (lambda r: r["windows"].update(ceiling={"macro_f1": 7.0}), "R02"),
         (lambda r: r["windows"].update(truncated_documents=10**6), "R02"),
         (lambda r: r["training"].update(precision="fp8"), "R02"),
-        (lambda r: r["provenance"].update(started="<script>"), "R02"),
+        (lambda r: r["provenance"].update(started="<script>"), "R01"),
         (lambda r: r.update(predictions="../../etc/passwd"), "R01"),
         (lambda r: r.update(html="<script>"), "R01"),
     ],
@@ -175,9 +179,9 @@ def test_predictions_changed_after_the_fact(packed):
     assert "R07" in codes(packed)
     sha = hashlib.sha256(path.read_bytes()).hexdigest()
     record_path = path.with_suffix(".json")
-    record_path.write_text(json.dumps(json.loads(record_path.read_text()) | {"predictions_sha256": sha}))
+    rewrite(record_path, predictions_sha256=sha)
     relist(packed)
-    assert codes(packed) == {"S01"}
+    assert codes(packed) == {"P01"}  # decided labels against their scores
 
 
 def test_gold_that_is_not_the_datas(tmp_path):
@@ -240,7 +244,7 @@ def test_empty_cells_are_damage_not_a_crash(packed):
     pq.write_table(table.set_column(at, table.schema.field(at), holes), path)
     record_path = path.with_suffix(".json")
     sha = hashlib.sha256(path.read_bytes()).hexdigest()
-    record_path.write_text(json.dumps(json.loads(record_path.read_text()) | {"predictions_sha256": sha}))
+    rewrite(record_path, predictions_sha256=sha)
     relist(packed)
     assert codes(packed) == {"R07"}
 
@@ -317,7 +321,7 @@ def test_the_commands(packed, tmp_path, monkeypatch):
     folder = next((tmp_path / "submissions").iterdir())
     good = runner.invoke(app, ["verify-submission", str(folder), "--json"])
     assert good.exit_code == 0
-    assert json.loads(good.stdout)["rescored"] == 2
+    assert json.loads(good.stdout)["verified"] == 2
     (folder / MANIFEST).unlink()
     bad = runner.invoke(app, ["verify-submission", str(folder)])
     assert bad.exit_code == 1

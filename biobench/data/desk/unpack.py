@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
-import gzip
+import errno
 import lzma
 import shutil
 import stat
+import struct
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, TypeVar
 
-from biobench.errors import DataFormatError
+from biobench.errors import BioBenchError, DataFormatError
 
 _CHUNK = 1 << 20
-_DAMAGED = (
+_T = TypeVar("_T")
+DAMAGED = (
     zipfile.BadZipFile,
     zipfile.LargeZipFile,
     tarfile.TarError,
-    gzip.BadGzipFile,
     lzma.LZMAError,
     zlib.error,
+    struct.error,
     EOFError,
-    NotImplementedError,  # a compression method that Python does not know
+    OSError,  # of bz2 and gzip streams, and of seeking to where an archive cannot have anything
+    IndexError,  # a name without a letter
+    ValueError,  # names that are not UTF-8, negative places
+    OverflowError,
+    RuntimeError,  # encrypted, or a compression method that Python does not know
+    MemoryError,
 )
+"""What the standard library raises while it reads an archive whose parts contradict each other."""
+_NAMES = (errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ)
+"""What the system answers to a name that it cannot give to a file, as against a full or read-only disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +79,6 @@ def unpack(
     target.mkdir(parents=True)
     try:
         written = _write(archive, kind, target, subfolder, members, limits, label)
-    except _DAMAGED as error:
-        shutil.rmtree(target, ignore_errors=True)
-        raise DataFormatError(f"the archive is damaged: {error}", hint="fetch it again", file=label) from None
     except BaseException:
         shutil.rmtree(target, ignore_errors=True)
         raise
@@ -90,17 +97,16 @@ def _write(
     wanted = None if not members else set(members)
     written: list[Path] = []
     total = 0
-    for member in _zip(archive, label) if kind == "zip" else _tar(archive, label):
+    for member in _read(_zip(archive, label) if kind == "zip" else _tar(archive, label), label):
         relative = _relative(member.name, subfolder, label)
         if relative is None or (wanted is not None and relative not in wanted):
             continue
         if len(written) >= limits.files:
             raise DataFormatError(f"the archive holds more than {limits.files} files", hint="refused", file=label)
         path = target / relative
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with member.open() as source, path.open("wb") as sink:
+        with _new_file(path, member.name, label) as sink:
             size = 0
-            while chunk := source.read(_CHUNK):
+            for chunk in _read(_chunks(member), label):
                 size += len(chunk)
                 total += len(chunk)
                 # Sizes are counted as they come; what the archive says of itself is not believed.
@@ -118,6 +124,38 @@ def _write(
         what = f"'{missing[0]}' is not" if missing else f"nothing below '{subfolder}' is"
         raise DataFormatError(f"{what} in the archive", hint="check `subfolder` and `members`", file=label)
     return written
+
+
+def _read(parts: Iterator[_T], label: str) -> Iterator[_T]:
+    """The parts; what goes wrong while the archive is read for one is the archive's fault, and said so."""
+    while True:
+        try:
+            part = next(parts)
+        except StopIteration:
+            return
+        except BioBenchError:
+            raise
+        except DAMAGED as error:
+            what = str(error) or type(error).__name__
+            raise DataFormatError(f"the archive is damaged: {what}", hint="fetch it again", file=label) from None
+        yield part
+
+
+def _chunks(member: _Member) -> Iterator[bytes]:
+    with member.open() as source:
+        while chunk := source.read(_CHUNK):
+            yield chunk
+
+
+def _new_file(path: Path, name: str, label: str) -> IO[bytes]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("xb")
+    except OSError as error:
+        if error.errno not in _NAMES:
+            raise
+        what = f"member '{name[:80]}' cannot become a file ({error.strerror})"
+        raise DataFormatError(what, hint="refused; two members may have one name", file=label) from None
 
 
 def _relative(name: str, subfolder: str, label: str) -> str | None:

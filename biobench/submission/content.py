@@ -1,0 +1,169 @@
+"""A predictions file of unknown make: bounded before it is decoded, and held against its record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from biobench.core.files import read_regular
+from biobench.errors import StoreError
+from biobench.report.tasks import shipped
+from biobench.schema.document import Document, Prediction
+from biobench.schema.record import RunRecord
+from biobench.schema.task import NER_TYPES
+from biobench.store.keys import is_key
+from biobench.store.tables import SCHEMA, TEXTS
+from biobench.submission.checks import Check
+
+MOST_CHARACTERS = 1_000
+"""Of one id, label or tag."""
+MOST_TEXT = 2**25
+"""Bytes of all texts of one file, each as often as it stands there."""
+MOST_VALUES = 5_000_000
+"""Numbers and texts in all columns of one file; they become Python objects."""
+MOST_DOCUMENTS = 50_000
+"""Of a task of which the spec does not say how many test documents it has."""
+ROUNDING = 2e-6
+"""Stored scores are rounded to six digits."""
+
+
+def check_content(path: Path, where: str, record: RunRecord) -> list[Check]:
+    """R07 and L03 codes: no parquet file, other columns than ours, or more in it than the task has.
+
+    To be called under limits of memory and time. Texts that stand there many times are held once here.
+    """
+    try:
+        content = read_regular(path)
+        if not pq.ParquetFile(pa.BufferReader(content)).schema_arrow.equals(SCHEMA, check_metadata=False):
+            return [Check("R07", "error", where, "does not have the columns of stored predictions")]
+        file = pq.ParquetFile(pa.BufferReader(content), read_dictionary=TEXTS, pre_buffer=False)
+        most = most_documents(record)
+        if file.metadata.num_rows > most:
+            what = f"unpacks to {file.metadata.num_rows} documents, the task has at most {most}"
+            return [Check("L03", "error", where, what)]
+        table = file.read(use_threads=False)
+        if table.num_rows != file.metadata.num_rows:
+            return [Check("R07", "error", where, "does not hold as many rows as it says")]
+        table.validate(full=True)
+        values = sum(_values(chunk) for column in table.columns for chunk in column.chunks)
+        longest, written = _texts(table)
+    except (pa.ArrowException, KeyError, ValueError, OSError, TypeError, UnicodeError, StoreError) as error:
+        what = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
+        return [Check("R07", "error", where, f"is no parquet file that can be read: {what}")]
+    if longest > MOST_CHARACTERS:
+        what = f"holds a text of {longest} characters, at most {MOST_CHARACTERS} are taken"
+        return [Check("L03", "error", where, what)]
+    if values > MOST_VALUES or written > MOST_TEXT:
+        return [Check("L03", "error", where, f"unpacks to {values} values with {written} bytes of text")]
+    return []
+
+
+def most_documents(record: RunRecord) -> int:
+    """Test documents that a run of this task can have, as the spec counts them; other sources may cut differently."""
+    info = shipped().get(record.task.id)
+    counted = None if info is None or info.spec is None else info.spec.counts.get("test", {}).get("documents")
+    return MOST_DOCUMENTS if counted is None else max(1_000, 2 * int(counted))
+
+
+def _values(array: Any) -> int:
+    if pa.types.is_list(array.type):
+        return _values(array.flatten())
+    if pa.types.is_struct(array.type):
+        return sum(_values(child) for child in array.flatten())
+    return len(array)
+
+
+def _texts(table: pa.Table) -> tuple[int, int]:
+    """(characters of the longest text, bytes of all, each as often as it stands there)."""
+    longest = written = 0
+    for array in (leaf for column in table.columns for chunk in column.chunks for leaf in _leaves(chunk)):
+        if pa.types.is_dictionary(array.type):
+            longest = max(longest, pc.max(pc.utf8_length(array.dictionary)).as_py() or 0)
+            written += pc.sum(pc.take(pc.binary_length(array.dictionary), array.indices)).as_py() or 0
+        elif pa.types.is_string(array.type):
+            longest = max(longest, pc.max(pc.utf8_length(array)).as_py() or 0)
+            written += pc.sum(pc.binary_length(array)).as_py() or 0
+    return longest, written
+
+
+def _leaves(array: Any) -> Iterator[Any]:
+    if pa.types.is_list(array.type):
+        yield from _leaves(array.flatten())
+    elif pa.types.is_struct(array.type):
+        for child in array.flatten():
+            yield from _leaves(child)
+    else:
+        yield array
+
+
+def check_predictions(
+    record: RunRecord, where: str, gold: Sequence[Document], predictions: Sequence[Prediction]
+) -> list[Check]:
+    """P codes: what no run of ours stores, whatever the model.
+
+    gold: the documents as the file holds them, before anything of them is replaced.
+    """
+    found = [_redacted(d) for d in gold] if record.redacted else []
+    found += ["documents of another split than test"] if any(d.split != "test" for d in gold) else []
+    found += [p for prediction in predictions if (p := _prediction(record, prediction))]
+    if record.task.type == "token_ner" and not record.redacted:
+        tokens = {d.id: len(d.tokens) for d in gold}
+        if any(p.tags and len(p.tags) != tokens.get(p.document, -1) for p in predictions):
+            found.append("another number of tags than of tokens")
+    if record.redacted and record.task.labels and not _predicts_as_claimed(record, predictions):
+        found.append("another number of predictions of a label than the record counts")
+    return [Check("P01", "error", where, f"holds {what}") for what in dict.fromkeys(filter(None, found))]
+
+
+def _redacted(document: Document) -> str:
+    if document.spans or document.labels or document.tags or document.tokens:
+        return "gold of a task whose data is under an agreement"
+    if not is_key(document.id) or not is_key(document.group):
+        return "names of documents of a task whose data is under an agreement"
+    return ""
+
+
+def _prediction(record: RunRecord, said: Prediction) -> str:
+    """What is wrong with the scores of one prediction; empty where nothing is."""
+    task = record.task
+    if any(not 0 <= s <= 1 for s in (*said.span_scores, *said.label_scores)):  # NaN is not in there either
+        return "scores that are no fractions between 0 and 1"
+    if task.type in NER_TYPES:
+        if said.labels or said.label_scores:
+            return "labels of documents in a task of spans"
+        if len(said.span_scores) not in (0, len(said.spans)):
+            return "another number of span scores than of spans"
+        if len(set(said.spans)) < len(said.spans):
+            return "a span twice"
+        return ""
+    if said.spans or said.span_scores or said.tags:
+        return "spans in a task of document labels"
+    if len(said.label_scores) != len(task.labels):
+        return "another number of label scores than the task has labels"
+    if len(set(said.labels)) < len(said.labels):
+        return "a label twice for one document"
+    own = {label: score for label, score in zip(task.labels, said.label_scores, strict=True) if label in said.labels}
+    others = [score for label, score in zip(task.labels, said.label_scores, strict=True) if label not in said.labels]
+    if task.type != "multi_label":
+        fits = own and max(others, default=0.0) <= max(own.values()) + ROUNDING
+    else:
+        threshold = 0.5 if record.training.threshold is None else record.training.threshold
+        passed = all(score >= threshold - ROUNDING for score in own.values())
+        best = len(own) == 1 and max(others, default=0.0) <= max(own.values()) + ROUNDING
+        fits = all(score <= threshold + ROUNDING for score in others) and (passed or best)
+    return "" if fits else "labels that do not follow from their scores"
+
+
+def _predicts_as_claimed(record: RunRecord, predictions: Sequence[Prediction]) -> bool:
+    counted = dict.fromkeys(record.task.labels, 0)
+    for prediction in predictions:
+        for label in {(s.label, s.start, s.end) for s in prediction.spans} or {(n, 0, 0) for n in prediction.labels}:
+            if label[0] not in counted:
+                return False
+            counted[label[0]] += 1
+    return all(record.per_label.get(label, {}).get("predicted") == n for label, n in counted.items())

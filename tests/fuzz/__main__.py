@@ -1,0 +1,140 @@
+"""`python -m tests.fuzz --inputs 100000 [--target zip]`: generated input for all readers, findings as files.
+
+Each target runs in a process of its own with 4 GiB, so that a library that falls over is a finding as well. What is
+found is written to --out as `<target>-<hash>`; copied to `tests/fixtures/fuzz/`, it is read by the tests ever after.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from biobench.errors import BioBenchError
+from tests.fuzz.targets import targets
+
+MEMORY = 4 * 2**30
+PIECES = [b"", b"\0", b"\xff", b"\xff\xff\xff\xff", b"\n", b"\r\n", b'"', b"{", b"]", b"\t", b"-1", b"9" * 30, b"1e999"]
+PIECES += [
+    b"NaN",
+    b"null",
+    b"\xef\xbb\xbf",
+    "\u202e\u0301".encode(),
+    b"\xed\xa0\x80",
+    b"../",
+    b"PK\x03\x04",
+    b"PK\x01\x02",
+]
+PIECES += [b"PK\x05\x06", b"PAR1", b"*a", b"&a", b"!!python/object", b": ", b"- ", b"\x80", b"A" * 5_000, b"[" * 3_000]
+
+
+def edits() -> st.SearchStrategy[list[tuple[float, int, bytes]]]:
+    """(place as a share of the file, bytes taken out, bytes put in)."""
+    piece = st.one_of(st.sampled_from(PIECES), st.binary(max_size=8))
+    one = st.tuples(st.floats(0, 1), st.sampled_from([0, 0, 1, 1, 2, 4, 8, 64, 10**6]), piece)
+    return st.lists(one, min_size=1, max_size=6)
+
+
+def edited(content: bytes, changes: list[tuple[float, int, bytes]]) -> bytes:
+    """The content after all changes, one after the other."""
+    made = bytearray(content)
+    for share, out, put in changes:
+        at = int(share * len(made))
+        made[at : at + out] = put
+    return bytes(made)
+
+
+def fuzz(name: str, inputs: int, number: int) -> dict[str, object]:
+    """Give a target that many inputs; the first finding, made small, and the slowest input."""
+    target = targets()[name]
+    tried, slowest, finding = 0, 0.0, b""
+
+    @seed(number)
+    @settings(
+        max_examples=inputs,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.integers(0, len(target.seeds) - 1), edits())
+    def check(which: int, changes: list[tuple[float, int, bytes]]) -> None:
+        nonlocal tried, slowest, finding
+        content = edited(target.seeds[which], changes)
+        tried += 1
+        began = time.process_time()
+        try:
+            target.read(content)
+        except BioBenchError as error:
+            if "\n" in str(error) or not error.hint:
+                finding = content
+                raise ValueError("an error of several lines or without a hint") from error
+        except Exception:
+            finding = content
+            raise
+        slowest = max(slowest, time.process_time() - began)
+
+    failure = ""
+    try:
+        check()
+    except Exception as error:
+        failure = f"{type(error).__name__}: {error}"
+    return {"target": name, "inputs": tried, "slowest_seconds": slowest, "failure": failure, "finding": finding.hex()}
+
+
+def _child(name: str, inputs: int, number: int) -> None:
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    result = fuzz(name, inputs, number)
+    result["peak_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(json.dumps(result))
+
+
+def main() -> int:
+    """0 where nothing was found."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("--inputs", type=int, default=2_000)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--target", action="append")
+    parser.add_argument("--out", type=Path, default=Path("fuzz-findings"))
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    given_ = parser.parse_args()
+    if given_.child:
+        _child(given_.target[0], given_.inputs, given_.seed)
+        return 0
+    found = total = 0
+    shares = {name: target.share for name, target in targets().items()}
+    for name in given_.target or shares:
+        inputs = max(1, given_.inputs * (100 if given_.target else shares[name]) // 100)
+        command = [sys.executable, "-m", "tests.fuzz", "--child", "--target", name]
+        done = subprocess.run([*command, "--inputs", str(inputs), "--seed", str(given_.seed)], capture_output=True)
+        if done.returncode:
+            found += 1
+            print(f"{name}: the process ended with {done.returncode}: {done.stderr[-600:].decode(errors='replace')}")
+            continue
+        result = json.loads(done.stdout.splitlines()[-1])
+        total += result["inputs"]
+        print(
+            f"{name}: {result['inputs']} inputs, slowest {result['slowest_seconds']:.2f} s of processor time, "
+            f"peak {result['peak_bytes'] / 2**20:.0f} MiB{'; ' + result['failure'][:300] if result['failure'] else ''}",
+            flush=True,
+        )
+        if result["failure"]:
+            found += 1
+            content = bytes.fromhex(result["finding"])
+            given_.out.mkdir(exist_ok=True)
+            (given_.out / f"{name}-{hashlib.sha256(content).hexdigest()[:12]}").write_bytes(content)
+    print(f"{total} inputs, {found} findings (seed {given_.seed})")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

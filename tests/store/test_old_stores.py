@@ -1,0 +1,51 @@
+"""Results folders as earlier versions wrote them open and say what they said.
+
+`fixtures/stores/record-1`: runs and gate verdicts of a tiny random encoder under record version 1, written before the
+fields of records had ranges: documents, spans, a tuned limited run, a task under an agreement.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from biobench.schema.record import RECORD_VERSION
+from biobench.store import Store
+from biobench.store.floors import scan_floors
+from biobench.store.side_records import canonical_json
+
+VERSIONS = range(1, RECORD_VERSION + 1)
+
+
+@pytest.fixture(params=VERSIONS)
+def old(request, fixtures, tmp_path):
+    """A copy: reading writes an index."""
+    return shutil.copytree(fixtures / "stores" / f"record-{request.param}", tmp_path / "results")
+
+
+def test_every_record_of_an_earlier_version_loads_with_its_predictions(old):
+    store = Store(old)
+    records, found = store.scan()
+    assert not found
+    assert len(records) == len(list(old.glob("runs/*/*.json"))) == 4
+    assert {r.task.id for r in records} == {"demo_ner", "demo_topic", "clinic_notes"}
+    assert {r.track for r in records} == {"fixed", "tuned"}
+    assert any(r.training.trials for r in records)
+    for record in records:
+        gold, said = store.stored_predictions(record)
+        assert len(gold) == len(said) == record.task.test_documents
+        assert record.redacted == (record.task.id == "clinic_notes")
+    assert store.briefs()[1] == []
+    floors, damaged = scan_floors(old)
+    assert not damaged
+    assert {f.task for f in floors} == {"demo_ner", "demo_topic", "clinic_notes", "needle_en"}
+
+
+def test_a_record_of_an_earlier_version_is_written_again_without_loss(old):
+    for path in old.glob("runs/*/*.json"):
+        record = Store(old).get(path.parent.name, path.stem)
+        before = json.loads(path.read_bytes())
+        after = json.loads(canonical_json(record.model_dump(mode="json")))
+        assert {name: after[name] for name in before} == before

@@ -1,0 +1,26 @@
+"""Loaded by the checking process of a test: makes reading a predictions file misbehave as a hostile one would."""
+
+import os
+
+WHAT = os.environ.get("BIOBENCH_TEST_READER")
+
+if WHAT:
+    import ctypes
+
+    import biobench.submission.verify as verify
+
+    class OddError(Exception):
+        """Of a library that nobody expected."""
+
+    def _misbehave(*_: object) -> None:
+        while WHAT == "spin":
+            pass
+        if WHAT == "die":
+            ctypes.string_at(0)
+        if WHAT == "eat":
+            kept = []
+            while True:
+                kept.append(b"x" * 2**24)
+        raise OddError("no")
+
+    verify.check_content = _misbehave
