@@ -148,8 +148,11 @@ def guarded(test: MeanTest, values: FloatArray) -> MeanTest:
     t = skewed_t(test.estimate, test.se, n, skewness)
     p = max(test.p, min(1.0, float(2 * special.stdtr(n - 1, -abs(t)))))
     low, high = skewed_ends(test.estimate, test.se, n, skewness, test.interval.level)
-    ends = {"low": min(test.interval.low, low)} if test.estimate > 0 else {"high": max(test.interval.high, high)}
-    return replace(test, p=p, interval=replace(test.interval, **ends))
+    if test.estimate > 0:
+        interval = replace(test.interval, low=min(test.interval.low, low))
+    else:
+        interval = replace(test.interval, high=max(test.interval.high, high))
+    return replace(test, p=p, interval=interval)
 
 
 def coherent(suite: MeanTest, within: MeanTest | None) -> MeanTest:
