@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -124,11 +123,9 @@ def compare(
             reasons = told(names, [duel.reasons for duel in duels])
             notes += [note("test-set noise is unknown on {task_and_reason}", task_and_reason=line) for line in reasons]
         failed = failed_in(part, no_skill(floors))
-        form = (
-            "the run of {model} on {task} with seed {seed} failed ({score:.1f}); it is part of all means and intervals"
-        )
+        form = "{model} on {task}: the run with seed {seed} failed ({score:.1f}); means and intervals include it"
         notes += [note(form, model=f.model, task=f.task, seed=f.seed, score=100 * f.score) for f in failed]
-        ranked = len(labels) > 2 and not parts and len(set(part.clusters)) >= FEWEST_RANKED
+        ranked = len(labels) > 2 and len(set(part.clusters)) >= FEWEST_RANKED
         languages = {info.language for info in part.tasks}
         return Comparison(
             models=tuple(labels),
@@ -140,7 +137,7 @@ def compare(
             policies=tuple(e.label for e in entrants if e.is_policy),
             perfect=tuple(label for i, label in enumerate(labels) if _perfect(part, i)),
             pairs=found.pairs,
-            standings=tuple(replace(s, ties=None) for s in found.many.standings) if parts else found.many.standings,
+            standings=found.many.standings,
             ranks=ranks_of(duel_of(part.match(*everyone), source), labels, alpha) if ranked else (),
             twins=twins,
             alpha=alpha,

@@ -136,8 +136,7 @@ def measured(
     within = [_within(held, d, options) for d in duels]
     suites = [_suite(held, d, w, options) for d, w in zip(duels, within, strict=True)]
     parts = [_interactions(held, s) for s in suites]
-    spoken = options.pooled or len({info.language for info in held.tasks}) == 1
-    unspoken = [n for n, p in zip(names, parts, strict=True) if not spoken or differing(p, options.alpha)]
+    unspoken = [n for n, p in zip(names, parts, strict=True) if differing(p, options.alpha)]
     scores = [[mine[info.id].scores for info in held.tasks] for mine in held.cells]
     resolution = max(d.match.resolution for d in duels)
 

@@ -35,16 +35,15 @@ def verdict(held: Compared) -> tuple[Note, ...]:
         lines.append(note("Declared before looking: plan {hash}.", hash=held.plan))
     if held.parts:
         for part in held.parts:
-            counts = {"tasks": _tasks(len(part.tasks)), "corpora": _corpora(len(part.clusters))}
-            lines.append(note("{language}, {tasks} of {corpora}:", language=_language(part.language), **counts))
-            lines += _one(part)
+            lines += _one(part, note(" in {language}", language=_language(part.language)))
         lines.append(note("Each language has its own verdict; --pooled asks for one over all of them."))
         return tuple(lines)
-    return (*lines, *_one(held))
+    return (*lines, *_one(held, ""))
 
 
-def _one(held: Compared) -> list[Note]:
-    lines = _pair(held, held.pairs[0]) if len(held.models) == 2 else _many(held)
+def _one(held: Compared, where: str) -> list[Note]:
+    """where: `` in English`` in a verdict of several languages, else nothing."""
+    lines = _pair(held, held.pairs[0], where) if len(held.models) == 2 else _many(held, where)
     return [*lines, *_limits(held)]
 
 
@@ -102,17 +101,18 @@ def metric_name(held: Compared) -> Note:
     return note(NAMES.get(next(iter(names)), next(iter(names))) if len(names) == 1 else NAMES["mixed"])
 
 
-def _pair(held: Compared, result: PairResult) -> list[Note]:
+def _pair(held: Compared, result: PairResult, where: str) -> list[Note]:
     suite = result.pair.comparison
     first, second = result.pair.first, result.pair.second
     count = len(held.tasks)
     names = {"first": first, "second": second}
     if not any(suite.task_differences):
         form = (
-            "No difference: {first} and {second} have the same scores on {tasks} (difference 0, p = 1, one tie group)."
+            "No difference: {first} and {second} have the same scores on {tasks}{where} (difference 0, p = 1, one tie "
+            "group)."
         )
-        return [note(form, tasks=_tasks(count), **names)]
-    lines = [*_statements(held, result), *_same(held, result)]
+        return [note(form, tasks=_tasks(count), where=where, **names)]
+    lines = [*_statements(held, result, where), *_same(held, result)]
     within = note(" (within {points})", points=_points_of(suite.rope)) if suite.rope else ""
     form = "Mean scores: {first} is higher on {wins} of {tasks}, equal on {ties}{within}, lower on {losses}."
     lines.append(
@@ -133,14 +133,19 @@ def _pair(held: Compared, result: PairResult) -> list[Note]:
     return [*lines, *_design(held, result)]
 
 
-def _statements(held: Compared, result: PairResult) -> list[Note]:
+def _statements(held: Compared, result: PairResult, where: str) -> list[Note]:
     """What is shown of tasks like these, and of these tasks; never that nothing is shown and something is."""
     suite, within = result.pair.comparison.test, result.within.test
     signed = result.pair.comparison.difference
     order = (result.pair.first, result.pair.second)
     better, worse = order if signed > 0 else order[::-1]
     who = {"better": better, "worse": worse}
-    here = note("this task") if len(held.tasks) == 1 else note("these {count} tasks", count=len(held.tasks))
+    count = len(held.tasks)
+    here = (
+        note("this task{where}", where=where)
+        if count == 1
+        else note("these {count} tasks{where}", count=count, where=where)
+    )
     size = note("{points:.2f} points of {metric}", points=100 * abs(signed), metric=metric_name(held))
     unspoken = result.unspoken(held.alpha)
     general = None if suite.p is None or unspoken else _evidence(held, suite, signed, general=True)
@@ -155,22 +160,27 @@ def _statements(held: Compared, result: PairResult) -> list[Note]:
         )
         return [note(form, here=here, size=size, **who), *lines, *_likewise(result, general)]
     if shown and local is not None and is_about_runs(result) and not result.pair.different:
-        form = "Nothing is shown about the models {better} and {worse}: a single seed may have been lucky."
-        runs = "These two runs differ by {size} on {here} ({evidence}): the run of {better} scores higher."
-        said = [note(form, **who), note(runs, size=size, here=here, evidence=local, better=better), *lines]
-        return [*said, *_likewise(result, general)]
+        form = "Nothing is shown about the models {better} and {worse}{where}: a single seed may have been lucky."
+        said = [note(form, where=where, **who)]
+        form = "These two runs differ by {size} on {here} ({evidence}): the run of {better} scores higher."
+        said.append(note(form, size=size, here=here, evidence=local, better=better))
+        return [*said, *lines, *_likewise(result, general)]
     if shown and local is not None and not is_about_runs(result) and (is_certain(result) or not result.pair.different):
         form = "{better} is better than {worse} on {here}, by {size} ({evidence})."
         claim = note(form, here=here, size=size, evidence=local, **who)
         claim = note("Certain: {claim}", claim=claim) if is_certain(result) else claim
         return [claim, *lines, *_likewise(result, general)]
     if result.pair.different and general is not None:
-        form = "{better} is better than {worse} on tasks like these, by {size} ({evidence})."
-        lines = [note(form, size=size, evidence=general, **who)]
+        form = "{better} is better than {worse} on tasks like these{where}, by {size} ({evidence})."
+        lines = [note(form, size=size, evidence=general, where=where, **who)]
         if local is not None and shown:
             lines.append(note("On {here} themselves it is shown too ({evidence}).", here=here, evidence=local))
         return lines
-    said = [note("No difference is shown between {first} and {second}.", first=order[0], second=order[1])]
+    said = [
+        note(
+            "No difference is shown between {first} and {second}{where}.", first=order[0], second=order[1], where=where
+        )
+    ]
     if general is None and local is None:
         form = "{better} scores {size} higher on average; the uncertainty of that is unknown."
         return [*said, note(form, better=better, size=size), *lines]
@@ -292,10 +302,7 @@ def _evidence(held: Compared, test: MeanTest, signed: float, p: float | None = N
         return note("no interval")
     if signed < 0:
         interval = replace(interval, low=-interval.high, high=-interval.low)
-    if general:
-        how = note("t over {corpora}", corpora=_corpora(len(held.clusters)))
-    else:
-        how = _VARIES[test.estimand]
+    how = note("t over {corpora}", corpora=_corpora(len(held.clusters))) if general else _VARIES[test.estimand]
     shared = {"level": _level(held), "ends": _ends(interval), "how": how}
     return note("{level} interval {ends}, {how}, {p}", p=_equals(test.p if p is None else p), **shared)
 
@@ -332,26 +339,27 @@ def _design(held: Compared, result: PairResult) -> list[Note]:
     return [*lines, note(form, want=want)]
 
 
-def _many(held: Compared) -> list[Note]:
+def _many(held: Compared, where: str) -> list[Note]:
     best = held.standings[0]
     level = [s.model for s in held.standings if s.rank == 1]
     lines = []
     if len(level) == len(held.standings):
-        lines.append(note("No difference: all {count} models have the same average.", count=len(level)))
+        lines.append(
+            note("No difference: all {count} models have the same average{where}.", count=len(level), where=where)
+        )
     else:
-        form = "Highest average: {models} ({score:.2f}, {metric}, mean over corpora)."
-        lines.append(note(form, models=_and(level), score=100 * best.score, metric=metric_name(held)))
+        form = "Highest average{where}: {models} ({score:.2f}, {metric}, mean over corpora)."
+        lines.append(note(form, models=_and(level), where=where, score=100 * best.score, metric=metric_name(held)))
     lines += _by_order(held)
     told = [r.pair for r in held.pairs if r.pair.different]
     corpora = _corpora(len(held.clusters))
     if untested(held):
-        lines.append(
-            note("No pair is tested on tasks like these, which takes two corpora: here is {corpora}.", corpora=corpora)
-        )
+        form = "No pair is tested on tasks like these: there is {corpora}, and a t over corpora needs two."
+        lines.append(note(form, corpora=corpora))
         if len(held.pairs) <= MOST_SPOKEN:
             for r in held.pairs:
                 if any(r.pair.comparison.task_differences):
-                    lines += _statements(held, r)[: 2 if is_about_runs(r) else 1]
+                    lines += _statements(held, r, where)[: 2 if is_about_runs(r) else 1]
             if len(held.pairs) > 1:
                 lines.append(note("These p are corrected for the number of pairs (Holm)."))
         return lines

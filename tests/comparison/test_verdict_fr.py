@@ -7,8 +7,7 @@ import re
 import pytest
 
 from biobench.comparison.compare import compare
-from biobench.comparison.verdict_fr import _ABOUT, verdict_fr
-from biobench.stats import Estimand
+from biobench.comparison.verdict_fr import verdict_fr
 from tests.helpers.ledger_make import ledger, write
 from tests.helpers.report_make import save_runs
 
@@ -53,7 +52,3 @@ def test_several_models_published_ones_and_twins(tmp_path):
     ledgers = {n: write(tmp_path / n / "ledger.json", ledger(n, o)) for n, o in (("north", "clm"), ("south", "mlm"))}
     french = check(compare(["north", "south"], results_dir=tmp_path, documents=False, ledgers=ledgers))
     assert french[0].startswith("Jumeaux appariés")
-
-
-def test_every_estimand_has_words():
-    assert set(_ABOUT) == set(Estimand)
