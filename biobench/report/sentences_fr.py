@@ -104,8 +104,8 @@ SENTENCES = {
     ),
     "No difference: {first} and {second} have the same scores on {tasks}{where} (difference 0, p = 1, one tie "
     "group).": (
-        "Aucune différence : {first} et {second} ont les mêmes scores sur {tasks}{where} (différence 0, p = 1, un seul groupe "
-        "d'égalité)."
+        "Aucune différence : {first} et {second} ont les mêmes scores sur {tasks}{where} (différence 0, p = 1, un seul "
+        "groupe d'égalité)."
     ),
     # what stands beside it
     "Mean scores: {first} is higher on {wins} of {tasks}, equal on {ties}{within}, lower on {losses}.": (
@@ -146,6 +146,20 @@ SENTENCES = {
     "No number of seeds finds a true difference of {want} in 4 of 5 cases; more corpora would.": (
         "Aucun nombre de graines ne trouve une vraie différence de {want} dans 4 cas sur 5 ; plus de corpus le "
         "pourraient."
+    ),
+    # averages of a report
+    "{suite}: share of each task in the variance of the average: {each}": (
+        "{suite} : part de chaque tâche dans la variance de la moyenne : {each}"
+    ),
+    "{suite}: the order depends on the average; it is another one {orders}": (
+        "{suite} : l'ordre dépend de la moyenne ; il est autre {orders}"
+    ),
+    "by task": "par tâche",
+    "by mean rank": "par rang moyen",
+    "{model} on {task}: {count} of {seeds} runs failed (seeds {which}); the mean includes them, ± is about the others, "
+    "whose mean is {rest:.1f}": (
+        "{model} sur {task} : {count} des {seeds} essais ont échoué (graines {which}) ; la moyenne les compte, ± porte "
+        "sur les autres, dont la moyenne est {rest:.1f}"
     ),
     # several models
     "No difference: all {count} models have the same average{where}.": (

@@ -11,8 +11,8 @@ from biobench.stats.types import as_values
 
 #: How far below the median of its siblings a run must lie, in units of their spread (1.4826 x MAD).
 FAR = 6.0
-#: And at least so far, as a fraction: seeds of a working recipe differ by less (five points).
-LEAST = 0.05
+#: And at least so far, as a fraction: seeds of a working recipe differ by less (fifteen points).
+LEAST = 0.15
 #: Siblings below which nothing is called far from them.
 FEWEST = 2
 
@@ -22,7 +22,7 @@ def failed_runs(scores: ArrayLike, no_skill: float | None = None) -> tuple[bool,
 
     scores: fractions. no_skill: what the best policy without skill scores there; a run at or below it failed,
     whatever its siblings did, unless all of them are there: then the task is not learnt, which is a result. Else a
-    run failed that lies below the median of its siblings by more than 5 points and 6 robust standard deviations of
+    run failed that lies below the median of its siblings by more than 15 points and 6 robust standard deviations of
     theirs. Half of the runs or more are never far below the rest.
     """
     x = as_values(scores, "scores over seeds")

@@ -46,6 +46,8 @@ def test_several_models_published_ones_and_twins(tmp_path):
         for task in TASKS:
             save_runs(tmp_path, name, task, {s: level + 0.01 * (s % 3) for s in (42, 43, 44)})
     french = check(compare(["north", "south", "west"], results_dir=tmp_path, documents=False))
+    assert french[0].startswith("Moyenne la plus haute en anglais : west")
+    french = check(compare(["north", "south", "west"], results_dir=tmp_path, documents=False, pooled=True))
     assert french[0].startswith("Moyenne la plus haute : west")
     assert check(compare([DETOUR, TWIN], results_dir=tmp_path))[0].startswith(f"{DETOUR} est meilleur que {TWIN}")
     check(compare([DETOUR, TWIN, "DrBERT"], results_dir=tmp_path))
