@@ -60,6 +60,16 @@ def run(
     trust_remote_code: Annotated[
         bool, typer.Option("--trust-remote-code", help="Let checkpoints run their own code.")
     ] = False,
+    until_decided: Annotated[
+        bool, typer.Option("--until-decided", help="With --against: add seeds until the difference is decided.")
+    ] = False,
+    against: Annotated[
+        str | None, typer.Option("--against", metavar="MODEL", help="The model to decide against.")
+    ] = None,
+    max_seeds: Annotated[int, typer.Option("--max-seeds", help="Seeds a task at most, with --until-decided.")] = 20,
+    rope: Annotated[
+        float, typer.Option("--rope", help="Points within which two models count as the same, with --until-decided.")
+    ] = 1.0,
     as_json: Json = False,
 ) -> None:
     """Fine-tune checkpoints on tasks over several seeds, and score them."""
@@ -91,7 +101,38 @@ def run(
         trust_remote_code=trust_remote_code,
         **({} if save_every is None else {"save_every": save_every}),
     )
+    if until_decided != (against is not None):
+        raise UsageError("--until-decided and --against go together", hint="run A --against B --until-decided")
+    if against is not None:
+        if dry_run:
+            raise UsageError("--until-decided has no plan to print", hint="leave --dry-run out")
+        raise typer.Exit(decide(request, against, max_seeds, rope / 100, as_json=as_json))
     raise typer.Exit(run_request(request, dry_run=dry_run, as_json=as_json))
+
+
+def decide(request: Request, against: str, max_seeds: int, rope: float, *, as_json: bool) -> int:
+    """Run seeds until two models are told apart or shown to be the same; the exit status."""
+    from biobench.cli.progress import Terminal
+    from biobench.models.loading import quiet_libraries
+    from biobench.runs import make_plan
+    from biobench.runs.api import run_plan
+    from biobench.runs.sequential import run_until_decided
+
+    quiet_libraries()
+
+    def make(part: Request) -> tuple[Plan, list[RunResult]]:
+        plan = make_plan(part)
+        with Terminal() as reporter:
+            return plan, run_plan(plan, reporter)
+
+    found = run_until_decided(request, against, make, max_seeds=max_seeds, rope=rope)
+    if as_json:
+        print_json([r.as_json() for r in found.runs])
+        sys.stderr.write(found.words + "\n")
+    else:
+        print_results(found.runs)
+        typer.echo(found.words)
+    return 0
 
 
 def run_request(request: Request, *, dry_run: bool, as_json: bool) -> int:

@@ -92,7 +92,11 @@ def _corpora(count: int) -> Note:
 
 def _points_of(size: float) -> Note:
     """``1 point``, ``0.5 points``: a margin or a wanted difference."""
-    return note("1 point") if round(100 * size, 9) == 1 else note("{count} points", count=f"{100 * size:g}")
+    return note("1 point") if round(100 * size, 9) == 1 else _margin(100 * size)
+
+
+def _margin(size: float) -> Note:
+    return note("{few} points", few=f"{size:g}") if size < 2 else note("{count} points", count=f"{size:g}")
 
 
 def metric_name(held: Compared) -> Note:
@@ -146,7 +150,7 @@ def _statements(held: Compared, result: PairResult, where: str) -> list[Note]:
         if count == 1
         else note("these {count} tasks{where}", count=count, where=where)
     )
-    size = note("{points:.2f} points of {metric}", points=100 * abs(signed), metric=metric_name(held))
+    size = _size(held, abs(signed))
     unspoken = result.unspoken(held.alpha)
     general = None if suite.p is None or unspoken else _evidence(held, suite, signed, general=True)
     local = None if within is None or result.within_p is None else _evidence(held, within, signed, result.within_p)
@@ -167,8 +171,10 @@ def _statements(held: Compared, result: PairResult, where: str) -> list[Note]:
         return [*said, *lines, *_likewise(result, general)]
     if shown and local is not None and not is_about_runs(result) and (is_certain(result) or not result.pair.different):
         form = "{better} is better than {worse} on {here}, by {size} ({evidence})."
+        if is_certain(result):
+            form = "Certain: {better} is better than {worse} on {here}, by {size} ({evidence})."
+            local = _evidence(held, within, signed, p=_certainty(result)) if within is not None else local
         claim = note(form, here=here, size=size, evidence=local, **who)
-        claim = note("Certain: {claim}", claim=claim) if is_certain(result) else claim
         return [claim, *lines, *_likewise(result, general)]
     if result.pair.different and general is not None:
         form = "{better} is better than {worse} on tasks like these{where}, by {size} ({evidence})."
@@ -182,14 +188,22 @@ def _statements(held: Compared, result: PairResult, where: str) -> list[Note]:
         )
     ]
     if general is None and local is None:
-        form = "{better} scores {size} higher on average; the uncertainty of that is unknown."
+        form = "{better} is {size} higher on average; the uncertainty of that is unknown."
         return [*said, note(form, better=better, size=size), *lines]
-    said.append(note("{better} scores {size} higher on average.", better=better, size=size))
+    said.append(note("{better} is {size} higher on average.", better=better, size=size))
     if general is not None:
         said.append(note("Tasks like these: {evidence}.", evidence=general))
     if local is not None:
         said.append(note("Only {here}: {evidence}.", here=here, evidence=local))
     return [*said, *lines]
+
+
+def _size(held: Compared, difference: float) -> Note:
+    """``2.08 points of macro F1``; two forms, because French takes the singular below 2."""
+    metric = metric_name(held)
+    if 100 * difference < 2:
+        return note("{few:.2f} points of {metric}", few=100 * difference, metric=metric)
+    return note("{points:.2f} points of {metric}", points=100 * difference, metric=metric)
 
 
 def _likewise(result: PairResult, general: Note | None) -> list[Note]:
@@ -270,7 +284,7 @@ def is_certain(result: PairResult) -> bool:
         return False
     counts = [[n for n in (line.n_first, line.n_second) if n] for line in result.tasks]
     groups = [line.groups or 0 for line in result.tasks]
-    least = min((n for pair in counts for n in pair), default=0)
+    least = _least_seeds(result)
     if min(groups) < CERTAIN_GROUPS or 0 < least < FEWEST_SEEDS or not any(counts):
         return False
     # the difference is a mean of means over corpora, so a task of a corpus of several weighs less
@@ -295,7 +309,9 @@ def untested(held: Compared) -> bool:
     return all(r.pair.p_holm is None for r in held.pairs)
 
 
-def _evidence(held: Compared, test: MeanTest, signed: float, p: float | None = None, *, general: bool = False) -> Note:
+def _evidence(
+    held: Compared, test: MeanTest, signed: float, p: float | Note | None = None, *, general: bool = False
+) -> Note:
     """``95% interval 0.07 to 4.08, t over 6 corpora, p = 0.045``, the better model first."""
     interval = test.interval
     if interval is None:
@@ -304,7 +320,19 @@ def _evidence(held: Compared, test: MeanTest, signed: float, p: float | None = N
         interval = replace(interval, low=-interval.high, high=-interval.low)
     how = note("t over {corpora}", corpora=_corpora(len(held.clusters))) if general else _VARIES[test.estimand]
     shared = {"level": _level(held), "ends": _ends(interval), "how": how}
-    return note("{level} interval {ends}, {how}, {p}", p=_equals(test.p if p is None else p), **shared)
+    shown = p if isinstance(p, Note) else _equals(test.p if p is None else p)
+    return note("{level} interval {ends}, {how}, {p}", p=shown, **shared)
+
+
+def _certainty(result: PairResult) -> Note:
+    """The p that certainty rests on: with few seeds their spread is taken for granted, and that is said."""
+    if _least_seeds(result) >= CERTAIN_SEEDS:
+        return note("p below one in a million")
+    return note("p below one in a million unless seeds spread by more than 5 points")
+
+
+def _least_seeds(result: PairResult) -> int:
+    return min((n for line in result.tasks for n in (line.n_first, line.n_second) if n), default=0)
 
 
 _VARIES = {
@@ -363,9 +391,8 @@ def _many(held: Compared, where: str) -> list[Note]:
             if len(held.pairs) > 1:
                 lines.append(note("These p are corrected for the number of pairs (Holm)."))
         return lines
-    count = note("1 pair is") if len(told) == 1 else note("{count} pairs are", count=len(told))
-    form = "{told} told apart on tasks like these, of {pairs} (t over {corpora}, Holm's correction, p at most {alpha})."
-    lines.append(note(form, told=count, pairs=len(held.pairs), corpora=corpora, alpha=f"{held.alpha:g}"))
+    form = "Pairs told apart on tasks like these: {told} of {pairs} (t over {corpora}, Holm's correction, p at most {alpha})."
+    lines.append(note(form, told=len(told), pairs=len(held.pairs), corpora=corpora, alpha=f"{held.alpha:g}"))
     if any(r.pair.p_moderated is not None for r in held.pairs):
         lines.append(note("Each variance is moderated by those of all pairs."))
     varying = sum(r.unspoken(held.alpha) is not None for r in held.pairs)

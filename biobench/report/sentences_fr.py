@@ -12,8 +12,8 @@ SENTENCES = {
     "{count} models": "{count} modèles",
     "1 point": "1 point",
     "{count} points": "{count} points",
-    "1 pair is": "1 paire est distinguée",
-    "{count} pairs are": "{count} paires sont distinguées",
+    "{few} points": "{few} point",
+    "{few:.2f} points of {metric}": "{few:.2f} point de {metric}",
     "{points:.2f} points of {metric}": "{points:.2f} points de {metric}",
     "{points} points on {corpora} ({name})": "{points} points sur {corpora} ({name})",
     "{level}%": "{level} %",
@@ -54,7 +54,13 @@ SENTENCES = {
         "Chaque langue a son verdict ; --pooled en demande un pour toutes."
     ),
     # what is shown
-    "Certain: {claim}": "Certain : {claim}",
+    "Certain: {better} is better than {worse} on {here}, by {size} ({evidence}).": (
+        "Certain : {better} est meilleur que {worse} sur {here}, de {size} ({evidence})."
+    ),
+    "p below one in a million": "p sous un millionième",
+    "p below one in a million unless seeds spread by more than 5 points": (
+        "p sous un millionième, sauf si les graines s'écartent de plus de 5 points"
+    ),
     "Certain: {better} is better than {worse} on {here}, by {size}: it returns the gold, so it errs on no test set.": (
         "Certain : {better} est meilleur que {worse} sur {here}, de {size} : il rend la référence et ne se trompe donc "
         "sur aucun jeu de test."
@@ -81,8 +87,8 @@ SENTENCES = {
     "No difference is shown between {first} and {second}{where}.": (
         "Aucune différence n'est montrée entre {first} et {second}{where}."
     ),
-    "{better} scores {size} higher on average.": "{better} est plus haut de {size} en moyenne.",
-    "{better} scores {size} higher on average; the uncertainty of that is unknown.": (
+    "{better} is {size} higher on average.": "{better} est plus haut de {size} en moyenne.",
+    "{better} is {size} higher on average; the uncertainty of that is unknown.": (
         "{better} est plus haut de {size} en moyenne ; l'incertitude en est inconnue."
     ),
     "Tasks like these: {evidence}.": "Tâches comme celles-ci : {evidence}.",
@@ -180,8 +186,9 @@ SENTENCES = {
         "demande deux."
     ),
     "These p are corrected for the number of pairs (Holm).": "Ces p sont corrigés du nombre de paires (Holm).",
-    "{told} told apart on tasks like these, of {pairs} (t over {corpora}, Holm's correction, p at most {alpha}).": (
-        "{told} sur des tâches comme celles-ci, de {pairs} (t sur {corpora}, correction de Holm, p au plus {alpha})."
+    "Pairs told apart on tasks like these: {told} of {pairs} (t over {corpora}, Holm's correction, p at most {alpha}).": (
+        "Paires distinguées sur des tâches comme celles-ci : {told} de {pairs} (t sur {corpora}, correction de Holm, p "
+        "au plus {alpha})."
     ),
     "Each variance is moderated by those of all pairs.": "Chaque variance est modérée par celles de toutes les paires.",
     "Pairs left out because their difference depends on the kind of task or the language: {count}.": (

@@ -102,8 +102,8 @@ def caption(report: Report) -> str:
         }[METRICS[report.average]]
     return (
         f"{what}, in percent; ± is half the 95% t interval over seeds (this task and test set, other seeds), "
-        "missing where there is one seed, where all seeds gave the same score, and for published means. The average is the "
-        "mean over corpora of their tasks' means."
+        "missing where there is one seed, where all seeds gave the same score, and for published means. The "
+        "average is the mean over corpora of their tasks' means."
     )
 
 

@@ -88,7 +88,7 @@ def test_nothing_is_certain_without_a_test_or_without_test_set_noise():
 
 @pytest.mark.parametrize("groups", [2, 4, 8, 30])
 def test_equal_models_are_never_certain_on_small_test_sets(groups):
-    """Two models that are right on half of the documents each: with 2 documents they are 1 apart in one of 8 samples."""
+    """Two models, each right on half of the documents: with 2 documents they are 1 apart in one of 8 samples."""
     rng = np.random.default_rng(groups)
     said = 0
     for _ in range(500):
