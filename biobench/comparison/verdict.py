@@ -391,7 +391,10 @@ def _many(held: Compared, where: str) -> list[Note]:
             if len(held.pairs) > 1:
                 lines.append(note("These p are corrected for the number of pairs (Holm)."))
         return lines
-    form = "Pairs told apart on tasks like these: {told} of {pairs} (t over {corpora}, Holm's correction, p at most {alpha})."
+    form = (
+        "Pairs told apart on tasks like these: {told} of {pairs} (t over {corpora}, Holm's correction, p at most "
+        "{alpha})."
+    )
     lines.append(note(form, told=len(told), pairs=len(held.pairs), corpora=corpora, alpha=f"{held.alpha:g}"))
     if any(r.pair.p_moderated is not None for r in held.pairs):
         lines.append(note("Each variance is moderated by those of all pairs."))

@@ -186,7 +186,8 @@ SENTENCES = {
         "demande deux."
     ),
     "These p are corrected for the number of pairs (Holm).": "Ces p sont corrigés du nombre de paires (Holm).",
-    "Pairs told apart on tasks like these: {told} of {pairs} (t over {corpora}, Holm's correction, p at most {alpha}).": (
+    "Pairs told apart on tasks like these: {told} of {pairs} (t over {corpora}, Holm's correction, p at most "
+    "{alpha}).": (
         "Paires distinguées sur des tâches comme celles-ci : {told} de {pairs} (t sur {corpora}, correction de Holm, p "
         "au plus {alpha})."
     ),
