@@ -63,7 +63,7 @@ def test_one_seed_anywhere_leaves_no_interval_and_ends_are_scores():
     squares = [(1 / len(set(corpora)) / corpora.count(corpus)) ** 2 for corpus in corpora]
     df = sum(squares) ** 2 / sum(v**2 for v in squares)
     assert wide.high - wide.mean == pytest.approx(stats.t.ppf(0.975, df) * 0.5 * math.sqrt(sum(squares)))
-    (cut,) = suite_averages(line(scores={FRENCH[0]: [0.0, 1.0]}), INFOS).rows
+    (cut,) = suite_averages(line(scores={"diamed": [0.0, 1.0]}), INFOS).rows
     assert (cut.low, cut.high) == (0.0, 1.0)
 
 
