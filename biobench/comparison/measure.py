@@ -160,8 +160,8 @@ def measured(
         for info in held.tasks:
             if (*name, info.id) not in kept:
                 kept[*name, info.id] = _line(info.id, info.corpus, duel, options)
-        own = tuple(kept[*name, info.id] for info in held.tasks)
-        result = _result(found[name], own, one, local[name], parts[place], options, duel.match.resolution)
+        tasks = tuple(kept[*name, info.id] for info in held.tasks)
+        result = _result(found[name], tasks, one, local[name], parts[place], options, duel.match.resolution)
         pairs.append(replace(result, exploratory=planned is not None and not planned[place]))
     shares = variance_shares(_means(scores), task_weights(held.clusters))
     ids = [info.id for info in held.tasks]
