@@ -14,8 +14,6 @@ from biobench.schema.needle import Cell, cell_of
 Key = tuple[int | None, str | None, str | None]
 """A slice of the grid: length, position and template, None for all."""
 
-"""97.5% point of the normal distribution."""
-
 
 @dataclass(frozen=True, slots=True)
 class Share:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -155,9 +155,13 @@ def seed_rows(rng: np.random.Generator, repeats: int) -> Iterator[Row]:
         yield Row("± over seeds holds the mean of the runs that train", name, covered / said, (0.93, 1.0))
 
 
-def pair_rows(rng: np.random.Generator, repeats: int) -> Iterator[Row]:
+SHAPES = ((4, 4), (6, 6), (10, 6), (6, 11))
+"""(models, corpora)"""
+
+
+def pair_rows(rng: np.random.Generator, repeats: int, shapes: Sequence[tuple[int, int]] = SHAPES) -> Iterator[Row]:
     """Several equal models: any letter or sentence that tells two apart."""
-    for models, corpora in ((4, 4), (6, 6), (10, 6), (6, 11)):
+    for models, corpora in shapes:
         for world in ("alike", "one specialist", "three specialists"):
             spread = np.ones(models)
             spread[: {"alike": 0, "one specialist": 1, "three specialists": 3}[world]] = 5.0
