@@ -10,7 +10,7 @@ import streamlit as st
 
 from biobench.comparison.classes import class_differences, comparable_groups
 from biobench.comparison.compare import Comparison, compare
-from biobench.comparison.result import PairResult, TaskLine
+from biobench.comparison.result import Compared, PairResult, TaskLine
 from biobench.comparison.twins import Twins
 from biobench.comparison.verdict_fr import verdict_fr
 from biobench.errors import StoreError
@@ -156,7 +156,7 @@ def _verdict(found: Comparison, words: Mapping[str, str]) -> None:
             st.text(f"* {plain_note(spoken(note, words))}")
 
 
-def _standings(found: Comparison, words: Mapping[str, str]) -> pd.DataFrame:
+def _standings(found: Compared, words: Mapping[str, str]) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from biobench.comparison.result import Compared, PairResult, TaskLine
-from biobench.comparison.verdict import ends, metric_name, p_value, points, ranks, verdict
+from biobench.comparison.verdict import verdict
+from biobench.comparison.words import ends, metric_name, p_value, points, ranks
 from biobench.report.escape import plain
 from biobench.stats import DetectableRange, MeanTest, SeedPlan, Standing, cluster_means
 

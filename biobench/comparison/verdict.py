@@ -5,25 +5,26 @@ One claim a sentence. Each is a note, so that `verdict_fr` says the same in Fren
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from dataclasses import replace
 
-from scipy import special
-
+from biobench.comparison.certain import CERTAIN_SEEDS, is_certain, least_seeds
 from biobench.comparison.result import Compared, PairResult
-from biobench.report.beside import NAMES
+from biobench.comparison.words import (
+    corpora_of,
+    ends_of,
+    equals,
+    joined,
+    level_of,
+    metric_name,
+    p_value,
+    points,
+    points_of,
+    ranks,
+    tasks_of,
+)
 from biobench.report.notes import Note, note
-from biobench.stats import Estimand, Interval, MeanTest, RankInterval
+from biobench.stats import Estimand, MeanTest
 
-#: A p value below this is called certain, where seeds and test-set noise are part of it.
-CERTAIN = 1e-6
-#: From fewer seeds than these their spread is too badly known for so small a p; it is then taken for SEED_SD.
-CERTAIN_SEEDS = 5
-#: Below so many groups of documents or seeds nothing is called certain: a t on few groups is not exact so far out.
-CERTAIN_GROUPS, FEWEST_SEEDS = 30, 2
-#: More than fine-tuning seeds of a working recipe differ by (standard deviation, a fraction).
-SEED_SD = 0.05
 #: Pairs that are spoken of one by one where no test over corpora can be had.
 MOST_SPOKEN = 6
 
@@ -51,60 +52,6 @@ def _language(code: str) -> str:
     return {"en": note("English"), "fr": note("French")}.get(code, code)
 
 
-def points(difference: float) -> str:
-    """A signed difference in points: ``+2.08``."""
-    shown = f"{100 * difference:+.2f}"
-    return "0.00" if float(shown) == 0 else shown
-
-
-def ends(interval: Interval | None) -> str:
-    """``0.07 to 4.08``, in points."""
-    return "–" if interval is None else _ends(interval)
-
-
-def _ends(interval: Interval) -> Note:
-    return note("{low} to {high}", low=_plain(interval.low), high=_plain(interval.high))
-
-
-def _plain(value: float) -> str:
-    shown = f"{100 * value:.2f}"
-    return "0.00" if float(shown) == 0 else shown
-
-
-def p_value(p: float | None) -> str:
-    """``0.045``: two significant digits; values below 0.0001 by that bound, a dash where there is no test."""
-    if p is None:
-        return "–"
-    return "< 0.0001" if p < 1e-4 else f"{p:.2g}"
-
-
-def _equals(p: float | None) -> str:
-    return f"p {p_value(p)}" if p is not None and p < 1e-4 else f"p = {p_value(p)}"
-
-
-def _tasks(count: int) -> Note:
-    return note("1 task") if count == 1 else note("{count} tasks", count=count)
-
-
-def _corpora(count: int) -> Note:
-    return note("1 corpus") if count == 1 else note("{count} corpora", count=count)
-
-
-def _points_of(size: float) -> Note:
-    """``1 point``, ``0.5 points``: a margin or a wanted difference."""
-    return note("1 point") if round(100 * size, 9) == 1 else _margin(100 * size)
-
-
-def _margin(size: float) -> Note:
-    return note("{few} points", few=f"{size:g}") if size < 2 else note("{count} points", count=f"{size:g}")
-
-
-def metric_name(held: Compared) -> Note:
-    """The scores compared, in words."""
-    names = set(held.metrics.values())
-    return note(NAMES.get(next(iter(names)), next(iter(names))) if len(names) == 1 else NAMES["mixed"])
-
-
 def _pair(held: Compared, result: PairResult, where: str) -> list[Note]:
     suite = result.pair.comparison
     first, second = result.pair.first, result.pair.second
@@ -115,22 +62,28 @@ def _pair(held: Compared, result: PairResult, where: str) -> list[Note]:
             "No difference: {first} and {second} have the same scores on {tasks}{where} (difference 0, p = 1, one tie "
             "group)."
         )
-        return [note(form, tasks=_tasks(count), where=where, **names)]
+        return [note(form, tasks=tasks_of(count), where=where, **names)]
     lines = [*_statements(held, result, where), *_same(held, result)]
-    within = note(" (within {points})", points=_points_of(suite.rope)) if suite.rope else ""
+    within = note(" (within {points})", points=points_of(suite.rope)) if suite.rope else ""
     form = "Mean scores: {first} is higher on {wins} of {tasks}, equal on {ties}{within}, lower on {losses}."
     lines.append(
         note(
-            form, first=first, wins=suite.wins, tasks=_tasks(count), ties=suite.ties, within=within, losses=suite.losses
+            form,
+            first=first,
+            wins=suite.wins,
+            tasks=tasks_of(count),
+            ties=suite.ties,
+            within=within,
+            losses=suite.losses,
         )
     )
     lines += _carried(held, result)
     if suite.wilcoxon_p is not None:
-        lines.append(note("Wilcoxon's signed ranks over the corpora give {p}.", p=_equals(suite.wilcoxon_p)))
+        lines.append(note("Wilcoxon's signed ranks over the corpora give {p}.", p=equals(suite.wilcoxon_p)))
         least = suite.wilcoxon_smallest_p
         if least > held.alpha:
             form = "That p cannot fall below {least} with {corpora}."
-            lines.append(note(form, least=p_value(least), corpora=_corpora(len(held.clusters))))
+            lines.append(note(form, least=p_value(least), corpora=corpora_of(len(held.clusters))))
     if suite.improvement is not None:
         form = "A run of {first} beats a run of {second} with probability {chance:.2f} (ties count half)."
         lines.append(note(form, chance=suite.improvement, **names))
@@ -220,13 +173,16 @@ def _varies(held: Compared, result: PairResult, name: str) -> list[Note]:
     form = "The difference depends on the {part} (F test over corpora, {p}): {each}."
     each = [
         note(
-            "{points} points on {corpora} ({name})", points=points(d), corpora=_corpora(found.corpora[k]), name=_part(k)
+            "{points} points on {corpora} ({name})",
+            points=points(d),
+            corpora=corpora_of(found.corpora[k]),
+            name=_part(k),
         )
         for k, d in found.parts.items()
     ]
     part = note("language") if name == "language" else note("kind of task")
     return [
-        note(form, part=part, p=_equals(found.p), each=each),
+        note(form, part=part, p=equals(found.p), each=each),
         note("So nothing is said about tasks like these as a whole."),
     ]
 
@@ -241,16 +197,16 @@ def _same(held: Compared, result: PairResult) -> list[Note]:
     rope = result.pair.comparison.rope
     if not rope or (result.same is None and result.same_here is None):
         return []
-    shared = {"first": result.pair.first, "second": result.pair.second, "points": _points_of(rope)}
+    shared = {"first": result.pair.first, "second": result.pair.second, "points": points_of(rope)}
     if result.same is not None and result.same <= held.alpha and not result.unspoken(held.alpha):
         form = "{first} and {second} are the same within {points} on tasks like these (two one-sided tests, {p})."
-        return [note(form, p=_equals(result.same), **shared)]
+        return [note(form, p=equals(result.same), **shared)]
     if result.same_here is not None and result.same_here <= held.alpha:
         form = "{first} and {second} are the same within {points} on these tasks alone (two one-sided tests, {p})."
-        return [note(form, p=_equals(result.same_here), **shared)]
+        return [note(form, p=equals(result.same_here), **shared)]
     p = result.same if result.same is not None else result.same_here
     form = "That {first} and {second} are the same within {points} is not shown (two one-sided tests, {p})."
-    return [note(form, p=_equals(p), **shared)]
+    return [note(form, p=equals(p), **shared)]
 
 
 def _carried(held: Compared, result: PairResult) -> list[Note]:
@@ -260,7 +216,7 @@ def _carried(held: Compared, result: PairResult) -> list[Note]:
         return []
     most, corpus = max(known)
     lost = sum(p > held.alpha for p, _ in known)
-    shared = {"corpus": corpus, "p": _equals(most), "alpha": f"{held.alpha:g}"}
+    shared = {"corpus": corpus, "p": equals(most), "alpha": f"{held.alpha:g}"}
     if not lost:
         return [note("It holds without any one corpus (at most {p}, without {corpus}).", **shared)]
     if lost == 1:
@@ -270,33 +226,6 @@ def _carried(held: Compared, result: PairResult) -> list[Note]:
         "{alpha}; without {corpus} {p})."
     )
     return [note(form, lost=lost, count=len(known), **shared)]
-
-
-def is_certain(result: PairResult) -> bool:
-    """Whether the difference on these tasks leaves no doubt, seeds and test-set noise taken in.
-
-    Asked only where every task has 30 groups of documents and every model two seeds. The t has the groups of the
-    smallest test set less one degrees of freedom; its standard error is no smaller than one group of each task that
-    answers otherwise. With five seeds or more the spread over seeds is as measured, with fewer at least `SEED_SD`.
-    """
-    within = result.within
-    if within.test is None or within.test.p is None or within.se_documents is None or within.test.p > 0.05:
-        return False
-    counts = [[n for n in (line.n_first, line.n_second) if n] for line in result.tasks]
-    groups = [line.groups or 0 for line in result.tasks]
-    least = _least_seeds(result)
-    if min(groups) < CERTAIN_GROUPS or 0 < least < FEWEST_SEEDS or not any(counts):
-        return False
-    # the difference is a mean of means over corpora, so a task of a corpus of several weighs less
-    corpora = Counter(line.corpus for line in result.tasks)
-    weights = [(len(corpora) * corpora[line.corpus]) ** -2 for line in result.tasks]
-    documents = max(within.se_documents**2, sum(w / n**2 for w, n in zip(weights, groups, strict=True)))
-    seeds = (within.se_seeds or 0.0) ** 2
-    if least < CERTAIN_SEEDS:
-        seeds = max(seeds, SEED_SD**2 * sum(w / n for w, pair in zip(weights, counts, strict=True) for n in pair))
-    t = abs(within.difference) / math.sqrt(documents + seeds)
-    df = min(min(groups) - 1, within.test.df if within.test.df is not None and least >= CERTAIN_SEEDS else math.inf)
-    return 2 * float(special.stdtr(df, -t)) < CERTAIN
 
 
 def is_about_runs(result: PairResult) -> bool:
@@ -318,21 +247,17 @@ def _evidence(
         return note("no interval")
     if signed < 0:
         interval = replace(interval, low=-interval.high, high=-interval.low)
-    how = note("t over {corpora}", corpora=_corpora(len(held.clusters))) if general else _VARIES[test.estimand]
-    shared = {"level": _level(held), "ends": _ends(interval), "how": how}
-    shown = p if isinstance(p, Note) else _equals(test.p if p is None else p)
+    how = note("t over {corpora}", corpora=corpora_of(len(held.clusters))) if general else _VARIES[test.estimand]
+    shared = {"level": level_of(held), "ends": ends_of(interval), "how": how}
+    shown = p if isinstance(p, Note) else equals(test.p if p is None else p)
     return note("{level} interval {ends}, {how}, {p}", p=shown, **shared)
 
 
 def _certainty(result: PairResult) -> Note:
     """The p that certainty rests on: with few seeds their spread is taken for granted, and that is said."""
-    if _least_seeds(result) >= CERTAIN_SEEDS:
+    if least_seeds(result) >= CERTAIN_SEEDS:
         return note("p below one in a million")
     return note("p below one in a million unless seeds spread by more than 5 points")
-
-
-def _least_seeds(result: PairResult) -> int:
-    return min((n for line in result.tasks for n in (line.n_first, line.n_second) if n), default=0)
 
 
 _VARIES = {
@@ -347,7 +272,7 @@ def _design(held: Compared, result: PairResult) -> list[Note]:
     suite = result.pair.comparison
     if suite.detectable_range is None or suite.detectable_range.high == 0:
         return []
-    found, corpora = suite.detectable_range, _corpora(len(held.clusters))
+    found, corpora = suite.detectable_range, corpora_of(len(held.clusters))
     form = (
         "The smallest true difference found in 4 of 5 cases lies between {low:.2f} and {high:.2f} points (90% range "
         "from {corpora})."
@@ -356,7 +281,7 @@ def _design(held: Compared, result: PairResult) -> list[Note]:
     plan = result.plan
     if plan is None:
         return [*lines, note("The number of seeds for a wanted difference cannot be had without seeds.")]
-    want = _points_of(plan.wanted)
+    want = points_of(plan.wanted)
     if plan.seeds is not None:
         form = "About {seeds} seeds a task find a true difference of {want} in 4 of 5 cases."
         return [*lines, note(form, seeds=plan.seeds, want=want)]
@@ -377,10 +302,10 @@ def _many(held: Compared, where: str) -> list[Note]:
         )
     else:
         form = "Highest average{where}: {models} ({score:.2f}, {metric}, mean over corpora)."
-        lines.append(note(form, models=_and(level), where=where, score=100 * best.score, metric=metric_name(held)))
+        lines.append(note(form, models=joined(level), where=where, score=100 * best.score, metric=metric_name(held)))
     lines += _by_order(held)
     told = [r.pair for r in held.pairs if r.pair.different]
-    corpora = _corpora(len(held.clusters))
+    corpora = corpora_of(len(held.clusters))
     if untested(held):
         form = "No pair is tested on tasks like these: there is {corpora}, and a t over corpora needs two."
         lines.append(note(form, corpora=corpora))
@@ -413,7 +338,7 @@ def _many(held: Compared, where: str) -> list[Note]:
     if held.ranks:
         shown = ", ".join(f"{r.model} {ranks(r)}" for r in sorted(held.ranks, key=lambda r: r.rank))
         form = "Possible ranks, for each model alone ({level}, bootstrap): {ranks}."
-        lines.append(note(form, level=_level(held), ranks=shown))
+        lines.append(note(form, level=level_of(held), ranks=shown))
     return lines
 
 
@@ -432,17 +357,6 @@ def _by_order(held: Compared) -> list[Note]:
     return []
 
 
-def _and(names: list[str]) -> str:
-    if len(names) == 1:
-        return names[0]
-    return note("{first} and {second}", first=", ".join(names[:-1]), second=names[-1])
-
-
-def ranks(r: RankInterval) -> str:
-    """``1–3``, or a single rank."""
-    return str(r.low) if r.low == r.high else f"{r.low}–{r.high}"
-
-
 def _limits(held: Compared) -> list[Note]:
     """What cannot be concluded, each with its reason."""
     lines = []
@@ -452,7 +366,7 @@ def _limits(held: Compared) -> list[Note]:
             "often a run of one model beats a run of the other, and how many seeds would be needed. Why: only printed "
             "means are known of {models}, without their spread over seeds and without predictions."
         )
-        lines.append(note(form, models=_and(list(held.published))))
+        lines.append(note(form, models=joined(list(held.published))))
     if 0 < len(held.published) < len(held.models):
         form = (
             "Cannot be concluded: that a difference comes from the models. Why: the printed scores were made with "
@@ -474,7 +388,3 @@ def _limits(held: Compared) -> list[Note]:
         pairs = [f"{r.pair.first} – {r.pair.second}" for r in held.pairs if r.exploratory]
         lines.append(note("Exploratory, not in the declared plan: {pairs}.", pairs=pairs))
     return lines
-
-
-def _level(held: Compared) -> Note:
-    return note("{level}%", level=f"{100 * (1 - held.alpha):g}")

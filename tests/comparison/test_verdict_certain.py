@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from biobench.comparison.verdict import CERTAIN, CERTAIN_GROUPS, CERTAIN_SEEDS, SEED_SD, is_certain
+from biobench.comparison.certain import CERTAIN, CERTAIN_GROUPS, CERTAIN_SEEDS, SEED_SD, is_certain
 from biobench.stats import Counts, Estimand, MeanTest, TaskRuns, WithinTasks, within_tasks
 
 
