@@ -10,7 +10,7 @@ import streamlit as st
 
 from biobench.comparison.classes import class_differences, comparable_groups
 from biobench.comparison.compare import Comparison, compare
-from biobench.comparison.result import PairResult, TaskLine
+from biobench.comparison.result import Compared, PairResult, TaskLine
 from biobench.comparison.twins import Twins
 from biobench.comparison.verdict_fr import verdict_fr
 from biobench.errors import StoreError
@@ -19,6 +19,7 @@ from biobench.report.escape import plain
 from biobench.report.render import plain_note
 from biobench.report.rows import AverageName
 from biobench.report.table import Results
+from biobench.report.wide import SUITES as NAMES
 from leaderboard import charts
 from leaderboard.folder import made_by, results, results_dir, results_state
 from leaderboard.state import SEPARATOR, choose, from_link, list_from_link, several_from_link, start, switch, write_link
@@ -62,7 +63,10 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     _verdict(found, words)
     if len(found.models) > 2:
         st.subheader(words["standings"])
-        st.dataframe(_standings(found, words), hide_index=True)
+        for part in found.parts or (found,):
+            if found.parts:
+                st.caption(NAMES.get(part.language, part.language))
+            st.dataframe(_standings(part, words), hide_index=True)
         st.caption(words["letters_help"])
     for pair in found.pairs:
         _pair(pair, words)
@@ -152,7 +156,7 @@ def _verdict(found: Comparison, words: Mapping[str, str]) -> None:
             st.text(f"* {plain_note(spoken(note, words))}")
 
 
-def _standings(found: Comparison, words: Mapping[str, str]) -> pd.DataFrame:
+def _standings(found: Compared, words: Mapping[str, str]) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {

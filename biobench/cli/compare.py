@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
 def compare(
     models: Annotated[
         list[str], typer.Argument(metavar="A B...", help="Models as in the report, their folders, or published models.")
-    ],
+    ] = [],  # noqa: B006
     task: Annotated[
         list[str], typer.Option("--task", help="Task id or YAML path; repeatable (default: all tasks in common).")
     ] = [],  # noqa: B006
@@ -43,6 +43,10 @@ def compare(
     documents: Annotated[
         bool, typer.Option("--documents/--no-documents", help="Read stored predictions for test-set noise.")
     ] = True,
+    pooled: Annotated[bool, typer.Option("--pooled", help="One verdict over several languages.")] = False,
+    plan: Annotated[
+        str | None, typer.Option("--plan", metavar="FILE", help="YAML file that declares what is compared.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Compare models: a verdict in words, then paired differences with intervals and corrected p values."""
@@ -64,6 +68,8 @@ def compare(
             ledgers=_ledgers(ledger),
             documents=documents,
             against_first=against_first,
+            pooled=pooled,
+            plan=plan,
         )
     if as_json:
         print_json(result.as_json())

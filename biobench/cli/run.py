@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from biobench.cli.common import Json, percent, print_json
 from biobench.cli.options import takes_request
+from biobench.errors import UsageError
 from biobench.runs.options import Request
 
 if TYPE_CHECKING:
@@ -24,9 +26,53 @@ def register(app: typer.Typer) -> None:
 
 
 @takes_request()
-def run(request: Request, as_json: Json = False) -> None:
+def run(
+    request: Request,
+    until_decided: Annotated[
+        bool, typer.Option("--until-decided", help="With --against: add seeds until the difference is decided.")
+    ] = False,
+    against: Annotated[
+        str | None, typer.Option("--against", metavar="MODEL", help="The model to decide against.")
+    ] = None,
+    max_seeds: Annotated[int, typer.Option("--max-seeds", help="Seeds a task at most, with --until-decided.")] = 20,
+    rope: Annotated[
+        float, typer.Option("--rope", help="Points within which two models count as the same, with --until-decided.")
+    ] = 1.0,
+    as_json: Json = False,
+) -> None:
     """Fine-tune checkpoints on tasks over several seeds, and score them."""
+    if until_decided != (against is not None):
+        raise UsageError("--until-decided and --against go together", hint="run A --against B --until-decided")
+    if against is not None:
+        if request.dry_run:
+            raise UsageError("--until-decided has no plan to print", hint="leave --dry-run out")
+        raise typer.Exit(decide(request, against, max_seeds, rope / 100, as_json=as_json))
     raise typer.Exit(run_request(request, as_json=as_json))
+
+
+def decide(request: Request, against: str, max_seeds: int, rope: float, *, as_json: bool) -> int:
+    """Run seeds until two models are told apart or shown to be the same; the exit status."""
+    from biobench.cli.progress import Terminal
+    from biobench.models.loading import quiet_libraries
+    from biobench.runs import Plan, make_plan
+    from biobench.runs.api import run_plan
+    from biobench.runs.sequential import run_until_decided
+
+    quiet_libraries()
+
+    def make(part: Request) -> tuple[Plan, list[RunResult]]:
+        plan = make_plan(part)
+        with Terminal() as reporter:
+            return plan, run_plan(plan, reporter)
+
+    found = run_until_decided(request, against, make, max_seeds=max_seeds, rope=rope)
+    if as_json:
+        print_json([r.as_json() for r in found.runs])
+        sys.stderr.write(found.words + "\n")
+    else:
+        print_results(found.runs)
+        typer.echo(found.words)
+    return 0
 
 
 def run_request(request: Request, *, as_json: bool) -> int:

@@ -5,49 +5,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from biobench.comparison.contest import Contest, Match, contest
+from biobench.comparison.contest import Contest, contest
 from biobench.comparison.evidence import Evidence
+from biobench.comparison.measure import FEWEST_RANKED, Options, duel_of, failed_in, measured, ranks_of, told
+from biobench.comparison.plan import load_plan
 from biobench.comparison.render import to_json, to_text
-from biobench.comparison.result import Compared, PairResult, TaskLine
+from biobench.comparison.result import Compared, TaskLine
 from biobench.comparison.twins import compare_ledgers, find_ledgers
 from biobench.comparison.verdict import verdict
 from biobench.data.catalog import load_task
 from biobench.errors import UsageError
 from biobench.report.entrants import find_entrants
-from biobench.report.notes import Note, note
+from biobench.report.floors import no_skill
+from biobench.report.notes import note
 from biobench.report.rows import AverageName
 from biobench.report.table import load
-from biobench.stats import (
-    Pair,
-    RankInterval,
-    TaskPool,
-    TaskRuns,
-    compare_seeds,
-    compare_suite,
-    compare_task,
-    document_pools,
-    gather_pairs,
-    rank_intervals,
-    score_pool,
-    seeds_needed,
-    suite_draws,
-    within_tasks,
-    within_tasks_seeds,
-)
 from biobench.store.floors import scan_floors
 
 #: A difference in F1 that is worth finding unless told otherwise: one point.
 WANTED = 0.01
 #: Pairs for which test-set noise is computed task by task; with more, the pairs have the suite test alone.
 MOST_DETAILED = 15
-#: Pairs that a note names, where it is not true of all.
-MOST_NAMED = 4
 
 
 class Comparison(Compared):
@@ -83,6 +66,8 @@ def compare(
     ledgers: Mapping[str, str | Path] | None = None,
     documents: bool = True,
     against_first: bool = False,
+    pooled: bool = False,
+    plan: str | Path | None = None,
 ) -> Comparison:
     """Compare two models or more on the tasks that all of them have.
 
@@ -92,11 +77,18 @@ def compare(
     differences up to this (a fraction) count as ties in win/tie/loss. alpha: of the corrected tests; intervals
     have level 1 - alpha. wanted: the difference to compute the needed seeds for. ledgers: model -> training
     ledger, besides those found in the models' folders. documents: read the stored predictions for test-set noise.
-    against_first: test the first model against each other one only.
+    against_first: test the first model against each other one only. pooled: one verdict over several languages;
+    otherwise each has its own. plan: YAML file that declares pairs, average, suite, seeds and alpha (`plan.Plan`); what
+    it says replaces the options here, and pairs of other models are marked as exploratory.
     Raises UsageError where a name is unknown, where the runs may not be compared or nothing is shared, and
     StoreError for a damaged ledger. Damaged records become findings.
     """
     given = [str(m) for m in (*([models] if isinstance(models, str | Path) else models), *others)]
+    declared = None if plan is None else load_plan(plan)
+    if declared is not None:
+        given = [*given, *(m for m in declared.models if m not in given)]
+        average, suite, alpha = declared.average or average, declared.suite or suite, declared.alpha
+        rope, pooled = declared.rope_fraction, declared.pooled
     _check(given, rope, alpha, wanted)
     results = load(results_dir)
     floors, damaged = scan_floors(results_dir)
@@ -109,57 +101,60 @@ def compare(
     labels = [e.label for e in entrants]
     everyone = range(len(entrants))
     pairs = [(0, b) for b in everyone[1:]] if against_first else list(combinations(everyone, 2))
+    planned = None if declared is None else declared.marks([(labels[a], labels[b]) for a, b in pairs])
     detailed = len(pairs) <= MOST_DETAILED
     paths = {spec.id: spec.path for spec in specs.values()}
     source = Evidence(None if data_dir is None else Path(data_dir), paths) if documents else None
-    # what one pair shows does not depend on the others: each is tested on the seeds and counts of its two
-    duels = [_duel(held.match(a, b), source if detailed else None) for a, b in pairs]
-    names = [(labels[a], labels[b]) for a, b in pairs]
-    many = gather_pairs(
-        [[mine[info.id].scores for info in held.tasks] for mine in held.cells],
-        labels,
-        {
-            pair: compare_suite(
-                duel.match.scores(0),
-                duel.match.scores(1),
-                tasks=[info.id for info in held.tasks],
-                clusters=held.clusters,
-                rope=rope,
-                level=1 - alpha,
-                resolution=duel.match.resolution,
-                paired_seeds=all(duel.match.paired.values()),
-            )
-            for pair, duel in zip(names, duels, strict=True)
-        },
-        clusters=held.clusters,
-        alpha=alpha,
-    )
-    notes = [*held.notes, *many.notes, *_told(names, [duel.match.said for duel in duels])]
-    if not detailed:
-        form = "{count} pairs: test-set noise task by task is computed up to {most} pairs"
-        notes.append(note(form, count=len(many.pairs), most=MOST_DETAILED))
-    elif documents:
-        reasons = _told(names, [duel.reasons for duel in duels])
-        notes += [note("test-set noise is unknown on {task_and_reason}", task_and_reason=line) for line in reasons]
-    return Comparison(
-        models=tuple(labels),
-        average=held.average,
-        tasks=tuple(info.id for info in held.tasks),
-        clusters=tuple(dict.fromkeys(held.clusters)),
-        metrics=held.metrics,
-        published=tuple(e.label for e in entrants if e.is_published),
-        policies=tuple(e.label for e in entrants if e.is_policy),
-        perfect=tuple(label for i, label in enumerate(labels) if _perfect(held, i)),
-        pairs=tuple(_pair(p, duel, held, alpha, wanted) for p, duel in zip(many.pairs, duels, strict=True)),
-        standings=many.standings,
-        ranks=_ranks(_duel(held.match(*everyone), source), labels, alpha) if len(labels) > 2 else (),
-        twins=twins,
-        alpha=alpha,
-        estimand=many.estimand,
-        notes=tuple(dict.fromkeys(notes)),
-        findings=tuple(dict.fromkeys((*results.findings, *damaged))),
-        refused=held.refused,
-    )
+    options = Options(rope, alpha, wanted, pooled)
+    lines: dict[tuple[str, str, str], TaskLine] = {}
+
+    def compared(part: Contest, parts: tuple[Compared, ...] = ()) -> Comparison:
+        # what one pair shows does not depend on the others: each is tested on the seeds and counts of its two
+        duels = [duel_of(part.match(a, b), source if detailed else None) for a, b in pairs]
+        found = measured(part, duels, options, planned, lines)
+        names = [(labels[a], labels[b]) for a, b in pairs]
+        notes = [*part.notes, *found.many.notes, *told(names, [duel.match.said for duel in duels])]
+        if declared is not None:
+            notes += declared.outside(part)
+        if not detailed:
+            form = "{count} pairs: test-set noise task by task is computed up to {most} pairs"
+            notes.append(note(form, count=len(found.pairs), most=MOST_DETAILED))
+        elif documents:
+            reasons = told(names, [duel.reasons for duel in duels])
+            notes += [note("test-set noise is unknown on {task_and_reason}", task_and_reason=line) for line in reasons]
+        failed = failed_in(part, no_skill(floors))
+        form = "{model} on {task}: the run with seed {seed} failed ({score:.1f}); means and intervals include it"
+        notes += [note(form, model=f.model, task=f.task, seed=f.seed, score=100 * f.score) for f in failed]
+        ranked = len(labels) > 2 and len(set(part.clusters)) >= FEWEST_RANKED
+        languages = {info.language for info in part.tasks}
+        return Comparison(
+            models=tuple(labels),
+            average=part.average,
+            tasks=tuple(info.id for info in part.tasks),
+            clusters=tuple(dict.fromkeys(part.clusters)),
+            metrics=part.metrics,
+            published=tuple(e.label for e in entrants if e.is_published),
+            policies=tuple(e.label for e in entrants if e.is_policy),
+            perfect=tuple(label for i, label in enumerate(labels) if _perfect(part, i)),
+            pairs=found.pairs,
+            standings=found.many.standings,
+            ranks=ranks_of(duel_of(part.match(*everyone), source), labels, alpha) if ranked else (),
+            twins=twins,
+            alpha=alpha,
+            estimand=found.many.estimand,
+            notes=tuple(dict.fromkeys(notes)),
+            findings=tuple(dict.fromkeys((*results.findings, *damaged))),
+            refused=part.refused,
+            shares=found.shares,
+            failed=failed,
+            language=languages.pop() if len(languages) == 1 else "",
+            parts=parts,
+            plan="" if declared is None else declared.hash,
+        )
+
+    spoken = dict.fromkeys(info.language for info in held.tasks)
+    apart = () if pooled or len(spoken) == 1 else tuple(compared(held.of_language(language)) for language in spoken)
+    return compared(held, apart)
 
 
 def _perfect(held: Contest, entrant: int) -> bool:
@@ -177,126 +172,3 @@ def _check(given: Sequence[str], rope: float, alpha: float, wanted: float) -> No
         raise UsageError(f"rope {rope} is not a difference of scores", hint="zero or more, one point is 0.01")
     if not 0 < wanted < 1:
         raise UsageError(f"wanted difference {wanted} is not one of scores", hint="above zero, one point is 0.01")
-
-
-@dataclass(frozen=True, slots=True)
-class _Duel:
-    """A match and the counts behind it. runs: task -> counts. reasons: task -> why there are none, in words."""
-
-    match: Match
-    runs: Mapping[str, TaskRuns]
-    reasons: Mapping[str, str]
-
-    @property
-    def is_counted(self) -> bool:
-        """Whether the counts of every task are at hand."""
-        return len(self.runs) == len(self.match.tasks)
-
-
-def _duel(match: Match, source: Evidence | None) -> _Duel:
-    """source: None where no predictions are to be read."""
-    if source is None:
-        return _Duel(match, {}, {info.id: "not computed" for info in match.tasks})
-    found = {info.id: source.task_runs(match, info) for info in match.tasks}
-    return _Duel(
-        match,
-        {task: runs for task, runs in found.items() if not isinstance(runs, str)},
-        {task: reason for task, reason in found.items() if isinstance(reason, str)},
-    )
-
-
-def _told(pairs: Sequence[tuple[str, str]], said: Sequence[Mapping[str, str]]) -> Iterator[Note]:
-    """What is to be said of tasks, one line for the tasks and pairs of which the same is said.
-
-    said: for each pair, task -> words. Pairs are named where it is not said of all.
-    """
-    where: dict[tuple[str, str], tuple[tuple[str, str], ...]] = {}
-    for pair, words in zip(pairs, said, strict=True):
-        for task, text in words.items():
-            where[task, text] = (*where.get((task, text), ()), pair)
-    lines: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
-    for (task, text), of in where.items():
-        lines.setdefault((text, of), []).append(task)
-    for (text, of), tasks in lines.items():
-        shown = [note("{first} and {second}", first=a, second=b) for a, b in of[:MOST_NAMED]]
-        more = note("; {count} more pairs", count=len(of) - MOST_NAMED) if len(of) > MOST_NAMED else ""
-        told = {"task": ", ".join(tasks), "reason": text}
-        if len(of) == len(pairs):
-            yield note("{task}: {reason}", **told)
-        else:
-            yield note("{task}: {reason} ({pairs}{more})", **told, pairs=shown, more=more)
-
-
-def _pair(pair: Pair, duel: _Duel, held: Contest, alpha: float, wanted: float) -> PairResult:
-    match = duel.match
-    lines = tuple(_line(info.id, info.corpus, duel, alpha) for info in match.tasks)
-    if duel.is_counted:
-        within = within_tasks([duel.runs[info.id] for info in match.tasks], 0, 1, level=1 - alpha)
-    else:
-        within = within_tasks_seeds(
-            match.scores(0),
-            match.scores(1),
-            clusters=held.clusters,
-            paired_seeds=all(match.paired.values()),
-            level=1 - alpha,
-            resolutions=[match.unit(info.id) for info in match.tasks],
-        )
-    variance = pair.comparison.variance
-    return PairResult(pair, lines, within, None if variance is None else seeds_needed(wanted, variance, alpha=alpha))
-
-
-def _line(task: str, corpus: str, duel: _Duel, alpha: float) -> TaskLine:
-    match, runs = duel.match, duel.runs.get(task)
-    first, second = (cells[task] for cells in match.cells)
-    step = max(first.step, second.step, match.unit(task))
-    paired = match.paired[task]
-    seeds = compare_seeds(first.scores, second.scores, paired=paired, level=1 - alpha, resolution=step).test
-    shown = None
-    if runs is not None:
-        shown = compare_task(
-            runs.models[0],
-            runs.models[1],
-            runs.average,
-            evaluated=runs.evaluated,
-            paired_seeds=runs.paired_seeds,
-            level=1 - alpha,
-            resolution=runs.resolution,
-        )
-    notes = list(shown.notes) if shown is not None else [duel.reasons[task]]
-    return TaskLine(
-        task=task,
-        corpus=corpus,
-        metric=match.metrics[task],
-        first=first.mean,
-        second=second.mean,
-        difference=first.mean - second.mean,
-        n_first=0 if first.policy else len(first.seeds),
-        n_second=0 if second.policy else len(second.seeds),
-        published=bool(first.step or second.step),
-        paired=paired,
-        seeds=seeds,
-        documents=None if shown is None else shown.documents,
-        total=None if shown is None else shown.total,
-        groups=None if runs is None else runs.models[0].n_groups,
-        detectable=None if shown is None else shown.detectable,
-        note="; ".join(notes) or None,
-    )
-
-
-def _ranks(everyone: _Duel, labels: Sequence[str], alpha: float) -> tuple[RankInterval, ...]:
-    """Over tasks like these; documents are redrawn too where the counts of every task are at hand."""
-    match = everyone.match
-    pools: list[TaskPool]
-    if everyone.is_counted:
-        pools = document_pools(everyone.runs[info.id] for info in match.tasks)
-    else:
-        pools = [
-            score_pool(
-                info.id,
-                [mine[info.id].scores for mine in match.cells],
-                cluster=info.corpus,
-                paired_seeds=match.paired[info.id],
-            )
-            for info in match.tasks
-        ]
-    return rank_intervals(suite_draws(pools), labels, level=1 - alpha)

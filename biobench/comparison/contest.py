@@ -108,6 +108,11 @@ class Contest:
         """The corpus of each task."""
         return [info.corpus for info in self.tasks]
 
+    def of_language(self, language: str) -> Contest:
+        """The tasks in one language."""
+        tasks = tuple(info for info in self.tasks if info.language == language)
+        return replace(self, tasks=tasks)
+
     def match(self, *who: int) -> Match:
         """These entrants, made fit to be tested with each other; what others lack takes nothing from them."""
         cells: list[dict[str, Cell]] = [{} for _ in who]

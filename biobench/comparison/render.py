@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from biobench.comparison.result import Compared, PairResult, TaskLine
-from biobench.comparison.verdict import ends, metric_name, p_value, points, ranks, verdict
+from biobench.comparison.verdict import verdict
+from biobench.comparison.words import ends, metric_name, p_value, points, ranks
 from biobench.report.escape import plain
-from biobench.stats import MeanTest, SeedPlan, Standing, cluster_means
+from biobench.stats import DetectableRange, MeanTest, SeedPlan, Standing, cluster_means
 
 #: Per-task tables are printed for so many pairs; JSON has them all.
 MOST_TABLES = 6
@@ -20,14 +22,17 @@ SHORT = 34
 
 
 def to_text(held: Compared) -> str:
-    """Verdict, standings, pairs, tasks, notes; scores in percent, differences in points."""
+    """Verdict, standings, pairs, tasks, notes; scores in percent, differences in points; a language at a time."""
     parts = ["\n".join(verdict(held))]
-    if len(held.models) > 2:
-        parts += [_standings(held), _pairs(held)]
-    shown = held.pairs[:MOST_TABLES]
-    parts += [_tasks(result) for result in shown]
-    if len(shown) < len(held.pairs):
-        parts.append(f"{len(held.pairs) - len(shown)} more pairs: --json has their tasks.")
+    for part in held.parts or (held,):
+        if held.parts:
+            parts.append(f"== {part.language} ==")
+        if len(held.models) > 2:
+            parts += [_standings(part), _pairs(part)]
+        shown = part.pairs[:MOST_TABLES]
+        parts += [_tasks(result) for result in shown]
+        if len(shown) < len(part.pairs):
+            parts.append(f"{len(part.pairs) - len(shown)} more pairs: --json has their tasks.")
     parts.append(_explained(held))
     notes = [f"* {_words(note)}" for note in held.notes]
     notes += [f"! {_words(str(f))}; {_words(f.hint)}" for f in held.findings]
@@ -104,13 +109,19 @@ def _standings(held: Compared) -> str:
                 s.ties or "–",
                 f"{s.mean_rank:.2f}",
                 "–" if r is None else ranks(r),
-                "–" if r is None else f"{r.best:.2f}",
+                "–" if s.shrunken is None else f"{100 * s.shrunken:.2f}",
             ]
         )
-    head = ["rank", "model", "by corpus", "by task", "ties", "mean rank", "rank interval", "P(best)"]
-    return (
-        f"Standings ({metric_name(held)}); models that share a letter were not told apart\n{_grid(head, rows, texts=2)}"
-    )
+    head = ["rank", "model", "mean", "by task", "ties", "mean rank", "possible", "shrunken"]
+    return f"Standings ({metric_name(held)})\n{_grid(head, rows, texts=2)}{_shares(held)}"
+
+
+def _shares(held: Compared) -> str:
+    """How much each task decides of the order, largest first."""
+    if not held.shares:
+        return ""
+    order = sorted(held.shares.items(), key=lambda item: -item[1])
+    return "\nShare of each task in the variance of the mean: " + ", ".join(f"{t} {100 * v:.0f}%" for t, v in order)
 
 
 def _pairs(held: Compared) -> str:
@@ -124,27 +135,48 @@ def _pairs(held: Compared) -> str:
                 ends(suite.test.interval),
                 p_value(suite.test.p),
                 p_value(pair.p_holm),
+                p_value(pair.p_moderated),
                 p_value(suite.wilcoxon_p),
                 f"{suite.wins}/{suite.ties}/{suite.losses}",
                 "–" if suite.improvement is None else f"{suite.improvement:.2f}",
-                "–" if suite.detectable is None else f"{100 * suite.detectable:.2f}",
+                "–" if suite.detectable_range is None else _range(suite.detectable_range),
             ]
         )
-    head = ["pair", "difference", "interval", "p", "p Holm", "Wilcoxon p", "win/tie/loss", "P(better)", "detectable"]
-    return f"Pairs over the suite (t over corpora)\n{_grid(head, rows)}"
+    head = ["pair", "A - B", "interval", "p", "p Holm", "p mod", "Wilcoxon", "win/tie/loss", "P(better)", "detectable"]
+    return f"Pairs over the suite\n{_grid(head, rows)}"
 
 
 def _short(name: str) -> str:
     return name if len(name) <= SHORT else name[: SHORT - 1] + "…"
 
 
+def _range(found: DetectableRange) -> str:
+    return f"{100 * found.low:.2f} to {100 * found.high:.2f}"
+
+
 def _explained(held: Compared) -> str:
+    """A line a column."""
     level = f"{100 * (1 - held.alpha):g}%"
-    return (
-        f"Scores in percent ({metric_name(held)}), differences in points, intervals {level}. seeds: other seeds, this "
-        "test set. documents: these runs, another test set. both: seeds and test set. The suite row averages corpora, "
-        "its interval and p are about tasks like these. p of single tasks are not corrected for their number."
-    )
+    lines = [f"Scores in percent ({metric_name(held)}), differences in points, intervals at {level}."]
+    if len(held.models) > 2:
+        lines += [
+            "mean       mean over corpora of their tasks' means; it orders the models",
+            "by task    plain mean over tasks",
+            "ties       models that share a letter were not told apart",
+            "mean rank  mean over corpora of the ranks within their tasks; 1 is best",
+            "possible   ranks of this model alone that the bootstrap does not exclude",
+            "shrunken   the mean drawn to the others' as far as its own seeds leave it uncertain",
+            "p Holm     p corrected for the number of pairs",
+            "p mod      the same on variances moderated by all pairs; it decides the letters",
+        ]
+    lines += [
+        "seeds      interval for other seeds on this test set",
+        "documents  interval for these runs on another test set",
+        "both       interval for other seeds and another test set",
+        "p          of a task: of the widest of these, not corrected for the number of tasks",
+        "suite      mean over corpora; interval and p are about tasks like these",
+    ]
+    return "\n".join(lines)
 
 
 def _grid(head: Sequence[str], rows: Sequence[Sequence[str]], *, texts: int = 1) -> str:
@@ -167,6 +199,11 @@ def to_json(held: Compared) -> dict[str, Any]:
         "corpora": list(held.clusters),
         "estimand": held.estimand.value,
         "alpha": held.alpha,
+        "language": held.language,
+        "plan": held.plan,
+        "languages": {part.language: to_json(part) for part in held.parts},
+        "shares": dict(held.shares),
+        "failed": [{"model": f.model, "task": f.task, "seed": f.seed, "score": f.score} for f in held.failed],
         "verdict": list(verdict(held)),
         "twins": [
             {
@@ -188,7 +225,6 @@ def to_json(held: Compared) -> dict[str, Any]:
                 "rank": r.rank,
                 "low": r.low,
                 "high": r.high,
-                "best": r.best,
                 "level": r.level,
                 "estimand": r.estimand.value,
             }
@@ -210,6 +246,9 @@ def _pair_json(result: PairResult) -> dict[str, Any]:
         "test": _test_json(suite.test),
         "p": suite.test.p,
         "p_holm": pair.p_holm,
+        "p_moderated": pair.p_moderated,
+        "exploratory": result.exploratory,
+        "same": result.same,
         "different": pair.different,
         "wilcoxon_p": suite.wilcoxon_p,
         "wilcoxon_smallest_p": suite.wilcoxon_smallest_p,
@@ -219,11 +258,16 @@ def _pair_json(result: PairResult) -> dict[str, Any]:
         "rope": suite.rope,
         "improvement": suite.improvement,
         "detectable": suite.detectable,
+        "detectable_range": None if suite.detectable_range is None else asdict(suite.detectable_range),
         "seeds_needed": _plan_json(result.plan),
         "corpora": dict(zip(suite.clusters, suite.cluster_differences, strict=True)),
+        "without": dict(zip(suite.clusters, result.without, strict=True)),
+        "interactions": {name: asdict(found) for name, found in result.interactions.items()},
         "within": {
             "difference": result.within.difference,
             "test": _test_json(result.within.test),
+            "p_holm": result.within_p,
+            "same": result.same_here,
             "se_seeds": result.within.se_seeds,
             "se_documents": result.within.se_documents,
             "notes": list(result.within.notes),
@@ -245,6 +289,7 @@ def _pair_json(result: PairResult) -> dict[str, Any]:
                 "documents": _test_json(line.documents),
                 "total": _test_json(line.total),
                 "detectable": line.detectable,
+                "same": line.same,
                 "note": line.note,
             }
             for line in result.tasks
@@ -279,10 +324,11 @@ def _standing_json(s: Standing) -> dict[str, Any]:
         "task_mean": s.task_mean,
         "mean_rank": s.mean_rank,
         "ties": s.ties,
+        "shrunken": s.shrunken,
     }
 
 
 def _plan_json(plan: SeedPlan | None) -> dict[str, Any] | None:
     if plan is None:
         return None
-    return {"wanted": plan.wanted, "seeds": plan.seeds, "limit": plan.limit, "note": plan.note}
+    return {"wanted": plan.wanted, "seeds": plan.seeds, "limit": plan.limit, "certain": plan.certain, "note": plan.note}

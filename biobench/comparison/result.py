@@ -6,12 +6,12 @@ Scores and differences are fractions; what each interval is about is its `estima
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from biobench.comparison.contest import Refused
 from biobench.comparison.twins import Twins
 from biobench.report.rows import AverageName
-from biobench.stats import Estimand, MeanTest, Pair, RankInterval, SeedPlan, Standing, WithinTasks
+from biobench.stats import Estimand, Interaction, MeanTest, Pair, RankInterval, SeedPlan, Standing, WithinTasks
 from biobench.store import Finding
 
 
@@ -40,17 +40,44 @@ class TaskLine:
     groups: int | None
     detectable: float | None
     note: str | None
+    same: float | None = None
+    """p of "outside the rope", of the most that may vary; None without a rope."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedRun:
+    """A run far below the other seeds of its model and task, or no better than no skill. score: a fraction."""
+
+    model: str
+    task: str
+    seed: int
+    score: float
 
 
 @dataclass(frozen=True, slots=True)
 class PairResult:
-    """One pair. pair: the suite test with its corrected p. within: these tasks alone, held fixed.
-    plan: seeds that a wanted difference needs, None without seeds."""
+    """One pair. pair: the suite test with its corrected p. within: these tasks alone, held fixed; within_p: its p,
+    corrected over all pairs spoken of (Holm). plan: seeds that a wanted difference needs, None without seeds.
+
+    interactions: part of the suite ("kind", "language") -> how the difference varies over it, where there are two.
+    without: for each corpus the p of the suite test on the others. same, same_here: p of "outside the rope" on tasks
+    like these and on these tasks; None without a rope. exploratory: not a pair of the declared plan.
+    """
 
     pair: Pair
     tasks: tuple[TaskLine, ...]
     within: WithinTasks
     plan: SeedPlan | None
+    within_p: float | None = None
+    interactions: Mapping[str, Interaction] = field(default_factory=dict)
+    without: tuple[float | None, ...] = ()
+    same: float | None = None
+    same_here: float | None = None
+    exploratory: bool = False
+
+    def unspoken(self, alpha: float) -> str | None:
+        """The part of the suite over which the difference varies beyond chance: no one number stands for all."""
+        return differing(self.interactions, alpha)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +107,17 @@ class Compared:
     notes: tuple[str, ...]
     findings: tuple[Finding, ...]
     refused: tuple[Refused, ...] = ()
+    shares: Mapping[str, float] = field(default_factory=dict)
+    """Task -> its share of the variance of the suite mean over the models; empty for fewer than three."""
+    failed: tuple[FailedRun, ...] = ()
+    language: str = ""
+    """Of all tasks, empty where there are several."""
+    parts: tuple[Compared, ...] = ()
+    """One comparison a language, where there are several and no pooled verdict was asked for."""
+    plan: str = ""
+    """Hash of the plan that was declared before looking."""
+
+
+def differing(interactions: Mapping[str, Interaction], alpha: float) -> str | None:
+    """The first part of a suite over which a difference varies at this level."""
+    return next((name for name, i in interactions.items() if i.p is not None and i.p <= alpha), None)

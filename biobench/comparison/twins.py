@@ -12,6 +12,7 @@ from biobench.errors import UsageError
 from biobench.report.entrants import Entrant
 from biobench.report.escape import plain
 from biobench.report.ledgers import FILE
+from biobench.report.notes import Note, note
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +27,18 @@ class Twins:
     differing: tuple[str, ...]
 
     @property
-    def words(self) -> str:
+    def words(self) -> Note:
         """The verdict as a sentence."""
-        pair = f"{self.first} and {self.second}"
+        names = {"first": self.first, "second": self.second}
         if not self.matched:
-            return f"Not matched twins: {pair} differ in {', '.join(self.differing)} (training ledgers)."
+            form = "Not matched twins: {first} and {second} differ in {what} (training ledgers)."
+            return note(form, what=", ".join(self.differing), **names)
         if self.noise_pair:
-            return f"Matched twins: {pair} differ in the training seed alone (training ledgers)."
-        return f"Matched twins: {pair} were trained alike but for the objective (training ledgers)."
+            return note(
+                "Matched twins: {first} and {second} differ in the training seed alone (training ledgers).", **names
+            )
+        form = "Matched twins: {first} and {second} were trained alike but for the objective (training ledgers)."
+        return note(form, **names)
 
 
 def find_ledgers(

@@ -1,164 +1,231 @@
-"""A comparison in plain sentences: what is shown, what is not, what cannot be concluded and why."""
+"""A comparison in plain sentences: what is shown, what is not, what cannot be concluded and why.
+
+One claim a sentence. Each is a note, so that `verdict_fr` says the same in French.
+"""
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from dataclasses import replace
-from statistics import NormalDist
 
+from biobench.comparison.certain import CERTAIN_SEEDS, is_certain, least_seeds
 from biobench.comparison.result import Compared, PairResult
-from biobench.report.beside import NAMES
-from biobench.stats import Estimand, Interval, MeanTest, RankInterval
+from biobench.comparison.words import (
+    corpora_of,
+    ends_of,
+    equals,
+    joined,
+    level_of,
+    metric_name,
+    p_value,
+    points,
+    points_of,
+    ranks,
+    tasks_of,
+)
+from biobench.report.notes import Note, note
+from biobench.stats import Estimand, MeanTest
 
-#: A p value below this is called certain, where seeds and test-set noise are part of it.
-CERTAIN = 1e-6
-#: From fewer seeds than these their spread is too badly known for so small a p; it is then taken for SEED_SD.
-CERTAIN_SEEDS = 5
-#: More than fine-tuning seeds of a working recipe differ by (standard deviation, a fraction).
-SEED_SD = 0.05
 #: Pairs that are spoken of one by one where no test over corpora can be had.
 MOST_SPOKEN = 6
 
 
-def verdict(held: Compared) -> tuple[str, ...]:
-    """The sentences: twins first (where both have ledgers), then the result, then its limits."""
+def verdict(held: Compared) -> tuple[Note, ...]:
+    """The sentences: twins first (where both have ledgers), then the result, then its limits; a language at a time."""
     lines = [twins.words for twins in held.twins]
-    if len(held.models) == 2:
-        lines += _pair(held, held.pairs[0])
-    else:
-        lines += _many(held)
-    lines += _limits(held)
-    return tuple(lines)
+    if held.plan:
+        lines.append(note("Declared before looking: plan {hash}.", hash=held.plan))
+    if held.parts:
+        for part in held.parts:
+            lines += _one(part, note(" in {language}", language=_language(part.language)))
+        lines.append(note("Each language has its own verdict; --pooled asks for one over all of them."))
+        return tuple(lines)
+    return (*lines, *_one(held, ""))
 
 
-def points(difference: float) -> str:
-    """A signed difference in points: ``+2.08``."""
-    shown = f"{100 * difference:+.2f}"
-    return "0.00" if float(shown) == 0 else shown
+def _one(held: Compared, where: str) -> list[Note]:
+    """where: `` in English`` in a verdict of several languages, else nothing."""
+    lines = _pair(held, held.pairs[0], where) if len(held.models) == 2 else _many(held, where)
+    return [*lines, *_limits(held)]
 
 
-def ends(interval: Interval | None) -> str:
-    """``0.07 to 4.08``, in points."""
-    return "–" if interval is None else f"{_plain(interval.low)} to {_plain(interval.high)}"
+def _language(code: str) -> str:
+    return {"en": note("English"), "fr": note("French")}.get(code, code)
 
 
-def _plain(value: float) -> str:
-    shown = f"{100 * value:.2f}"
-    return "0.00" if float(shown) == 0 else shown
-
-
-def p_value(p: float | None) -> str:
-    """``0.04482``; values below 0.0001 by that bound, a dash where there is no test."""
-    if p is None:
-        return "–"
-    return "< 0.0001" if p < 1e-4 else f"{p:.4g}"
-
-
-def _equals(p: float) -> str:
-    return f"p {p_value(p)}" if p < 1e-4 else f"p = {p_value(p)}"
-
-
-def plural(count: int, one: str, many: str | None = None) -> str:
-    """``1 task``, ``2 tasks``."""
-    return f"{count} {one if count == 1 else many or one + 's'}"
-
-
-def metric_name(held: Compared) -> str:
-    """The scores compared, in words."""
-    names = set(held.metrics.values())
-    return NAMES.get(next(iter(names)), next(iter(names))) if len(names) == 1 else NAMES["mixed"]
-
-
-def _pair(held: Compared, result: PairResult) -> list[str]:
+def _pair(held: Compared, result: PairResult, where: str) -> list[Note]:
     suite = result.pair.comparison
     first, second = result.pair.first, result.pair.second
-    tasks = plural(len(held.tasks), "task")
+    count = len(held.tasks)
+    names = {"first": first, "second": second}
     if not any(suite.task_differences):
-        same = f"{first} and {second} have the same scores on {tasks}"
-        return [f"No difference: {same} (difference 0, p = 1, one tie group)."]
-    lines = _statements(held, result)
-    rope = f" within {100 * suite.rope:g} points" if suite.rope else ""
-    lines.append(f"{first} is better on {suite.wins} of {tasks}, equal{rope} on {suite.ties}, worse on {suite.losses}.")
-    if suite.wilcoxon_p is not None:
-        least = suite.wilcoxon_smallest_p
-        bound = f" (with {len(held.clusters)} corpora it cannot fall below {least:.3g})" if least > held.alpha else ""
-        shown = _equals(suite.wilcoxon_p)
-        lines.append(f"Beside the t test, Wilcoxon's signed ranks over the corpora: {shown}{bound}.")
-    if suite.improvement is not None:
-        lines.append(
-            f"A run of {first} beats a run of {second} with probability {suite.improvement:.2f} (ties count half)."
+        form = (
+            "No difference: {first} and {second} have the same scores on {tasks}{where} (difference 0, p = 1, one tie "
+            "group)."
         )
+        return [note(form, tasks=tasks_of(count), where=where, **names)]
+    lines = [*_statements(held, result, where), *_same(held, result)]
+    within = note(" (within {points})", points=points_of(suite.rope)) if suite.rope else ""
+    form = "Mean scores: {first} is higher on {wins} of {tasks}, equal on {ties}{within}, lower on {losses}."
+    lines.append(
+        note(
+            form,
+            first=first,
+            wins=suite.wins,
+            tasks=tasks_of(count),
+            ties=suite.ties,
+            within=within,
+            losses=suite.losses,
+        )
+    )
+    lines += _carried(held, result)
+    if suite.wilcoxon_p is not None:
+        lines.append(note("Wilcoxon's signed ranks over the corpora give {p}.", p=equals(suite.wilcoxon_p)))
+        least = suite.wilcoxon_smallest_p
+        if least > held.alpha:
+            form = "That p cannot fall below {least} with {corpora}."
+            lines.append(note(form, least=p_value(least), corpora=corpora_of(len(held.clusters))))
+    if suite.improvement is not None:
+        form = "A run of {first} beats a run of {second} with probability {chance:.2f} (ties count half)."
+        lines.append(note(form, chance=suite.improvement, **names))
     return [*lines, *_design(held, result)]
 
 
-def _statements(held: Compared, result: PairResult) -> list[str]:
-    """The strongest statement first: these tasks for certain, else tasks like these, else these tasks.
-
-    The two tests answer two questions: would it hold with other seeds and test sets of these tasks, and
-    would it hold on other tasks.
-    """
+def _statements(held: Compared, result: PairResult, where: str) -> list[Note]:
+    """What is shown of tasks like these, and of these tasks; never that nothing is shown and something is."""
     suite, within = result.pair.comparison.test, result.within.test
     signed = result.pair.comparison.difference
     order = (result.pair.first, result.pair.second)
     better, worse = order if signed > 0 else order[::-1]
-    claim = f"{better} is better than {worse}"
-    here = "this task" if len(held.tasks) == 1 else f"these {len(held.tasks)} tasks"
-    general = None if suite.p is None else _evidence(held, suite, signed, f"t over {_corpora(held)}")
-    local = None if within is None or within.p is None else _evidence(held, within, signed)
-    shown = within is not None and within.p is not None and within.p <= held.alpha
-    certain = shown and is_certain(result)
+    who = {"better": better, "worse": worse}
+    count = len(held.tasks)
+    here = (
+        note("this task{where}", where=where)
+        if count == 1
+        else note("these {count} tasks{where}", count=count, where=where)
+    )
+    size = _size(held, abs(signed))
+    unspoken = result.unspoken(held.alpha)
+    general = None if suite.p is None or unspoken else _evidence(held, suite, signed, general=True)
+    local = None if within is None or result.within_p is None else _evidence(held, within, signed, result.within_p)
+    shown = result.within_p is not None and result.within_p <= held.alpha
     wins = result.pair.comparison.wins if signed > 0 else result.pair.comparison.losses
+    lines = _varies(held, result, unspoken) if unspoken else []
     if better in held.perfect and wins == len(held.tasks):
-        size = f"{100 * abs(signed):.2f} points of {metric_name(held)}"
-        lines = [f"Certain: {claim} on {here}, by {size}: it returns the gold, so it errs on no test set."]
-        return [*lines, f"Tasks like these: {general}."] if general else lines
-    if certain and local is not None:
-        lines = [f"Certain: {claim} on {here}, by {local}."]
-        if general is not None:
-            known = "Tasks like these: shown too" if result.pair.different else "Other tasks like these: not shown"
-            lines.append(f"{known}: {general}.")
-        return lines
+        form = (
+            "Certain: {better} is better than {worse} on {here}, by {size}: it returns the gold, so it errs on no test "
+            "set."
+        )
+        return [note(form, here=here, size=size, **who), *lines, *_likewise(result, general)]
+    if shown and local is not None and is_about_runs(result) and not result.pair.different:
+        form = "Nothing is shown about the models {better} and {worse}{where}: a single seed may have been lucky."
+        said = [note(form, where=where, **who)]
+        form = "These two runs differ by {size} on {here} ({evidence}): the run of {better} scores higher."
+        said.append(note(form, size=size, here=here, evidence=local, better=better))
+        return [*said, *lines, *_likewise(result, general)]
+    if shown and local is not None and not is_about_runs(result) and (is_certain(result) or not result.pair.different):
+        form = "{better} is better than {worse} on {here}, by {size} ({evidence})."
+        if is_certain(result):
+            form = "Certain: {better} is better than {worse} on {here}, by {size} ({evidence})."
+            local = _evidence(held, within, signed, p=_certainty(result)) if within is not None else local
+        claim = note(form, here=here, size=size, evidence=local, **who)
+        return [claim, *lines, *_likewise(result, general)]
     if result.pair.different and general is not None:
-        lines = [f"{claim} on tasks like these, by {general}."]
-        if local is not None:
-            lines.append(f"On {here} themselves it is {'shown too' if shown else 'not shown'}: {local}.")
+        form = "{better} is better than {worse} on tasks like these{where}, by {size} ({evidence})."
+        lines = [note(form, size=size, evidence=general, where=where, **who)]
+        if local is not None and shown:
+            lines.append(note("On {here} themselves it is shown too ({evidence}).", here=here, evidence=local))
         return lines
-    if shown and local is not None:
-        lines = [f"{claim} on {here}, by {local}."]
-        if is_about_runs(result):
-            runs = f"The runs at hand of {better} are better than those of {worse} on {here}, by {local}."
-            lines = [f"Whether {claim} is not shown: a single seed may have been lucky. {runs}"]
-        return [*lines, f"Whether it holds on other tasks like these is not shown: {general}."] if general else lines
-    lines = [f"No difference is shown between {order[0]} and {order[1]}."]
-    if general is not None:
-        lines.append(f"On tasks like these {better} is ahead by {general}.")
-    if local is not None:
-        lines.append(f"On {here} {better} is ahead by {local}.")
+    said = [
+        note(
+            "No difference is shown between {first} and {second}{where}.", first=order[0], second=order[1], where=where
+        )
+    ]
     if general is None and local is None:
-        size = f"{100 * abs(signed):.2f} points of {metric_name(held)}"
-        lines.append(f"{better} is ahead by {size}; the uncertainty of that is unknown.")
-    return lines
+        form = "{better} is {size} higher on average; the uncertainty of that is unknown."
+        return [*said, note(form, better=better, size=size), *lines]
+    said.append(note("{better} is {size} higher on average.", better=better, size=size))
+    if general is not None:
+        said.append(note("Tasks like these: {evidence}.", evidence=general))
+    if local is not None:
+        said.append(note("Only {here}: {evidence}.", here=here, evidence=local))
+    return [*said, *lines]
 
 
-def is_certain(result: PairResult) -> bool:
-    """Whether the difference on these tasks leaves no doubt, seeds and test-set noise taken in.
+def _size(held: Compared, difference: float) -> Note:
+    """``2.08 points of macro F1``; two forms, because French takes the singular below 2."""
+    metric = metric_name(held)
+    if 100 * difference < 2:
+        return note("{few:.2f} points of {metric}", few=100 * difference, metric=metric)
+    return note("{points:.2f} points of {metric}", points=100 * difference, metric=metric)
 
-    With five seeds or more that is a p below `CERTAIN`. With fewer it is a difference that is as far from zero
-    if the seeds spread by `SEED_SD`.
-    """
-    within = result.within
-    if within.test is None or within.test.p is None or within.se_documents is None:
-        return False
-    counts = [(line.n_first, line.n_second) for line in result.tasks]
-    if min((n for pair in counts for n in pair if n), default=0) >= CERTAIN_SEEDS:
-        return within.test.p < CERTAIN
-    # the difference is a mean of means over corpora, so a task of a corpus of several weighs less
-    corpora = Counter(line.corpus for line in result.tasks)
-    weights = [(len(corpora) * corpora[line.corpus]) ** -2 for line in result.tasks]
-    seeds = SEED_SD**2 * sum(w / n for w, pair in zip(weights, counts, strict=True) for n in pair if n)
-    noise = math.sqrt(within.se_documents**2 + seeds)
-    return within.test.p <= 0.05 and 2 * NormalDist().cdf(-abs(within.difference) / noise) < CERTAIN
+
+def _likewise(result: PairResult, general: Note | None) -> list[Note]:
+    """What a statement about these tasks leaves to be said of tasks like these."""
+    if general is None:
+        return []
+    if result.pair.different:
+        return [note("On tasks like these it is shown too ({evidence}).", evidence=general)]
+    return [note("On other tasks like these it is not shown ({evidence}).", evidence=general)]
+
+
+def _varies(held: Compared, result: PairResult, name: str) -> list[Note]:
+    found = result.interactions[name]
+    form = "The difference depends on the {part} (F test over corpora, {p}): {each}."
+    each = [
+        note(
+            "{points} points on {corpora} ({name})",
+            points=points(d),
+            corpora=corpora_of(found.corpora[k]),
+            name=_part(k),
+        )
+        for k, d in found.parts.items()
+    ]
+    part = note("language") if name == "language" else note("kind of task")
+    return [
+        note(form, part=part, p=equals(found.p), each=each),
+        note("So nothing is said about tasks like these as a whole."),
+    ]
+
+
+def _part(name: str) -> str:
+    known = {"entities": note("named entities"), "classes": note("classification")}
+    return known.get(name) or _language(name.replace("_", " "))
+
+
+def _same(held: Compared, result: PairResult) -> list[Note]:
+    """Equivalence within the rope, on the widest ground that shows it."""
+    rope = result.pair.comparison.rope
+    if not rope or (result.same is None and result.same_here is None):
+        return []
+    shared = {"first": result.pair.first, "second": result.pair.second, "points": points_of(rope)}
+    if result.same is not None and result.same <= held.alpha and not result.unspoken(held.alpha):
+        form = "{first} and {second} are the same within {points} on tasks like these (two one-sided tests, {p})."
+        return [note(form, p=equals(result.same), **shared)]
+    if result.same_here is not None and result.same_here <= held.alpha:
+        form = "{first} and {second} are the same within {points} on these tasks alone (two one-sided tests, {p})."
+        return [note(form, p=equals(result.same_here), **shared)]
+    p = result.same if result.same is not None else result.same_here
+    form = "That {first} and {second} are the same within {points} is not shown (two one-sided tests, {p})."
+    return [note(form, p=equals(p), **shared)]
+
+
+def _carried(held: Compared, result: PairResult) -> list[Note]:
+    """Whether a statement about tasks like these rests on single corpora."""
+    known = [(p, corpus) for p, corpus in zip(result.without, held.clusters, strict=False) if p is not None]
+    if not result.pair.different or not known:
+        return []
+    most, corpus = max(known)
+    lost = sum(p > held.alpha for p, _ in known)
+    shared = {"corpus": corpus, "p": equals(most), "alpha": f"{held.alpha:g}"}
+    if not lost:
+        return [note("It holds without any one corpus (at most {p}, without {corpus}).", **shared)]
+    if lost == 1:
+        return [note("One corpus carries this result: without {corpus} it is not shown ({p}).", **shared)]
+    form = (
+        "This result rests on single corpora: without any one of {lost} of the {count} it is not shown (p above "
+        "{alpha}; without {corpus} {p})."
+    )
+    return [note(form, lost=lost, count=len(known), **shared)]
 
 
 def is_about_runs(result: PairResult) -> bool:
@@ -171,112 +238,153 @@ def untested(held: Compared) -> bool:
     return all(r.pair.p_holm is None for r in held.pairs)
 
 
-def _evidence(held: Compared, test: MeanTest, signed: float, method: str = "") -> str:
-    """``2.08 points (95% interval 0.07 to 4.08, p = 0.04482; about tasks like these)``, the better model first."""
+def _evidence(
+    held: Compared, test: MeanTest, signed: float, p: float | Note | None = None, *, general: bool = False
+) -> Note:
+    """``95% interval 0.07 to 4.08, t over 6 corpora, p = 0.045``, the better model first."""
     interval = test.interval
-    if interval is not None and signed < 0:
+    if interval is None:
+        return note("no interval")
+    if signed < 0:
         interval = replace(interval, low=-interval.high, high=-interval.low)
-    how = f"{method}, " if method else ""
-    return (
-        f"{100 * abs(signed):.2f} points of {metric_name(held)} ({_level(held)} interval {ends(interval)}, {how}"
-        f"{_equals(1.0 if test.p is None else test.p)}; about {test.estimand.value})"
-    )
+    how = note("t over {corpora}", corpora=corpora_of(len(held.clusters))) if general else _VARIES[test.estimand]
+    shared = {"level": level_of(held), "ends": ends_of(interval), "how": how}
+    shown = p if isinstance(p, Note) else equals(test.p if p is None else p)
+    return note("{level} interval {ends}, {how}, {p}", p=shown, **shared)
 
 
-def _corpora(held: Compared) -> str:
-    return plural(len(held.clusters), "corpus", "corpora")
+def _certainty(result: PairResult) -> Note:
+    """The p that certainty rests on: with few seeds their spread is taken for granted, and that is said."""
+    if least_seeds(result) >= CERTAIN_SEEDS:
+        return note("p below one in a million")
+    return note("p below one in a million unless seeds spread by more than 5 points")
 
 
-def _design(held: Compared, result: PairResult) -> list[str]:
+_VARIES = {
+    Estimand.THESE_TASKS: note("other seeds and test sets"),
+    Estimand.THESE_TEST_SETS: note("other seeds, these test sets"),
+    Estimand.THESE_RUNS: note("these runs, other test sets"),
+}
+"""What a test on these tasks lets vary."""
+
+
+def _design(held: Compared, result: PairResult) -> list[Note]:
     suite = result.pair.comparison
-    if suite.detectable is None:
+    if suite.detectable_range is None or suite.detectable_range.high == 0:
         return []
-    line = (
-        f"The smallest true difference that {_corpora(held)} of this spread find in 4 "
-        f"of 5 cases is {100 * suite.detectable:.2f} points"
+    found, corpora = suite.detectable_range, corpora_of(len(held.clusters))
+    form = (
+        "The smallest true difference found in 4 of 5 cases lies between {low:.2f} and {high:.2f} points (90% range "
+        "from {corpora})."
     )
+    lines = [note(form, corpora=corpora, low=100 * found.low, high=100 * found.high)]
     plan = result.plan
     if plan is None:
-        return [line + "; the seeds needed for a wanted one cannot be had without seeds."]
-    want = f"{100 * plan.wanted:g} {'point' if plan.wanted == 0.01 else 'points'}"
-    if plan.seeds is None:
-        limit = "" if plan.limit is None else f" (their limit is {100 * plan.limit:.2f} points)"
-        return [f"{line}; to find {want}, {plan.note}{limit}."]
-    return [f"{line}; to find {want}, {plural(plan.seeds, 'seed')} a task would do."]
+        return [*lines, note("The number of seeds for a wanted difference cannot be had without seeds.")]
+    want = points_of(plan.wanted)
+    if plan.seeds is not None:
+        form = "About {seeds} seeds a task find a true difference of {want} in 4 of 5 cases."
+        return [*lines, note(form, seeds=plan.seeds, want=want)]
+    if not plan.certain:
+        form = "How many seeds find a true difference of {want} cannot be told from {corpora}."
+        return [*lines, note(form, want=want, corpora=corpora)]
+    form = "No number of seeds finds a true difference of {want} in 4 of 5 cases; more corpora would."
+    return [*lines, note(form, want=want)]
 
 
-def _many(held: Compared) -> list[str]:
+def _many(held: Compared, where: str) -> list[Note]:
     best = held.standings[0]
     level = [s.model for s in held.standings if s.rank == 1]
     lines = []
     if len(level) == len(held.standings):
-        lines.append(f"No difference: all {len(level)} models have the same average.")
-    else:
-        lines.append(f"Highest average: {' and '.join(level)} ({100 * best.score:.2f}, {metric_name(held)}).")
-    told = [r.pair for r in held.pairs if r.pair.different]
-    if untested(held):
         lines.append(
-            f"No pair is tested on tasks like these: there is {_corpora(held)}, and a t over corpora needs two."
+            note("No difference: all {count} models have the same average{where}.", count=len(level), where=where)
         )
+    else:
+        form = "Highest average{where}: {models} ({score:.2f}, {metric}, mean over corpora)."
+        lines.append(note(form, models=joined(level), where=where, score=100 * best.score, metric=metric_name(held)))
+    lines += _by_order(held)
+    told = [r.pair for r in held.pairs if r.pair.different]
+    corpora = corpora_of(len(held.clusters))
+    if untested(held):
+        form = "No pair is tested on tasks like these: there is {corpora}, and a t over corpora needs two."
+        lines.append(note(form, corpora=corpora))
         if len(held.pairs) <= MOST_SPOKEN:
-            lines += [_statements(held, r)[0] for r in held.pairs if any(r.pair.comparison.task_differences)]
+            for r in held.pairs:
+                if any(r.pair.comparison.task_differences):
+                    lines += _statements(held, r, where)[: 2 if is_about_runs(r) else 1]
+            if len(held.pairs) > 1:
+                lines.append(note("These p are corrected for the number of pairs (Holm)."))
         return lines
-    lines.append(
-        f"{len(told)} of {plural(len(held.pairs), 'pair')} told apart on tasks like these (t over {_corpora(held)}, "
-        f"Holm's correction, p at most {held.alpha:g})."
+    form = (
+        "Pairs told apart on tasks like these: {told} of {pairs} (t over {corpora}, Holm's correction, p at most "
+        "{alpha})."
     )
+    lines.append(note(form, told=len(told), pairs=len(held.pairs), corpora=corpora, alpha=f"{held.alpha:g}"))
+    if any(r.pair.p_moderated is not None for r in held.pairs):
+        lines.append(note("Each variance is moderated by those of all pairs."))
+    varying = sum(r.unspoken(held.alpha) is not None for r in held.pairs)
+    if varying:
+        form = "Pairs left out because their difference depends on the kind of task or the language: {count}."
+        lines.append(note(form, count=varying))
     if best.ties is not None:
         with_best = [s.model for s in held.standings[1:] if set(s.ties or "") & set(best.ties)]
         rest = len(held.standings) - 1 - len(with_best)
         if with_best:
-            lines.append(f"Not told apart from {best.model}: {', '.join(with_best)}.")
+            lines.append(note("Not told apart from {model}: {others}.", model=best.model, others=", ".join(with_best)))
         if rest:
-            lines.append(f"Told apart from {best.model}: {plural(rest, 'model')}.")
+            others = note("1 model") if rest == 1 else note("{count} models", count=rest)
+            lines.append(note("Told apart from {model}: {others}.", model=best.model, others=others))
     if held.ranks:
         shown = ", ".join(f"{r.model} {ranks(r)}" for r in sorted(held.ranks, key=lambda r: r.rank))
-        lines.append(f"Ranks that the bootstrap cannot exclude at {_level(held)}: {shown}.")
+        form = "Possible ranks, for each model alone ({level}, bootstrap): {ranks}."
+        lines.append(note(form, level=level_of(held), ranks=shown))
     return lines
 
 
-def ranks(r: RankInterval) -> str:
-    """``1–3``, or a single rank."""
-    return str(r.low) if r.low == r.high else f"{r.low}–{r.high}"
+def _by_order(held: Compared) -> list[Note]:
+    """Whether another average would put another model first, or order the models otherwise."""
+    orders = [
+        (note("the mean over tasks"), sorted(held.standings, key=lambda s: -round(s.task_mean, 9))),
+        (note("the mean rank"), sorted(held.standings, key=lambda s: round(s.mean_rank, 9))),
+    ]
+    best = held.standings[0].model
+    other = [note("{name} puts {model} first", name=n, model=o[0].model) for n, o in orders if o[0].model != best]
+    if other:
+        return [note("The first place depends on the average: {other}.", other=other)]
+    if any([s.model for s in order] != [s.model for s in held.standings] for _, order in orders):
+        return [note("The order of the others depends on the average; the table has all three.")]
+    return []
 
 
-def _limits(held: Compared) -> list[str]:
+def _limits(held: Compared) -> list[Note]:
     """What cannot be concluded, each with its reason."""
     lines = []
     if held.published:
-        lines.append(
-            "Cannot be concluded: whether other fine-tuning seeds or another test set would change the result on any "
-            "one task, how often a run of one model beats a run of the other, and how many seeds would be needed. Why: "
-            f"{_listed(held.published)} known from printed means, without the spread over seeds and without "
-            "predictions."
+        form = (
+            "Cannot be concluded: whether other seeds or another test set would change the result on one task, how "
+            "often a run of one model beats a run of the other, and how many seeds would be needed. Why: only printed "
+            "means are known of {models}, without their spread over seeds and without predictions."
         )
+        lines.append(note(form, models=joined(list(held.published))))
     if 0 < len(held.published) < len(held.models):
-        lines.append(
+        form = (
             "Cannot be concluded: that a difference comes from the models. Why: the printed scores were made with "
             "other code and maybe other splits than the runs here."
         )
+        lines.append(note(form))
     if len(held.clusters) == 1 and any(any(r.pair.comparison.task_differences) for r in held.pairs):
-        one = "one task" if len(held.tasks) == 1 else "tasks of one corpus"
-        lines.append(f"Cannot be concluded: anything about other tasks. Why: there is {one} only.")
+        one = note("there is one task only") if len(held.tasks) == 1 else note("all tasks are of one corpus")
+        lines.append(note("Cannot be concluded: anything about other tasks. Why: {one}.", one=one))
     if held.policies and len(held.policies) < len(held.models):
-        lines.append("Policies of the gate have no seeds: their score stands for every seed compared with it.")
+        lines.append(note("Policies of the gate have no seeds: their score stands for every seed compared with it."))
     if (
         not held.published
         and len(held.policies) < len(held.models)
         and any(r.pair.comparison.variance is None for r in held.pairs)
     ):
-        lines.append("Cannot be concluded: anything about other seeds. Why: some task was run with a single one.")
+        lines.append(note("Cannot be concluded: anything about other seeds. Why: some task was run with a single one."))
+    if any(r.exploratory for r in held.pairs):
+        pairs = [f"{r.pair.first} – {r.pair.second}" for r in held.pairs if r.exploratory]
+        lines.append(note("Exploratory, not in the declared plan: {pairs}.", pairs=pairs))
     return lines
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    if len(names) == 1:
-        return f"{names[0]} is"
-    return f"{', '.join(names[:-1])} and {names[-1]} are"
-
-
-def _level(held: Compared) -> str:
-    return f"{100 * (1 - held.alpha):g}%"

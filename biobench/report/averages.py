@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
 
 from biobench.report.groups import Source, is_limited
 from biobench.report.notes import note
 from biobench.report.rows import Row
 from biobench.report.tasks import TaskInfo
+from biobench.stats import task_ranks, task_weights, variance_shares
 from biobench.stats.means import pooled_df, t_from_se
 from biobench.stats.types import Estimand
 
@@ -30,7 +34,7 @@ def suite_averages(
     incomplete: bool = False,
     asked: Collection[str] | None = None,
 ) -> Averages:
-    """Plain means over the tasks of each suite, for every line that has them all.
+    """Means over the corpora of each suite of their tasks' means, for every line that has all tasks.
 
     incomplete: lines with a part of the suite are averaged over that part and say so; otherwise they get no
     average and a note counts them. Limited runs have none: their test sets are smaller, and a mean of them would
@@ -53,7 +57,7 @@ def suite_averages(
             continue
         complete = len(members_rows) == needed
         if complete or (incomplete and len(members_rows) > 1):
-            found.append(_average(suite, members_rows, needed))
+            found.append(_average(suite, members_rows, needed, [infos[r.task].corpus for r in members_rows]))
         else:
             parts[suite] += 1
     notes = [
@@ -66,7 +70,42 @@ def suite_averages(
         for suite, count in parts.items()
         if asked is None or set(members[suite]) <= set(asked)
     ]
-    return Averages(tuple(found), tuple(dict.fromkeys([*(n for r in found for n in r.notes), *notes])))
+    ranked, said = _beside(found, lines, infos)
+    return Averages(tuple(ranked), tuple(dict.fromkeys([*(n for r in found for n in r.notes), *notes, *said])))
+
+
+def _beside(
+    found: Sequence[Row],
+    lines: Mapping[tuple[str, tuple[str, str, Source]], Sequence[Row]],
+    infos: Mapping[str, TaskInfo],
+) -> tuple[list[Row], list[str]]:
+    """The averages with their mean ranks, and what to know of them: which tasks decide, whether the order depends.
+
+    Over the complete lines of each suite, where there are three or more.
+    """
+    ranks: dict[tuple[str, tuple[str, str, Source]], float] = {}
+    notes: list[str] = []
+    for suite in dict.fromkeys(row.suite for row in found):
+        whole = sorted((r for r in found if r.suite == suite and r.complete), key=lambda r: -r.mean)
+        if len(whole) < 3:
+            continue
+        tasks = sorted(r.task for r in lines[suite, whole[0].line])
+        means = np.array([[{r.task: r.mean for r in lines[suite, row.line]}[t] for t in tasks] for row in whole])
+        weights = task_weights([infos[t].corpus for t in tasks])
+        by_rank = task_ranks(means) @ weights
+        ranks |= {(suite, row.line): float(rank) for row, rank in zip(whole, by_rank, strict=True)}
+        shares = sorted(zip(tasks, variance_shares(means, weights), strict=True), key=lambda x: -x[1])
+        each = ", ".join(f"{task} {100 * share:.0f}%" for task, share in shares)
+        notes.append(note("{suite}: share of each task in the variance of the average: {each}", suite=suite, each=each))
+        others = (
+            (note("by task"), [-(row.task_mean or 0.0) for row in whole]),
+            (note("by mean rank"), list(by_rank)),
+        )
+        orders = [name for name, by in others if any(a > b + 1e-9 for a, b in pairwise(by))]
+        if orders:
+            form = "{suite}: the order depends on the average; it is another one {orders}"
+            notes.append(note(form, suite=suite, orders=orders))
+    return [replace(row, mean_rank=ranks.get((row.suite, row.line))) for row in found], notes
 
 
 def known_mean(values: Sequence[float | None]) -> float | None:
@@ -75,22 +114,26 @@ def known_mean(values: Sequence[float | None]) -> float | None:
     return sum(known) / len(known) if known and len(known) == len(values) else None
 
 
-def _average(suite: str, rows: Sequence[Row], needed: int) -> Row:
-    """The mean of the rows' means. Its interval: other seeds, these tasks and test sets.
+def _average(suite: str, rows: Sequence[Row], needed: int, corpora: Sequence[str]) -> Row:
+    """The mean over corpora of the rows' means. Its interval: other seeds, these tasks and test sets.
 
     Seeds of different tasks are independent runs, so the variances of the means add up
     (Welch-Satterthwaite degrees of freedom); it is missing where that of a task is. Costs are means over the
     tasks too, the memory their maximum.
     """
     count = len(rows)
-    mean = math.fsum(r.mean for r in rows) / count
+    weights = [float(w) for w in task_weights(corpora)]
+    mean = math.fsum(w * r.mean for w, r in zip(weights, rows, strict=True))
+    trained = math.fsum(w * (r.mean if r.kept is None else r.kept) for w, r in zip(weights, rows, strict=True))
+    failed = sum(r.failed for r in rows)
     sd = low = high = None
-    if all(r.sd is not None and r.n_seeds > 1 for r in rows):
-        variances = [(r.sd or 0.0) ** 2 for r in rows]
-        parts = [(v / r.n_seeds / count**2, r.n_seeds - 1.0) for v, r in zip(variances, rows, strict=True)]
-        sd = math.sqrt(sum(variances)) / count
+    if all(r.sd is not None and r.n_seeds - r.failed > 1 for r in rows):
+        variances = [(w * (r.sd or 0.0)) ** 2 for w, r in zip(weights, rows, strict=True)]
+        counts = [r.n_seeds - r.failed for r in rows]
+        parts = [(v / n, n - 1.0) for v, n in zip(variances, counts, strict=True)]
+        sd = math.sqrt(sum(variances))
         test = t_from_se(
-            mean,
+            trained,
             math.sqrt(sum(v for v, _ in parts)),
             pooled_df(parts),
             n=min(r.n_seeds for r in rows),
@@ -118,6 +161,9 @@ def _average(suite: str, rows: Sequence[Row], needed: int) -> Row:
         language=first.language,
         suite=suite,
         tasks=count,
+        task_mean=math.fsum(r.mean for r in rows) / count,
+        failed=failed,
+        kept=trained if failed else None,
         complete=complete,
         only_likely=any(r.only_likely for r in rows),
         parameters=first.parameters,

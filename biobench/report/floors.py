@@ -134,6 +134,21 @@ def floor_rows(
     return rows
 
 
+#: Policies that look at the text, and so may have skill.
+SKILLED = ("bag of words", "dictionary")
+
+
+def no_skill(floors: Sequence[FloorRecord]) -> dict[tuple[str, str], float]:
+    """(task, metric) -> the best score of a policy that does not look at the text, over the records of the task."""
+    best: dict[tuple[str, str], float] = {}
+    for record in floors:
+        for policy in record.policies:
+            if policy.kind == "floor" and policy.name not in SKILLED:
+                for metric, score in policy.scores.items():
+                    best[record.task, metric] = max(score, best.get((record.task, metric), 0.0))
+    return best
+
+
 def shown(
     floors: Sequence[FloorRecord], groups: Sequence[RunGroup], infos: Mapping[str, TaskInfo]
 ) -> list[FloorRecord]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from biobench.report.beside import NAMES
 from biobench.report.notes import Note, filled
+from biobench.report.sentences_fr import SENTENCES
 
 METRICS = {
     "macro_f1": "macro-F1",
@@ -21,7 +22,7 @@ METRICS = {
 }
 """Scores in words."""
 
-FORMS = {NAMES[metric]: words for metric, words in METRICS.items()} | {
+_NOTES = {
     # averages
     "{model}: average over {count} of {needed} {suite} tasks": (
         "{model} : moyenne sur {count} des {needed} tâches de la suite {suite}"
@@ -188,6 +189,8 @@ FORMS = {NAMES[metric]: words for metric, words in METRICS.items()} | {
         "les scores enregistrés ne sont pas ceux des prédictions enregistrées ; lancez `biobench rescore`"
     ),
 }
+
+FORMS = {NAMES[metric]: words for metric, words in METRICS.items()} | _NOTES | SENTENCES
 """English form -> French form."""
 
 

@@ -28,6 +28,9 @@ CSV_COLUMNS = (
     "task",
     "metric",
     "mean",
+    "task_mean",
+    "mean_rank",
+    "failed",
     "sd",
     "low",
     "high",
@@ -93,12 +96,18 @@ def _table(report: Report) -> str:
 
 
 def _headings(block: Block) -> list[str]:
-    return [*(["average"] if block.has_average else []), *(c.id for c in block.columns)]
+    return [*(["average", "by task"] if block.has_average else []), *(c.id for c in block.columns)]
 
 
 def _cells(block: Block, line: Line) -> list[str]:
-    cells = [percent(line.average)] if block.has_average else []
+    cells = [percent(line.average), _by_task(line)] if block.has_average else []
     return [*cells, *(percent(line.cells.get(c.id)) for c in block.columns)]
+
+
+def _by_task(line: Line) -> str:
+    """The plain mean over tasks, beside the average that orders the lines."""
+    mean = None if line.average is None else line.average.task_mean
+    return "–" if mean is None else f"{100 * mean:.1f}"
 
 
 def plain_note(note: str) -> str:

@@ -40,6 +40,14 @@ class Row:
     values: tuple[float, ...] = ()
     tasks: int = 1
     """How many tasks an average covers."""
+    task_mean: float | None = None
+    """For an average: the plain mean over its tasks; the average itself is the mean over corpora of their tasks'."""
+    mean_rank: float | None = None
+    """For an average: mean over corpora of the ranks within their tasks, among the complete lines; 1 is best."""
+    failed: int = 0
+    """Runs among those of the mean that failed (`stats.failed_runs`)."""
+    kept: float | None = None
+    """With failed runs: the mean of the others; low and high are about it."""
     complete: bool = True
     """For an average: all tasks of the suite are in it."""
     claimed: str | None = None
@@ -63,7 +71,8 @@ class Row:
     @property
     def margin(self) -> float | None:
         """The interval's longer side, a fraction: half its width unless both ends were cut to 0-1. None without one."""
-        return None if self.low is None or self.high is None else max(self.mean - self.low, self.high - self.mean)
+        middle = self.mean if self.kept is None else self.kept
+        return None if self.low is None or self.high is None else max(middle - self.low, self.high - middle)
 
     @property
     def line(self) -> tuple[str, str, Source]:

@@ -12,7 +12,7 @@ from biobench.report.comparability import deviation_notes
 from biobench.report.conditions import lengths_read
 from biobench.report.contamination import as_fields, known, remark
 from biobench.report.experiments import PublishedExperiments, experiments_for, experiments_state, of_suites
-from biobench.report.floors import Refusal, Text, floor_infos, floor_rows, judge
+from biobench.report.floors import Refusal, Text, floor_infos, floor_rows, judge, no_skill
 from biobench.report.groups import RunGroup, Source, apart, group_runs
 from biobench.report.notes import Note, note
 from biobench.report.published import PublishedValue, published_for, published_state
@@ -20,7 +20,7 @@ from biobench.report.rows import METRICS, AverageName, Report, Row
 from biobench.report.tasks import TaskInfo, task_infos
 from biobench.schema.floor import FloorRecord
 from biobench.schema.task import NER_TYPES
-from biobench.stats import seed_interval
+from biobench.stats import failed_runs, kept, seed_interval
 from biobench.store import Finding, Store
 from biobench.store.floors import floors_fingerprint, scan_floors
 
@@ -50,7 +50,7 @@ class Results:
     def rows(self, average: AverageName) -> _Rows:
         """All rows of this average, computed once."""
         if average not in self._rows:
-            rows, remarks = run_rows(self.groups, self.infos, average)
+            rows, remarks = run_rows(self.groups, self.infos, average, no_skill(self.floors))
             rows += ceiling_rows(self.groups, self.infos, average)
             metrics = {task: metric_of(info, average) for task, info in self.infos.items()}
             rows += floor_rows(self.floors, self.groups, self.infos, metrics)
@@ -209,9 +209,12 @@ def _step(group: RunGroup) -> float:
 
 
 def run_rows(
-    groups: Sequence[RunGroup], infos: Mapping[str, TaskInfo], average: AverageName
+    groups: Sequence[RunGroup],
+    infos: Mapping[str, TaskInfo],
+    average: AverageName,
+    floors: Mapping[tuple[str, str], float],
 ) -> tuple[list[Row], list[tuple[Source, str, str]]]:
-    """A row a group, and (source, task, remark) for groups that lack the score."""
+    """A row a group, and (source, task, remark) for groups that lack the score. floors: as `floors.no_skill` gives."""
     rows: list[Row] = []
     remarks: list[tuple[Source, str, str]] = []
     for group in groups:
@@ -228,7 +231,9 @@ def run_rows(
             remarks.append((group.source, group.task, text))
             continue
         first, cut = group.briefs[0], _cut(group)
-        summary = seed_interval(scores, resolution=_step(group))
+        lost = failed_runs(scores, floors.get((group.task, metric)))
+        trained = kept(scores, lost)
+        summary = seed_interval(trained, resolution=_step(group))
         interval = summary.interval
         count = len(scores)
         rows.append(
@@ -236,11 +241,13 @@ def run_rows(
                 model=group.model,
                 task=group.task,
                 metric=metric,
-                mean=summary.mean,
+                mean=sum(scores) / count,
                 sd=summary.sd,
                 low=None if interval is None else max(float(interval.low), 0.0),
                 high=None if interval is None else min(float(interval.high), 1.0),
-                n_seeds=summary.n,
+                n_seeds=count,
+                failed=sum(lost),
+                kept=summary.mean if any(lost) else None,
                 source=group.source,
                 variant=group.variant,
                 language=info.language,
@@ -255,7 +262,14 @@ def run_rows(
                 lost_gold=first.lost_gold,
                 parameters=first.parameters,
                 contamination=as_fields(known(group)),
-                notes=(*_about_data(group), *group.notes, *cut, *_equal(group, summary.sd), *remark(group)),
+                notes=(
+                    *_about_data(group),
+                    *group.notes,
+                    *cut,
+                    *_equal(group, summary.sd),
+                    *_failed(group, scores, lost),
+                    *remark(group),
+                ),
             )
         )
     return rows, remarks
@@ -293,6 +307,24 @@ def _equal(group: RunGroup, sd: float | None) -> list[str]:
             seeds=len(group.seeds),
         )
     ]
+
+
+def _failed(group: RunGroup, scores: Sequence[float], lost: Sequence[bool]) -> list[str]:
+    """The footnote on failed runs."""
+    if not any(lost):
+        return []
+    form = (
+        "{model} on {task}: {count} of {seeds} runs failed (seeds {which}); the mean includes them, ± is about the "
+        "others, whose mean is {rest:.1f}"
+    )
+    rest = kept(scores, lost)
+    which = ", ".join(str(seed) for seed, gone in zip(group.seeds, lost, strict=True) if gone)
+    return [
+        note(
+            form, model=group.model, task=group.task, count=sum(lost), seeds=len(lost), which=which,
+            rest=100 * sum(rest) / len(rest),
+        )
+    ]  # fmt: skip
 
 
 def _cut(group: RunGroup) -> list[str]:

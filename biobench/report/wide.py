@@ -86,6 +86,8 @@ def percent(row: Row | None, *, margin: bool = True) -> str:
     text = f"{100 * row.mean:.1f}"
     if margin and row.margin is not None:
         text += f" ±{100 * row.margin:.1f}"
+    if row.failed:
+        text += f" ({row.failed} failed)"
     marks = [MARK] * marked(row.contamination) + [LIKELY] * row.only_likely
     return " ".join([text, *marks])
 
@@ -102,7 +104,8 @@ def caption(report: Report) -> str:
         }[METRICS[report.average]]
     return (
         f"{what}, in percent; ± is half the 95% t interval over seeds (this task and test set, other seeds), "
-        "missing where there is one seed, where all seeds gave the same score, and for published means."
+        "missing where there is one seed, where all seeds gave the same score, and for published means. The "
+        "average is the mean over corpora of their tasks' means."
     )
 
 

@@ -6,12 +6,10 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 from biobench.schema.document import Document, Prediction
 from biobench.schema.needle import Key, cell_of, keys_of
-
-_Z = 1.959963984540054
-"""97.5% point of the normal distribution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +23,14 @@ class Share:
     groups: int
 
 
-def grid(gold: Sequence[Document], runs: Sequence[Sequence[Prediction]]) -> tuple[dict[Key, Share], dict[str, float]]:
+def grid(
+    gold: Sequence[Document], runs: Sequence[Sequence[Prediction]], level: float = 0.95
+) -> tuple[dict[Key, Share], dict[str, float]]:
     """(slice to share, document to the share of seeds that got it right) over the runs of several seeds.
 
     The interval is for other documents of the same kind: Wilson's, with as many independent observations as
-    the spread between groups (pairs that share a haystack) leaves, so seeds add no documents.
+    the spread between groups (pairs that share a haystack) leaves, so seeds add no documents. level: of each
+    interval.
     """
     said = [{p.document: p.labels for p in run} for run in runs]
     hits = {d.id: sum(run.get(d.id) == d.labels for run in said) / len(said) for d in gold}
@@ -39,10 +40,10 @@ def grid(gold: Sequence[Document], runs: Sequence[Sequence[Prediction]]) -> tupl
         if cell is not None:
             for key in keys_of(cell):
                 members[key][document.group].append(hits[document.id])
-    return {key: _share(groups) for key, groups in members.items()}, hits
+    return {key: _share(groups, level) for key, groups in members.items()}, hits
 
 
-def _share(groups: Mapping[str, Sequence[float]]) -> Share:
+def _share(groups: Mapping[str, Sequence[float]], level: float) -> Share:
     sizes = [len(own) for own in groups.values()]
     total, count = sum(sizes), len(groups)
     mean = sum(map(sum, groups.values())) / total
@@ -51,13 +52,14 @@ def _share(groups: Mapping[str, Sequence[float]]) -> Share:
     variance = residual * count / max(count - 1, 1) / total**2
     independent = mean * (1 - mean) / variance if variance > 0 else float(total)
     # Where everything is right (or the spread is chance's gift) there are no more observations than documents.
-    low, high = wilson(mean, min(independent, float(total)))
+    low, high = wilson(mean, min(independent, float(total)), level)
     return Share(mean, low, high, total, count)
 
 
-def wilson(share: float, observations: float) -> tuple[float, float]:
-    """95% Wilson score interval of a share of `observations` (Wilson 1927); these need not be whole."""
-    squared = _Z**2 / observations
+def wilson(share: float, observations: float, level: float = 0.95) -> tuple[float, float]:
+    """Wilson score interval of a share of `observations` (Wilson 1927); these need not be whole."""
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    squared = z**2 / observations
     middle = (share + squared / 2) / (1 + squared)
-    half = _Z / (1 + squared) * math.sqrt(share * (1 - share) / observations + squared / (4 * observations))
+    half = z / (1 + squared) * math.sqrt(share * (1 - share) / observations + squared / (4 * observations))
     return max(0.0, middle - half), min(1.0, middle + half)

@@ -5,6 +5,9 @@ another test set) and tasks (would another choice of tasks). Every interval name
 """
 
 from biobench.stats.counts import Average, Counts, f1_scores
+from biobench.stats.equivalence import tost
+from biobench.stats.failed import failed_runs, kept
+from biobench.stats.heterogeneity import Interaction, interaction_of, shrunken, variance_shares, without_each
 from biobench.stats.hierarchy import (
     RankInterval,
     SuiteDraws,
@@ -17,6 +20,7 @@ from biobench.stats.hierarchy import (
 from biobench.stats.intervals import DocumentSummary, SeedSummary, document_interval, seed_interval
 from biobench.stats.letters import letter_groups, letters
 from biobench.stats.means import MeanTest, mean_test
+from biobench.stats.moderated import moderated_p
 from biobench.stats.multiplicity import holm
 from biobench.stats.paired import (
     McNemar,
@@ -27,22 +31,28 @@ from biobench.stats.paired import (
     mcnemar,
 )
 from biobench.stats.power import (
+    DetectableRange,
     SeedPlan,
     SuiteVariance,
     detectable_difference,
     detectable_from_se,
+    detectable_range,
     seeds_needed,
     t_power,
     values_needed,
 )
 from biobench.stats.ranking import ManyComparison, Pair, Standing, compare_many, gather_pairs, task_ranks
 from biobench.stats.runs import TaskRuns
+from biobench.stats.sequential import Look, look, next_task
 from biobench.stats.suite import (
     SuiteComparison,
     cluster_means,
+    coherent,
     compare_suite,
     probability_of_improvement,
+    suite_means,
     suite_variance,
+    task_weights,
     wilcoxon_p,
 )
 from biobench.stats.types import Estimand, Interval, StatsInputError, SuiteScores
@@ -51,9 +61,12 @@ from biobench.stats.within import WithinTasks, within_tasks, within_tasks_seeds
 __all__ = [
     "Average",
     "Counts",
+    "DetectableRange",
     "DocumentSummary",
     "Estimand",
+    "Interaction",
     "Interval",
+    "Look",
     "ManyComparison",
     "McNemar",
     "MeanTest",
@@ -73,32 +86,46 @@ __all__ = [
     "TaskRuns",
     "WithinTasks",
     "cluster_means",
+    "coherent",
     "compare_many",
     "compare_seeds",
     "compare_suite",
     "compare_task",
     "detectable_difference",
     "detectable_from_se",
+    "detectable_range",
     "document_interval",
     "document_pools",
     "f1_scores",
+    "failed_runs",
     "gather_pairs",
     "holm",
+    "interaction_of",
+    "kept",
     "letter_groups",
     "letters",
+    "look",
     "mcnemar",
     "mean_test",
+    "moderated_p",
+    "next_task",
     "probability_of_improvement",
     "rank_intervals",
     "score_pool",
     "seed_interval",
     "seeds_needed",
+    "shrunken",
     "suite_draws",
+    "suite_means",
     "suite_variance",
     "t_power",
     "task_ranks",
+    "task_weights",
+    "tost",
     "values_needed",
+    "variance_shares",
     "wilcoxon_p",
     "within_tasks",
     "within_tasks_seeds",
+    "without_each",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -14,6 +14,8 @@ from biobench.stats.types import StatsInputError
 
 #: More seeds than this are reported as unaffordable.
 MOST = 10_000
+#: More seeds a task than anybody runs: such a number is not said.
+MOST_SAID = 100
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(400)
 
@@ -24,12 +26,15 @@ class SuiteVariance:
 
     between: variance between clusters that more seeds cannot lower (tasks and test sets), score unit².
     seed: variance that one seed adds to one cluster's difference; with S seeds it adds seed / S.
-    clusters: independent corpora in the suite.
+    clusters: independent corpora in the suite. between_low, between_high: what ``between`` may be at 90%, the spread
+    of few corpora being badly known; None where it is taken as known.
     """
 
     between: float
     seed: float
     clusters: int
+    between_low: float | None = None
+    between_high: float | None = None
 
     def sd(self, seeds: float) -> float:
         """Standard deviation of a cluster's mean difference with so many seeds (``math.inf`` allowed)."""
@@ -41,13 +46,25 @@ class SuiteVariance:
 
 
 @dataclass(frozen=True)
+class DetectableRange:
+    """The difference found with 80% power, for the smallest and largest spread that the corpora allow at 90%."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
 class SeedPlan:
-    """seeds: per task, None where no number suffices. limit: what unlimited seeds could detect."""
+    """seeds: per task, None where no number suffices or none can be told. limit: what unlimited seeds could detect.
+
+    certain: the answer is the same for all spreads between corpora that the data allow (at 90%).
+    """
 
     wanted: float
     seeds: int | None
     limit: float | None
     note: str | None
+    certain: bool = True
 
 
 def t_power(difference: float, sd: float, n: int, *, alpha: float = 0.05) -> float:
@@ -93,22 +110,58 @@ def values_needed(wanted: float, sd: float, *, alpha: float = 0.05, power: float
     return _smallest(lambda n: sd == 0 or t_power(wanted, sd, n, alpha=alpha) >= power, start=2)
 
 
+def detectable_range(sd: float, n: int, *, alpha: float = 0.05, power: float = 0.8) -> DetectableRange | None:
+    """``detectable_difference`` for both ends of the 90% interval of the true sd; None for n < 2."""
+    if n < 2:
+        return None
+    low, high = (detectable_difference(end, n, alpha=alpha, power=power) for end in sd_range(sd, n))
+    return None if low is None or high is None else DetectableRange(low, high)
+
+
+def sd_range(sd: float, n: int, level: float = 0.9) -> tuple[float, float]:
+    """The chi-squared interval of a true standard deviation from that of ``n`` normal values."""
+    tail = (1 - level) / 2
+    low, high = ((n - 1) / float(special.chdtri(n - 1, p)) for p in (tail, 1 - tail))
+    return sd * math.sqrt(low), sd * math.sqrt(high)
+
+
+#: Powers at which "N seeds a task find it in 4 of 5 cases" is near enough to be said.
+NEAR = (0.7, 0.9)
+
+
 def seeds_needed(wanted: float, variance: SuiteVariance, *, alpha: float = 0.05, power: float = 0.8) -> SeedPlan:
-    """Seeds per task with which the suite's t detects a true difference of ``wanted``."""
+    """Seeds per task with which the suite's t detects a true difference of ``wanted``.
+
+    Where the variance comes with what it may be, a number is given only if it has 70 to 90% power at both ends; else
+    the plan says that so few corpora cannot tell. "No number suffices" is said where that holds at the lower end.
+    """
     _check_wanted(wanted)
     limit = variance.detectable(math.inf, alpha=alpha, power=power)
     if limit is None:
         return SeedPlan(wanted, None, None, "one corpus cluster: no number of seeds makes a suite test")
-    if limit > wanted:
+    between = variance.between if variance.between_low is None else variance.between_low
+    least = replace(variance, between=between).detectable(math.inf, alpha=alpha, power=power)
+    if least is not None and least > wanted:
         note = "more seeds cannot get there: the spread between tasks limits this suite; more corpora would"
         return SeedPlan(wanted, None, limit, note)
-
-    def enough(seeds: int) -> bool:
-        found = variance.detectable(seeds, alpha=alpha, power=power)
-        return found is not None and found <= wanted
-
-    seeds = _smallest(enough, start=1)
+    seeds = None if limit > wanted else _smallest(lambda n: _enough(n, wanted, variance, alpha, power), start=1)
+    if variance.between_high is not None and not _near(seeds, wanted, variance, alpha):
+        note = f"the number of seeds cannot be told from {variance.clusters} corpora"
+        return SeedPlan(wanted, None, limit, note, certain=False)
     return SeedPlan(wanted, seeds, limit, None if seeds else f"more than {MOST} seeds")
+
+
+def _enough(seeds: int, wanted: float, variance: SuiteVariance, alpha: float, power: float) -> bool:
+    found = variance.detectable(seeds, alpha=alpha, power=power)
+    return found is not None and found <= wanted
+
+
+def _near(seeds: int | None, wanted: float, variance: SuiteVariance, alpha: float) -> bool:
+    """Whether the power of so many seeds is near 80% whatever the spread between corpora is."""
+    if seeds is None or seeds > MOST_SAID:
+        return False
+    ends = (replace(variance, between=v or 0.0).sd(seeds) for v in (variance.between_low, variance.between_high))
+    return all(NEAR[0] <= t_power(wanted, sd, variance.clusters, alpha=alpha) <= NEAR[1] for sd in ends)
 
 
 def _power(shift: float, df: float, alpha: float) -> float:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 from scipy import stats
 
+from biobench.stats.heterogeneity import shrunken
 from biobench.stats.letters import letters
+from biobench.stats.moderated import moderated_p
 from biobench.stats.multiplicity import holm
-from biobench.stats.suite import SuiteComparison, cluster_means, compare_suite, suite_means
+from biobench.stats.suite import SuiteComparison, cluster_means, compare_suite, suite_means, task_weights
 from biobench.stats.types import Estimand, FloatArray, StatsInputError, SuiteScores, check_names
 
 
@@ -19,7 +21,9 @@ from biobench.stats.types import Estimand, FloatArray, StatsInputError, SuiteSco
 class Pair:
     """One pair shown: first minus second. p_holm: the t's p, corrected over all pairs shown.
 
-    different: p_holm is below alpha (False where there is no test).
+    p_moderated: the p of the t on a variance moderated by all pairs (``moderated_p``), corrected likewise; None where
+    that does not apply. different: p_moderated, or p_holm where there is none, is at most alpha, and nothing forbids to
+    speak of tasks like these as a whole.
     """
 
     first: str
@@ -27,6 +31,7 @@ class Pair:
     comparison: SuiteComparison
     p_holm: float | None
     different: bool
+    p_moderated: float | None = None
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,8 @@ class Standing:
 
     rank: 1 is best, ties share the best. mean_rank: ranks within tasks (ties averaged), mean of cluster
     means. ties: letters, shared by models that were not told apart; None unless all pairs were tested.
+    shrunken: the score drawn to the others' mean as far as its own seeds leave it uncertain; None below four models or
+    where some task has one seed.
     """
 
     model: str
@@ -43,6 +50,7 @@ class Standing:
     rank: int
     mean_rank: float
     ties: str | None
+    shrunken: float | None = None
 
 
 @dataclass(frozen=True)
@@ -98,7 +106,8 @@ def compare_many(
         )
         for a, b in chosen
     }
-    return gather_pairs(scores, labels, compared, clusters=clusters if clusters is not None else tasks, alpha=alpha)
+    owners = clusters if clusters is not None else tasks
+    return gather_pairs(scores, labels, compared, clusters=owners, alpha=alpha, resolution=resolution)
 
 
 def gather_pairs(
@@ -108,29 +117,50 @@ def gather_pairs(
     *,
     clusters: Sequence[str] | None = None,
     alpha: float = 0.05,
+    resolution: float = 0.0,
+    unspoken: Collection[tuple[str, str]] = (),
 ) -> ManyComparison:
     """Several models of which pairs were compared, each on the seeds that its two share.
 
     scores: models, tasks, seeds, for the standings. compared: (first, second) -> their comparison on these tasks
-    at level 1 - alpha; the corrections count these pairs.
+    at level 1 - alpha; the corrections count these pairs. resolution: as in ``mean_test``. unspoken: pairs of which
+    nothing is said about tasks like these as a whole, because the parts of the suite disagree; they stay untold.
     """
     labels = check_names(names, len(scores), "model")
     place = {name: index for index, name in enumerate(labels)}
     means = [suite_means(model) for model in scores]
     _check_pairs(list(compared), place)
     corrected = holm([one.test.p for one in compared.values()])
-    results = tuple(
-        Pair(a, b, one, p, p is not None and p <= alpha)
-        for ((a, b), one), p in zip(compared.items(), corrected, strict=True)
-    )
-    owners = check_names(clusters, means[0].size, "task")
     complete = {frozenset(pair) for pair in compared} == {frozenset(pair) for pair in combinations(labels, 2)}
     complete &= all(p is not None for p in corrected)
+    moderated = _moderated(list(compared.values()), len(labels), resolution) if complete else None
+    results = tuple(
+        Pair(a, b, one, p, decided is not None and decided <= alpha and (a, b) not in unspoken, q)
+        for ((a, b), one), p, q in zip(compared.items(), corrected, moderated or (None,) * len(corrected), strict=True)
+        for decided in [p if q is None else q]
+    )
+    owners = check_names(clusters, means[0].size, "task")
     notes = [] if complete else ["tie groups need all pairs tested"]
     apart = [(place[p.first], place[p.second]) for p in results if p.different] if complete else None
-    return ManyComparison(
-        _standings(labels, np.array(means), owners, apart), results, alpha, Estimand.TASKS_LIKE_THESE, tuple(notes)
-    )
+    standings = _standings(labels, np.array(means), owners, apart, _errors(scores, owners))
+    return ManyComparison(standings, results, alpha, Estimand.TASKS_LIKE_THESE, tuple(notes))
+
+
+def _moderated(compared: Sequence[SuiteComparison], models: int, resolution: float) -> tuple[float | None, ...] | None:
+    """Holm-corrected p of all pairs with moderated variances, none below what the noise of these tasks gives."""
+    found = moderated_p([one.cluster_differences for one in compared], models, resolution)
+    if found is None:
+        return None
+    own = [one.within_p for one in compared]
+    return holm([p if q is None else max(p, q) for p, q in zip(found, own, strict=True)])
+
+
+def _errors(scores: Sequence[SuiteScores], owners: Sequence[str]) -> FloatArray | None:
+    """Variance of each model's suite score over seeds, (models,); None where some task has one seed."""
+    if any(len(task) < 2 for model in scores for task in model):
+        return None
+    weights = task_weights(owners)
+    return np.array([sum(w**2 * np.var(x, ddof=1) / len(x) for w, x in zip(weights, m, strict=True)) for m in scores])
 
 
 def task_ranks(means: FloatArray) -> FloatArray:
@@ -141,7 +171,11 @@ def task_ranks(means: FloatArray) -> FloatArray:
 
 
 def _standings(
-    labels: Sequence[str], means: FloatArray, owners: Sequence[str], apart: list[tuple[int, int]] | None
+    labels: Sequence[str],
+    means: FloatArray,
+    owners: Sequence[str],
+    apart: list[tuple[int, int]] | None,
+    errors: FloatArray | None,
 ) -> tuple[Standing, ...]:
     score = np.array([cluster_means(row, owners)[1].mean() for row in means])
     mean_rank = np.array([cluster_means(row, owners)[1].mean() for row in task_ranks(means)])
@@ -151,9 +185,16 @@ def _standings(
     ties: tuple[str | None, ...] = (None,) * len(labels)
     if apart is not None:
         ties = letters(len(labels), [(position[i], position[j]) for i, j in apart])
+    drawn = shrunken(score, errors) if errors is not None and len(labels) > 3 else None
     return tuple(
         Standing(
-            labels[i], float(score[i]), float(means[i].mean()), int(rank[i]), float(mean_rank[i]), ties[position[i]]
+            labels[i],
+            float(score[i]),
+            float(means[i].mean()),
+            int(rank[i]),
+            float(mean_rank[i]),
+            ties[position[i]],
+            None if drawn is None else float(drawn[i]),
         )
         for i in order
     )

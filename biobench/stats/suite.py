@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 from biobench.stats.means import MeanTest, mean_test
-from biobench.stats.power import SuiteVariance, detectable_difference
-from biobench.stats.types import Estimand, FloatArray, StatsInputError, SuiteScores, as_values, check_names
+from biobench.stats.power import DetectableRange, SuiteVariance, detectable_difference, detectable_range, sd_range
+from biobench.stats.skew import shrunken_skewness, skewed_ends, skewed_t
+from biobench.stats.types import Estimand, FloatArray, Interval, StatsInputError, SuiteScores, as_values, check_names
 
 #: Differences closer to zero or to a bound than this come from float subtraction, not from the scores.
 TOUCH = 1e-9
@@ -26,7 +27,8 @@ class SuiteComparison:
     wilcoxon_smallest_p with so many clusters. wins, ties, losses: tasks on which the first model is
     better, within ``rope`` points, worse. improvement: probability that a run of the first model beats a
     run of the second, mean over clusters (None without seeds). detectable: smallest true difference that
-    a suite of this size and spread finds at 1 - level with 80% power. variance: None without seeds.
+    a suite of this size and spread finds at 1 - level with 80% power; detectable_range: what it may be, the
+    spread itself being an estimate. variance: None without seeds.
     """
 
     difference: float
@@ -40,12 +42,30 @@ class SuiteComparison:
     rope: float
     improvement: float | None
     detectable: float | None
+    detectable_range: DetectableRange | None
     variance: SuiteVariance | None
     tasks: tuple[str, ...]
     task_differences: tuple[float, ...]
     clusters: tuple[str, ...]
     cluster_differences: tuple[float, ...]
     notes: tuple[str, ...]
+    within_p: float | None = None
+    """Of the same difference with the tasks held fixed, where it bounds the test's."""
+
+    def hardened(self, within: MeanTest | None = None, documents: float | None = None) -> SuiteComparison:
+        """With the test that a verdict may rest on: guarded against skewness, coherent with the test on these tasks.
+
+        within: that test. documents: the standard error that test-set noise gives the difference, below which the
+        spread between corpora does not go. See ``guarded`` and ``coherent``.
+        """
+        variance = self.variance
+        if variance is not None and documents is not None:
+            # of a mean over corpora, whose variances add up
+            floor = documents**2 * variance.clusters
+            low, high = (max(floor, x or 0.0) for x in (variance.between_low, variance.between_high))
+            variance = replace(variance, between=max(floor, variance.between), between_low=low, between_high=high)
+        test = coherent(guarded(self.test, np.array(self.cluster_differences)), within)
+        return replace(self, test=test, variance=variance, within_p=None if within is None else within.p)
 
 
 def compare_suite(
@@ -102,6 +122,7 @@ def compare_suite(
         rope=rope,
         improvement=_improvement(first, second, owners) if seeded else None,
         detectable=None if test.sd is None else detectable_difference(test.sd, means.size, alpha=1 - level),
+        detectable_range=None if test.sd is None else detectable_range(test.sd, means.size, alpha=1 - level),
         variance=suite_variance(first, second, owners, paired_seeds=paired_seeds, resolution=resolution)
         if seeded
         else None,
@@ -111,6 +132,47 @@ def compare_suite(
         cluster_differences=tuple(float(x) for x in means),
         notes=tuple(notes),
     )
+
+
+def guarded(test: MeanTest, values: FloatArray) -> MeanTest:
+    """``test``, the t over ``values``, made safe against their skewness.
+
+    The p is the larger of the t's and of the t after Hall's transformation, and the end of the interval nearer to zero
+    is the farther of the two. Where corpora differ skewly around no gain, the t rejects in 7 to 8% of samples and this
+    in 5 to 7%; where they differ normally it finds 73 of 100 instead of 80 on 6 corpora, 78 on 17.
+    """
+    if test.interval is None or not test.se or test.p is None:
+        return test
+    n = values.size
+    skewness = shrunken_skewness(values)
+    t = skewed_t(test.estimate, test.se, n, skewness)
+    p = max(test.p, min(1.0, float(2 * special.stdtr(n - 1, -abs(t)))))
+    low, high = skewed_ends(test.estimate, test.se, n, skewness, test.interval.level)
+    if test.estimate > 0:
+        interval = replace(test.interval, low=min(test.interval.low, low))
+    else:
+        interval = replace(test.interval, high=max(test.interval.high, high))
+    return replace(test, p=p, interval=interval)
+
+
+def coherent(suite: MeanTest, within: MeanTest | None) -> MeanTest:
+    """The suite's test, at least as wide as that on these tasks: the wider question has no narrower answer.
+
+    within: the test of the same difference with the tasks held fixed; None where there is none. Half the width of the
+    interval is the larger of the two, and so is the p. se, df: of the t that set the width.
+    """
+    if suite.interval is None or within is None or within.interval is None or suite.p is None or within.p is None:
+        return suite
+    p, half = max(suite.p, within.p), within.interval.half_width
+    low, high = suite.interval.low, suite.interval.high
+    if half <= max(high - suite.estimate, suite.estimate - low):
+        wider = replace(suite.interval, low=min(low, suite.estimate - half), high=max(high, suite.estimate + half))
+        return replace(suite, p=p, interval=wider)
+    method = "t on the noise of these tasks, which is wider than the t over corpora"
+    interval = Interval(
+        min(low, suite.estimate - half), max(high, suite.estimate + half), suite.interval.level, method, suite.estimand
+    )
+    return replace(suite, se=within.se, df=within.df, p=p, interval=interval, note=None)
 
 
 def suite_means(scores: SuiteScores) -> FloatArray:
@@ -126,6 +188,12 @@ def cluster_means(values: FloatArray, clusters: Sequence[str]) -> tuple[tuple[st
     owner = np.array([labels.index(cluster) for cluster in clusters])
     sums = np.bincount(owner, weights=values, minlength=len(labels))
     return labels, sums / np.bincount(owner, minlength=len(labels))
+
+
+def task_weights(clusters: Sequence[str]) -> FloatArray:
+    """Of each task in the mean over corpora of their tasks' means, (tasks,); they add up to 1."""
+    sizes = {label: list(clusters).count(label) for label in clusters}
+    return np.array([1 / (len(sizes) * sizes[label]) for label in clusters])
 
 
 def wilcoxon_p(differences: FloatArray) -> float | None:
@@ -152,6 +220,7 @@ def suite_variance(
     Needs two seeds or more on every task. The part between clusters is what remains of their observed
     variance, at least zero; with one cluster it is zero, being unknown. resolution: the step of the scores
     (see ``mean_test``), below whose rounding neither part is taken.
+    between_low and between_high: what remains of the ends of the observed variance's 90% interval.
     """
     labels = tuple(dict.fromkeys(clusters))
     sizes = {label: sum(c == label for c in clusters) for label in labels}
@@ -163,17 +232,19 @@ def suite_variance(
         share = sizes[cluster] ** -2
         if paired_seeds and a.size == b.size:
             single = max(float((a - b).var(ddof=1)), floor)
-            now = single / a.size
+            mean_now = single / a.size
         else:
             single = max(float(a.var(ddof=1) + b.var(ddof=1)), floor)
-            now = float(a.var(ddof=1) / a.size + b.var(ddof=1) / b.size)
+            mean_now = float(a.var(ddof=1) / a.size + b.var(ddof=1) / b.size)
         per_seed[cluster] += share * single
-        present[cluster] += share * now
+        present[cluster] += share * mean_now
     _, means = cluster_means(suite_means(first) - suite_means(second), clusters)
     observed = max(float(means.var(ddof=1)), floor) if means.size > 1 else 0.0
     count = len(labels)
-    between = max(0.0, observed - sum(present.values()) / count)
-    return SuiteVariance(between, sum(per_seed.values()) / count, count)
+    now = sum(present.values()) / count
+    low, high = sd_range(math.sqrt(observed), count) if count > 1 else (0.0, math.inf)
+    between, least, most = (max(0.0, v - now) for v in (observed, low**2, high**2))
+    return SuiteVariance(between, sum(per_seed.values()) / count, count, least, most)
 
 
 def probability_of_improvement(first: Sequence[float], second: Sequence[float]) -> float:

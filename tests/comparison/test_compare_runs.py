@@ -58,7 +58,8 @@ def test_an_oracle_beats_a_floor_for_certain(tmp_path, tasks, seeds):
         held = compare(*names, results_dir=tmp_path)
         pair = held.pairs[0]
         assert np.sign(pair.pair.comparison.difference) == sign
-        assert held.verdict[0].startswith("Certain: oracle is better than floor on ")
+        certain = held.verdict[0].startswith("Certain: oracle is better than floor on ")
+        assert certain == (len(seeds) > 1), "one seed shows nothing about the models for certain"
         assert pair.within.test.p < 1e-3
         assert all(line.documents.p < 1e-6 for line in pair.tasks)
         assert pair.pair.comparison.improvement in (None, 1.0 if sign == 1 else 0.0)
@@ -79,7 +80,8 @@ def test_equal_gaps_are_certain_for_other_tasks_too(tmp_path):
     assert held.pairs[0].pair.comparison.difference == pytest.approx(5 / 6)
     # equal to the last digit, yet no surer than the scores' steps of one answer
     assert 1e-6 < held.pairs[0].pair.p_holm < 1e-3
-    assert any("Tasks like these: shown too" in line for line in held.verdict)
+    assert any(line.startswith("On tasks like these it is shown too") for line in held.verdict)
+    assert not any("not shown" in line for line in held.verdict)
 
 
 def test_the_parts_are_those_of_the_scores(tmp_path):
@@ -103,7 +105,10 @@ def test_the_parts_are_those_of_the_scores(tmp_path):
         for part in (line.seeds, line.documents):
             assert part.se <= line.total.se + 1e-12
     suite = held.pairs[0].pair.comparison
-    assert suite.test.p == pytest.approx(stats.ttest_1samp(per_task, 0).pvalue)
+    within = held.pairs[0].within.test
+    # the wider question has no narrower interval than that about these tasks
+    assert suite.test.p >= max(stats.ttest_1samp(per_task, 0).pvalue, within.p)
+    assert suite.test.interval.half_width >= within.interval.half_width
     assert set(held.clusters) == set(TASKS)
     wins = [
         np.mean([0.5 * np.sign(scores["a", t, i] - scores["b", t, j]) + 0.5 for i in SEEDS for j in SEEDS])
@@ -125,7 +130,8 @@ def test_a_gap_that_seeds_could_make_is_certain_with_many_seeds_only(tmp_path, s
     assert held.pairs[0].tasks[0].documents.p < 1e-6
     assert sum(line.startswith("Certain: ") for line in held.verdict) == least
     if len(seeds) == 1:
-        assert held.verdict[0].startswith("Whether a is better than b is not shown: a single seed")
+        assert held.verdict[0].startswith("Nothing is shown about the models a and b: a single seed")
+        assert held.verdict[1].startswith("These two runs differ by")
         assert any("anything about other seeds" in line for line in held.verdict)
 
 
@@ -281,15 +287,18 @@ def test_windows_and_precision_that_differ_are_said(tmp_path):
 
 
 def test_three_models_get_ranks_ties_and_corrected_p(tmp_path):
-    save_runs(tmp_path, "best", TASKS, 0.97)
-    save_runs(tmp_path, "middle", TASKS, 0.7)
-    save_runs(tmp_path, "worst", TASKS, 0.2)
+    for model, quality in (("best", 0.97), ("middle", 0.7), ("worst", 0.2)):
+        save_runs(tmp_path, model, TASKS, quality)
+    few = compare("worst", "best", "middle", results_dir=tmp_path)
+    assert not few.ranks, "three corpora say nothing about ranks on tasks in general"
+    for model, quality in (("best", 0.97), ("middle", 0.7), ("worst", 0.2)):
+        save_runs(tmp_path, model, ("anatem", "hoc"), quality)
     held = compare("worst", "best", "middle", results_dir=tmp_path)
     assert [s.model for s in held.standings] == ["best", "middle", "worst"]
     assert [s.rank for s in held.standings] == [1, 2, 3]
     assert {r.model: (r.low, r.high) for r in held.ranks} == {"worst": (3, 3), "best": (1, 1), "middle": (2, 2)}
     assert all(r.pair.p_holm >= r.pair.comparison.test.p for r in held.pairs)
-    assert held.verdict[0].startswith("Highest average: best")
+    assert held.verdict[0].startswith("Highest average in English: best")
     json.dumps(held.as_json(), allow_nan=False)
 
 

@@ -7,8 +7,7 @@ import re
 import pytest
 
 from biobench.comparison.compare import compare
-from biobench.comparison.verdict_fr import _ABOUT, verdict_fr
-from biobench.stats import Estimand
+from biobench.comparison.verdict_fr import verdict_fr
 from tests.helpers.ledger_make import ledger, write
 from tests.helpers.report_make import save_runs
 
@@ -47,13 +46,11 @@ def test_several_models_published_ones_and_twins(tmp_path):
         for task in TASKS:
             save_runs(tmp_path, name, task, {s: level + 0.01 * (s % 3) for s in (42, 43, 44)})
     french = check(compare(["north", "south", "west"], results_dir=tmp_path, documents=False))
+    assert french[0].startswith("Moyenne la plus haute en anglais : west")
+    french = check(compare(["north", "south", "west"], results_dir=tmp_path, documents=False, pooled=True))
     assert french[0].startswith("Moyenne la plus haute : west")
     assert check(compare([DETOUR, TWIN], results_dir=tmp_path))[0].startswith(f"{DETOUR} est meilleur que {TWIN}")
     check(compare([DETOUR, TWIN, "DrBERT"], results_dir=tmp_path))
     ledgers = {n: write(tmp_path / n / "ledger.json", ledger(n, o)) for n, o in (("north", "clm"), ("south", "mlm"))}
     french = check(compare(["north", "south"], results_dir=tmp_path, documents=False, ledgers=ledgers))
     assert french[0].startswith("Jumeaux appariés")
-
-
-def test_every_estimand_has_words():
-    assert set(_ABOUT) == set(Estimand)

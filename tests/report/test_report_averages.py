@@ -39,14 +39,18 @@ def test_the_interval_of_an_average_is_that_of_a_sum_of_independent_means():
     rows = line()
     (found,) = suite_averages(rows, INFOS).rows
     counts = [r.n_seeds for r in rows]
-    variances = [np.var(r.values, ddof=1) / r.n_seeds for r in rows]
-    se = math.sqrt(sum(variances)) / len(FRENCH)
-    # Welch and Satterthwaite; a factor common to all variances falls out
+    corpora = [INFOS[task].corpus for task in FRENCH]
+    weights = [1 / len(set(corpora)) / corpora.count(corpus) for corpus in corpora]
+    variances = [w**2 * np.var(r.values, ddof=1) / r.n_seeds for w, r in zip(weights, rows, strict=True)]
+    se = math.sqrt(sum(variances))
+    # Welch and Satterthwaite
     df = sum(variances) ** 2 / sum(v**2 / (n - 1) for v, n in zip(variances, counts, strict=True))
-    mean = np.mean([np.mean(r.values) for r in rows])
+    mean = sum(w * np.mean(r.values) for w, r in zip(weights, rows, strict=True))
+    assert found.task_mean == pytest.approx(np.mean([np.mean(r.values) for r in rows]))
     ends = stats.t.interval(0.95, df, loc=mean, scale=se)
     assert (found.mean, found.low, found.high) == pytest.approx((mean, *ends))
-    assert found.sd == pytest.approx(math.sqrt(sum(np.var(r.values, ddof=1) for r in rows)) / len(FRENCH))
+    spreads = [w**2 * np.var(r.values, ddof=1) for w, r in zip(weights, rows, strict=True)]
+    assert found.sd == pytest.approx(math.sqrt(sum(spreads)))
     assert (found.task, found.tasks, found.complete, found.notes) == ("avg_fr", len(FRENCH), True, ())
     assert (found.n_seeds, found.metric, found.line) == (2, "macro_f1", rows[0].line)
 
@@ -55,9 +59,38 @@ def test_one_seed_anywhere_leaves_no_interval_and_ends_are_scores():
     (alone,) = suite_averages(line(scores={FRENCH[3]: [0.5]}), INFOS).rows
     assert (alone.sd, alone.low, alone.high, alone.n_seeds) == (None, None, None, 1)
     (wide,) = suite_averages(line(scores={task: [0.0, 1.0] for task in FRENCH}), INFOS).rows
-    assert wide.high - wide.mean == pytest.approx(stats.t.ppf(0.975, len(FRENCH)) * 0.5 / math.sqrt(len(FRENCH)))
-    (cut,) = suite_averages(line(scores={FRENCH[0]: [0.0, 1.0]}), INFOS).rows
+    corpora = [INFOS[task].corpus for task in FRENCH]
+    squares = [(1 / len(set(corpora)) / corpora.count(corpus)) ** 2 for corpus in corpora]
+    df = sum(squares) ** 2 / sum(v**2 for v in squares)
+    assert wide.high - wide.mean == pytest.approx(stats.t.ppf(0.975, df) * 0.5 * math.sqrt(sum(squares)))
+    (cut,) = suite_averages(line(scores={"diamed": [0.0, 1.0]}), INFOS).rows
     assert (cut.low, cut.high) == (0.0, 1.0)
+
+
+def test_three_lines_have_mean_ranks_and_the_shares_of_the_tasks_are_told():
+    levels = {"low": 0.3, "middle": 0.5, "high": 0.7}
+    rows = [r for m, level in levels.items() for r in line(m, {t: [level, level + 0.01 * len(t)] for t in FRENCH})]
+    found = suite_averages(rows, INFOS)
+    assert {r.model: r.mean_rank for r in found.rows} == {"low": 3, "middle": 2, "high": 1}
+    (shares,) = found.notes
+    assert shares.startswith("fr: share of each task in the variance of the average: ")
+    assert all(task in shares for task in FRENCH)
+    # the corpora weigh alike, so a task of a corpus of three decides a third of what a lone one does
+    told = {t: float(s.rstrip("%")) for t, s in (x.split() for x in shares.split(": ")[-1].split(", "))}
+    assert told["diamed"] == pytest.approx(3 * told["cantemist"], abs=2)
+
+
+def test_failed_runs_stand_beside_a_mean_that_includes_them(tmp_path):
+    save_run_scores = {42: 0.7, 43: 0.71, 44: 0.69, 45: 0.705, 46: 0.12}
+    for seed, score in save_run_scores.items():
+        save_run(tmp_path, "m", "gad", seed, score)
+    (row,) = (r for r in build(tmp_path, "micro", tasks=["gad"]).rows if r.source == "run")
+    assert (row.failed, row.n_seeds) == (1, 5)
+    assert row.mean == pytest.approx(np.mean(list(save_run_scores.values())))
+    assert row.kept == pytest.approx(np.mean([0.7, 0.71, 0.69, 0.705]))
+    assert row.low < row.kept < row.high
+    assert row.margin < 0.02
+    assert any("1 of 5 runs failed (seeds 46)" in n for n in row.notes)
 
 
 def test_costs_are_means_and_memory_the_highest_where_all_are_known():

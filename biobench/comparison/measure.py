@@ -1,0 +1,327 @@
+"""The numbers of a comparison: each pair on its own seeds and counts, corrected for the pairs that are spoken of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from biobench.comparison.contest import Contest, Match
+from biobench.comparison.evidence import Evidence
+from biobench.comparison.result import FailedRun, PairResult, TaskLine, differing
+from biobench.report.notes import Note, note
+from biobench.report.tasks import TaskInfo
+from biobench.stats import (
+    Interaction,
+    ManyComparison,
+    Pair,
+    RankInterval,
+    SuiteComparison,
+    TaskPool,
+    TaskRuns,
+    WithinTasks,
+    compare_seeds,
+    compare_suite,
+    compare_task,
+    document_pools,
+    failed_runs,
+    gather_pairs,
+    holm,
+    interaction_of,
+    rank_intervals,
+    score_pool,
+    seeds_needed,
+    suite_draws,
+    suite_means,
+    task_weights,
+    tost,
+    variance_shares,
+    within_tasks,
+    within_tasks_seeds,
+    without_each,
+)
+from biobench.stats.types import FloatArray
+
+#: Pairs that a note names, where it is not true of all.
+MOST_NAMED = 4
+#: Corpora below which nothing is said about ranks on tasks in general.
+FEWEST_RANKED = 4
+#: Types of task that ask the same kind of question.
+KINDS = {"token_ner": "entities", "span_ner": "entities", "single_label": "classes", "multi_label": "classes"}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """As of `compare`. pooled: speak of several languages as one."""
+
+    rope: float
+    alpha: float
+    wanted: float
+    pooled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Duel:
+    """A match and the counts behind it. runs: task -> counts. reasons: task -> why there are none, in words."""
+
+    match: Match
+    runs: Mapping[str, TaskRuns]
+    reasons: Mapping[str, str]
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the counts of every task are at hand."""
+        return len(self.runs) == len(self.match.tasks)
+
+
+def duel_of(match: Match, source: Evidence | None) -> Duel:
+    """source: None where no predictions are to be read."""
+    if source is None:
+        return Duel(match, {}, {info.id: "not computed" for info in match.tasks})
+    found = {info.id: source.task_runs(match, info) for info in match.tasks}
+    return Duel(
+        match,
+        {task: runs for task, runs in found.items() if not isinstance(runs, str)},
+        {task: reason for task, reason in found.items() if isinstance(reason, str)},
+    )
+
+
+def told(pairs: Sequence[tuple[str, str]], said: Sequence[Mapping[str, str]]) -> Iterator[Note]:
+    """What is to be said of tasks, one line for the tasks and pairs of which the same is said.
+
+    said: for each pair, task -> words. Pairs are named where it is not said of all.
+    """
+    where: dict[tuple[str, str], tuple[tuple[str, str], ...]] = {}
+    for pair, words in zip(pairs, said, strict=True):
+        for task, text in words.items():
+            where[task, text] = (*where.get((task, text), ()), pair)
+    lines: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
+    for (task, text), of in where.items():
+        lines.setdefault((text, of), []).append(task)
+    for (text, of), tasks in lines.items():
+        shown = [note("{first} and {second}", first=a, second=b) for a, b in of[:MOST_NAMED]]
+        more = note("; {count} more pairs", count=len(of) - MOST_NAMED) if len(of) > MOST_NAMED else ""
+        told = {"task": ", ".join(tasks), "reason": text}
+        if len(of) == len(pairs):
+            yield note("{task}: {reason}", **told)
+        else:
+            yield note("{task}: {reason} ({pairs}{more})", **told, pairs=shown, more=more)
+
+
+@dataclass(slots=True)
+class Measured:
+    """The pairs of one contest. lines: (first, second, task) -> what was found, kept for contests over parts of it."""
+
+    held: Contest
+    pairs: tuple[PairResult, ...]
+    many: ManyComparison
+    shares: Mapping[str, float]
+
+
+def measured(
+    held: Contest,
+    duels: Sequence[Duel],
+    options: Options,
+    planned: Sequence[bool] | None = None,
+    lines: dict[tuple[str, str, str], TaskLine] | None = None,
+) -> Measured:
+    """Every pair tested on tasks like these and on these tasks, and corrected.
+
+    duels: the pairs. planned: which of them a plan declared; they are corrected for each other, the rest for all.
+    lines: filled with what was found task by task, and taken from where it is there already.
+    """
+    labels = [e.label for e in held.entrants]
+    names = [(d.match.entrants[0].label, d.match.entrants[1].label) for d in duels]
+    within = [_within(held, d, options) for d in duels]
+    suites = [_suite(held, d, w, options) for d, w in zip(duels, within, strict=True)]
+    parts = [_interactions(held, s) for s in suites]
+    unspoken = [n for n, p in zip(names, parts, strict=True) if differing(p, options.alpha)]
+    scores = [[mine[info.id].scores for info in held.tasks] for mine in held.cells]
+    resolution = max(d.match.resolution for d in duels)
+
+    def gathered(chosen: Sequence[bool]) -> ManyComparison:
+        compared = {n: s for n, s, take in zip(names, suites, chosen, strict=True) if take}
+        return gather_pairs(
+            scores, labels, compared, clusters=held.clusters, alpha=options.alpha, resolution=resolution,
+            unspoken=unspoken,
+        )  # fmt: skip
+
+    many = gathered([True] * len(names))
+    found = {(p.first, p.second): p for p in many.pairs}
+    local = dict(zip(names, holm([w.test.p if w.test else None for w in within]), strict=True))
+    if planned is not None and any(planned):
+        found |= {(p.first, p.second): p for p in gathered(planned).pairs}
+        own = [w.test.p if w.test and take else None for w, take in zip(within, planned, strict=True)]
+        local |= {n: p for n, p, take in zip(names, holm(own), planned, strict=True) if take}
+    kept = {} if lines is None else lines
+    pairs = []
+    for place, (name, duel, one) in enumerate(zip(names, duels, within, strict=True)):
+        for info in held.tasks:
+            if (*name, info.id) not in kept:
+                kept[*name, info.id] = _line(info.id, info.corpus, duel, options)
+        tasks = tuple(kept[*name, info.id] for info in held.tasks)
+        result = _result(found[name], tasks, one, local[name], parts[place], options, duel.match.resolution)
+        pairs.append(replace(result, exploratory=planned is not None and not planned[place]))
+    shares = variance_shares(_means(scores), task_weights(held.clusters))
+    ids = [info.id for info in held.tasks]
+    return Measured(
+        held, tuple(pairs), many, dict(zip(ids, map(float, shares), strict=True)) if len(labels) > 2 else {}
+    )
+
+
+def _means(scores: Sequence[Sequence[Sequence[float]]]) -> FloatArray:
+    return np.array([suite_means(model) for model in scores])
+
+
+def _within(held: Contest, duel: Duel, options: Options) -> WithinTasks:
+    match, level = duel.match, 1 - options.alpha
+    if duel.is_counted:
+        return within_tasks([duel.runs[info.id] for info in held.tasks], 0, 1, level=level)
+    return within_tasks_seeds(
+        match.scores(0),
+        match.scores(1),
+        clusters=held.clusters,
+        paired_seeds=all(match.paired.values()),
+        level=level,
+        resolutions=[match.unit(info.id) for info in held.tasks],
+    )
+
+
+def _suite(held: Contest, duel: Duel, within: WithinTasks, options: Options) -> SuiteComparison:
+    match = duel.match
+    return compare_suite(
+        match.scores(0),
+        match.scores(1),
+        tasks=[info.id for info in held.tasks],
+        clusters=held.clusters,
+        rope=options.rope,
+        level=1 - options.alpha,
+        resolution=match.resolution,
+        paired_seeds=all(match.paired.values()),
+    ).hardened(within.test, within.se_documents)
+
+
+def _interactions(held: Contest, suite: SuiteComparison) -> dict[str, Interaction]:
+    """Over languages and kinds of task, where there are several: one value a corpus."""
+    found = {}
+    for name, of in (("language", _language), ("kind", _kind)):
+        parts = [_only({of(info) for info in held.tasks if info.corpus == corpus}) for corpus in suite.clusters]
+        if len(set(parts)) > 1:
+            found[name] = interaction_of(suite.cluster_differences, parts)
+    return found
+
+
+def _language(info: TaskInfo) -> str:
+    return info.language
+
+
+def _kind(info: TaskInfo) -> str:
+    return KINDS.get(info.type, info.type)
+
+
+def _only(values: set[str]) -> str:
+    return next(iter(values)) if len(values) == 1 else "mixed"
+
+
+def _result(
+    pair: Pair,
+    lines: tuple[TaskLine, ...],
+    within: WithinTasks,
+    within_p: float | None,
+    parts: Mapping[str, Interaction],
+    options: Options,
+    resolution: float,
+) -> PairResult:
+    suite, rope = pair.comparison, options.rope
+    same = tost(suite.test, rope) if rope else None
+    here = tost(within.test, rope) if rope and within.test is not None else None
+    if same is not None and here is not None:
+        same = max(same, here)
+    return PairResult(
+        pair,
+        lines,
+        within,
+        None if suite.variance is None else seeds_needed(options.wanted, suite.variance, alpha=options.alpha),
+        within_p=within_p,
+        interactions=parts,
+        without=without_each(suite.cluster_differences, resolution),
+        same=same,
+        same_here=here,
+    )
+
+
+def failed_in(held: Contest, floors: Mapping[tuple[str, str], float]) -> tuple[FailedRun, ...]:
+    """The failed runs among those compared. floors: (task, metric) -> what the best policy without skill scores."""
+    found = []
+    for entrant, cells in zip(held.entrants, held.cells, strict=True):
+        for info in held.tasks:
+            cell = cells[info.id]
+            if cell.group is None:
+                continue
+            lost = failed_runs(cell.scores, floors.get((info.id, held.metrics[info.id])))
+            found += [
+                FailedRun(entrant.label, info.id, seed, score)
+                for seed, score, gone in zip(cell.seeds, cell.scores, lost, strict=True)
+                if gone
+            ]
+    return tuple(found)
+
+
+def _line(task: str, corpus: str, duel: Duel, options: Options) -> TaskLine:
+    match, runs, alpha = duel.match, duel.runs.get(task), options.alpha
+    first, second = (cells[task] for cells in match.cells)
+    step = max(first.step, second.step, match.unit(task))
+    paired = match.paired[task]
+    seeds = compare_seeds(first.scores, second.scores, paired=paired, level=1 - alpha, resolution=step).test
+    shown = None
+    if runs is not None:
+        shown = compare_task(
+            runs.models[0],
+            runs.models[1],
+            runs.average,
+            evaluated=runs.evaluated,
+            paired_seeds=runs.paired_seeds,
+            level=1 - alpha,
+            resolution=runs.resolution,
+        )
+    notes = list(shown.notes) if shown is not None else [duel.reasons[task]]
+    most = seeds if shown is None or shown.total is None else shown.total
+    return TaskLine(
+        task=task,
+        corpus=corpus,
+        metric=match.metrics[task],
+        first=first.mean,
+        second=second.mean,
+        difference=first.mean - second.mean,
+        n_first=0 if first.policy else len(first.seeds),
+        n_second=0 if second.policy else len(second.seeds),
+        published=bool(first.step or second.step),
+        paired=paired,
+        seeds=seeds,
+        documents=None if shown is None else shown.documents,
+        total=None if shown is None else shown.total,
+        groups=None if runs is None else runs.models[0].n_groups,
+        detectable=None if shown is None else shown.detectable,
+        note="; ".join(notes) or None,
+        same=tost(most, options.rope) if options.rope else None,
+    )
+
+
+def ranks_of(everyone: Duel, labels: Sequence[str], alpha: float) -> tuple[RankInterval, ...]:
+    """Over tasks like these; documents are redrawn too where the counts of every task are at hand."""
+    match = everyone.match
+    pools: list[TaskPool]
+    if everyone.is_counted:
+        pools = document_pools(everyone.runs[info.id] for info in match.tasks)
+    else:
+        pools = [
+            score_pool(
+                info.id,
+                [mine[info.id].scores for mine in match.cells],
+                cluster=info.corpus,
+                paired_seeds=match.paired[info.id],
+            )
+            for info in match.tasks
+        ]
+    return rank_intervals(suite_draws(pools), labels, level=1 - alpha)

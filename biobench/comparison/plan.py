@@ -1,0 +1,78 @@
+"""What is to be compared, declared before looking."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from biobench.errors import SpecError
+from biobench.report.notes import Note, note
+from biobench.report.rows import AverageName
+from biobench.schema.strict import Strict, load_yaml_model
+
+if TYPE_CHECKING:
+    from biobench.comparison.contest import Contest
+
+
+class Plan(Strict):
+    """A declared comparison. What it does not name is exploratory."""
+
+    pairs: tuple[tuple[str, str], ...] = Field(min_length=1)
+    """The pairs to be tested, by the models' names as in the report; corrected for each other alone."""
+    average: AverageName | None = None
+    suite: str | None = None
+    """fr, en, needle or all."""
+    seeds: tuple[int, ...] = ()
+    """The seeds that every run has; empty: whichever there are."""
+    alpha: float = Field(default=0.05, gt=0, lt=0.5)
+    rope: float = Field(default=0.0, ge=0, lt=100)
+    """Points within which two models count as the same."""
+    pooled: bool = False
+    """One verdict over several languages."""
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Every model named, in order."""
+        return tuple(dict.fromkeys(name for pair in self.pairs for name in pair))
+
+    @property
+    def rope_fraction(self) -> float:
+        """The rope as a difference of scores between 0 and 1."""
+        return self.rope / 100
+
+    @property
+    def hash(self) -> str:
+        """sha256 of what is declared, whatever the layout of the file; its first 16 digits."""
+        text = json.dumps(self.model_dump(mode="json"), sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def marks(self, pairs: Sequence[tuple[str, str]]) -> list[bool]:
+        """Which of these pairs are declared, in either order."""
+        declared = {frozenset(pair) for pair in self.pairs}
+        return [frozenset(pair) in declared for pair in pairs]
+
+    def outside(self, held: Contest) -> list[Note]:
+        """Where the runs are not those that were declared."""
+        if not self.seeds:
+            return []
+        found = []
+        for entrant, cells in zip(held.entrants, held.cells, strict=True):
+            tasks = [t for t, cell in cells.items() if cell.group is not None and set(cell.seeds) != set(self.seeds)]
+            if tasks:
+                form = "exploratory: {model} has other seeds than the plan declares on {tasks}"
+                found.append(note(form, model=entrant.label, tasks=", ".join(tasks)))
+        return found
+
+
+def load_plan(path: str | Path) -> Plan:
+    """The plan in a YAML file. Raises SpecError with file, line, value and fix."""
+    found = load_yaml_model(path, Plan)
+    for pair in found.pairs:
+        if pair[0] == pair[1]:
+            raise SpecError(f"{path}: pair {list(pair)} names one model twice", hint="name two models")
+    return found

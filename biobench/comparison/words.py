@@ -1,0 +1,85 @@
+"""Numbers and names in the words of a verdict."""
+
+from __future__ import annotations
+
+from biobench.comparison.result import Compared
+from biobench.report.beside import NAMES
+from biobench.report.notes import Note, note
+from biobench.stats import Interval, RankInterval
+
+
+def points(difference: float) -> str:
+    """A signed difference in points: ``+2.08``."""
+    shown = f"{100 * difference:+.2f}"
+    return "0.00" if float(shown) == 0 else shown
+
+
+def ends(interval: Interval | None) -> str:
+    """``0.07 to 4.08``, in points."""
+    return "–" if interval is None else ends_of(interval)
+
+
+def ends_of(interval: Interval) -> Note:
+    """As `ends`, of an interval that there is."""
+    return note("{low} to {high}", low=plain_points(interval.low), high=plain_points(interval.high))
+
+
+def plain_points(value: float) -> str:
+    """A number of points without a sign for zero."""
+    shown = f"{100 * value:.2f}"
+    return "0.00" if float(shown) == 0 else shown
+
+
+def p_value(p: float | None) -> str:
+    """``0.045``: two significant digits; values below 0.0001 by that bound, a dash where there is no test."""
+    if p is None:
+        return "–"
+    return "< 0.0001" if p < 1e-4 else f"{p:.2g}"
+
+
+def equals(p: float | None) -> str:
+    """``p = 0.045``."""
+    return f"p {p_value(p)}" if p is not None and p < 1e-4 else f"p = {p_value(p)}"
+
+
+def tasks_of(count: int) -> Note:
+    """``6 tasks``."""
+    return note("1 task") if count == 1 else note("{count} tasks", count=count)
+
+
+def corpora_of(count: int) -> Note:
+    """``6 corpora``."""
+    return note("1 corpus") if count == 1 else note("{count} corpora", count=count)
+
+
+def points_of(size: float) -> Note:
+    """``1 point``, ``0.5 points``: a margin or a wanted difference."""
+    return note("1 point") if round(100 * size, 9) == 1 else margin(100 * size)
+
+
+def margin(size: float) -> Note:
+    """``3 points``; two forms, because French takes the singular below 2."""
+    return note("{few} points", few=f"{size:g}") if size < 2 else note("{count} points", count=f"{size:g}")
+
+
+def metric_name(held: Compared) -> Note:
+    """The scores compared, in words."""
+    names = set(held.metrics.values())
+    return note(NAMES.get(next(iter(names)), next(iter(names))) if len(names) == 1 else NAMES["mixed"])
+
+
+def joined(names: list[str]) -> str:
+    """``a, b and c``."""
+    if len(names) == 1:
+        return names[0]
+    return note("{first} and {second}", first=", ".join(names[:-1]), second=names[-1])
+
+
+def ranks(r: RankInterval) -> str:
+    """``1–3``, or a single rank."""
+    return str(r.low) if r.low == r.high else f"{r.low}–{r.high}"
+
+
+def level_of(held: Compared) -> Note:
+    """``95%``."""
+    return note("{level}%", level=f"{100 * (1 - held.alpha):g}")
