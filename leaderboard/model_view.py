@@ -184,7 +184,7 @@ def _curves(groups: Sequence[RunGroup], rows: Sequence[Row], words: Mapping[str,
     if not tasks:
         return
     st.subheader(words["curves"])
-    task = choose(words["choose_task"], tasks, "curve_task", default=True)
+    task = choose(words["choose_task"], tasks, "curve_task")
     metric = next((r.metric for r in rows if r.task == task), "macro_f1")
     chart = charts.curves(next(g for g in groups if g.task == task).records, metric, words)
     if chart is not None:

@@ -12,10 +12,10 @@ LANGUAGES: dict[Language, str] = {"en": "English", "fr": "Français"}
 
 _WORDS: dict[str, tuple[str, str]] = {
     "title": ("Biomedical encoder leaderboard", "Classement des encodeurs biomédicaux"),
-    "view": ("View", "Vue"),
-    "board": ("Board", "Tableau"),
-    "model_view": ("Model", "Modèle"),
-    "task_view": ("Task", "Tâche"),
+    "board": ("Leaderboard", "Classement"),
+    "explore": ("Explore", "Explorer"),
+    "model_view": ("Models", "Modèles"),
+    "task_view": ("Tasks", "Tâches"),
     "compare_view": ("Compare", "Comparer"),
     "published_view": ("Published experiments", "Expériences publiées"),
     "published_help": (
@@ -80,7 +80,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     ),
     "said": ("predicted", "prédit"),
     "gold": ("gold", "référence"),
-    "no_runs_to_browse": ("There are no runs to browse yet.", "Il n'y a pas encore d'essais à parcourir."),
+    "no_runs_to_browse": ("There are no runs to browse yet.", "Il n'y a pas encore d'exécutions à parcourir."),
     "documents_found": ("documents", "documents"),
     "efficiency_view": ("Efficiency", "Efficacité"),
     "cost": ("Cost", "Coût"),
@@ -111,9 +111,9 @@ _WORDS: dict[str, tuple[str, str]] = {
     ),
     "cost_parameters": ("parameters", "paramètres"),
     "cost_train_tokens_per_second": ("tokens a second in training", "tokens par seconde à l'entraînement"),
-    "cost_seconds": ("seconds a run", "secondes par essai"),
+    "cost_seconds": ("seconds a run", "secondes par exécution"),
     "cost_peak_memory_bytes": ("peak memory, bytes", "mémoire maximale, octets"),
-    "cost_energy_kwh": ("energy a run, kWh", "énergie par essai, kWh"),
+    "cost_energy_kwh": ("energy a run, kWh", "énergie par exécution, kWh"),
     "cost_unknown": (
         "This cost is not known for what is shown here.",
         "Ce coût n'est pas connu pour ce qui est montré ici.",
@@ -121,7 +121,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "needle_view": ("Needle", "Aiguille"),
     "no_needle": (
         "There are no needle runs here yet. Make one and reload this page:",
-        "Il n'y a pas encore d'essais « aiguille » ici. Lancez-en un et rechargez la page :",
+        "Il n'y a pas encore d'exécutions « aiguille » ici. Lancez-en une et rechargez la page :",
     ),
     "choose_maps": ("Up to six models", "Jusqu'à six modèles"),
     "needle_help": (
@@ -144,12 +144,13 @@ _WORDS: dict[str, tuple[str, str]] = {
     "pretraining_view": ("Pretraining", "Préentraînement"),
     "no_pretraining": (
         "No pretraining run was found. Name a folder of runs, or put them below “pretraining” in the results folder:",
-        "Aucun préentraînement trouvé. Nommez un dossier d'essais, ou placez-les sous « pretraining » dans le dossier "
+        "Aucun préentraînement trouvé. Nommez un dossier d'exécutions, ou placez-les sous « pretraining » dans le "
+        "dossier "
         "de résultats :",
     ),
-    "choose_runs": ("Up to six runs", "Jusqu'à six essais"),
-    "pick_runs": ("Choose at least one.", "Choisissez-en au moins un."),
-    "training_run": ("run", "essai"),
+    "choose_runs": ("Up to six runs", "Jusqu'à six exécutions"),
+    "pick_runs": ("Choose at least one.", "Choisissez-en au moins une."),
+    "training_run": ("run", "exécution"),
     "loss_curves": ("Loss", "Perte"),
     "loss": ("loss, nats a target", "perte, nats par cible"),
     "loss_help": (
@@ -170,7 +171,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "ledger_help": (
         "From the training ledger of the run that exported exactly these weights. The Pretraining view has its curves "
         "and lays ledgers side by side.",
-        "D'après le registre de l'essai qui a exporté exactement ces poids. La vue Préentraînement en montre les "
+        "D'après le registre de l'exécution qui a exporté exactement ces poids. La vue Préentraînement en montre les "
         "courbes et compare les registres.",
     ),
     "ledgers": ("Ledgers side by side", "Registres côte à côte"),
@@ -186,7 +187,8 @@ _WORDS: dict[str, tuple[str, str]] = {
     "no_lines": ("This analysis holds no layers.", "Cette analyse ne contient aucune couche."),
     "cka_help": (
         "Bars: 95% jackknife intervals over texts. Seed noise: two runs that differ by the training seed alone.",
-        "Barres : intervalles jackknife à 95 % sur les textes. Bruit de graine : deux essais qui ne diffèrent que par "
+        "Barres : intervalles jackknife à 95 % sur les textes. Bruit de graine : deux exécutions qui ne diffèrent "
+        "que par "
         "la graine.",
     ),
     "layer": ("layer", "couche"),
@@ -209,7 +211,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "submission": ("Submission", "Soumission"),
     "accepted": ("accepted", "acceptée"),
     "refused": ("refused; the errors below say why", "refusée ; les erreurs ci-dessous disent pourquoi"),
-    "records_rescored": ("runs scored again as claimed", "essais recalculés comme annoncé"),
+    "records_rescored": ("runs scored again as claimed", "exécutions recalculées comme annoncé"),
     "errors_found": ("errors", "erreurs"),
     "warnings_found": ("warnings", "avertissements"),
     "codes": (
@@ -247,7 +249,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "score": ("score", "score"),
     "best": ("best here", "meilleur ici"),
     "gap": ("behind the best", "écart au meilleur"),
-    "seconds": ("seconds a run", "secondes par essai"),
+    "seconds": ("seconds a run", "secondes par exécution"),
     "memory": ("peak memory, GB", "mémoire maximale, Go"),
     "cut": ("documents cut", "documents tronqués"),
     "lost": ("gold lost", "annotations perdues"),
@@ -266,7 +268,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "seed": ("seed", "graine"),
     "published_only": (
         "Published scores only: no runs, so no seeds, speed or memory.",
-        "Scores publiés seulement : pas d'essais, donc ni graines, ni vitesse, ni mémoire.",
+        "Scores publiés seulement : pas d'exécutions, donc ni graines, ni vitesse, ni mémoire.",
     ),
     "language": ("language", "langue"),
     "type": ("type", "type"),
@@ -294,6 +296,92 @@ _WORDS: dict[str, tuple[str, str]] = {
     "distribution": ("Scores", "Scores"),
     "readings": ("Published numbers", "Chiffres publiés"),
     "interface": ("Language", "Langue"),
+    "matter": ("Tasks that matter to me", "Les tâches qui m'importent"),
+    "matter_all": ("all of the suite", "toutes celles de la suite"),
+    "size_limit": ("Size", "Taille"),
+    "any_size": ("any size", "toute taille"),
+    "below_100": ("below 100 million", "moins de 100 millions"),
+    "below_200": ("below 200 million", "moins de 200 millions"),
+    "leads": ("{} leads with {}.", "{} est en tête avec {}."),
+    "leads_printed": (
+        "Of the printed scores, {} has the highest mean: {}.",
+        "Des scores imprimés, {} a la plus haute moyenne : {}.",
+    ),
+    "no_leader": (
+        "No model has a score on every task asked for, so none leads.",
+        "Aucun modèle n'a de score sur toutes les tâches demandées : aucun n'est en tête.",
+    ),
+    "alone": (
+        "No other model here has runs on all of these tasks.",
+        "Aucun autre modèle n'a ici d'exécutions sur toutes ces tâches.",
+    ),
+    "unknown_spread": (
+        "It has too few seeds to say whether the lead would hold with others.",
+        "Il a trop peu de graines pour dire si l'avance tiendrait avec d'autres.",
+    ),
+    "shares": ("Not told apart from it with other seeds: {}.", "Avec d'autres graines, on n'en distingue pas : {}."),
+    "and_more": (" and {} more", " et {} autres"),
+    "clearly": (
+        "Every other model with runs is behind it with other seeds on these tasks.",
+        "Avec d'autres graines sur ces tâches, tous les autres modèles exécutés sont derrière.",
+    ),
+    "best_small": (
+        "Best below 100 million parameters: {} with {}.",
+        "Le meilleur sous 100 millions de paramètres : {} avec {}.",
+    ),
+    "standing_help": (
+        "Filled: runs, with the 95% interval over seeds and the ranks that the pairs leave open. Hollow: printed "
+        "scores.",
+        "Plein : exécutions, avec l'intervalle à 95 % sur les graines et les rangs que les paires laissent ouverts. "
+        "Creux : scores imprimés.",
+    ),
+    "rank": ("rank", "rang"),
+    "rank_short": (
+        "From … to: the ranks that the pairs leave open.",
+        "De … à : les rangs que les paires laissent ouverts.",
+    ),
+    "rank_help": (
+        "Ranks: a model loses one to each model that is ahead of it by more than other seeds explain, pair by pair at "
+        "95%, as Compare shows it; among the {} with the best means. Other tasks are another question: see Compare.",
+        "Rangs : un modèle en perd un pour chaque modèle devant lui de plus que ce que d'autres graines expliquent, "
+        "paire par paire à 95 %, comme dans Comparer ; parmi les {} meilleures moyennes. D'autres tâches sont une "
+        "autre "
+        "question : voir Comparer.",
+    ),
+    "mean": ("mean", "moyenne"),
+    "margin_help": (
+        "Half the 95% interval of the mean over seeds; none below three seeds.",
+        "La moitié de l'intervalle à 95 % de la moyenne sur les graines ; rien sous trois graines.",
+    ),
+    "marks_help": (
+        "▽ below what a policy reaches that reads nothing; ✂ documents longer than the window; † test documents in the "
+        "training text; ‡ average likely, not stated.",
+        "▽ sous ce qu'atteint une politique qui ne lit rien ; ✂ documents plus longs que la fenêtre ; † documents "
+        "de test "
+        "dans le texte d'entraînement ; ‡ moyenne probable, non précisée.",
+    ),
+    "below_floor": ("below the floor on {}", "sous le plancher sur {}"),
+    "cut_on": ("cut at the window: {}", "tronqué à la fenêtre : {}"),
+    "in_training": ("test documents in its training text", "documents de test dans son texte d'entraînement"),
+    "only_likely": ("average likely, not stated", "moyenne probable, non précisée"),
+    "no_cost": ("Costs are known of runs alone.", "Les coûts ne sont connus que des exécutions."),
+    "compare_picked": ("Compare", "Comparer"),
+    "pick_rows": ("Pick two to five rows of the table.", "Choisissez deux à cinq lignes du tableau."),
+    "alt_standing": (
+        "Models by mean score with intervals; the first: {}",
+        "Modèles par score moyen avec intervalles ; les premiers : {}",
+    ),
+    "alt_scatter": ("Score of each model against {}", "Score de chaque modèle selon : {}"),
+    "alt_seeds": (
+        "Score of every seed, with means and intervals",
+        "Score de chaque graine, avec moyennes et intervalles",
+    ),
+    "alt_differences": ("Difference on each task with its interval", "Différence sur chaque tâche avec son intervalle"),
+    "alt_curves": ("Curves over the training", "Courbes au fil de l'entraînement"),
+    "alt_needle": ("Accuracy by length, one line a model", "Exactitude selon la longueur, une ligne par modèle"),
+    "alt_table": ("Scores of all models: {}", "Scores de tous les modèles : {}"),
+    "add_model": ("Add your model", "Ajouter votre modèle"),
+    "last_run": ("last run", "dernière exécution"),
     "average": ("Average", "Moyenne"),
     "macro": ("Macro F1", "Macro-F1"),
     "micro": ("Micro F1", "Micro-F1"),
@@ -305,12 +393,11 @@ _WORDS: dict[str, tuple[str, str]] = {
         "Les scores publiés ne figurent qu'à côté de la moyenne qui leur est comparable. « Comme publié » prend "
         "celle de chaque tâche.",
     ),
-    "suites": ("Suites", "Suites"),
     "fr": ("French", "Français"),
     "en": ("English", "Anglais"),
     "needle": ("Needle in a haystack", "Aiguille dans une botte de foin"),
     "sources": ("Sources", "Sources"),
-    "run": ("own runs", "nos essais"),
+    "run": ("own runs", "nos exécutions"),
     "published": ("published", "publié"),
     "submitted": ("submitted", "soumis"),
     "floor": ("floor", "plancher"),
@@ -321,12 +408,10 @@ _WORDS: dict[str, tuple[str, str]] = {
         "Only models with a score on every task of the suite have a suite average.",
         "Seuls les modèles qui ont un score sur toutes les tâches de la suite ont une moyenne.",
     ),
-    "sort": ("Sort by", "Trier par"),
     "suite_average": ("suite average", "moyenne de la suite"),
     "model": ("model", "modèle"),
     "source": ("source", "source"),
     "seeds": ("seeds", "graines"),
-    "interactive": ("Sortable table", "Tableau triable"),
     "download": ("Download", "Télécharger"),
     "notes": ("Notes", "Notes"),
     "findings": ("Findings in the results folder", "Constats dans le dossier de résultats"),
@@ -336,17 +421,13 @@ _WORDS: dict[str, tuple[str, str]] = {
     ),
     "no_runs": (
         "No runs here yet: the scores below are published ones. Run a model and reload this page:",
-        "Pas encore d'essais ici : les scores ci-dessous sont publiés. Lancez un modèle et rechargez la page :",
+        "Pas encore d'exécutions ici : les scores ci-dessous sont publiés. Lancez un modèle et rechargez la page :",
     ),
     "all_refused": (
         "All runs here are on tasks that fail their gate on this data; they are neither shown nor ranked.",
-        "Tous les essais portent sur des tâches qui échouent à leur contrôle sur ces données ; ils ne sont ni montrés "
-        "ni classés.",
-    ),
-    "too_many_ties": (
-        "Tie groups are given for up to {} models with every task of the suite: narrow the search or the filters.",
-        "Les groupes d'égalité sont donnés jusqu'à {} modèles ayant toutes les tâches de la suite : restreignez la "
-        "recherche ou les filtres.",
+        "Toutes les exécutions portent sur des tâches qui échouent à leur contrôle sur ces données ; elles ne sont "
+        "ni montrées "
+        "ni classées.",
     ),
     "not_here": (
         "The link names what is not here: {}. Something else is shown in its place.",
@@ -362,10 +443,6 @@ _WORDS: dict[str, tuple[str, str]] = {
         "En pour cent. ± est la moitié de l'intervalle à 95 % sur les graines : même tâche et même jeu de test, "
         "autres graines. Pas de ± pour une seule graine, des graines de même score ou une moyenne publiée.",
     ),
-    "shade": (
-        "A stronger tint is a higher score within its column.",
-        "Une teinte plus forte est un score plus haut dans sa colonne.",
-    ),
 }
 
 
@@ -373,6 +450,12 @@ def words(language: Language) -> dict[str, str]:
     """Key -> text in that language."""
     index = 1 if language == "fr" else 0
     return {key: both[index] for key, both in _WORDS.items()}
+
+
+def number(value: float, digits: int, words: Mapping[str, str]) -> str:
+    """With a decimal comma in French."""
+    text = f"{value:.{digits}f}"
+    return text.replace(".", ",") if words["verdict_language"] == "fr" else text
 
 
 def spoken(note: str, words: Mapping[str, str]) -> str:
