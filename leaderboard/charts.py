@@ -7,16 +7,22 @@ from typing import Any
 
 import altair as alt
 import pandas as pd
+import streamlit as st
 
 from biobench.report.escape import plain
 from biobench.report.rows import Row
 from biobench.schema.record import RunRecord
 from leaderboard.names import shown_names
 
-GREY = "#767676"
-"""Legible as text on light and dark grounds alike (4.5 to 1 on white)."""
 BLUE, ORANGE = "#56B4E9", "#E69F00"
 """Two hues of the Okabe-Ito palette, apart for every kind of colour vision, on light and dark grounds."""
+MODELS = ["#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#0072B2"]
+"""Of the same palette: as many as maps are shown side by side."""
+
+
+def grey() -> str:
+    """Legible as text on the ground that the reader's page has."""
+    return "#b4b4b4" if st.context.theme.type == "dark" else "#5f5f5f"
 
 
 def seeds(rows: Sequence[Row], by: str, words: Mapping[str, str]) -> Any:
@@ -43,20 +49,43 @@ def seeds(rows: Sequence[Row], by: str, words: Mapping[str, str]) -> Any:
 
 
 def differences(rows: Sequence[Mapping[str, Any]], words: Mapping[str, str]) -> Any:
-    """Per task: `difference`, `low` and `high` in points (the ends may be None) around zero."""
-    frame = pd.DataFrame(rows)
-    y = alt.Y("task:N", sort=list(frame["task"]), title=None)
+    """Per task, largest first: `difference`, `low` and `high` in points (the ends may be None) around zero.
+
+    Filled where the interval leaves out zero, hollow and grey where it does not or is unknown.
+    """
+    frame = pd.DataFrame(rows).sort_values("difference", ascending=False)
+    frame["sure"] = (frame["low"].astype(float) > 0) | (frame["high"].astype(float) < 0)
+    y = alt.Y("task:N", sort=list(frame["task"]), title=None, axis=alt.Axis(labelLimit=200, labelOverlap=False))
     x = alt.X("difference:Q", title=words["difference"])
-    zero = alt.Chart(pd.DataFrame({"zero": [0]})).mark_rule(strokeDash=[4, 4], color=GREY).encode(x="zero:Q")
-    lines = alt.Chart(frame.dropna()).mark_rule(size=2, color=ORANGE).encode(x="low:Q", x2="high:Q", y=y)
-    dots = (
-        alt.Chart(frame)
-        .mark_circle(size=70, color=BLUE, opacity=1)
-        .encode(
-            x=x, y=y, tooltip=["task:N", *(alt.Tooltip(f"{c}:Q", format="+.2f") for c in ("difference", "low", "high"))]
-        )
+    colour = alt.condition("datum.sure", alt.value(BLUE), alt.value(grey()))
+    zero = alt.Chart(pd.DataFrame({"zero": [0]})).mark_rule(strokeDash=[4, 4], color=grey()).encode(x="zero:Q")
+    lines = alt.Chart(frame.dropna()).mark_rule(size=2).encode(x="low:Q", x2="high:Q", y=y, color=colour)
+    tips = ["task:N", *(alt.Tooltip(f"{c}:Q", format="+.1f") for c in ("difference", "low", "high"))]
+    dots = alt.Chart(frame).mark_point(size=70, opacity=1)
+    dots = dots.encode(
+        x=x,
+        y=y,
+        tooltip=tips,
+        color=colour,
+        fill=alt.condition("datum.sure", alt.value(BLUE), alt.value("transparent")),
     )
     return alt.layer(zero, lines, dots).properties(height=alt.Step(24))
+
+
+def lengths(rows: Sequence[Mapping[str, Any]], unit: str, words: Mapping[str, str]) -> Any:
+    """`score` by `length`, a line a `model`; hollow where the length is not `read`."""
+    base = alt.Chart(pd.DataFrame(rows))
+    ordered = list(dict.fromkeys(row["model"] for row in rows))
+    x = alt.X("length:Q", title=unit, scale=alt.Scale(type="log", base=2), axis=alt.Axis(format="d", labelOverlap=True))
+    y = alt.Y("score:Q", title=words["score"], scale=alt.Scale(domain=[40, 100], clamp=True))
+    colour = alt.Color("model:N", sort=ordered, title=None, scale=alt.Scale(range=MODELS))
+    colour = colour.legend(orient="top", columns=1, labelLimit=320)
+    tips = ["model:N", "length:Q", alt.Tooltip("score:Q", format=".1f")]
+    lines = base.mark_line().encode(x=x, y=y, color=colour)
+    full = base.transform_filter("datum.read").mark_circle(size=70, opacity=1)
+    hollow = base.transform_filter("!datum.read").mark_point(size=60)
+    dots = [marks.encode(x=x, y=y, color=colour, tooltip=tips) for marks in (full, hollow)]
+    return alt.layer(lines, *dots).properties(height=300)
 
 
 MOST_LINES = 15
@@ -90,7 +119,7 @@ def standing(rows: Sequence[Mapping[str, Any]], words: Mapping[str, str]) -> Any
     full = base.transform_filter("datum.own").mark_circle(size=80, color=BLUE, opacity=1).encode(x=x, y=y, tooltip=tips)
     hollow = base.transform_filter("!datum.own").mark_point(size=70, color=BLUE).encode(x=x, y=y, tooltip=tips)
     texts = base.transform_calculate(at="isValid(datum.high) ? datum.high : datum.score")
-    ranks = texts.mark_text(align="left", dx=8, color=GREY).encode(
+    ranks = texts.mark_text(align="left", dx=8, color=grey()).encode(
         x=alt.X("at:Q", title=words["score"]), y=y, text="rank:N"
     )
     return alt.layer(lines, full, hollow, ranks).properties(height=alt.Step(24))
@@ -130,18 +159,18 @@ def scatter(
         x=x, y=y, tooltip=["model:N", alt.Tooltip("cost:Q", format="~s"), alt.Tooltip("score:Q", format=".1f")]
     )
     held = pd.DataFrame(front(rows, more_is_better=more_is_better))
-    edge = alt.Chart(held).mark_line(color=GREY, strokeDash=[4, 4]).encode(x=x, y=y)
+    edge = alt.Chart(held).mark_line(color=grey(), strokeDash=[4, 4]).encode(x=x, y=y)
     # names to the left of dots in the right half, or they would leave the chart
     middle = (low * high) ** 0.5 if kind == "log" else (low + high) / 2
     named = [
-        alt.Chart(part).mark_text(align=align, dx=dx, dy=-10, color=GREY).encode(x=x, y=y, text="model:N")
+        alt.Chart(part).mark_text(align=align, dx=dx, dy=-10, color=grey()).encode(x=x, y=y, text="model:N")
         for part, align, dx in (
             (held[held["cost"] <= middle], "left", 6),
             (held[held["cost"] > middle], "right", -6),
         )
         if len(part)
     ]
-    return alt.layer(lines, edge, dots, *named).properties(height=360)
+    return alt.layer(lines, edge, dots, *named).properties(height=250)
 
 
 def _tips() -> list[alt.Tooltip]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from biobench.report.entrants import line_name
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
+from biobench.report.needle import NeedleGrid
 from biobench.report.rows import Row
 
 _REVISION = re.compile(r"@([0-9a-f]{7})[0-9a-f]{33}(?![0-9a-f])")
@@ -32,7 +33,7 @@ def title_of(key: str, words: Mapping[str, str]) -> str:
     return f"{shorten(plain(name))} · {words[source]}" if source in words else shorten(plain(key))
 
 
-def shown_names(held: Sequence[Row | RunGroup], words: Mapping[str, str]) -> list[str]:
+def shown_names(held: Sequence[Row | RunGroup | NeedleGrid], words: Mapping[str, str]) -> list[str]:
     """A name each: model and variant, and the source where another line has the same; a number for what is left."""
     short = [shorten(plain(line_name(one.model, one.variant))) for one in held]
     times = Counter(short)

@@ -95,8 +95,8 @@ def columns_of(block: Block, words: Mapping[str, str]) -> dict[str, Any]:
         words["notes"]: text(width=90, help=words["marks_help"]),
         words["source"]: text(width=90),
         words["parameters"]: number(format="compact", width=90),
-        words["window"]: number(format="%d", width=80),
-        words["tokens_per_second"]: number(format="compact", width=90),
+        words["window"]: number(format="%d", width=130),
+        words["tokens_per_second"]: number(format="compact", width=140),
         "hub": st.column_config.LinkColumn(display_text="↗", width=50),
     }
     return shown | {c.id: number(format="%.1f", help=f"{c.name} · {c.type}", width=90) for c in block.columns}

@@ -48,6 +48,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "wins": ("wins", "victoires"),
     "ties": ("ties", "égalités"),
     "losses": ("losses", "défaites"),
+    "how_sure": ("How sure?", "Est-ce sûr ?"),
     "standings": ("Standings", "Rangs"),
     "letters": ("tie group", "groupe"),
     "letters_help": (
@@ -131,6 +132,15 @@ _WORDS: dict[str, tuple[str, str]] = {
         "Exactitude en pour cent selon la longueur du document et la place du fait, avec l'intervalle à 95 % "
         "pour d'autres exemples du même genre. La teinte va du hasard (50) au sans-faute (100). Hachuré : au-delà de "
         "la fenêtre du modèle, rien n'a été évalué.",
+    ),
+    "reads_up_to": ("reads up to", "lit jusqu'à"),
+    "over_all": ("over all lengths", "sur toutes les longueurs"),
+    "reads_help": (
+        "Reads up to: the last length, from the shortest on, at which the whole interval is above guessing. Over all "
+        "lengths: each counts once, and one beyond the window as guessing (50; hollow in the chart).",
+        "Lit jusqu'à : la dernière longueur, à partir de la plus courte, où tout l'intervalle dépasse le hasard. Sur "
+        "toutes les longueurs : chacune compte une fois, et au-delà de la fenêtre comme le hasard (50 ; creux sur le "
+        "graphique).",
     ),
     "majority": ("most frequent answer", "réponse la plus fréquente"),
     "all_lengths": ("all", "toutes"),
