@@ -163,7 +163,10 @@ def _place(found: Comparison, twins: Twins) -> str:
 
 
 def _verdict(found: Comparison, words: Mapping[str, str]) -> None:
-    first, *others = verdict_fr(found) if words["verdict_language"] == "fr" else found.verdict
+    lines = verdict_fr(found) if words["verdict_language"] == "fr" else found.verdict
+    # twins come first in it and have their badge here: the result is the headline
+    about = len(found.twins)
+    first, others = lines[about], (*lines[:about], *lines[about + 1 :])
     with st.container(border=True):
         st.markdown(f"##### {literal(shorten(plain_note(first)))}")
     with st.expander(words["how_sure"]):

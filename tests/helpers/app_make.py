@@ -79,6 +79,31 @@ def tables(app):
     for element in bodies(app):
         parser = Cells()
         parser.feed(element)
-        assert parser.tags <= {"style", "div", "table", "caption", "thead", "tbody", "tr", "th", "td", "small"}
+        assert parser.tags <= {
+            "style",
+            "div",
+            "table",
+            "caption",
+            "thead",
+            "tbody",
+            "tr",
+            "th",
+            "td",
+            "small",
+            "ol",
+            "li",
+            "b",
+            "span",
+        }
         found.append(parser.rows)
     return found
+
+
+def board(app):
+    """The table of page one."""
+    return next(frame.value for frame in app.dataframe if "rank" in frame.value.columns)
+
+
+def said(app):
+    """The sentence of page one, or the verdict of a comparison, without the escapes of its Markdown."""
+    return next(m.value for m in app.markdown if m.value.startswith(("#####", "**"))).replace("\\", "")
