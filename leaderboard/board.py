@@ -15,6 +15,7 @@ from biobench.report.render import plain_note, render
 from biobench.report.rows import AverageName, Report, Row
 from biobench.report.table import Results, build
 from biobench.report.wide import Block, Line, blocks
+from biobench.store import Brief
 from leaderboard import charts
 from leaderboard.filters import SIZE_LIMITS, models_below, narrowed
 from leaderboard.folder import results, results_dir, results_state
@@ -241,7 +242,7 @@ def _table(block: Block, standing: Standing, words: Mapping[str, str]) -> None:
     means = {(line.model, line.variant, line.source): line.average for line in standing.lines}
     lines = [replace(li, average=means.get((li.model, li.variant, li.source))) for li in block.lines]
     lines.sort(key=lambda li: (li.average is None, -_mean(li).mean if li.average is not None else 0.0))
-    held = {(g.model, g.variant, g.source): g.briefs[0] for g in results().groups}
+    held: dict[tuple[str, str, str], Brief] = {(g.model, g.variant, g.source): g.briefs[0] for g in results().groups}
     frame, shown = to_frame(block, lines, placed, held, words)
     with st.container(key="bb_table"):
         picked = st.dataframe(

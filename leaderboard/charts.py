@@ -162,11 +162,12 @@ def scatter(
     edge = alt.Chart(held).mark_line(color=grey(), strokeDash=[4, 4]).encode(x=x, y=y)
     # names to the left of dots in the right half, or they would leave the chart
     middle = (low * high) ** 0.5 if kind == "log" else (low + high) / 2
+    left, right = held[held["cost"] <= middle], held[held["cost"] > middle]
     named = [
-        alt.Chart(part).mark_text(align=align, dx=dx, dy=-10, color=grey()).encode(x=x, y=y, text="model:N")
-        for part, align, dx in (
-            (held[held["cost"] <= middle], "left", 6),
-            (held[held["cost"] > middle], "right", -6),
+        marks.encode(x=x, y=y, text="model:N")
+        for part, marks in (
+            (left, alt.Chart(left).mark_text(align="left", dx=6, dy=-10, color=grey())),
+            (right, alt.Chart(right).mark_text(align="right", dx=-6, dy=-10, color=grey())),
         )
         if len(part)
     ]

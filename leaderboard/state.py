@@ -18,7 +18,7 @@ _WRITTEN, _PAGE = "link_written", "page_left"
 
 def is_linked_anew(key: str) -> bool:
     """Whether the address says something else of this key than the page wrote there: a link, Back, another view."""
-    return str(st.query_params.get(key, "")) != st.session_state.get(_WRITTEN, {}).get(key, "")
+    return str(st.query_params.get(key, "")) != str(st.session_state.get(_WRITTEN, {}).get(key, ""))
 
 
 def start(key: str, value: object, *, everywhere: bool = False) -> None:
