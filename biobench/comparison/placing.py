@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from biobench.comparison.contest import contest
 from biobench.errors import UsageError
-from biobench.report.entrants import find_entrants
+from biobench.report.entrants import Entrant, find_entrants
 from biobench.report.rows import AverageName
 from biobench.report.table import Results
 from biobench.stats import WithinTasks, within_tasks_seeds
@@ -31,24 +32,19 @@ def told_apart(within: WithinTasks) -> bool:
     return interval is not None and not interval.low <= 0 <= interval.high
 
 
-def seeds_alone(
+def _seeds_alone(
+    pair: tuple[Entrant, Entrant],
     results: Results,
     average: AverageName,
-    first: str,
-    second: str,
-    *,
-    suite: str | None = None,
-    tasks: Sequence[str] | None = None,
-    level: float = 0.95,
+    suite: str | None,
+    tasks: Sequence[str] | None,
 ) -> WithinTasks | None:
     """First minus second on the tasks that both have: other seeds, these tasks and test sets.
 
     None where `compare` refuses the pair, whose runs were made under other conditions.
     """
     try:
-        held = contest(
-            find_entrants([first, second], results, results.floors), results, average, suite=suite, tasks=tasks
-        )
+        held = contest(pair, results, average, suite=suite, tasks=tasks)
     except UsageError:
         return None
     match = held.match(0, 1)
@@ -57,7 +53,6 @@ def seeds_alone(
         match.scores(1),
         clusters=held.clusters,
         paired_seeds=all(match.paired.values()),
-        level=level,
         resolutions=[match.unit(info.id) for info in match.tasks],
     )
 
@@ -73,18 +68,19 @@ def place(
     """Model -> where it stands among these, the best of which come first; each pair at 95%, none corrected.
 
     Only the first 30 are placed, among themselves. A rank is lost to each model that is told apart and ahead.
+    Raises UsageError for a name that the results do not hold.
     """
     ahead: dict[str, set[str]] = {name: set() for name in models[:MOST]}
     behind: dict[str, set[str]] = {name: set() for name in models[:MOST]}
     names = list(ahead)
-    for i, first in enumerate(names):
-        for second in names[i + 1 :]:
-            within = seeds_alone(results, average, first, second, suite=suite, tasks=tasks)
-            if within is None or not told_apart(within):
-                continue
-            better, worse = (first, second) if within.difference > 0 else (second, first)
-            ahead[worse].add(better)
-            behind[better].add(worse)
+    entrants = dict(zip(names, find_entrants(names, results, results.floors), strict=True))
+    for first, second in combinations(names, 2):
+        within = _seeds_alone((entrants[first], entrants[second]), results, average, suite, tasks)
+        if within is None or not told_apart(within):
+            continue
+        better, worse = (first, second) if within.difference > 0 else (second, first)
+        ahead[worse].add(better)
+        behind[better].add(worse)
     return {
         name: Placing(
             1 + len(ahead[name]),
