@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import streamlit as st
 from PIL import Image
+from streamlit.navigation.page import StreamlitPage
 
 from biobench.core.packages import check_ours
 from biobench.errors import BioBenchError
@@ -18,7 +20,6 @@ from biobench.report.table import first_average
 _ICON = Image.new("RGBA", (32, 32))
 for _left, _top in ((3, 14), (12, 4), (21, 19)):
     _ICON.paste((0, 114, 178, 255), (_left, _top, _left + 8, 29))
-st.set_page_config(page_title="BioBench", page_icon=_ICON, layout="wide")
 try:
     check_ours("leaderboard")
 except BioBenchError as problem:
@@ -38,24 +39,25 @@ from leaderboard import (  # noqa: E402
     submit_view,
     task_view,
 )
-from leaderboard.folder import results  # noqa: E402
-from leaderboard.state import from_link, lost, start, write_link  # noqa: E402
+from leaderboard.folder import pretraining, results  # noqa: E402
+from leaderboard.state import from_link, leave, lost, start, write_link  # noqa: E402
 from leaderboard.table import literal  # noqa: E402
 from leaderboard.words import LANGUAGES, Language, words  # noqa: E402
 
 View = Callable[[Mapping[str, str], AverageName], None]
-VIEWS: dict[str, View] = {
-    "board": board.show,
-    "model_view": model_view.show,
-    "task_view": task_view.show,
-    "compare_view": compare_view.show,
-    "errors_view": errors_view.show,
-    "needle_view": needle_view.show,
-    "pretraining_view": pretraining_view.show,
-    "published_view": published_view.show,
-    "efficiency_view": efficiency_view.show,
-    "submit_view": submit_view.show,
+VIEWS: dict[str, tuple[str, View]] = {
+    "board": ("", board.show),
+    "model_view": ("models", model_view.show),
+    "task_view": ("tasks", task_view.show),
+    "compare_view": ("compare", compare_view.show),
+    "errors_view": ("errors", errors_view.show),
+    "needle_view": ("needle", needle_view.show),
+    "pretraining_view": ("pretraining", pretraining_view.show),
+    "published_view": ("published", published_view.show),
+    "efficiency_view": ("efficiency", efficiency_view.show),
+    "submit_view": ("submit", submit_view.show),
 }
+EXPLORE = ("errors_view", "needle_view", "pretraining_view", "published_view", "efficiency_view")
 AVERAGES: tuple[AverageName, ...] = ("macro", "micro", "weighted", "paper")
 
 
@@ -66,36 +68,87 @@ _STYLE = """
 [data-testid=stMainBlockContainer] { padding: 3.2rem clamp(1rem, 3vw, 3rem) 4rem; }
 [data-testid=stMainBlockContainer] h1 { font-size: clamp(1.5rem, 3vw, 2.1rem); padding: .2rem 0 .4rem; }
 [data-testid=stMainBlockContainer] h2, [data-testid=stMainBlockContainer] h3 { font-size: 1.35rem; }
+.bb-cards { list-style: none; padding: 0; margin: 0; }
+.bb-cards li { display: flex; gap: .6rem; padding: .6rem .2rem; margin: 0;
+  border-bottom: 1px solid rgba(128, 128, 128, .3); font-variant-numeric: tabular-nums; }
+.bb-cards li span { flex: 1; overflow-wrap: anywhere; }
+.st-key-bb_cards { display: none; }
+@media (max-width: 640px) { .st-key-bb_cards { display: block; } .st-key-bb_table { display: none; } }
 </style>
 """
+
+
+# the reader's machine says the language of a page by this attribute, and the framework leaves it English
+_LANGUAGE = "<script>document.documentElement.lang = '{}'</script>"
 
 
 def main() -> None:
     """Draw the page; an input error becomes its line and hint instead of a traceback."""
     st.html(_STYLE)
     with st.sidebar:
-        start("interface", from_link("interface", list(LANGUAGES), "en"))
+        start("interface", from_link("interface", list(LANGUAGES), "en"), everywhere=True)
         chosen: Language = st.radio(
             "Language · Langue", list(LANGUAGES), key="interface", format_func=LANGUAGES.__getitem__, horizontal=True
         )
-        write_link("interface", "" if chosen == "en" else chosen)
-        texts = words(chosen)
-        start("view", from_link("view", list(VIEWS), "board"))
-        view = st.radio(texts["view"], list(VIEWS), key="view", format_func=texts.__getitem__)
-        write_link("view", "" if view == "board" else view)
+    texts = words(chosen)
+    try:
+        pages = _pages(texts)
+    except BioBenchError as error:
+        _say(error)
+        return
+    st.session_state["pages"] = {page: one for group in pages.values() for page, one in group.items()}
+    page = st.navigation({title: list(group.values()) for title, group in pages.items()}, position="top")
+    st.set_page_config(page_title=f"{page.title} · BioBench", page_icon=_ICON, layout="wide")
+    write_link("interface", "" if chosen == "en" else chosen)
+    st.html(_LANGUAGE.format(chosen), unsafe_allow_javascript=True)
+    page.run()
+    leave()
+
+
+def _pages(texts: Mapping[str, str]) -> dict[str, dict[str, StreamlitPage]]:
+    """Every view with its address; those of which the folder holds nothing are reached by a link alone."""
+    held, trained = results(), pretraining()
+    hidden = {
+        "errors_view": not held.groups,
+        "efficiency_view": not held.groups,
+        "needle_view": all(g.briefs[0].type != "needle" for g in held.groups),
+        "pretraining_view": not (trained.runs or trained.analyses or trained.findings),
+        "published_view": not held.experiments,
+    }
+    pages = {
+        name: st.Page(
+            partial(_draw, name, texts),
+            title=texts[name],
+            url_path=path,
+            default=not path,
+            visibility="hidden" if hidden.get(name) else "visible",
+        )
+        for name, (path, _) in VIEWS.items()
+    }
+    return {
+        "": {name: page for name, page in pages.items() if name not in EXPLORE},
+        texts["explore"]: {name: pages[name] for name in EXPLORE},
+    }
+
+
+def _draw(view: str, texts: Mapping[str, str]) -> None:
     told = st.empty()
     try:
-        VIEWS[view](texts, _average(texts))
+        VIEWS[view][1](texts, _average(texts))
     except BioBenchError as error:
-        st.error(f"{literal(plain_note(str(error)))}\n\n{literal(plain_note(error.hint))}")
+        _say(error)
     names = lost()
     if names:
         told.warning(texts["not_here"].format(literal(", ".join(plain(name) for name in names[:5]))))
 
 
+def _say(error: BioBenchError) -> None:
+    st.error(f"{literal(plain_note(str(error)))}\n\n{literal(plain_note(error.hint))}")
+
+
 def _average(texts: Mapping[str, str]) -> AverageName:
     first = first_average(results())
-    start("average", from_link("average", AVERAGES, first))
+    start("average", from_link("average", AVERAGES, first), everywhere=True)
     with st.sidebar:
         chosen = st.radio(
             texts["average"], AVERAGES, key="average", format_func=texts.__getitem__, help=texts["average_help"]

@@ -18,11 +18,13 @@ from biobench.report.entrants import Entrant, find_entrants, line_name
 from biobench.report.escape import plain
 from biobench.report.render import plain_note
 from biobench.report.rows import AverageName
-from biobench.report.table import Results
+from biobench.report.table import Results, build
 from biobench.report.wide import SUITES as NAMES
 from leaderboard import charts
 from leaderboard.folder import made_by, results, results_dir, results_state
+from leaderboard.names import shorten
 from leaderboard.state import SEPARATOR, choose, from_link, list_from_link, several_from_link, start, switch, write_link
+from leaderboard.table import literal
 from leaderboard.words import spoken
 
 MOST = 5
@@ -35,14 +37,16 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     held = results()
     names = _names(held)
     linked = several_from_link("models", names)
-    start("models", linked[:MOST])
+    start("models", (linked or _first_two(held, average, names))[:MOST])
     st.session_state["models"] = [n for n in st.session_state["models"] if n in names]
     start("compare_suite", from_link("compare_suite", SUITES, "all"))
-    chosen = st.multiselect(words["choose_models"], names, key="models", max_selections=MOST, format_func=plain)
+    chosen = st.multiselect(
+        words["choose_models"], names, key="models", max_selections=MOST, format_func=lambda n: shorten(plain(n))
+    )
     left, right = st.columns(2)
     suite = left.selectbox(words["suite"], SUITES, key="compare_suite", format_func=words.__getitem__)
     documents = switch(right, words["documents"], "documents", words["documents_help"])
-    write_link("models", SEPARATOR.join(chosen))
+    write_link("models", "" if chosen == _first_two(held, average, names) else SEPARATOR.join(chosen))
     write_link("compare_suite", "" if suite == "all" else suite)
     if len(chosen) < 2:
         st.info(words["pick_two"])
@@ -59,8 +63,10 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
         # a damaged ledger takes the verdict on twins away, not the comparison
         st.warning(plain_note(str(error)))
         found = _compare(tuple(chosen), folder, state, asked, tasks, average, documents, ())
-    _twins(found, words)
     _verdict(found, words)
+    _twins(found, words)
+    for pair in found.pairs:
+        _pair(pair, words)
     if len(found.models) > 2:
         st.subheader(words["standings"])
         for part in found.parts or (found,):
@@ -68,8 +74,6 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
                 st.caption(NAMES.get(part.language, part.language))
             st.dataframe(_standings(part, words), hide_index=True)
         st.caption(words["letters_help"])
-    for pair in found.pairs:
-        _pair(pair, words)
     _classes(find_entrants(chosen, held), found, words)
     with st.expander(words["details"]):
         st.code(found.text(), language=None)
@@ -110,6 +114,23 @@ def _names(held: Results) -> list[str]:
     return own + sorted({line_name(v.model, v.variant) for v in held.published} - set(own), key=str.casefold)
 
 
+def _shown(name: str) -> str:
+    return shorten(plain(name))
+
+
+def _first_two(held: Results, average: AverageName, names: Sequence[str]) -> list[str]:
+    """The two best means of the first suite that has two, runs before printed scores: what most readers ask about."""
+    rows = build(held, average).averages
+    for sources in (("run", "submitted"), ("published",)):
+        for suite in dict.fromkeys(row.suite for row in rows):
+            own = [row for row in rows if row.suite == suite and row.source in sources]
+            best = [line_name(r.model, r.variant) for r in sorted(own, key=lambda r: -r.mean)]
+            found = [name for name in dict.fromkeys(best) if name in names][:2]
+            if len(found) == 2:
+                return found
+    return []
+
+
 def _tasks(held: Results, chosen: Sequence[str], suite: str | None, words: Mapping[str, str]) -> tuple[str, ...]:
     """The tasks that the reader narrows the comparison to; empty for all that the models share."""
     own = [{g.task for g in held.groups if name in (g.model, line_name(g.model, g.variant))} for name in chosen]
@@ -146,21 +167,25 @@ def _place(found: Comparison, twins: Twins) -> str:
 
 
 def _verdict(found: Comparison, words: Mapping[str, str]) -> None:
-    first, *others = verdict_fr(found) if words["verdict_language"] == "fr" else found.verdict
+    lines = verdict_fr(found) if words["verdict_language"] == "fr" else found.verdict
+    # twins come first in it and have their badge here: the result is the headline
+    about = len(found.twins)
+    first, others = lines[about], (*lines[:about], *lines[about + 1 :])
     with st.container(border=True):
+        st.markdown(f"##### {literal(shorten(plain_note(first)))}")
+    with st.expander(words["how_sure"]):
         # names come from users: text, never Markdown
-        st.text(plain_note(first))
         for sentence in others:
-            st.text(plain_note(sentence))
+            st.text(shorten(plain_note(sentence)))
         for note in found.notes:
-            st.text(f"* {plain_note(spoken(note, words))}")
+            st.text(f"* {shorten(plain_note(spoken(note, words)))}")
 
 
 def _standings(found: Compared, words: Mapping[str, str]) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
-                words["model"]: plain(s.model),
+                words["model"]: shorten(plain(s.model)),
                 words["letters"]: s.ties or "–",
                 words["score"]: round(100 * s.score, 2),
             }
@@ -172,12 +197,12 @@ def _standings(found: Compared, words: Mapping[str, str]) -> pd.DataFrame:
 def _pair(result: PairResult, words: Mapping[str, str]) -> None:
     pair = result.pair
     st.subheader(words["difference"].split(",")[0].capitalize(), anchor=False)
-    st.text(f"{plain(pair.first)} − {plain(pair.second)}")
+    st.text(shorten(f"{plain(pair.first)} − {plain(pair.second)}"))
     shown = (("wins", pair.comparison.wins), ("ties", pair.comparison.ties), ("losses", pair.comparison.losses))
     for column, (key, count) in zip(st.columns(3), shown, strict=True):
         column.metric(words[key], count)
     rows = [_row(line) for line in result.tasks]
-    st.altair_chart(charts.differences(rows, words), width="stretch")
+    st.altair_chart(charts.differences(rows, words), width="stretch", alt=words["alt_differences"])
     st.caption(words["difference_help"])
     number = st.column_config.NumberColumn
     formats = {"A": number(format="%.1f"), "B": number(format="%.1f"), words["difference"]: number(format="%+.2f")}

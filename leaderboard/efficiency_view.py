@@ -40,8 +40,8 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
         return
     named = shown_names([row for row, _ in known], words)
     points = [_point(name, row, value) for name, (row, value) in zip(named, known, strict=True)]
-    chart = charts.scatter(points, words[f"cost_{cost}"], words)
-    st.altair_chart(chart, width="stretch")
+    chart = charts.scatter(points, words[f"cost_{cost}"], words, more_is_better=cost == "train_tokens_per_second")
+    st.altair_chart(chart, width="stretch", alt=words["alt_scatter"].format(words[f"cost_{cost}"]))
     table = [
         {words["model"]: name, words[f"cost_{cost}"]: value, words["score"]: round(100 * row.mean, 1)}
         for name, (row, value) in zip(named, known, strict=True)

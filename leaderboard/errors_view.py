@@ -99,7 +99,7 @@ def _filtered(judged: Sequence[Judged], words: Mapping[str, str]) -> list[Judged
     labels = sorted({mark.label for one in judged for mark in one.marks})
     with right:
         names = {ANY: words["any_label"]} | {x: plain(x) for x in labels}
-        label = choose(words["only_label"], [ANY, *labels], "errors_label", names, default=True)
+        label = choose(words["only_label"], [ANY, *labels], "errors_label", names)
     return [one for one in judged if any(m.kind in kinds and label in (ANY, m.label) for m in one.marks)]
 
 

@@ -10,6 +10,8 @@ from biobench.report.table import Results
 from leaderboard.state import SEPARATOR, start, write_link
 
 SIZES = ("size_small", "size_base", "size_large", "unknown")
+SIZE_LIMITS: dict[str, int | None] = {"any_size": None, "below_100": 100_000_000, "below_200": 200_000_000}
+"""Choice -> the number of parameters that a model stays below."""
 WINDOWS = ("window_short", "window_middle", "window_long", "unknown")
 
 
@@ -25,6 +27,13 @@ def window_of(tokens: int | None) -> str:
     if tokens is None:
         return "unknown"
     return "window_short" if tokens <= 512 else "window_middle" if tokens <= 4096 else "window_long"
+
+
+def models_below(held: Results, limit: int | None) -> set[str] | None:
+    """The models with fewer parameters; None without a limit. Printed scores say nothing of a size: left out."""
+    if limit is None:
+        return None
+    return {name for name, (parameters, _) in _facts(held).items() if parameters is not None and parameters < limit}
 
 
 def narrowed(

@@ -51,7 +51,7 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     st.dataframe(_table(report, rows, words), hide_index=True, column_config=_formats(words))
     chart = charts.seeds(rows, "task", words)
     if chart is not None:
-        st.altair_chart(chart, width="stretch")
+        st.altair_chart(chart, width="stretch", alt=words["alt_seeds"])
         st.caption(words["points"])
     needles = [g for g in groups if g.briefs[0].type == "needle"]
     if needles:
@@ -184,8 +184,8 @@ def _curves(groups: Sequence[RunGroup], rows: Sequence[Row], words: Mapping[str,
     if not tasks:
         return
     st.subheader(words["curves"])
-    task = choose(words["choose_task"], tasks, "curve_task", default=True)
+    task = choose(words["choose_task"], tasks, "curve_task")
     metric = next((r.metric for r in rows if r.task == task), "macro_f1")
     chart = charts.curves(next(g for g in groups if g.task == task).records, metric, words)
     if chart is not None:
-        st.altair_chart(chart, width="stretch")
+        st.altair_chart(chart, width="stretch", alt=words["alt_curves"])

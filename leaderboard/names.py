@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from biobench.report.entrants import line_name
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
+from biobench.report.needle import NeedleGrid
 from biobench.report.rows import Row
 
+_REVISION = re.compile(r"@([0-9a-f]{7})[0-9a-f]{33}(?![0-9a-f])")
 _SOURCE = "\x1e"
 
 
@@ -19,15 +22,20 @@ def key_of(group: RunGroup) -> str:
     return name if group.source == "run" else f"{name}{_SOURCE}{group.source}"
 
 
+def shorten(text: str) -> str:
+    """Revisions of 40 hexadecimal digits cut to seven, as people write them."""
+    return _REVISION.sub(r"@\1", text)
+
+
 def title_of(key: str, words: Mapping[str, str]) -> str:
     """What a reader sees for `key_of`."""
     name, _, source = key.partition(_SOURCE)
-    return f"{plain(name)} · {words[source]}" if source in words else plain(key)
+    return f"{shorten(plain(name))} · {words[source]}" if source in words else shorten(plain(key))
 
 
-def shown_names(held: Sequence[Row | RunGroup], words: Mapping[str, str]) -> list[str]:
+def shown_names(held: Sequence[Row | RunGroup | NeedleGrid], words: Mapping[str, str]) -> list[str]:
     """A name each: model and variant, and the source where another line has the same; a number for what is left."""
-    short = [plain(line_name(one.model, one.variant)) for one in held]
+    short = [shorten(plain(line_name(one.model, one.variant))) for one in held]
     times = Counter(short)
     names = [
         f"{name} · {words[one.source]}" if times[name] > 1 else name for name, one in zip(short, held, strict=True)

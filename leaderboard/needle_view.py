@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+import pandas as pd
 import streamlit as st
 
 from biobench.errors import BioBenchError
 from biobench.report.entrants import line_name
 from biobench.report.escape import for_html, plain
 from biobench.report.groups import RunGroup
-from biobench.report.needle import NO_EXAMPLE, NOT_READ, NeedleGrid, grid_of
+from biobench.report.needle import CHANCE, NO_EXAMPLE, NOT_READ, NeedleGrid, grid_of
 from biobench.report.render import plain_note
 from biobench.report.rows import AverageName
+from leaderboard import charts
 from leaderboard.folder import results, results_dir
-from leaderboard.names import key_of, title_of
+from leaderboard.names import key_of, shorten, shown_names, title_of
 from leaderboard.state import SEPARATOR, choose, several_from_link, start, write_link
 from leaderboard.table import literal
 
@@ -47,7 +49,7 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     groups = [g for g in results().groups if g.briefs[0].type == "needle"]
     if not groups:
         st.info(words["no_needle"])
-        st.code(f"biobench needle MODEL --results-dir {results_dir()}", language="bash")
+        st.code(f"biobench needle MODEL --results-dir {results_dir().name}", language="bash")
         return
     task = choose(words["choose_task"], sorted({g.task for g in groups}), "needle_task")
     own = {key_of(g): g for g in groups if g.task == task}
@@ -62,20 +64,58 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     if not chosen:
         st.info(words["pick_runs"])
         return
-    st.caption(words["needle_help"])
-    show_maps([own[name] for name in chosen], words)
+    grids = _grids([own[name] for name in chosen], words)
+    if grids:
+        _ranking(grids, words)
+        st.caption(words["needle_help"])
+        st.html(maps_html(grids, words))
+
+
+def _ranking(grids: Sequence[NeedleGrid], words: Mapping[str, str]) -> None:
+    """Who reads furthest, then who answers best over all lengths; accuracy by length, a line a model."""
+    ranked = sorted(grids, key=lambda g: (-(g.reads_up_to or 0), -g.over_all_lengths, g.model))
+    names = list(zip(ranked, shown_names(ranked, words), strict=True))
+    rows = [
+        {"model": name, "length": length, "score": 100 * (share.mean if share else CHANCE), "read": share is not None}
+        for grid, name in names
+        for length in grid.lengths
+        for share in [grid.share(length)]
+    ]
+    st.altair_chart(charts.lengths(rows, ranked[0].unit, words), width="stretch", alt=words["alt_needle"])
+    lengths = sorted({n for grid in ranked for n in grid.lengths})
+    table = [
+        {
+            words["model"]: name,
+            words["reads_up_to"]: grid.reads_up_to,
+            words["over_all"]: 100 * grid.over_all_lengths,
+            words["window"]: grid.window,
+        }
+        | {f"{n:,}": 100 * share.mean if share else None for n in lengths for share in [grid.share(n)]}
+        for grid, name in names
+    ]
+    number = st.column_config.NumberColumn
+    formats = {words["over_all"]: number(format="%.1f"), words["model"]: st.column_config.TextColumn(pinned=True)}
+    formats |= {words[k]: number(format="%d") for k in ("reads_up_to", "window")}
+    formats |= {f"{n:,}": number(format="%.1f") for n in lengths}
+    st.dataframe(pd.DataFrame(table), hide_index=True, column_config=formats, placeholder="–", alt=words["alt_needle"])
+    st.caption(words["reads_help"])
 
 
 def show_maps(groups: Sequence[RunGroup], words: Mapping[str, str]) -> None:
     """The maps of these groups; one that cannot be read says why and leaves the others."""
+    grids = _grids(groups, words)
+    if grids:
+        st.html(maps_html(grids, words))
+
+
+def _grids(groups: Sequence[RunGroup], words: Mapping[str, str]) -> list[NeedleGrid]:
     grids = []
     for group in groups:
         try:
             grids.append(_read(str(group.store.root), _state(group), group))
         except BioBenchError as error:
             st.warning(literal(f"{plain(group.model)}: {plain_note(error.what)}; {plain_note(error.hint)}"))
-    if grids:
-        st.html(maps_html(grids, words))
+    return grids
 
 
 def _state(group: RunGroup) -> str:
@@ -96,7 +136,7 @@ def maps_html(grids: Sequence[NeedleGrid], words: Mapping[str, str]) -> str:
 
 
 def _map(grid: NeedleGrid, words: Mapping[str, str]) -> str:
-    name = line_name(grid.model, grid.variant) + ("" if grid.source == "run" else f" · {words[grid.source]}")
+    name = shorten(line_name(grid.model, grid.variant)) + ("" if grid.source == "run" else f" · {words[grid.source]}")
     about = (
         f"{len(grid.seeds)} {words['seeds']} · {words['window']} {grid.window} · "
         f"{words['majority']} {100 * grid.majority:.1f}"

@@ -65,7 +65,7 @@ def _charts(runs: Sequence[TrainingRun], words: Mapping[str, str]) -> None:
         st.info(words["pick_runs"])
         return
     st.subheader(words["loss_curves"], anchor=False)
-    st.altair_chart(curves.losses(runs, words), width="stretch")
+    st.altair_chart(curves.losses(runs, words), width="stretch", alt=words["alt_curves"])
     st.caption(words["loss_help"])
     skipped = max(run.skipped for run in runs)
     if skipped:
@@ -75,7 +75,7 @@ def _charts(runs: Sequence[TrainingRun], words: Mapping[str, str]) -> None:
         chart = curves.over_tokens(runs, field, format, words)
         if chart is not None:
             column.subheader(words[field].capitalize(), anchor=False)
-            column.altair_chart(chart, width="stretch")
+            column.altair_chart(chart, width="stretch", alt=words["alt_curves"])
     with st.expander(words["details"]):
         st.dataframe(_summary(runs, words), hide_index=True)
 
@@ -146,7 +146,7 @@ def _cka(held: Pretraining, words: Mapping[str, str]) -> None:
     with right:
         estimator = choose(words["estimator"], there, "estimator")
     st.text(f"A: {chosen.pair[0]}\nB: {chosen.pair[1]}")
-    st.altair_chart(cka_chart(chosen.data, estimator=estimator), width="content")
+    st.altair_chart(cka_chart(chosen.data, estimator=estimator), width="content", alt=words["cka"])
     st.caption(words["cka_help"])
     lines = [x for x in chosen.data["lines"] if x["estimator"] == estimator]
     with st.expander(words["details"]):

@@ -7,15 +7,39 @@ from typing import Literal
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 SEPARATOR = "\x1f"
 """Between names in a link."""
 
 
-def start(key: str, value: object) -> None:
-    """A widget's first value; later runs keep the reader's."""
-    if key not in st.session_state:
+_WRITTEN, _PAGE = "link_written", "page_left"
+
+
+def is_linked_anew(key: str) -> bool:
+    """Whether the address says something else of this key than the page wrote there: a link, Back, another view."""
+    return str(st.query_params.get(key, "")) != str(st.session_state.get(_WRITTEN, {}).get(key, ""))
+
+
+def start(key: str, value: object, *, everywhere: bool = False) -> None:
+    """A widget's value from the address (`value`); the reader's own stands while the address is what he made it.
+
+    everywhere: the choice holds on all pages, so that one whose address does not name it keeps it.
+    """
+    kept = everywhere and key in st.session_state and not st.query_params.get(key) and _came_from_another_page()
+    if key not in st.session_state or (is_linked_anew(key) and not kept):
         st.session_state[key] = value
+
+
+def _came_from_another_page() -> bool:
+    context = get_script_run_ctx()
+    return context is not None and st.session_state.get(_PAGE) != context.page_script_hash
+
+
+def leave() -> None:
+    """Remember which page was drawn."""
+    context = get_script_run_ctx()
+    st.session_state[_PAGE] = None if context is None else context.page_script_hash
 
 
 _LOST = "lost_of_link"
@@ -24,7 +48,7 @@ _LOST = "lost_of_link"
 def several_from_link(key: str, allowed: Collection[str]) -> list[str]:
     """The link's values that are here, each once; what is not is remembered for `lost`."""
     asked = [part for part in dict.fromkeys(str(st.query_params.get(key, "")).split(SEPARATOR)) if part]
-    if key not in st.session_state:
+    if key not in st.session_state or is_linked_anew(key):
         _lose([part for part in asked if part not in allowed])
     return [part for part in asked if part in allowed]
 
@@ -53,9 +77,14 @@ def list_from_link(key: str, allowed: Sequence[str], default: Sequence[str]) -> 
 
 
 def write_link(key: str, value: str) -> None:
-    """Put a choice into the link, or take it out where it is the default ("")."""
+    """Put a choice into the link, or take it out where it is the default ("").
+
+    The default is never written: an address that changes by itself when a page opens would catch the Back button.
+    """
+    st.session_state.setdefault(_WRITTEN, {})[key] = value
     if value:
-        st.query_params[key] = value
+        if st.query_params.get(key) != value:
+            st.query_params[key] = value
     elif key in st.query_params:
         del st.query_params[key]
 
@@ -67,20 +96,16 @@ def choose(
     names: dict[str, str] | None = None,
     *,
     width: Literal["stretch"] | int = "stretch",
-    default: bool = False,
 ) -> str:
-    """A select box whose choice is in the link. `options` must not be empty.
-
-    default: the first option is what a link without the key means, and is not written into it.
-    """
+    """A select box whose choice is in the link; without it, the first option. `options` must not be empty."""
     asked = str(st.query_params.get(key, ""))
-    if key not in st.session_state and asked not in ("", *options):
+    if (key not in st.session_state or is_linked_anew(key)) and asked not in ("", *options):
         _lose([asked.replace(SEPARATOR, " ").strip()])
     start(key, from_link(key, options, options[0]))
     if st.session_state[key] not in options:
         st.session_state[key] = options[0]
     chosen: str = st.selectbox(label, options, key=key, format_func=lambda o: (names or {}).get(o, o), width=width)
-    write_link(key, "" if default and chosen == options[0] else chosen)
+    write_link(key, "" if chosen == options[0] else chosen)
     return chosen
 
 

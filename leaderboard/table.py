@@ -1,32 +1,24 @@
-"""The board as an accessible HTML table and as a data frame; the same cells in both."""
+"""The board as one data frame for the framework's own table, and as cards for a phone; the same cells in both."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
+import streamlit as st
 
+from biobench.report.contamination import MARK, marked
 from biobench.report.escape import for_html
-from biobench.report.rows import Row
-from biobench.report.wide import Block, Line, percent
+from biobench.report.wide import Block, Line
+from biobench.store import Brief
+from leaderboard.names import shorten
 
-AVERAGE = "average"
-"""Name of the suite average's column."""
-
-_STYLE = """
-<style>
-.bb-scroll { overflow-x: auto; }
-.bb { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .9rem; width: max-content; }
-.bb th, .bb td { padding: .28rem .55rem; text-align: right; white-space: nowrap;
-  border-bottom: 1px solid rgba(128, 128, 128, .3); }
-.bb thead th { border-bottom-width: 2px; font-weight: 600; }
-.bb th[scope=row], .bb .bb-text { text-align: left; font-weight: 500; }
-.bb th[scope=row] { position: sticky; left: 0; max-width: min(22rem, 45vw); overflow: hidden;
-  background: light-dark(#ffffff, #171614); text-overflow: ellipsis; }
-.bb small { opacity: .8; }
-.bb .bb-source { font-size: .78rem; opacity: .85; }
-</style>
-"""
+HUB = "https://huggingface.co/{}/tree/{}"
+"""Where a model of a known revision is shown."""
+FEW_SEEDS = 3
+"""Below this many seeds an interval says next to nothing: no ± is shown."""
+MOST_CARDS = 20
 
 
 def literal(text: str) -> str:
@@ -34,94 +26,112 @@ def literal(text: str) -> str:
     return "".join(f"\\{c}" if c in "\\`*_[]<>|~$:#" else c for c in text)
 
 
-def sort_lines(block: Block, by: str) -> list[Line]:
-    """Lines with the highest score in that column first; lines without one after, in the block's order."""
-
-    def value(line: Line) -> float:
-        row = line.average if by == AVERAGE else line.cells.get(by)
-        return -1.0 if row is None else row.mean
-
-    return sorted(block.lines, key=lambda line: (line.source in ("ceiling", "floor"), -value(line)))
-
-
-def to_html(
-    block: Block, lines: Sequence[Line], words: Mapping[str, str], ties: Mapping[tuple[str, str, str], str]
-) -> str:
-    """The block as HTML without script; every name escaped, rows and columns headed for screen readers.
-
-    ties: the letters of the lines that have some; none at all leaves their column out.
-    """
-    columns = ([AVERAGE] if block.has_average else []) + [c.id for c in block.columns]
-    ranges = {c: _range(c, lines) for c in columns}
-    titles = {AVERAGE: words["suite_average"]} | {c.id: c.name for c in block.columns}
-    head = "".join(
-        f'<th scope="col" title="{for_html(titles[c])}">{for_html(_heading(c, words))}</th>' for c in columns
-    )
-    if ties:
-        head = f'<th scope="col" title="{for_html(words["letters_help"])}">{for_html(words["letters"])}</th>{head}'
-    body = "".join(_line(line, columns, ranges, words, ties) for line in lines)
-    return (
-        f'{_STYLE}<div class="bb-scroll" tabindex="0"><table class="bb" aria-label="{for_html(block.title)}">'
-        f'<thead><tr><th scope="col" class="bb-text">{for_html(words["model"])}</th>'
-        f'<th scope="col" class="bb-text">{for_html(words["source"])}</th>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
-    )
-
-
-def to_frame(block: Block, lines: Sequence[Line], words: Mapping[str, str]) -> pd.DataFrame:
-    """Percent as numbers, for sorting; missing scores are NaN."""
-    columns: dict[str, list[object]] = {
-        words["model"]: [line.name for line in lines],
-        words["source"]: [words[line.source] for line in lines],
-    }
-    if block.has_average:
-        columns[_heading(AVERAGE, words)] = [_number(line.average) for line in lines]
-    for column in block.columns:
-        columns[column.id] = [_number(line.cells.get(column.id)) for line in lines]
-    return pd.DataFrame(columns)
-
-
-def _heading(column: str, words: Mapping[str, str]) -> str:
-    return words["suite_average"] if column == AVERAGE else column
-
-
-def _row(line: Line, column: str) -> Row | None:
-    return line.average if column == AVERAGE else line.cells.get(column)
-
-
-def _number(row: Row | None) -> float:
-    return float("nan") if row is None else 100 * row.mean
-
-
-def _range(column: str, lines: Sequence[Line]) -> tuple[float, float]:
-    means = [row.mean for line in lines if (row := _row(line, column)) is not None]
-    return (min(means), max(means)) if means else (0.0, 0.0)
-
-
-def _line(
-    line: Line,
-    columns: Sequence[str],
-    ranges: Mapping[str, tuple[float, float]],
+def to_frame(
+    block: Block,
+    lines: Sequence[Line],
+    ranks: Mapping[str, str],
+    held: Mapping[tuple[str, str, str], Brief],
     words: Mapping[str, str],
-    ties: Mapping[tuple[str, str, str], str],
-) -> str:
-    letters = ties.get((line.model, line.variant, line.source), "–")
-    cells = (f"<td>{for_html(letters)}</td>" if ties else "") + "".join(
-        _cell(_row(line, c), ranges[c], words) for c in columns
-    )
-    return (
-        f'<tr><th scope="row" title="{for_html(line.name)}">{for_html(line.name)}</th>'
-        f'<td class="bb-text bb-source">{for_html(words[line.source])}</td>{cells}</tr>'
-    )
+) -> tuple[pd.DataFrame, list[Line | None]]:
+    """The table in percent, missing scores NaN, and the line of each of its rows (None for the last two).
+
+    ranks: by line name. held: (model, variant, source) -> a brief of its runs. The gate's policies and the oracles
+    stand as one row each, the best on each task: a policy measured on few tasks has no row of dashes.
+    """
+    shown = [line for line in lines if line.source not in ("floor", "ceiling")]
+    floor, ceiling = _best(lines, "floor"), _best(lines, "ceiling")
+    briefs = [held.get((line.model, line.variant, line.source)) for line in shown]
+    extra = [(words[key], cells) for key, cells in (("floor", floor), ("ceiling", ceiling)) if cells]
+    blank = [None] * len(extra)
+    averages = [line.average for line in shown]
+    columns: dict[str, list[Any]] = {
+        words["rank"]: [ranks.get(line.name) for line in shown] + blank,
+        words["model"]: [shorten(line.name) for line in shown] + [name for name, _ in extra],
+    }
+    if any(averages):
+        columns[words["mean"]] = [None if a is None else 100 * a.mean for a in averages] + blank
+        columns["±"] = [
+            None if a is None or a.margin is None or a.n_seeds < FEW_SEEDS else 100 * a.margin for a in averages
+        ] + blank
+    columns |= {
+        words["notes"]: [_remarks(line, floor, words) or None for line in shown] + blank,
+        words["source"]: [words[line.source] for line in shown] + blank,
+    }
+    if any(briefs):
+        speeds = [[r.train_tokens_per_second for r in line.cells.values()] for line in shown]
+        columns |= {
+            words["parameters"]: [None if b is None else b.parameters for b in briefs] + blank,
+            words["window"]: [None if b is None else b.max_length for b in briefs] + blank,
+            words["tokens_per_second"]: [
+                sum(x for x in own if x) / len(own) if own and all(own) else None for own in speeds
+            ]
+            + blank,
+        }
+    for column in block.columns:
+        scores = [line.cells.get(column.id) for line in shown]
+        columns[column.id] = [None if r is None else 100 * r.mean for r in scores] + [
+            c.get(column.id) for _, c in extra
+        ]
+    links = [
+        HUB.format(b.model, b.revision) if b is not None and b.revision and "/" in b.model else None for b in briefs
+    ]
+    if any(links):
+        columns["hub"] = [*links, *blank]
+    return pd.DataFrame({k: pd.Series(v, dtype=_dtype(v)) for k, v in columns.items()}), [*shown, *blank]
 
 
-def _cell(row: Row | None, span: tuple[float, float], words: Mapping[str, str]) -> str:
-    if row is None:
-        return '<td aria-label="–">–</td>'
-    low, high = span
-    share = (row.mean - low) / (high - low) if high > low else 0.0
-    shown, _, margin = percent(row).partition(" ")
-    # one hue, its strength is the value: readable with any colour vision, on light and dark grounds
-    shade = f"background: rgba(0, 114, 178, {0.04 + 0.36 * share:.2f})"
-    title = for_html(f"{row.metric} · {row.n_seeds} {words['seeds']}")
-    return f'<td style="{shade}" title="{title}">{shown}{f" <small>{margin}</small>" if margin else ""}</td>'
+def _dtype(values: Sequence[Any]) -> str:
+    return "object" if any(isinstance(v, str) for v in values) else "float64"
+
+
+def columns_of(block: Block, words: Mapping[str, str]) -> dict[str, Any]:
+    """How the columns of `to_frame` are shown: name and rank pinned, the mean as a bar, one digit everywhere."""
+    number, text = st.column_config.NumberColumn, st.column_config.TextColumn
+    shown: dict[str, Any] = {
+        words["rank"]: text(pinned=True, width=60, help=words["rank_short"]),
+        words["model"]: text(pinned=True, width=230),
+        words["mean"]: st.column_config.ProgressColumn(format="%.1f", min_value=0, max_value=100, width=120),
+        "±": number(format="%.1f", width=50, help=words["margin_help"]),
+        words["notes"]: text(width=90, help=words["marks_help"]),
+        words["source"]: text(width=90),
+        words["parameters"]: number(format="compact", width=90),
+        words["window"]: number(format="%d", width=130),
+        words["tokens_per_second"]: number(format="compact", width=140),
+        "hub": st.column_config.LinkColumn(display_text="↗", width=50),
+    }
+    return shown | {c.id: number(format="%.1f", help=f"{c.name} · {c.type}", width=90) for c in block.columns}
+
+
+def _best(lines: Sequence[Line], source: str) -> dict[str, float]:
+    """Task -> the highest score in percent among the lines of this source."""
+    found: dict[str, float] = {}
+    for line in lines:
+        if line.source == source:
+            for task, row in line.cells.items():
+                found[task] = max(found.get(task, 0.0), 100 * row.mean)
+    return found
+
+
+def _remarks(line: Line, floor: Mapping[str, float], words: Mapping[str, str]) -> str:
+    """What a reader must know of the line, a sign and some words each."""
+    below = [task for task, row in line.cells.items() if task in floor and 100 * row.mean < floor[task]]
+    said = [f"▽ {words['below_floor'].format(', '.join(below))}"] if below else []
+    cut = [task for task, row in line.cells.items() if row.truncated_documents]
+    if cut:
+        said.append(f"✂ {words['cut_on'].format(', '.join(cut))}")
+    if any(marked(row.contamination) for row in line.cells.values()):
+        said.append(f"{MARK} {words['in_training']}")
+    if any(row.only_likely for row in line.cells.values()):
+        said.append(f"‡ {words['only_likely']}")
+    return "; ".join(said)
+
+
+def to_cards(lines: Sequence[Line], ranks: Mapping[str, str], words: Mapping[str, str]) -> str:
+    """Rank, name and mean of the first lines, as a list for narrow screens; every name escaped."""
+    body = "".join(
+        f"<li><b>{for_html(ranks.get(line.name, '–'))}</b> <span>{for_html(shorten(line.name))}</span> "
+        f"<b>{100 * line.average.mean:.1f}</b></li>"
+        for line in lines[:MOST_CARDS]
+        if line.average is not None
+    )
+    return f'<ol class="bb-cards" aria-label="{for_html(words["board"])}">{body}</ol>' if body else "<ol></ol>"

@@ -53,7 +53,7 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
         )
         chart = charts.seeds(rows, "model", words)
         if chart is not None:
-            st.altair_chart(chart, width="stretch")
+            st.altair_chart(chart, width="stretch", alt=words["alt_seeds"])
             st.caption(words["points"])
     if groups:
         st.subheader(words["labels"])

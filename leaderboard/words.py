@@ -6,16 +6,17 @@ from collections.abc import Mapping
 from typing import Literal
 
 from biobench.report.notes_fr import in_french
+from leaderboard.view_words import VIEW_WORDS
 
 Language = Literal["en", "fr"]
 LANGUAGES: dict[Language, str] = {"en": "English", "fr": "Français"}
 
 _WORDS: dict[str, tuple[str, str]] = {
     "title": ("Biomedical encoder leaderboard", "Classement des encodeurs biomédicaux"),
-    "view": ("View", "Vue"),
-    "board": ("Board", "Tableau"),
-    "model_view": ("Model", "Modèle"),
-    "task_view": ("Task", "Tâche"),
+    "board": ("Leaderboard", "Classement"),
+    "explore": ("Explore", "Explorer"),
+    "model_view": ("Models", "Modèles"),
+    "task_view": ("Tasks", "Tâches"),
     "compare_view": ("Compare", "Comparer"),
     "published_view": ("Published experiments", "Expériences publiées"),
     "published_help": (
@@ -48,6 +49,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "wins": ("wins", "victoires"),
     "ties": ("ties", "égalités"),
     "losses": ("losses", "défaites"),
+    "how_sure": ("How sure?", "Est-ce sûr ?"),
     "standings": ("Standings", "Rangs"),
     "letters": ("tie group", "groupe"),
     "letters_help": (
@@ -80,7 +82,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     ),
     "said": ("predicted", "prédit"),
     "gold": ("gold", "référence"),
-    "no_runs_to_browse": ("There are no runs to browse yet.", "Il n'y a pas encore d'essais à parcourir."),
+    "no_runs_to_browse": ("There are no runs to browse yet.", "Il n'y a pas encore d'exécutions à parcourir."),
     "documents_found": ("documents", "documents"),
     "efficiency_view": ("Efficiency", "Efficacité"),
     "cost": ("Cost", "Coût"),
@@ -111,129 +113,13 @@ _WORDS: dict[str, tuple[str, str]] = {
     ),
     "cost_parameters": ("parameters", "paramètres"),
     "cost_train_tokens_per_second": ("tokens a second in training", "tokens par seconde à l'entraînement"),
-    "cost_seconds": ("seconds a run", "secondes par essai"),
+    "cost_seconds": ("seconds a run", "secondes par exécution"),
     "cost_peak_memory_bytes": ("peak memory, bytes", "mémoire maximale, octets"),
-    "cost_energy_kwh": ("energy a run, kWh", "énergie par essai, kWh"),
+    "cost_energy_kwh": ("energy a run, kWh", "énergie par exécution, kWh"),
     "cost_unknown": (
         "This cost is not known for what is shown here.",
         "Ce coût n'est pas connu pour ce qui est montré ici.",
     ),
-    "needle_view": ("Needle", "Aiguille"),
-    "no_needle": (
-        "There are no needle runs here yet. Make one and reload this page:",
-        "Il n'y a pas encore d'essais « aiguille » ici. Lancez-en un et rechargez la page :",
-    ),
-    "choose_maps": ("Up to six models", "Jusqu'à six modèles"),
-    "needle_help": (
-        "Accuracy in percent by length of the document and place of the fact, with the 95% interval for other "
-        "examples of the same kind. The tint goes from chance (50) to all right (100). Hatched: beyond the model's "
-        "window, nothing was scored.",
-        "Exactitude en pour cent selon la longueur du document et la place du fait, avec l'intervalle à 95 % "
-        "pour d'autres exemples du même genre. La teinte va du hasard (50) au sans-faute (100). Hachuré : au-delà de "
-        "la fenêtre du modèle, rien n'a été évalué.",
-    ),
-    "majority": ("most frequent answer", "réponse la plus fréquente"),
-    "all_lengths": ("all", "toutes"),
-    "all_positions": ("all", "toutes"),
-    "position_start": ("start", "début"),
-    "position_middle": ("middle", "milieu"),
-    "position_end": ("end", "fin"),
-    "beyond": ("beyond the model's window", "au-delà de la fenêtre du modèle"),
-    "not_read": ("n/a", "n. d."),
-    "pairs": ("pairs that share a haystack", "paires partageant une botte de foin"),
-    "pretraining_view": ("Pretraining", "Préentraînement"),
-    "no_pretraining": (
-        "No pretraining run was found. Name a folder of runs, or put them below “pretraining” in the results folder:",
-        "Aucun préentraînement trouvé. Nommez un dossier d'essais, ou placez-les sous « pretraining » dans le dossier "
-        "de résultats :",
-    ),
-    "choose_runs": ("Up to six runs", "Jusqu'à six essais"),
-    "pick_runs": ("Choose at least one.", "Choisissez-en au moins un."),
-    "training_run": ("run", "essai"),
-    "loss_curves": ("Loss", "Perte"),
-    "loss": ("loss, nats a target", "perte, nats par cible"),
-    "loss_help": (
-        "Lines: training; diamonds: held-out windows. Objectives differ in what they predict: losses compare within "
-        "one objective only.",
-        "Traits : entraînement ; losanges : fenêtres mises de côté. Les objectifs ne prédisent pas la même chose : les "
-        "pertes ne se comparent qu'au sein d'un objectif.",
-    ),
-    "thinned": ("Long curves are thinned to every {}th point.", "Courbes longues : un point sur {}."),
-    "tokens": ("input tokens", "tokens d'entrée"),
-    "learning_rate": ("learning rate", "taux d'apprentissage"),
-    "tokens_per_second": ("tokens a second", "tokens par seconde"),
-    "phase": ("phase", "phase"),
-    "event": ("event", "événement"),
-    "train": ("training", "entraînement"),
-    "evaluation": ("evaluation", "évaluation"),
-    "ledger": ("How it was pretrained", "Comment il a été préentraîné"),
-    "ledger_help": (
-        "From the training ledger of the run that exported exactly these weights. The Pretraining view has its curves "
-        "and lays ledgers side by side.",
-        "D'après le registre de l'essai qui a exporté exactement ces poids. La vue Préentraînement en montre les "
-        "courbes et compare les registres.",
-    ),
-    "ledgers": ("Ledgers side by side", "Registres côte à côte"),
-    "only_differing": ("Only what differs", "Seulement ce qui diffère"),
-    "quantity": ("quantity", "grandeur"),
-    "equal": ("equal", "égal"),
-    "yes": ("yes", "oui"),
-    "no_binding": ("no: twins must agree", "non : requis pour des jumeaux"),
-    "no_free": ("no, may differ", "non, peut différer"),
-    "cka": ("Divergence of representations (1 − CKA)", "Divergence des représentations (1 − CKA)"),
-    "analysis": ("Analysis", "Analyse"),
-    "estimator": ("Estimator", "Estimateur"),
-    "no_lines": ("This analysis holds no layers.", "Cette analyse ne contient aucune couche."),
-    "cka_help": (
-        "Bars: 95% jackknife intervals over texts. Seed noise: two runs that differ by the training seed alone.",
-        "Barres : intervalles jackknife à 95 % sur les textes. Bruit de graine : deux essais qui ne diffèrent que par "
-        "la graine.",
-    ),
-    "layer": ("layer", "couche"),
-    "divergence": ("divergence, %", "divergence, %"),
-    "seed_noise": ("seed noise, %", "bruit de graine, %"),
-    "ratio": ("ratio", "rapport"),
-    "submit_view": ("Submit", "Soumettre"),
-    "submit_title": ("Check a submission", "Vérifier une soumission"),
-    "submit_help": (
-        "A submission is the pack that `biobench submit` makes: records, predictions and a manifest. Every score is "
-        "computed again from the predictions. Nothing is kept here; send the pack as the results repository says.",
-        "Une soumission est le paquet que produit `biobench submit` : enregistrements, prédictions et manifeste. "
-        "Chaque score est recalculé à partir des prédictions. Rien n'est conservé ici ; envoyez le paquet comme "
-        "l'indique le dépôt de résultats.",
-    ),
-    "upload": ("The pack as a zip file, at most {} MB", "Le paquet en fichier zip, {} Mo au plus"),
-    "or_pack": ("or a pack on this machine", "ou un paquet sur cette machine"),
-    "check": ("Check", "Vérifier"),
-    "checking": ("Scoring again from the predictions…", "Nouveau calcul à partir des prédictions…"),
-    "submission": ("Submission", "Soumission"),
-    "state_verified": ("verified: every run was scored again on the data", "vérifiée : chaque essai a été recalculé"),
-    "state_consistent": (
-        "consistent, but not scored again: the data of some tasks is not here",
-        "cohérente, mais non recalculée : les données de certaines tâches ne sont pas ici",
-    ),
-    "state_person": ("a person must look at the findings first", "une personne doit d'abord examiner les constats"),
-    "state_refused": ("refused; the errors below say why", "refusée ; les erreurs ci-dessous disent pourquoi"),
-    "runs_verified": ("runs verified", "essais vérifiés"),
-    "runs_consistent": ("consistent, not scored again", "cohérents, non recalculés"),
-    "runs_person": ("runs for a person", "essais à examiner"),
-    "runs_refused": ("runs refused", "essais refusés"),
-    "errors_found": ("errors", "erreurs"),
-    "persons_found": ("findings for a person", "constats à examiner"),
-    "warnings_found": ("warnings", "avertissements"),
-    "codes": (
-        "Codes: L layout, M manifest, R record, T task, D data, P predictions, S score, G gate, C completeness. "
-        "Errors refuse, findings for a person wait for one, warnings do neither.",
-        "Codes : L disposition, M manifeste, R enregistrement, T tâche, D données, P prédictions, S score, G contrôle, "
-        "C complétude. Une erreur entraîne le refus, un constat à examiner attend une personne, un avertissement non.",
-    ),
-    "code": ("code", "code"),
-    "grade": ("grade", "gravité"),
-    "grade_error": ("error", "erreur"),
-    "grade_person": ("for a person", "à examiner"),
-    "grade_warning": ("warning", "avertissement"),
-    "where": ("where", "où"),
-    "what": ("what", "quoi"),
     "more_filters": ("More filters", "Autres filtres"),
     "size_filter": ("Model size", "Taille du modèle"),
     "size_small": ("below 100 million", "moins de 100 millions"),
@@ -257,7 +143,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "score": ("score", "score"),
     "best": ("best here", "meilleur ici"),
     "gap": ("behind the best", "écart au meilleur"),
-    "seconds": ("seconds a run", "secondes par essai"),
+    "seconds": ("seconds a run", "secondes par exécution"),
     "memory": ("peak memory, GB", "mémoire maximale, Go"),
     "cut": ("documents cut", "documents tronqués"),
     "lost": ("gold lost", "annotations perdues"),
@@ -276,7 +162,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "seed": ("seed", "graine"),
     "published_only": (
         "Published scores only: no runs, so no seeds, speed or memory.",
-        "Scores publiés seulement : pas d'essais, donc ni graines, ni vitesse, ni mémoire.",
+        "Scores publiés seulement : pas d'exécutions, donc ni graines, ni vitesse, ni mémoire.",
     ),
     "language": ("language", "langue"),
     "type": ("type", "type"),
@@ -304,6 +190,92 @@ _WORDS: dict[str, tuple[str, str]] = {
     "distribution": ("Scores", "Scores"),
     "readings": ("Published numbers", "Chiffres publiés"),
     "interface": ("Language", "Langue"),
+    "matter": ("Tasks that matter to me", "Les tâches qui m'importent"),
+    "matter_all": ("all of the suite", "toutes celles de la suite"),
+    "size_limit": ("Size", "Taille"),
+    "any_size": ("any size", "toute taille"),
+    "below_100": ("below 100 million", "moins de 100 millions"),
+    "below_200": ("below 200 million", "moins de 200 millions"),
+    "leads": ("{} leads with {}.", "{} est en tête avec {}."),
+    "leads_printed": (
+        "Of the printed scores, {} has the highest mean: {}.",
+        "Des scores imprimés, {} a la plus haute moyenne : {}.",
+    ),
+    "no_leader": (
+        "No model has a score on every task asked for, so none leads.",
+        "Aucun modèle n'a de score sur toutes les tâches demandées : aucun n'est en tête.",
+    ),
+    "alone": (
+        "No other model here has runs on all of these tasks.",
+        "Aucun autre modèle n'a ici d'exécutions sur toutes ces tâches.",
+    ),
+    "unknown_spread": (
+        "It has too few seeds to say whether the lead would hold with others.",
+        "Il a trop peu de graines pour dire si l'avance tiendrait avec d'autres.",
+    ),
+    "shares": ("Not told apart from it with other seeds: {}.", "Avec d'autres graines, on n'en distingue pas : {}."),
+    "and_more": (" and {} more", " et {} autres"),
+    "clearly": (
+        "Every other model with runs is behind it with other seeds on these tasks.",
+        "Avec d'autres graines sur ces tâches, tous les autres modèles exécutés sont derrière.",
+    ),
+    "best_small": (
+        "Best below 100 million parameters: {} with {}.",
+        "Le meilleur sous 100 millions de paramètres : {} avec {}.",
+    ),
+    "standing_help": (
+        "Filled: runs, with the 95% interval over seeds and the ranks that the pairs leave open. Hollow: printed "
+        "scores.",
+        "Plein : exécutions, avec l'intervalle à 95 % sur les graines et les rangs que les paires laissent ouverts. "
+        "Creux : scores imprimés.",
+    ),
+    "rank": ("rank", "rang"),
+    "rank_short": (
+        "From … to: the ranks that the pairs leave open.",
+        "De … à : les rangs que les paires laissent ouverts.",
+    ),
+    "rank_help": (
+        "Ranks: a model loses one to each model that is ahead of it by more than other seeds explain, pair by pair at "
+        "95%, as Compare shows it; among the {} with the best means. Other tasks are another question: see Compare.",
+        "Rangs : un modèle en perd un pour chaque modèle devant lui de plus que ce que d'autres graines expliquent, "
+        "paire par paire à 95 %, comme dans Comparer ; parmi les {} meilleures moyennes. D'autres tâches sont une "
+        "autre "
+        "question : voir Comparer.",
+    ),
+    "mean": ("mean", "moyenne"),
+    "margin_help": (
+        "Half the 95% interval of the mean over seeds; none below three seeds.",
+        "La moitié de l'intervalle à 95 % de la moyenne sur les graines ; rien sous trois graines.",
+    ),
+    "marks_help": (
+        "▽ below what a policy reaches that reads nothing; ✂ documents longer than the window; † test documents in the "
+        "training text; ‡ average likely, not stated.",
+        "▽ sous ce qu'atteint une politique qui ne lit rien ; ✂ documents plus longs que la fenêtre ; † documents "
+        "de test "
+        "dans le texte d'entraînement ; ‡ moyenne probable, non précisée.",
+    ),
+    "below_floor": ("below the floor on {}", "sous le plancher sur {}"),
+    "cut_on": ("cut at the window: {}", "tronqué à la fenêtre : {}"),
+    "in_training": ("test documents in its training text", "documents de test dans son texte d'entraînement"),
+    "only_likely": ("average likely, not stated", "moyenne probable, non précisée"),
+    "no_cost": ("Costs are known of runs alone.", "Les coûts ne sont connus que des exécutions."),
+    "compare_picked": ("Compare", "Comparer"),
+    "pick_rows": ("Pick two to five rows of the table.", "Choisissez deux à cinq lignes du tableau."),
+    "alt_standing": (
+        "Models by mean score with intervals; the first: {}",
+        "Modèles par score moyen avec intervalles ; les premiers : {}",
+    ),
+    "alt_scatter": ("Score of each model against {}", "Score de chaque modèle selon : {}"),
+    "alt_seeds": (
+        "Score of every seed, with means and intervals",
+        "Score de chaque graine, avec moyennes et intervalles",
+    ),
+    "alt_differences": ("Difference on each task with its interval", "Différence sur chaque tâche avec son intervalle"),
+    "alt_curves": ("Curves over the training", "Courbes au fil de l'entraînement"),
+    "alt_needle": ("Accuracy by length, one line a model", "Exactitude selon la longueur, une ligne par modèle"),
+    "alt_table": ("Scores of all models: {}", "Scores de tous les modèles : {}"),
+    "add_model": ("Add your model", "Ajouter votre modèle"),
+    "last_run": ("last run", "dernière exécution"),
     "average": ("Average", "Moyenne"),
     "macro": ("Macro F1", "Macro-F1"),
     "micro": ("Micro F1", "Micro-F1"),
@@ -315,12 +287,11 @@ _WORDS: dict[str, tuple[str, str]] = {
         "Les scores publiés ne figurent qu'à côté de la moyenne qui leur est comparable. « Comme publié » prend "
         "celle de chaque tâche.",
     ),
-    "suites": ("Suites", "Suites"),
     "fr": ("French", "Français"),
     "en": ("English", "Anglais"),
     "needle": ("Needle in a haystack", "Aiguille dans une botte de foin"),
     "sources": ("Sources", "Sources"),
-    "run": ("own runs", "nos essais"),
+    "run": ("own runs", "nos exécutions"),
     "published": ("published", "publié"),
     "submitted": ("submitted", "soumis"),
     "floor": ("floor", "plancher"),
@@ -331,12 +302,10 @@ _WORDS: dict[str, tuple[str, str]] = {
         "Only models with a score on every task of the suite have a suite average.",
         "Seuls les modèles qui ont un score sur toutes les tâches de la suite ont une moyenne.",
     ),
-    "sort": ("Sort by", "Trier par"),
     "suite_average": ("suite average", "moyenne de la suite"),
     "model": ("model", "modèle"),
     "source": ("source", "source"),
     "seeds": ("seeds", "graines"),
-    "interactive": ("Sortable table", "Tableau triable"),
     "download": ("Download", "Télécharger"),
     "notes": ("Notes", "Notes"),
     "findings": ("Findings in the results folder", "Constats dans le dossier de résultats"),
@@ -346,17 +315,13 @@ _WORDS: dict[str, tuple[str, str]] = {
     ),
     "no_runs": (
         "No runs here yet: the scores below are published ones. Run a model and reload this page:",
-        "Pas encore d'essais ici : les scores ci-dessous sont publiés. Lancez un modèle et rechargez la page :",
+        "Pas encore d'exécutions ici : les scores ci-dessous sont publiés. Lancez un modèle et rechargez la page :",
     ),
     "all_refused": (
         "All runs here are on tasks that fail their gate on this data; they are neither shown nor ranked.",
-        "Tous les essais portent sur des tâches qui échouent à leur contrôle sur ces données ; ils ne sont ni montrés "
-        "ni classés.",
-    ),
-    "too_many_ties": (
-        "Tie groups are given for up to {} models with every task of the suite: narrow the search or the filters.",
-        "Les groupes d'égalité sont donnés jusqu'à {} modèles ayant toutes les tâches de la suite : restreignez la "
-        "recherche ou les filtres.",
+        "Toutes les exécutions portent sur des tâches qui échouent à leur contrôle sur ces données ; elles ne sont "
+        "ni montrées "
+        "ni classées.",
     ),
     "not_here": (
         "The link names what is not here: {}. Something else is shown in its place.",
@@ -372,17 +337,19 @@ _WORDS: dict[str, tuple[str, str]] = {
         "En pour cent. ± est la moitié de l'intervalle à 95 % sur les graines : même tâche et même jeu de test, "
         "autres graines. Pas de ± pour une seule graine, des graines de même score ou une moyenne publiée.",
     ),
-    "shade": (
-        "A stronger tint is a higher score within its column.",
-        "Une teinte plus forte est un score plus haut dans sa colonne.",
-    ),
 }
 
 
 def words(language: Language) -> dict[str, str]:
     """Key -> text in that language."""
     index = 1 if language == "fr" else 0
-    return {key: both[index] for key, both in _WORDS.items()}
+    return {key: both[index] for key, both in (_WORDS | VIEW_WORDS).items()}
+
+
+def number(value: float, digits: int, words: Mapping[str, str]) -> str:
+    """With a decimal comma in French."""
+    text = f"{value:.{digits}f}"
+    return text.replace(".", ",") if words["verdict_language"] == "fr" else text
 
 
 def spoken(note: str, words: Mapping[str, str]) -> str:

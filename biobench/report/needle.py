@@ -20,6 +20,8 @@ _SHADES = " ░▒▓█"
 """From chance (50%) to all right; a cell is marked twice as wide as its shade."""
 NOT_READ = "n/a"
 """What stands where a model's window does not reach: nothing was scored there."""
+CHANCE = 0.5
+"""Accuracy of guessing between the two answers."""
 NO_EXAMPLE = "–"
 """What stands where the test split holds no example."""
 
@@ -52,6 +54,26 @@ class NeedleGrid:
     def templates(self) -> tuple[str, ...]:
         """Template names by the alphabet."""
         return tuple(sorted({k[2] for k in self.shares if k[2] is not None}))
+
+    @property
+    def over_all_lengths(self) -> float:
+        """Mean over all lengths of the task, each counted once; a length beyond the window counts as guessing.
+
+        A mean over the lengths read alone would put a model that reads a page before one that reads a book.
+        """
+        found = [self.share(n) for n in self.lengths]
+        return sum(CHANCE if share is None else share.mean for share in found) / len(found)
+
+    @property
+    def reads_up_to(self) -> int | None:
+        """The last length, from the shortest on, at which the whole interval is above guessing; None where none is."""
+        last = None
+        for length in self.lengths:
+            share = self.share(length)
+            if share is None or share.low <= CHANCE:
+                break
+            last = length
+        return last
 
     @property
     def title(self) -> str:

@@ -7,6 +7,7 @@ import html.parser
 from pathlib import Path
 
 from streamlit.testing.v1 import AppTest
+from streamlit.util import calc_hash
 
 import leaderboard
 from leaderboard.launch import RESULTS_VARIABLE
@@ -14,9 +15,27 @@ from leaderboard.launch import RESULTS_VARIABLE
 APP = str(Path(leaderboard.__file__).resolve().parent / "app.py")
 
 
-def open_app(monkeypatch, folder, **query):
+PATHS = {
+    "board": "",
+    "model_view": "models",
+    "task_view": "tasks",
+    "compare_view": "compare",
+    "errors_view": "errors",
+    "needle_view": "needle",
+    "pretraining_view": "pretraining",
+    "published_view": "published",
+    "efficiency_view": "efficiency",
+    "submit_view": "submit",
+}
+"""View -> the path of its page."""
+
+
+def open_app(monkeypatch, folder, view="board", **query):
+    """The page of a view. The framework's own way to other pages knows pages that are files only."""
     monkeypatch.setenv(RESULTS_VARIABLE, str(folder))
     app = AppTest.from_file(APP, default_timeout=30)
+    if PATHS[view]:
+        app._page_hash = calc_hash(PATHS[view])
     for key, value in query.items():
         app.query_params[key] = value
     app.run()
@@ -51,7 +70,8 @@ class Cells(html.parser.HTMLParser):
 
 def bodies(app):
     """The HTML parts of the page, without the page's own style sheet."""
-    return [e.proto.body for e in app.get("html") if "stMainBlockContainer" not in e.proto.body]
+    parts = [e.proto.body for e in app.get("html")]
+    return [p for p in parts if "stMainBlockContainer" not in p and not p.startswith("<script>document")]
 
 
 def tables(app):
@@ -59,6 +79,31 @@ def tables(app):
     for element in bodies(app):
         parser = Cells()
         parser.feed(element)
-        assert parser.tags <= {"style", "div", "table", "caption", "thead", "tbody", "tr", "th", "td", "small"}
+        assert parser.tags <= {
+            "style",
+            "div",
+            "table",
+            "caption",
+            "thead",
+            "tbody",
+            "tr",
+            "th",
+            "td",
+            "small",
+            "ol",
+            "li",
+            "b",
+            "span",
+        }
         found.append(parser.rows)
     return found
+
+
+def board(app):
+    """The table of page one."""
+    return next(frame.value for frame in app.dataframe if "rank" in frame.value.columns)
+
+
+def said(app):
+    """The sentence of page one, or the verdict of a comparison, without the escapes of its Markdown."""
+    return next(m.value for m in app.markdown if m.value.startswith(("#####", "**"))).replace("\\", "")

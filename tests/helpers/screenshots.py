@@ -17,16 +17,16 @@ from tests.helpers.view_make import fill
 
 PICTURES = {
     "board": "",
-    "model": "view=model_view&model=example/long-encoder%1F%1Frun",
-    "task": "view=task_view&task=bc5cdr",
-    "compare": "view=compare_view&models=example/long-encoder%1Fexample/base-encoder&compare_suite=en",
-    "errors": "view=errors_view&errors_task=bc5cdr",
-    "needle": "view=needle_view",
-    "pretraining": "view=pretraining_view",
-    "efficiency": "view=efficiency_view",
-    "submit": "view=submit_view",
+    "model": "models?model=example/long-encoder%1F%1Frun",
+    "task": "tasks?task=bc5cdr",
+    "compare": "compare?models=example/long-encoder%1Fexample/base-encoder&compare_suite=en",
+    "errors": "errors?errors_task=bc5cdr",
+    "needle": "needle",
+    "pretraining": "pretraining",
+    "efficiency": "efficiency",
+    "submit": "submit",
 }
-"""Name of a picture -> the link that it shows."""
+"""Name of a picture -> the address that it shows."""
 MOST_BYTES = 150_000
 
 
@@ -44,7 +44,7 @@ def main(out: Path) -> None:
                 page = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme=scheme)
                 page.set_default_timeout(300_000)
                 for name, query in PICTURES.items():
-                    take(page, f"{address}/?{query}", out / f"{name}-{scheme}.png")
+                    take(page, f"{address}/{query}", out / f"{name}-{scheme}.png")
                 page.close()
         browser.close()
 

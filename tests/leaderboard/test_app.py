@@ -14,35 +14,39 @@ from biobench.comparison.compare import compare
 from biobench.report.mistakes import judge
 from biobench.report.render import render
 from biobench.report.table import build
+from biobench.report.tasks import shipped
 from biobench.report.wide import percent
 from biobench.schema.document import Document, Prediction, Span
+from biobench.store import Store
 from leaderboard import folder
 from leaderboard.marked import to_html
 from leaderboard.words import words
-from tests.helpers.app_make import Cells, bodies, open_app, tables
+from tests.helpers.app_make import Cells, board, bodies, open_app, said, tables
 from tests.helpers.floors_make import play
 from tests.helpers.report_make import save_run, save_runs
 
+NO_SCORES = ("±", "parameters", "window, tokens", "tokens a second")
+
 
 def shown(app):
-    """(model, task) -> text of the cell, over all blocks; the average under its suite's name."""
+    """(model, task) -> percent of the board's cells; the mean under "mean". Models that stand twice fail."""
+    frame = board(app)
     cells = {}
-    for (head, *rows), title in zip(tables(app), [s.value for s in app.subheader], strict=True):
-        for row in rows:
-            for name, text in zip(head[2:], row[2:], strict=True):
-                if name != "tie group":
-                    cells[row[0], name if name != "suite average" else f"average {title}"] = text
+    for line in frame.to_dict("records"):
+        for name in frame.columns:
+            if isinstance(line[name], float) and line[name] == line[name] and name not in NO_SCORES:
+                assert (line["model"], name) not in cells
+                cells[line["model"], name] = line[name]
     return cells
 
 
 def expected(report):
-    suites = {"fr": "French", "en": "English", "needle": "Needle in a haystack"}
     cells = {}
     for row in report.rows:
         name = f"{row.model} [{row.variant}]" if row.variant else row.model
-        cells[name, row.task] = percent(row)
+        cells[name, row.task] = 100 * row.mean
     for row in report.averages:
-        cells[row.model, f"average {suites[row.suite]}"] = percent(row)
+        cells[row.model, "mean"] = 100 * row.mean
     return cells
 
 
@@ -50,21 +54,23 @@ def test_an_empty_folder_opens_on_the_published_table(monkeypatch, tmp_path):
     app = open_app(monkeypatch, tmp_path / "nothing")
     assert "No runs here yet" in app.info[0].value
     assert app.radio(key="average").value == "paper"
-    cells = {k: v for k, v in shown(app).items() if v != "–"}
-    assert cells == expected(build(tmp_path / "nothing", "paper"))
-    assert cells["ModernCamemBERT-bio-large CLM detour (25B)", "average French"] == "64.2 ‡"
+    cells = shown(app)
+    assert cells == expected(build(tmp_path / "nothing", "paper", suites=["fr"]))
+    assert cells["ModernCamemBERT-bio-large CLM detour (25B)", "mean"] == pytest.approx(64.2)
+    assert "Of the printed scores" in said(app)
+    assert not any("told apart" in m.value for m in app.markdown), "printed means have no seeds"
 
 
-def test_own_runs_open_on_macro(monkeypatch, tmp_path):
+def test_own_runs_open_on_macro_and_their_suite(monkeypatch, tmp_path):
     save_runs(tmp_path, "tiny", "bc5cdr", {42: 0.6, 43: 0.62, 44: 0.64})
     save_run(tmp_path, "tiny", "bc5cdr", 42, 0.1, limit=8)
     app = open_app(monkeypatch, tmp_path)
     assert app.radio(key="average").value == "macro"
+    assert app.selectbox(key="suite").value == "en"
     assert not app.info
-    cells = {k: v for k, v in shown(app).items() if v != "–"}
-    assert cells == expected(build(tmp_path, "macro"))
-    assert cells["tiny", "bc5cdr"].startswith("62.0 ±")
-    assert cells["tiny [limit 8]", "bc5cdr"] == "10.0"
+    cells = shown(app)
+    assert cells == expected(build(tmp_path, "macro", suites=["en"]))
+    assert cells["tiny [limit 8]", "bc5cdr"] == 10.0
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -74,26 +80,21 @@ def test_every_number_is_the_reports(monkeypatch, tmp_path, seed):
         for task in choose.sample(["bc5cdr", "anatem", "gad", "quaero_emea", "quaero_medline"], 3):
             save_runs(tmp_path, model, task, {s: choose.random() for s in range(42, 42 + choose.randint(1, 3))})
     average = choose.choice(["macro", "micro", "weighted", "paper"])
-    suites = choose.sample(["fr", "en"], choose.randint(1, 2))
+    suite = choose.choice(["fr", "en"])
     sources = choose.sample(["run", "published"], choose.randint(1, 2))
-    app = open_app(monkeypatch, tmp_path, average=average, suites=",".join(suites), sources=",".join(sources))
-    report = build(tmp_path, average, suites=suites, sources=sources)
+    app = open_app(monkeypatch, tmp_path, average=average, suite=suite, sources=",".join(sources))
+    report = build(tmp_path, average, suites=[suite], sources=sources)
     rows = json.loads(render(report, "json"))
-    assert {k: v for k, v in shown(app).items() if v != "–"} == expected(report)
-    frames = [frame.value for frame in app.dataframe]
-    found = {
-        (line["model"], task): line[task]
-        for frame in frames
-        for line in frame.to_dict("records")
-        for task in frame.columns[2:]
-        if task != "suite average" and line[task] == line[task]
-    }
-    assert found == {(r["model"], r["task"]): 100 * r["mean"] for r in rows if not r["task"].startswith("avg_")}
+    found = shown(app) if report.rows else {}
+    assert found == expected(report)
+    tasks = {(r["model"], r["task"]): 100 * r["mean"] for r in rows if not r["task"].startswith("avg_")}
+    assert {key: value for key, value in found.items() if key[1] != "mean"} == tasks
 
 
 def test_filters_narrow_the_board_and_go_into_the_link(monkeypatch, tmp_path):
     save_runs(tmp_path, "tiny", "bc5cdr", {42: 0.6})
     app = open_app(monkeypatch, tmp_path, average="micro")
+    assert "suite" not in app.query_params, "an address that changes by itself catches the Back button"
     app.text_input(key="search").set_value("TINY").run()
     assert {model for model, _ in shown(app)} == {"tiny"}
     assert app.query_params["search"] == "TINY"
@@ -103,19 +104,68 @@ def test_filters_narrow_the_board_and_go_into_the_link(monkeypatch, tmp_path):
     app.toggle(key="complete").set_value(False)
     app.text_input(key="search").set_value("camembert")
     app.multiselect(key="sources").set_value(["published"])
-    app.multiselect(key="suites").set_value(["fr"]).run()
-    assert [s.value for s in app.subheader] == ["French"]
+    app.radio(key="average").set_value("paper")
+    app.selectbox(key="suite").set_value("fr").run()
+    assert {task for _, task in shown(app)} > {"diamed", "mean"}
     assert all("camembert" in model.lower() for model, _ in shown(app))
     assert app.query_params["sources"] == "published"
 
 
-def test_sorting_by_a_task(monkeypatch, tmp_path):
+def test_an_address_that_changes_wins_over_what_was_chosen_before(monkeypatch, tmp_path):
+    app = open_app(monkeypatch, tmp_path, search="camembert")
+    app.text_input(key="search").set_value("drbert").run()
+    assert app.query_params["search"] == "drbert"
+    # as the Back button does
+    app.query_params["search"] = "camembert"
+    app.run()
+    assert app.text_input(key="search").value == "camembert"
+    assert app.query_params["search"] == "camembert"
+
+
+def test_tasks_that_matter_are_averaged_and_ranked(monkeypatch, tmp_path):
+    for model, levels in (("wide", (0.9, 0.5, 0.5)), ("deep", (0.5, 0.8, 0.82))):
+        for task, level in zip(("bc5cdr", "anatem", "gad"), levels, strict=True):
+            save_runs(tmp_path, model, task, {s: level + s / 1e4 for s in range(42, 47)})
     app = open_app(monkeypatch, tmp_path)
-    app.selectbox(key="sort_fr").set_value("quaero_medline").run()
-    rows = tables(app)[0]
-    column = rows[0].index("quaero_medline")
-    values = [float(r[column].removesuffix(" ‡")) for r in rows[1:]]
-    assert values == sorted(values, reverse=True)
+    assert "No model has a score on every task" in said(app)
+    app.multiselect(key="only").set_value(["anatem", "gad"]).run()
+    assert not app.exception
+    assert said(app).startswith("##### **deep** leads with 81.4.")
+    frame = board(app).set_index("model")
+    assert frame.loc["deep", "mean"] == pytest.approx(81.44)
+    assert list(frame.columns[-2:]) == ["anatem", "gad"]
+    app.multiselect(key="only").set_value(["bc5cdr"]).run()
+    assert said(app).startswith("##### **wide** leads with 90.4.")
+    assert app.query_params["only"] == "bc5cdr"
+
+
+def test_the_sentence_names_who_shares_the_place_and_the_table_says_the_ranks(monkeypatch, tmp_path):
+    french = [i.id for i in shipped().values() if i.suite == "fr" and i.in_suite]
+    for model, level in (("first", 0.90), ("second", 0.899), ("third", 0.2)):
+        for task in french:
+            save_runs(tmp_path, model, task, {42: level, 43: level + 0.004, 44: level - 0.004})
+    app = open_app(monkeypatch, tmp_path)
+    assert said(app).startswith("##### **first** leads with 90.0.")
+    assert "Not told apart from it with other seeds: **second**." in said(app)
+    assert board(app).set_index("model")["rank"].to_dict() == {"first": "1–2", "second": "1–2", "third": "3"}
+    assert "est en tête avec 90,0" in said(open_app(monkeypatch, tmp_path, interface="fr"))
+
+
+def test_revisions_are_short_floors_are_one_row_and_what_is_below_them_is_said(monkeypatch, tmp_path):
+    for seed, score in ((42, 0.2), (43, 0.21)):
+        made = save_run(tmp_path, "org/tiny", "gad", seed, score)
+        model = made.model.model_copy(update={"revision": "0123456789" * 4})
+        Store(tmp_path).update(made.model_copy(update={"model": model}))
+    save_runs(tmp_path, "good", "gad", {42: 0.8, 43: 0.81})
+    play(tmp_path, "gad", 0.3)
+    app = open_app(monkeypatch, tmp_path, sources="run,floor")
+    frame = board(app).set_index("model")
+    assert set(frame.index) == {"org/tiny@0123456", "good", "floor"}
+    assert frame.loc["floor", "gad"] == pytest.approx(30.0)
+    assert "below the floor on gad" in frame.loc["org/tiny@0123456", "Notes"]
+    assert frame.loc["good", "Notes"] != frame.loc["good", "Notes"] or not frame.loc["good", "Notes"]
+    assert frame.loc["org/tiny@0123456", "hub"] == f"https://huggingface.co/org/tiny/tree/{'0123456789' * 4}"
+    assert frame["±"].isna().all(), "two seeds say next to nothing of the spread"
 
 
 def test_a_damaged_record_is_shown_and_the_rest_works(monkeypatch, tmp_path):
@@ -132,7 +182,7 @@ def test_new_runs_appear_after_a_reload(monkeypatch, tmp_path):
     app = open_app(monkeypatch, tmp_path)
     save_run(tmp_path, "late", "bc5cdr", 42, 0.7)
     app.run()
-    assert shown(app)["late", "bc5cdr"] == "70.0"
+    assert shown(app)["late", "bc5cdr"] == 70.0
 
 
 def test_records_that_are_copied_over_others_are_seen(monkeypatch, tmp_path):
@@ -144,7 +194,7 @@ def test_records_that_are_copied_over_others_are_seen(monkeypatch, tmp_path):
         (tmp_path / "board" / path.relative_to(tmp_path / "newer")).write_bytes(path.read_bytes())
     folder._contents.clear()
     app.run()
-    assert shown(app)["tiny", "bc5cdr"] == "70.0"
+    assert shown(app)["tiny", "bc5cdr"] == 70.0
 
 
 @pytest.mark.parametrize(
@@ -153,8 +203,8 @@ def test_records_that_are_copied_over_others_are_seen(monkeypatch, tmp_path):
 def test_hostile_names_stay_text(monkeypatch, tmp_path, name):
     save_run(tmp_path, name, "bc5cdr", 42, 0.6, windows={"truncated_documents": 1})
     app = open_app(monkeypatch, tmp_path)
-    # `tables` fails on any element or attribute beyond those of a plain table
-    assert any(text == "60.0" for text in shown(app).values())
+    tables(app)  # fails on any element beyond those of a plain table or list
+    assert 60.0 in shown(app).values()
     assert not any(name in m.value for m in app.markdown)
 
 
@@ -166,9 +216,9 @@ def test_the_interface_speaks_french(monkeypatch, tmp_path):
 
 
 def test_a_nonsense_link_falls_back(monkeypatch, tmp_path):
-    app = open_app(monkeypatch, tmp_path, average="best", suites="xx", sources="<b>", complete="maybe")
+    app = open_app(monkeypatch, tmp_path, average="best", suite="xx", sources="<b>", complete="maybe")
     assert app.radio(key="average").value == "paper"
-    assert len(tables(app)) == 2
+    assert app.selectbox(key="suite").value == "fr"
 
 
 def test_the_model_view_shows_its_own_numbers(monkeypatch, tmp_path):
@@ -184,7 +234,6 @@ def test_the_model_view_shows_its_own_numbers(monkeypatch, tmp_path):
     assert table.loc["gad", "behind the best"] == 10.0
     assert table.loc["gad", "best here"] == "80.0 (better)"
     assert table["floor"].to_dict() == {"bc5cdr": "–", "gad": "30.0 (majority)"}
-    assert app.query_params["view"] == "model_view"
 
 
 def test_the_model_view_of_a_published_model(monkeypatch, tmp_path):
@@ -219,8 +268,8 @@ def test_the_compare_view_says_what_compare_says(monkeypatch, tmp_path):
     app = open_app(monkeypatch, tmp_path, view="compare_view", models="\x1f".join(("better", "tiny")))
     found = compare(["better", "tiny"], results_dir=tmp_path, average="macro", documents=False)
     texts = [t.value for t in app.text]
-    assert texts[0] == found.verdict[0]
-    assert "better is better than tiny" in texts[0]
+    assert found.verdict[0] in said(app)
+    assert texts[: len(found.verdict) - 1] == list(found.verdict[1:])
     assert [m.value for m in app.metric] == ["4", "0", "0"]
     table = next(f.value for f in app.dataframe if "difference, points" in f.value.columns)
     lines = {line.task: line for line in found.pairs[0].tasks}
@@ -232,7 +281,7 @@ def test_the_compare_view_says_what_compare_says(monkeypatch, tmp_path):
 def test_the_compare_view_of_published_models_says_what_cannot_be_concluded(monkeypatch, tmp_path):
     names = ["ModernCamemBERT-bio-base CLM detour (10B)", "ModernCamemBERT-bio-base MLM twin (10B)", "DrBERT"]
     app = open_app(monkeypatch, tmp_path / "none", view="compare_view", models="\x1f".join(names))
-    assert any("Cannot be concluded" in t.value for t in app.text)
+    assert "Cannot be concluded" in " ".join([said(app), *(t.value for t in app.text)])
     assert not app.exception
     app.multiselect(key="models").set_value(names[:1]).run()
     assert "at least two" in app.info[0].value

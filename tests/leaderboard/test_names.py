@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from biobench.report.needle import needle_grids
 from biobench.report.render import render
 from biobench.report.table import build
 from biobench.report.tasks import shipped
-from biobench.report.ties import MOST, tie_groups
 from biobench.store import Store
 from leaderboard.board import _complete
 from tests.helpers.app_make import open_app, tables
@@ -115,20 +115,6 @@ def test_a_folder_of_refused_runs_says_why_it_looks_empty(monkeypatch, tmp_path)
         assert "fail their gate" in open_app(monkeypatch, tmp_path, view=view).warning[0].value
 
 
-def test_tie_groups_that_are_left_out_are_said_to_be(monkeypatch, tmp_path):
-    for model in range(MOST + 1):
-        for task in FRENCH:
-            save_run(tmp_path, f"m{model:02}", task, 42, 0.5 + model / 100)
-
-    def said(**query):
-        app = open_app(monkeypatch, tmp_path, suites="fr", sources="run", **query)
-        return [c.value for c in app.caption if "ie group" in c.value or "share a letter" in c.value]
-
-    assert said() == [f"Tie groups are given for up to {MOST} models with every task of the suite: narrow the search "
-                      "or the filters."]  # fmt: skip
-    assert said(search="m0") == ["Models that share a letter were not told apart."]
-
-
 def test_one_stray_run_does_not_bar_the_comparison_of_the_other_tasks(monkeypatch, tmp_path):
     for task in FRENCH[:3]:
         save_runs(tmp_path, "full", task, {42: 0.6, 43: 0.61})
@@ -171,10 +157,10 @@ def test_links_carry_what_changes_the_page(monkeypatch, tmp_path):
     for model, level in (("a", 0.6), ("b", 0.7)):
         for task in FRENCH[:3]:
             save_runs(tmp_path, model, task, {42: level, 43: level + 0.01})
-    app = open_app(monkeypatch, tmp_path, sort_fr=FRENCH[1])
-    assert app.selectbox(key="sort_fr").value == FRENCH[1]
-    app.selectbox(key="sort_fr").set_value(FRENCH[0]).run()
-    assert "sort_fr" not in app.query_params, "the first column is what a link without a choice means"
+    app = open_app(monkeypatch, tmp_path, suite="en")
+    assert app.selectbox(key="suite").value == "en"
+    app.selectbox(key="suite").set_value("fr").run()
+    assert "suite" not in app.query_params, "the first suite is what a link without a choice means"
     app = open_app(monkeypatch, tmp_path, view="compare_view", models=SEP.join("aab"), documents="1")
     assert app.multiselect(key="models").value == ["a", "b"]
     assert app.toggle(key="documents").value is True
@@ -203,11 +189,13 @@ def test_a_link_to_what_is_not_here_says_so(monkeypatch, tmp_path):
         assert not open_app(monkeypatch, tmp_path, view=view, **query).warning
 
 
-def test_needle_runs_of_other_windows_get_no_tie_letters(tmp_path):
-    for folder, windows in (("same", (512, 512)), ("other", (512, 4096))):
-        for task in ("needle_fr", "needle_en"):
-            for model, window in zip("ab", windows, strict=True):
-                save_needle(tmp_path / folder, model, window, 0.9 if model == "a" else 0.5, task=task)
-    letters = {name: tie_groups(build(tmp_path / name, suites=["needle"]), "needle") for name in ("same", "other")}
-    assert len(letters["same"]) == 2
-    assert not letters["other"]
+def test_the_needle_is_ranked_by_the_length_read(monkeypatch, tmp_path):
+    save_needle(tmp_path, "short", 512, 1.0, pairs=20)
+    save_needle(tmp_path, "long", 4096, 0.95, pairs=20)
+    short, long = sorted(needle_grids(tmp_path), key=lambda g: g.window)
+    assert (short.reads_up_to, long.reads_up_to) == (512, 4096)
+    assert short.over_all_lengths == pytest.approx((short.share(512).mean + 3 * 0.5) / 4), "beyond the window: guessing"
+    app = open_app(monkeypatch, tmp_path, view="needle_view")
+    table = next(f.value for f in app.dataframe if "reads up to" in f.value.columns)
+    assert table["model"].tolist() == ["long", "short"]
+    assert table.set_index("model").loc["short", ["1,024", "2,048", "4,096"]].isna().all()

@@ -7,13 +7,14 @@ import time
 
 import pytest
 
+from biobench.comparison.placing import place
 from biobench.report.table import build, fingerprint, load
 from biobench.report.tasks import shipped
 from biobench.report.wide import blocks
 from biobench.store import run_key
 from biobench.store.records import to_json
 from biobench.store.tables import to_parquet
-from leaderboard.table import to_html
+from leaderboard.table import to_cards, to_frame
 from leaderboard.words import words
 from tests.helpers.store_make import documents, predictions, record
 
@@ -61,6 +62,10 @@ def folder(tmp_path_factory):
     return results
 
 
+def _table(block):
+    return to_frame(block, block.lines, {}, {}, words("en")), to_cards(block.lines, {}, words("en"))
+
+
 @pytest.mark.slow
 def test_start_and_filter(folder):
     def timed(what, call):
@@ -76,8 +81,11 @@ def test_start_and_filter(folder):
     (_, built) = timed("rows of an average", lambda: build(held, "macro"))
     names = {f"org/model-{i}" for i in range(50)}
     (report, filtered) = timed("filter", lambda: build(held, "macro", suites=["fr"], models=names))
-    (_, drawn) = timed("draw", lambda: [to_html(b, b.lines, words("en"), {}) for b in blocks(report)])
+    (_, drawn) = timed("draw", lambda: [_table(b) for b in blocks(report)])
     assert len(held.groups) == MODELS * len([i for i in shipped().values() if i.in_suite])
     assert opened < first / 3
     assert filtered + drawn < 0.3
+    names = [f"org/model-{i}" for i in range(MODELS)]
+    timed("ranks of the first models", lambda: place(held, names, "macro", suite="fr"))
+    timed("ranks again", lambda: place(held, names, "macro", suite="fr"))
     print(f"start: {opened + built:.2f} s")

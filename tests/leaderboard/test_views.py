@@ -31,7 +31,7 @@ from leaderboard.marked import sample
 from leaderboard.needle_view import maps_html
 from leaderboard.submit_view import _checked
 from leaderboard.words import words
-from tests.helpers.app_make import APP, Cells, bodies, open_app, tables
+from tests.helpers.app_make import APP, Cells, board, bodies, open_app
 from tests.helpers.ledger_make import ledger, write
 from tests.helpers.report_make import save_run, save_runs
 from tests.helpers.submission_make import honest_run
@@ -307,7 +307,7 @@ def test_board_filters_by_size_window_access_and_licence(monkeypatch, tmp_path):
     app = open_app(monkeypatch, tmp_path)
 
     def models():
-        return {row[0] for table in tables(app) for row in table[1:]}
+        return set(board(app)["model"])
 
     assert {"short", "long"} <= models()
     app.multiselect(key="windows").set_value(["window_long"]).run()

@@ -1,0 +1,54 @@
+"""The ranks of the board and the verdict of `compare` are of one kind: no pair is told apart in one place alone."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from biobench.comparison.compare import compare
+from biobench.comparison.placing import MOST, place, told_apart
+from biobench.report.table import load
+from biobench.report.tasks import shipped
+from tests.helpers.report_make import save_run, save_runs
+
+FRENCH = [i.id for i in shipped().values() if i.suite == "fr" and i.in_suite]
+MODELS = ("alpha", "beta", "gamma", "delta")
+
+
+@pytest.mark.parametrize(("seed", "runs", "gap"), [(1, 5, 0.004), (2, 3, 0.002), (3, 2, 0.01), (4, 1, 0.05)])
+def test_board_and_compare_agree_on_every_pair(tmp_path, seed, runs, gap):
+    chance = random.Random(seed)
+    for place_, model in enumerate(MODELS):
+        for task in FRENCH:
+            level = 0.6 - gap * place_ + chance.gauss(0, gap)
+            save_runs(tmp_path, model, task, {42 + s: level + chance.gauss(0, 0.01) for s in range(runs)})
+    placed = place(load(tmp_path), MODELS, "macro", suite="fr")
+    for i, first in enumerate(MODELS):
+        for second in MODELS[i + 1 :]:
+            (pair,) = compare([first, second], results_dir=tmp_path, suite="fr", documents=False).pairs
+            assert told_apart(pair.within) == (second not in placed[first].alike)
+            assert (first in placed[second].alike) == (second in placed[first].alike)
+            if told_apart(pair.within) and pair.within.difference > 0:
+                assert placed[first].best <= placed[second].worst
+    for name, own in placed.items():
+        assert own.worst - own.best == len(own.alike), name
+    if runs == 1:
+        assert all((own.best, own.worst) == (1, len(MODELS)) for own in placed.values()), "no seeds, nothing is known"
+
+
+def test_printed_means_and_runs_of_other_conditions_are_told_apart_from_nothing(tmp_path):
+    for task in FRENCH:
+        save_runs(tmp_path, "mine", task, {42: 0.9, 43: 0.91, 44: 0.92})
+        save_run(tmp_path, "tuned", task, 42, 0.1, track="tuned")
+    placed = place(load(tmp_path), ["mine", "tuned [tuned]", "DrBERT"], "paper", suite="fr")
+    assert {(p.best, p.worst) for p in placed.values()} == {(1, 3)}
+
+
+def test_no_more_than_the_first_are_placed(tmp_path):
+    names = [f"m{i:02}" for i in range(MOST + 1)]
+    for place_, name in enumerate(names):
+        save_runs(tmp_path, name, "gad", {42: 0.9 - place_ / 100, 43: 0.901 - place_ / 100, 44: 0.9 - place_ / 100})
+    placed = place(load(tmp_path), names, "macro", tasks=["gad"])
+    assert list(placed) == names[:MOST]
+    assert (placed["m00"].best, placed["m29"].worst) == (1, MOST)
