@@ -16,6 +16,7 @@ from biobench.cli import (
     compare,
     data,
     demo,
+    errors,
     export,
     leaderboard,
     needle,
@@ -47,6 +48,7 @@ data.register(app)
 rescore.register(app)
 report.register(app)
 compare.register(app)
+errors.register(app)
 export.register(app)
 leaderboard.register(app)
 submit.register(app)

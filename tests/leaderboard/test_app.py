@@ -11,13 +11,13 @@ import re
 import pytest
 
 from biobench.comparison.compare import compare
+from biobench.report.marked import to_html
 from biobench.report.mistakes import judge
 from biobench.report.render import render
 from biobench.report.table import build
 from biobench.report.wide import percent
 from biobench.schema.document import Document, Prediction, Span
 from leaderboard import folder
-from leaderboard.marked import to_html
 from leaderboard.words import words
 from tests.helpers.app_make import Cells, bodies, open_app, tables
 from tests.helpers.floors_make import play
