@@ -36,6 +36,7 @@ BELOW = {
         *(*_DATA, "score", "encode", "models", "finetune", "gate", "runs"),
         *("report", "comparison", "export", "submission", "trainer", "leaderboard"),
     },
+    "__main__": {"cli"},
     "trainer": {"errors", "schema"},
     "leaderboard": {*_DATA, "score", "report", "comparison", "export", "submission"},
 }

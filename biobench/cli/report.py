@@ -51,12 +51,14 @@ def report(
     labels: Annotated[bool, typer.Option("--per-label", help="As --per-seed, with each label's scores.")] = False,
     results_dir: ResultsDir = "results",
     output: Output = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
     """The results table: own runs with their intervals first, then the published scores of the same tasks."""
     from biobench.report.groups import Source
     from biobench.report.render import render
     from biobench.report.rows import AverageName
 
+    format_ = "json" if as_json else format_
     check_results_dir(context, results_dir)
     _check([] if average is None else [average], [*get_args(AverageName), ALL], "--average")
     _check(source, get_args(Source), "--source")

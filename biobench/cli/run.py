@@ -65,6 +65,17 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Fine-tune checkpoints on tasks over several seeds, and score them."""
+    from biobench.runs.checks import check_arguments
+
+    check_arguments(
+        models=models,
+        tasks=task,
+        suite_name=suite,
+        overrides=overrides,
+        device=device,
+        executor=executor,
+        energy=energy,
+    )
     from biobench.runs import Request
 
     try:

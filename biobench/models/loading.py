@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from biobench.errors import ModelError
 from biobench.schema.checkpoint import content_hash
+from biobench.schema.model_folder import model_folder
 from biobench.schema.record import ModelIdentity
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ def find_checkpoint(model: str, *, offline: bool = False, trust_remote_code: boo
 def _locate(model: str, offline: bool) -> tuple[Path, str, str | None]:
     path = Path(model).expanduser()
     if path.is_dir():
+        path = model_folder(path)
         return path, _folder_name(path), None
     if model.startswith((".", "/", "~")) or model.count("/") > 1:
         raise ModelError(f"no such folder: {model}", hint="give an existing folder, or a hub id such as owner/name")

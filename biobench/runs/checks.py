@@ -1,0 +1,45 @@
+"""What is wrong with a run's arguments and can be told at once, before torch and the data are loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from biobench.data.catalog import load_task, split_names, suite
+from biobench.errors import ModelError, UsageError
+
+DEVICES = ("auto", "cpu", "cuda")
+_EXTRAS = {"energy": "codecarbon", "ray": "ray"}
+"""Extra of the project to the module that it brings."""
+
+
+def check_arguments(
+    *,
+    models: Sequence[str],
+    tasks: Sequence[str] = (),
+    suite_name: str | None = None,
+    overrides: Sequence[str] = (),
+    device: str = "auto",
+    executor: str = "local",
+    energy: bool = False,
+) -> None:
+    """Raises UsageError, ModelError or SpecError for the first argument that no run could use.
+
+    What needs the data, the weights or the machine is checked later (`runs.plan.make_plan`).
+    """
+    if suite_name is not None:
+        suite(suite_name)
+    for task in split_names(tasks):
+        load_task(task, overrides)
+    if device not in DEVICES:
+        raise UsageError(f"--device '{device}' is not known", hint="use auto, cpu or cuda")
+    for model in models:
+        # as models.loading reads a name: these are paths and never hub ids
+        looks_local = model.startswith((".", "/", "~")) or model.count("/") > 1
+        if looks_local and not Path(model).expanduser().is_dir():
+            raise ModelError(f"no such folder: {model}", hint="give an existing folder, or a hub id such as owner/name")
+    for extra, wanted in (("energy", energy), ("ray", executor == "ray")):
+        if wanted and find_spec(_EXTRAS[extra]) is None:
+            option = "--energy" if extra == "energy" else "--executor ray"
+            raise UsageError(f"{option}: {_EXTRAS[extra]} is not installed", hint=f"pip install 'biobench[{extra}]'")
