@@ -6,17 +6,21 @@ import sys
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast, get_args
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from biobench.cli.common import Output, ResultsDir, check_results_dir, write_output
 from biobench.errors import UsageError
+from biobench.schema.strict import suggest
 
 if TYPE_CHECKING:
-    from biobench.report.rows import Report
+    from biobench.report.rows import AverageName, Report
     from biobench.report.table import Results
 
+AVERAGES = ("macro", "micro", "weighted", "paper")
+SOURCES = ("published", "run", "submitted", "floor", "ceiling")
+FORMATS = ("table", "md", "csv", "latex", "json", "html")
 ALL = "all"
 """`--average all`: a row for each of macro, micro and weighted."""
 
@@ -54,19 +58,18 @@ def report(
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
     """The results table: own runs with their intervals first, then the published scores of the same tasks."""
-    from biobench.report.groups import Source
-    from biobench.report.render import render
-    from biobench.report.rows import AverageName
-
     format_ = "json" if as_json else format_
     check_results_dir(context, results_dir)
-    _check([] if average is None else [average], [*get_args(AverageName), ALL], "--average")
-    _check(source, get_args(Source), "--source")
+    _check([] if average is None else [average], [*AVERAGES, ALL], "--average")
+    _check(source, SOURCES, "--source")
+    if format_ not in FORMATS:
+        raise UsageError(f"unknown format '{format_}'", hint=suggest(format_, FORMATS))
     if format_ not in ("csv", "json"):
         for given, option in ((average == ALL, "--average all"), (seeds, "--per-seed"), (labels, "--per-label")):
             if given:
                 raise UsageError(f"{option} has no place in a {format_}", hint="add --format csv or --format json")
     from biobench.data.catalog import SUITES
+    from biobench.report.render import render
     from biobench.report.table import build, first_average, load
 
     held = load(results_dir)
@@ -84,7 +87,7 @@ def report(
     if format_ not in ("csv", "json") and not any(filters.values()):
         filters["tasks"] = own_tasks(held)
     names = ["macro", "micro", "weighted"] if average == ALL else [average or first_average(held)]
-    built = [build(held, cast(AverageName, n), **filters, incomplete=incomplete) for n in names]
+    built = [build(held, cast("AverageName", n), **filters, incomplete=incomplete) for n in names]
     shown = replace(
         built[0],
         rows=tuple(row for one in built for row in one.rows),
@@ -147,18 +150,15 @@ def _some(values: list[str]) -> list[str] | None:
 
 def _models(held: Results) -> set[str]:
     """Every model with a row under some average, and those that have runs but no row."""
-    from biobench.report.rows import AverageName
-
-    shown = {row.model for average in get_args(AverageName) for row in held.rows(average).rows}
+    shown = {row.model for average in AVERAGES for row in held.rows(average).rows}
     return shown | {group.model for group in (*held.groups, *(refusal.group for refusal in held.refusals))}
 
 
 def _check(values: Iterable[str], allowed: Collection[str], option: str) -> None:
     """Raises UsageError for the first value that is not among `allowed`."""
-    from biobench.report.escape import plain
-    from biobench.schema.strict import suggest
-
     for value in values:
         if value not in allowed:
+            from biobench.report.escape import plain
+
             hint = suggest(value, [plain(name) for name in allowed])
             raise UsageError(f"{option} '{plain(value)}' is not known", hint=hint)

@@ -61,8 +61,8 @@ def scaffold(path: str | Path, task_id: str | None = None, type_: str | None = N
     parquet tables of tokens and tags; BRAT, where one text or .ann stands for its folder and sub-folders are read too.
     Files or folders called train, dev and test are taken as splits; without a dev part, validation is cut from the end
     of train; a single file is split 80/10/10. type_: what the task is, not to be guessed. Raises
-    UsageError when there is no such file, `task_id` is none, or a spec of the type cannot be made, DataFormatError when the files'
-    format is not recognised or is not that of the type.
+    UsageError when there is no such file, `task_id` is none, or a spec of the type cannot be made, DataFormatError
+    when the files' format is not recognised or is not that of the type.
     """
     path = Path(path)
     if type_ is not None and type_ not in TYPES:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -9,7 +10,6 @@ from pathlib import Path
 from biobench.data.catalog import load_task, split_names, suite
 from biobench.errors import ModelError, UsageError
 
-DEVICES = ("auto", "cpu", "cuda")
 _EXTRAS = {"energy": "codecarbon", "ray": "ray"}
 """Extra of the project to the module that it brings."""
 
@@ -32,7 +32,7 @@ def check_arguments(
         suite(suite_name)
     for task in split_names(tasks):
         load_task(task, overrides)
-    if device not in DEVICES:
+    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
         raise UsageError(f"--device '{device}' is not known", hint="use auto, cpu or cuda")
     for model in models:
         # as models.loading reads a name: these are paths and never hub ids

@@ -119,3 +119,16 @@ def test_the_shell_completes_commands(tmp_path: Path) -> None:
 
     said = process(cwd=tmp_path, _BIOBENCH_COMPLETE="complete_bash", COMP_WORDS="biobench rep", COMP_CWORD="1")
     assert said.out.split() == ["report"]
+
+
+def test_the_lists_of_the_report_are_those_of_its_types() -> None:
+    from typing import get_args
+
+    from biobench.cli import report
+    from biobench.report.groups import Source
+    from biobench.report.render import Format
+    from biobench.report.rows import AverageName
+
+    assert get_args(AverageName) == report.AVERAGES
+    assert get_args(Source) == report.SOURCES
+    assert get_args(Format) == report.FORMATS
