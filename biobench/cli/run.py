@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from biobench.cli.common import DataDir, Json, Overrides, ResultsDir, percent, print_json
+from biobench.cli.run_end import KEPT, end_of_run
 from biobench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -120,13 +121,19 @@ def run_request(request: Request, *, dry_run: bool, as_json: bool) -> int:
     if dry_run:
         results = planned(plan)
     else:
-        with Terminal() as reporter:
-            results = run_plan(plan, reporter)
+        try:
+            with Terminal() as reporter:
+                results = run_plan(plan, reporter)
+        except KeyboardInterrupt:
+            sys.stderr.write(f"{KEPT}\n")
+            return 130
         say_refused(plan)
     if as_json:
         print_json([r.as_json() for r in results])
     else:
         print_results(results)
+        for line in end_of_run(results, request.results_dir):
+            typer.echo(line)
     return 1 if any(r.status == "failed" for r in results) else 0
 
 
@@ -200,8 +207,8 @@ def print_results(results: list[RunResult]) -> None:
             r.status,
             *(percent(r.scores.get(m)) for m in ("macro_f1", "micro_f1", "weighted_f1")),
             "–" if r.seconds is None else f"{r.seconds:.1f}",
-            "–" if r.truncated_documents is None else str(r.truncated_documents),
-            "–" if r.lost_gold is None else str(r.lost_gold),
+            "–" if not r.truncated_documents else str(r.truncated_documents),
+            "–" if not r.lost_gold else str(r.lost_gold),
         )
     console = Console()
     if not console.is_terminal:

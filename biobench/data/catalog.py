@@ -9,7 +9,7 @@ from pathlib import Path
 
 from biobench.data.readers import ReaderOptions, get_reader
 from biobench.errors import SpecError, UsageError
-from biobench.schema.strict import apply_overrides, suggest, validate
+from biobench.schema.strict import Strict, apply_overrides, suggest, validate
 from biobench.schema.task import Head, Metric, Protocol, Source, TaskSpec, Training
 from biobench.schema.yaml12 import Located, Path_, parse_file
 
@@ -111,7 +111,7 @@ def _nested(key: str) -> str | None:
     """The dotted key of a field that stands in one of the spec's groups, given alone; None where there is none."""
     if key in TaskSpec.model_fields or "." in key:
         return None
-    groups = {"training": Training, "protocol": Protocol, "head": Head, "metric": Metric}
+    groups: dict[str, type[Strict]] = {"training": Training, "protocol": Protocol, "head": Head, "metric": Metric}
     fields = {field: f"{group}.{field}" for group, model in groups.items() for field in model.model_fields}
     close = get_close_matches(key, fields, n=1, cutoff=0.8)
     return fields[close[0]] if close else None
