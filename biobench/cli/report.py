@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from biobench.report.rows import AverageName, Report
     from biobench.report.table import Results
 
-AVERAGES = ("macro", "micro", "weighted", "paper")
+AVERAGES: tuple[AverageName, ...] = ("macro", "micro", "weighted", "paper")
 SOURCES = ("published", "run", "submitted", "floor", "ceiling")
 FORMATS = ("table", "md", "csv", "latex", "json", "html")
 ALL = "all"
@@ -79,10 +79,10 @@ def report(
         _check(model, _models(held), "--model")
     filters = {"tasks": _some(task), "suites": _some(suite), "sources": _some(source), "models": _some(model)}
     if seeds or labels:
-        from biobench.report.tidy import as_csv, as_json, tidy
+        from biobench.report import tidy
 
-        rows = tidy(held, labels=labels, **filters)
-        _put(as_csv(rows) if format_ == "csv" else as_json(rows), output)
+        rows = tidy.tidy(held, labels=labels, **filters)
+        _put(tidy.as_csv(rows) if format_ == "csv" else tidy.as_json(rows), output)
         return
     if format_ not in ("csv", "json") and not any(filters.values()):
         filters["tasks"] = own_tasks(held)
