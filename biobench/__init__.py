@@ -1,27 +1,44 @@
 """BioBench: judging biomedical encoders, in French and English.
 
-The Python interface equals the command line: `run`, `load_task`, `compare`. Nothing heavy is imported
-until one of them is used.
+The Python interface equals the command line: `run`, `compare`, `load_task`, `validate`, `results`, `predictions` and
+`report`. Nothing heavy is imported until one of them is used.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from biobench.comparison.compare import compare as compare
+    from biobench.data.catalog import load_task as load_task
+    from biobench.data.validate import validate as validate
+    from biobench.report.frames import predictions as predictions
+    from biobench.report.frames import results as results
+    from biobench.runs.api import run as run
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "compare", "load_task", "run"]
+__all__ = ["__version__", "compare", "load_task", "predictions", "report", "results", "run", "validate"]
 
 _LAZY = {
     "run": ("biobench.runs.api", "run"),
     "load_task": ("biobench.data.catalog", "load_task"),
     "compare": ("biobench.comparison.compare", "compare"),
+    "validate": ("biobench.data.validate", "validate"),
+    "results": ("biobench.report.frames", "results"),
+    "predictions": ("biobench.report.frames", "predictions"),
 }
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'biobench' has no attribute {name!r}")
     from importlib import import_module
 
+    if name == "report":
+        return import_module("biobench.report")  # the package can be called
+    if name not in _LAZY:
+        raise AttributeError(f"module 'biobench' has no attribute {name!r}")
     module, attribute = _LAZY[name]
     return getattr(import_module(module), attribute)

@@ -12,11 +12,12 @@ from biobench.data.load import load_data
 from biobench.errors import BioBenchError
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
+from biobench.report.marked import to_html
 from biobench.report.mistakes import KINDS, Judged, Kind, judge, tally
 from biobench.report.rows import AverageName
 from biobench.schema.record import RunRecord
 from leaderboard.folder import results, say_no_runs
-from leaderboard.marked import to_html
+from leaderboard.launch import own_tasks
 from leaderboard.names import key_of, title_of
 from leaderboard.state import choose, list_from_link, start, write_link
 
@@ -75,7 +76,7 @@ def _texts(record: RunRecord) -> Mapping[str, str]:
 @st.cache_resource(max_entries=4)
 def _read_texts(task: str, overrides: tuple[str, ...], limit: int | None, data_hash: str) -> dict[str, str]:
     """Raises BioBenchError, which is not kept, so that data that comes later is seen."""
-    loaded = load_task(task, overrides)
+    loaded = load_task(own_tasks().get(task, task), overrides)
     data = load_data(loaded, None, limit, offline=True)
     allowed = loaded.spec.access != "agreement" and data.hash == data_hash
     return {d.id: d.reading for d in data.test} if allowed else {}

@@ -6,14 +6,25 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
+from biobench.data.catalog import load_task
+from biobench.data.locate import ENVIRONMENT as DATA_VARIABLE
 from biobench.errors import UsageError
 
 RESULTS_VARIABLE = "BIOBENCH_RESULTS_DIR"
 """Environment variable that tells the app which results folder to show."""
 PRETRAINING_VARIABLE = "BIOBENCH_PRETRAINING_DIR"
 """The same for the folder of pretraining runs."""
+TASKS_VARIABLE = "BIOBENCH_TASKS"
+"""YAML files of own tasks, joined as in PATH."""
+
+
+def own_tasks() -> dict[str, Path]:
+    """The own tasks that the command named: id to YAML file."""
+    paths = [Path(p) for p in os.environ.get(TASKS_VARIABLE, "").split(os.pathsep) if p]
+    return {load_task(path).spec.id: path for path in paths}
 
 
 HERE = "127.0.0.1"
@@ -37,10 +48,18 @@ def command(port: int, host: str = HERE) -> list[str]:
     ]
 
 
-def launch(results_dir: str | Path, port: int, pretraining_dir: str | Path | None = None, host: str = HERE) -> int:
+def launch(
+    results_dir: str | Path,
+    port: int,
+    pretraining_dir: str | Path | None = None,
+    host: str = HERE,
+    data_dir: str | Path | None = None,
+    tasks: Sequence[str | Path] = (),
+) -> int:
     """Serve the app until it is interrupted; gives its exit status. Raises UsageError for a bad folder or address.
 
     pretraining_dir: where the runs of the pretraining view lie; `pretraining` in the results folder without one.
+    data_dir: where the corpora lie whose texts are shown. tasks: YAML files of own tasks; SpecError where one is wrong.
     """
     folder = Path(results_dir)
     if pretraining_dir is not None and not Path(pretraining_dir).is_dir():
@@ -63,6 +82,12 @@ def launch(results_dir: str | Path, port: int, pretraining_dir: str | Path | Non
     environment = os.environ | {RESULTS_VARIABLE: str(folder.resolve())}
     if pretraining_dir is not None:
         environment[PRETRAINING_VARIABLE] = str(Path(pretraining_dir).resolve())
+    if data_dir is not None:
+        environment[DATA_VARIABLE] = str(Path(data_dir).resolve())
+    if tasks:
+        for path in tasks:
+            load_task(path)
+        environment[TASKS_VARIABLE] = os.pathsep.join(str(Path(path).resolve()) for path in tasks)
     try:
         return subprocess.run(command(port, host), env=environment, check=False).returncode
     except KeyboardInterrupt:

@@ -13,6 +13,7 @@ from biobench.errors import BioBenchError
 from biobench.report.entrants import line_name
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
+from biobench.report.marked import sample
 from biobench.report.render import plain_note
 from biobench.report.rows import AverageName, Row
 from biobench.report.table import build
@@ -21,7 +22,6 @@ from biobench.report.wide import percent
 from biobench.schema.document import Document
 from leaderboard import charts
 from leaderboard.folder import results
-from leaderboard.marked import sample
 from leaderboard.names import shown_names
 from leaderboard.state import choose
 from leaderboard.table import literal

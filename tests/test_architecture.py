@@ -39,6 +39,7 @@ BELOW = {
         *(*_DATA, "score", "encode", "models", "finetune", "gate", "runs", "workflows"),
         *("report", "comparison", "export", "submission", "trainer", "leaderboard"),
     },
+    "__main__": {"cli"},
     "trainer": {"errors", "core", "schema"},
     "leaderboard": {*_DATA, "score", "report", "comparison", "export", "submission"},
 }

@@ -14,8 +14,17 @@ from biobench.errors import UsageError
 
 DataDir = Annotated[str | None, shown("data_dir")]
 ResultsDir = Annotated[str, shown("results_dir")]
+Output = Annotated[Path | None, typer.Option("--output", "--out", "-o", help="Write to this file, not to stdout.")]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout, nothing else there.")]
 Overrides = Annotated[list[str], shown("overrides")]
+
+
+def check_results_dir(context: typer.Context, folder: str) -> None:
+    """Raises UsageError where a results folder was named and is not there; the default one need not exist."""
+    source = context.get_parameter_source("results_dir")
+    if source is not None and source.name != "DEFAULT" and not Path(folder).is_dir():
+        hint = "name the folder that `biobench run --results-dir` wrote; without the option it is ./results"
+        raise UsageError(f"there is no results folder '{folder}'", hint=hint)
 
 
 def print_json(value: Any) -> None:

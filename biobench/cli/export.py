@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from biobench.cli.common import ResultsDir, write_output
+from biobench.cli.common import Output, ResultsDir, check_results_dir, write_output
 
 
 def register(app: typer.Typer) -> None:
@@ -17,19 +16,21 @@ def register(app: typer.Typer) -> None:
 
 
 def export(
+    context: typer.Context,
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="A model of the results folder, as the report names it.")
     ],
     format_: Annotated[
-        str, typer.Option("--format", help="model-card, eval-results, every-eval-ever or bibtex.")
+        str, typer.Option("--format", help="model-card, eval-results, every-eval-ever, bibtex, csv or latex.")
     ] = "model-card",
     dataset: Annotated[
         str | None, typer.Option("--dataset", metavar="ORG/NAME", help="eval-results: the benchmark's hub dataset.")
     ] = None,
     results_dir: ResultsDir = "results",
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to a file, not to stdout.")] = None,
+    output: Output = None,
 ) -> None:
-    """A model's results as metadata for the model hub, as Every Eval Ever JSON, or its tasks' BibTeX."""
+    """A model's results as metadata for the model hub, as Every Eval Ever JSON, as a table, or its tasks' BibTeX."""
+    check_results_dir(context, results_dir)
     from biobench.export.formats import export as run
 
     text = run(model, format_, results_dir, dataset=dataset)

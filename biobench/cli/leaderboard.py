@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from biobench.cli.common import ResultsDir
+from biobench.cli.common import DataDir, ResultsDir, check_results_dir
 from biobench.core.packages import check_ours
 
 
@@ -17,6 +17,7 @@ def register(app: typer.Typer) -> None:
 
 
 def leaderboard(
+    context: typer.Context,
     results_dir: ResultsDir = "results",
     port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Port on this machine.")] = 8501,
     host: Annotated[
@@ -29,9 +30,15 @@ def leaderboard(
             "--pretraining-dir", help="Folder of pretraining runs to show (default: pretraining in the results folder)."
         ),
     ] = None,
+    data_dir: DataDir = None,
+    task: Annotated[
+        list[str],
+        typer.Option("--task", metavar="YAML", help="An own task whose texts the error view shows; repeatable."),
+    ] = [],  # noqa: B006
 ) -> None:
     """Open the leaderboard over a results folder."""
+    check_results_dir(context, results_dir)
     check_ours("leaderboard")
     from leaderboard.launch import launch
 
-    raise typer.Exit(launch(results_dir, port, pretraining_dir, host))
+    raise typer.Exit(launch(results_dir, port, pretraining_dir, host, data_dir, task))

@@ -17,6 +17,7 @@ from biobench.cli import (
     corpus,
     data,
     demo,
+    errors,
     export,
     leaderboard,
     needle,
@@ -49,6 +50,7 @@ data.register(app)
 rescore.register(app)
 report.register(app)
 compare.register(app)
+errors.register(app)
 export.register(app)
 leaderboard.register(app)
 submit.register(app)

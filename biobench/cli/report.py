@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast, get_args
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from biobench.cli.common import ResultsDir, write_output
+from biobench.cli.common import Output, ResultsDir, check_results_dir, write_output
 from biobench.errors import UsageError
+from biobench.schema.strict import suggest
 
 if TYPE_CHECKING:
+    from biobench.report.rows import AverageName, Report
     from biobench.report.table import Results
+
+AVERAGES: tuple[AverageName, ...] = ("macro", "micro", "weighted", "paper")
+SOURCES = ("published", "run", "submitted", "floor", "ceiling")
+FORMATS = ("table", "md", "csv", "latex", "json", "html")
+ALL = "all"
+"""`--average all`: a row for each of macro, micro and weighted."""
 
 
 def register(app: typer.Typer) -> None:
@@ -22,10 +31,14 @@ def register(app: typer.Typer) -> None:
 
 
 def report(
+    context: typer.Context,
     format_: Annotated[str, typer.Option("--format", help="table, md, csv, latex, json or html.")] = "table",
     average: Annotated[
         str | None,
-        typer.Option("--average", help="macro, micro, weighted or paper (default: macro; paper without runs)."),
+        typer.Option(
+            "--average",
+            help="macro, micro, weighted or paper (default: macro; paper without runs); csv and json: all.",
+        ),
     ] = None,
     task: Annotated[list[str], typer.Option("--task", help="Only this task; repeatable.")] = [],  # noqa: B006
     suite: Annotated[list[str], typer.Option("--suite", help="Only this suite (fr, en, needle).")] = [],  # noqa: B006
@@ -34,44 +47,99 @@ def report(
     ] = [],  # noqa: B006
     model: Annotated[list[str], typer.Option("--model", help="Only this model; repeatable.")] = [],  # noqa: B006
     incomplete: Annotated[bool, typer.Option("--incomplete", help="Average incomplete suites too.")] = False,
+    notes: Annotated[bool, typer.Option("--notes", help="table: every note in full.")] = False,
+    experiments: Annotated[
+        bool, typer.Option("--experiments", help="table: published tables beyond the tasks (needle, layers).")
+    ] = False,
+    seeds: Annotated[bool, typer.Option("--per-seed", help="csv, json: a row a run and metric.")] = False,
+    labels: Annotated[bool, typer.Option("--per-label", help="As --per-seed, with each label's scores.")] = False,
     results_dir: ResultsDir = "results",
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to a file, not to stdout.")] = None,
+    output: Output = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
-    """The results table: own runs with their intervals beside the published scores."""
+    """The results table: own runs with their intervals first, then the published scores of the same tasks."""
+    format_ = "json" if as_json else format_
+    check_results_dir(context, results_dir)
+    _check([] if average is None else [average], [*AVERAGES, ALL], "--average")
+    _check(source, SOURCES, "--source")
+    if format_ not in FORMATS:
+        raise UsageError(f"unknown format '{format_}'", hint=suggest(format_, FORMATS))
+    if format_ not in ("csv", "json"):
+        for given, option in ((average == ALL, "--average all"), (seeds, "--per-seed"), (labels, "--per-label")):
+            if given:
+                raise UsageError(f"{option} has no place in a {format_}", hint="add --format csv or --format json")
     from biobench.data.catalog import SUITES
-    from biobench.report.groups import Source
-    from biobench.report.render import print_table, render
-    from biobench.report.rows import AverageName
+    from biobench.report.render import render
     from biobench.report.table import build, first_average, load
 
-    _check([] if average is None else [average], get_args(AverageName), "--average")
-    _check(source, get_args(Source), "--source")
     held = load(results_dir)
     _check(task, held.infos, "--task")
     _check(suite, {*SUITES, *(info.suite for info in held.infos.values())}, "--suite")
     if model:
         _check(model, _models(held), "--model")
-    built = build(
-        held,
-        first_average(held) if average is None else cast(AverageName, average),
-        tasks=_some(task),
-        suites=_some(suite),
-        sources=_some(source),
-        models=_some(model),
-        incomplete=incomplete,
+    filters = {"tasks": _some(task), "suites": _some(suite), "sources": _some(source), "models": _some(model)}
+    if seeds or labels:
+        from biobench.report import tidy
+
+        rows = tidy.tidy(held, labels=labels, **filters)
+        _put(tidy.as_csv(rows) if format_ == "csv" else tidy.as_json(rows), output)
+        return
+    if format_ not in ("csv", "json") and not any(filters.values()):
+        filters["tasks"] = own_tasks(held)
+    names = ["macro", "micro", "weighted"] if average == ALL else [average or first_average(held)]
+    built = [build(held, cast("AverageName", n), **filters, incomplete=incomplete) for n in names]
+    shown = replace(
+        built[0],
+        rows=tuple(row for one in built for row in one.rows),
+        averages=tuple(row for one in built for row in one.averages),
     )
-    if output is not None:
-        write_output(output, render(built, format_))
-    elif format_ == "table" and sys.stdout.isatty():
-        print_table(built)
+    if format_ != "table":
+        _put(render(shown, format_), output)
+        return
+    _print(held, shown, filters, notes, experiments, output)
+
+
+def own_tasks(held: Results) -> list[str] | None:
+    """The tasks that were run or submitted; None where nothing was: then everything published is on show."""
+    return list(dict.fromkeys(group.task for group in (*held.groups, *(r.group for r in held.refusals)))) or None
+
+
+def _print(
+    held: Results,
+    shown: Report,
+    filters: dict[str, list[str] | None],
+    notes: bool,
+    experiments: bool,
+    output: Path | None,
+) -> None:
+    """The table, and what of the published values it leaves out."""
+    from biobench.report.terminal import print_table, to_text
+
+    if experiments and not shown.experiments:
+        shown = replace(shown, experiments=held.experiments)
+    said = ""
+    if filters["tasks"] is not None and not filters["sources"]:
+        others = {value.task for value in held.published} - {held.infos[t].published_as for t in filters["tasks"]}
+        if others:
+            said = f"* published values of {len(others)} more tasks: `biobench report --source published`\n"
+    if output is None and sys.stdout.isatty():
+        print_table(shown, notes=notes, experiments=experiments)
+        sys.stdout.write(said)
     else:
-        sys.stdout.write(render(built, format_))
+        _put(to_text(shown, notes=notes, experiments=experiments) + said, output)
+
+
+def _put(text: str, output: Path | None) -> None:
+    if output is None:
+        sys.stdout.write(text)
+    else:
+        write_output(output, text)
 
 
 def print_report(results_dir: str, tasks: Collection[str], sources: Collection[str] | None = None) -> None:
     """The terminal table of these tasks."""
-    from biobench.report.render import print_table
     from biobench.report.table import build
+    from biobench.report.terminal import print_table
 
     print_table(build(results_dir, "macro", tasks=tasks, sources=sources))
 
@@ -82,18 +150,15 @@ def _some(values: list[str]) -> list[str] | None:
 
 def _models(held: Results) -> set[str]:
     """Every model with a row under some average, and those that have runs but no row."""
-    from biobench.report.rows import AverageName
-
-    shown = {row.model for average in get_args(AverageName) for row in held.rows(average).rows}
+    shown = {row.model for average in AVERAGES for row in held.rows(average).rows}
     return shown | {group.model for group in (*held.groups, *(refusal.group for refusal in held.refusals))}
 
 
 def _check(values: Iterable[str], allowed: Collection[str], option: str) -> None:
     """Raises UsageError for the first value that is not among `allowed`."""
-    from biobench.report.escape import plain
-    from biobench.schema.strict import suggest
-
     for value in values:
         if value not in allowed:
+            from biobench.report.escape import plain
+
             hint = suggest(value, [plain(name) for name in allowed])
             raise UsageError(f"{option} '{plain(value)}' is not known", hint=hint)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from biobench.cli.common import Json, percent, print_json
 from biobench.cli.options import takes_request
+from biobench.cli.run_end import KEPT, end_of_run
 from biobench.errors import UsageError
+from biobench.runs.checks import check_arguments
 from biobench.runs.options import Request
 
 if TYPE_CHECKING:
@@ -43,6 +46,7 @@ def run(
     """Fine-tune checkpoints on tasks over several seeds, and score them."""
     if until_decided != (against is not None):
         raise UsageError("--until-decided and --against go together", hint="run A --against B --until-decided")
+    check_arguments(request if against is None else replace(request, model=(*request.model, against)))
     if against is not None:
         if request.dry_run:
             raise UsageError("--until-decided has no plan to print", hint="leave --dry-run out")
@@ -86,8 +90,12 @@ def run_request(request: Request, *, as_json: bool) -> int:
     plan = make_plan(request)
     for line in contradicted(plan):
         typer.echo(line, err=True)
-    with Terminal() as reporter:
-        results = run_plan(plan, reporter)
+    try:
+        with Terminal() as reporter:
+            results = run_plan(plan, reporter)
+    except KeyboardInterrupt:
+        typer.echo(KEPT, err=True)
+        return 130
     if not request.dry_run:
         for line in refused(plan):
             typer.echo(line, err=True)
@@ -95,6 +103,8 @@ def run_request(request: Request, *, as_json: bool) -> int:
         print_json([r.as_json() for r in results])
     else:
         print_results(results)
+        for line in end_of_run(results, request.results_dir):
+            typer.echo(line)
     return 1 if any(r.status == "failed" for r in results) else 0
 
 
@@ -117,8 +127,8 @@ def print_results(results: list[RunResult]) -> None:
             r.status,
             *(percent(r.scores.get(m)) for m in ("macro_f1", "micro_f1", "weighted_f1")),
             "–" if r.seconds is None else f"{r.seconds:.1f}",
-            "–" if r.truncated_documents is None else str(r.truncated_documents),
-            "–" if r.lost_gold is None else str(r.lost_gold),
+            "–" if not r.truncated_documents else str(r.truncated_documents),
+            "–" if not r.lost_gold else str(r.lost_gold),
         )
     console = Console()
     if not console.is_terminal:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -143,7 +144,12 @@ def schema() -> None:
 def new(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="A data file of the new task, or its folder.")],
     task_id: Annotated[str, typer.Option("--id", help="Id of the new task.")],
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write (default: ID.yaml).")] = None,
+    type_: Annotated[
+        str | None, typer.Option("--type", help="token_ner, span_ner, single_label or multi_label (default: detected).")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "--out", "-o", help="Where to write (default: ID.yaml).")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
     """Scaffold a spec from a data file or folder: format, labels, counts and findings are read from it."""
@@ -154,8 +160,17 @@ def new(
     # What cannot be looked at is no file here; writing it says why.
     if os.path.exists(target) and not force:
         raise UsageError(f"{target} exists already", hint="choose another --output, or --force")
-    write_output(target, scaffold(data, task_id))
-    typer.echo(f"{target}: written; fill in what it leaves open, then `biobench tasks validate {target}`")
+    made = scaffold(data, task_id, type_)
+    write_output(target, made)
+    typer.echo("\n".join(["detected:", *(f"  {line}" for line in made.detected)]))
+    next_ = shlex.join(["biobench", "tasks", "validate", str(target), "--data-dir", _short(made.data_dir)])
+    typer.echo(f"{target}: written; fill in what it leaves open, then `{next_}`")
+
+
+def _short(folder: Path) -> str:
+    """The folder from here, where that is below."""
+    here = Path.cwd().resolve()
+    return str(folder.relative_to(here)) if folder.is_relative_to(here) else str(folder)
 
 
 def print_described(described: dict[str, Any], indent: int = 0) -> None:

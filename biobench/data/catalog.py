@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 import biobench.kinds  # noqa: F401  (the kinds of task that a spec may name register themselves)
 from biobench.data.readers import ReaderOptions, get_reader
 from biobench.errors import SpecError, UsageError
-from biobench.schema.strict import apply_overrides, suggest, validate
-from biobench.schema.task import Source, TaskSpec
+from biobench.schema.strict import Strict, apply_overrides, suggest, validate
+from biobench.schema.task import Head, Metric, Protocol, Source, TaskSpec, Training
 from biobench.schema.yaml12 import Located, Path_, parse_file
 
 SUITES = ("fr", "en", "needle")
@@ -86,6 +87,14 @@ def load_task(path_or_id: str | Path, overrides: Sequence[str] = ()) -> LoadedTa
         raise _blamed(error, written, overrides) from None
 
 
+def split_names(names: Iterable[str | Path]) -> list[str]:
+    """Task names without repetition; ``gad,hoc`` is two, unless a file is called so."""
+    each = [str(name) for name in names]
+    return list(
+        dict.fromkeys(part for name in each for part in ([name] if Path(name).is_file() else name.split(",")) if part)
+    )
+
+
 def _blamed(error: SpecError, written: Located, overrides: Sequence[str]) -> SpecError:
     """The error itself where the file is at fault; where only the overrides are, one that names them."""
     if not overrides:
@@ -94,7 +103,19 @@ def _blamed(error: SpecError, written: Located, overrides: Sequence[str]) -> Spe
         _reader_options(written, validate(written, TaskSpec))
     except SpecError:
         return error
-    return SpecError(f"--set {' --set '.join(overrides)}: {error.what}", hint=error.hint)
+    meant = next((full for text in overrides if (full := _nested(text.partition("=")[0].strip()))), None)
+    hint = f"did you mean '{meant}'?" if meant else error.hint
+    return SpecError(f"--set {' --set '.join(overrides)}: {error.what}", hint=hint)
+
+
+def _nested(key: str) -> str | None:
+    """The dotted key of a field that stands in one of the spec's groups, given alone; None where there is none."""
+    if key in TaskSpec.model_fields or "." in key:
+        return None
+    groups: dict[str, type[Strict]] = {"training": Training, "protocol": Protocol, "head": Head, "metric": Metric}
+    fields = {field: f"{group}.{field}" for group, model in groups.items() for field in model.model_fields}
+    close = get_close_matches(key, fields, n=1, cutoff=0.8)
+    return fields[close[0]] if close else None
 
 
 def _reader_options(located: Located, spec: TaskSpec) -> dict[str, ReaderOptions]:

@@ -43,22 +43,43 @@ class _Part:
     paths: list[Path]
 
 
-def scaffold(path: str | Path, task_id: str | None = None) -> str:
+TYPES = ("token_ner", "span_ner", "single_label", "multi_label")
+"""Types of tasks of which a first spec can be made from data files."""
+
+
+class Scaffold(str):
+    """The YAML. detected: what the data was taken for, one line each. data_dir: for the next commands."""
+
+    detected: tuple[str, ...]
+    data_dir: Path
+
+
+def scaffold(path: str | Path, task_id: str | None = None, type_: str | None = None) -> Scaffold:
     """YAML of a task for the data file, or the folder, at `path`, with the counts and findings of a first reading.
 
     Known: token files with IOB or IOBES tags; delimited rows, JSON lines or a parquet table with a text and a label;
     parquet tables of tokens and tags; BRAT, where one text or .ann stands for its folder and sub-folders are read too.
     Files or folders called train, dev and test are taken as splits; without a dev part, validation is cut from the end
-    of train; a single file is split 80/10/10. Raises UsageError when there is no such file or `task_id` is none,
-    DataFormatError when the files' format is not recognised.
+    of train; a single file is split 80/10/10. type_: what the task is, not to be guessed. Raises
+    UsageError when there is no such file, `task_id` is none, or a spec of the type cannot be made, DataFormatError
+    when the files' format is not recognised or is not that of the type.
     """
     path = Path(path)
+    if type_ is not None and type_ not in TYPES:
+        hint = f"known here: {', '.join(TYPES)}; docs/adding-a-task.md shows how a spec of another type is written"
+        raise UsageError(f"--type '{type_}' cannot be read from data files", hint=hint)
     if task_id is not None:
         check_task_id(task_id)
     if not path.exists():
         raise UsageError(f"there is no file '{path}'", hint="give a data file or a folder with train, dev and test")
     folder, parts = _parts(path)
     sniffed = _sniffed([file for part in parts.values() for file in part.paths])
+    if type_ is not None and sniffed.type != type_:
+        what = f"looks like {sniffed.type} ({_words(sniffed)}), not {type_}"
+        raise DataFormatError(what, hint=f"give --type {sniffed.type}, or write the spec by hand", file=path)
+    if sniffed.doubt and type_ is None:
+        hint = "relations are written with their sentences (docs/adding-a-task.md); if it is a classification, "
+        raise DataFormatError(sniffed.doubt, hint=f"{hint}say --type {sniffed.type}", file=path)
     own = task_id or _as_task_id(folder.resolve().name)
     ner = sniffed.head != "sequence"
     listed = ", ".join(f"{name}: {json.dumps(part.pattern)}" for name, part in parts.items())
@@ -90,7 +111,20 @@ licence: unknown        # fill in
 homepage: https://example.org   # fill in
 citation: unknown       # fill in
 """
-    return text + _facts(text, own, folder.resolve().parent)
+    detected = [f"type: {sniffed.type}", f"reader: {sniffed.reader}", f"labels: {_words(sniffed)}"]
+    detected += [f"splits: {', '.join(f'{name} = {part.pattern}' for name, part in parts.items())}"]
+    detected += [f"not read: {', '.join(sniffed.unused)}"] if sniffed.unused else []
+    detected += [f"check: {sniffed.remark}"] if sniffed.remark else []
+    data_dir = folder.resolve().parent
+    made = Scaffold(text + _facts(text, own, data_dir))
+    made.detected, made.data_dir = tuple(detected), data_dir
+    return made
+
+
+def _words(sniffed: Sniffed) -> str:
+    """The number of labels and the first of them."""
+    shown = sorted(sniffed.labels)[:5]
+    return f"{len(sniffed.labels)}: {', '.join(shown)}{', …' if len(sniffed.labels) > len(shown) else ''}"
 
 
 def _facts(text: str, task_id: str, data_dir: Path) -> str:
@@ -217,6 +251,7 @@ def _sniffed(paths: list[Path]) -> Sniffed:
             what = f"looks like {more.type}, {largest.name} like {whole.type}"
             raise DataFormatError(what, hint="give one data file, or write the spec by hand", file=path)
         whole.labels |= more.labels
+        whole.doubt = whole.doubt or more.doubt
         if "IOBES" in more.reader and "IOBES" not in whole.reader:
             whole.reader = more.reader
     return whole

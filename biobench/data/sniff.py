@@ -13,6 +13,7 @@ from typing import Any
 
 from biobench.core.text import first_line
 from biobench.data.readers.base import missing
+from biobench.data.triplets import triplets
 from biobench.errors import DataFormatError
 
 _TAG = re.compile(r"O|[BIESUL]-\S+")
@@ -53,6 +54,8 @@ class Sniffed:
     """Whether the reader has a column that says what belongs together."""
     remark: str = ""
     """What is to be known of the labels."""
+    doubt: str = ""
+    """Why the data may be something else than `type`."""
 
 
 def sniff(path: Path, *, tokens: bool = False) -> Sniffed:
@@ -253,7 +256,11 @@ def _sniff_objects(
     found = set(own) or fitting[label]
     unused = [n for n in columns if n not in fields.values()]
     kind = "multi_label" if label in several else "single_label"
-    return Sniffed(kind, f"{{format: {format}, {listed}}}", found, "sequence", len(items), unused, group is not None)
+    made = Sniffed(kind, f"{{format: {format}, {listed}}}", found, "sequence", len(items), unused, group is not None)
+    words = {n: [v for v in cells if isinstance(v, str)] for n, cells in columns.items()}
+    if kind == "single_label" and before is None:
+        made.doubt = triplets({n: cells for n, cells in words.items() if cells or n == label}, text, label)
+    return made
 
 
 def _pair(names: Sequence[str]) -> tuple[str | None, str | None]:
@@ -347,5 +354,10 @@ def _sniff_rows(lines: list[str]) -> Sniffed | None:
         reader = f"{{format: tsv, separator: {name}, header: {str(header).lower()}, columns: {{{columns}}}}}"
         unused = [first[c] if header else str(c) for c in range(width) if c not in roles.values()]
         found = distinct[label]
-        return Sniffed("single_label", reader, found, "sequence", len(body) + (not header), unused, group is not None)
+        units = len(body) + (not header)
+        made = Sniffed("single_label", reader, found, "sequence", units, unused, group is not None)
+        if before is None:
+            names = [name if header else str(c) for c, name in enumerate(first)]
+            made.doubt = triplets({n: [r[c] for r in body] for c, n in enumerate(names)}, names[text], names[label])
+        return made
     return None

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from biobench.data.catalog import LoadedTask
+from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.counts import compare_counts, count, count_unexpressed
 from biobench.data.load import read_source
 from biobench.data.locate import Located, choose, default_data_dir, locate
@@ -32,6 +32,11 @@ class Validation:
     remedy: str | None = None
     looked_for: list[str] = field(default_factory=list)
     """Where the data was looked for and is not: the folder of each source."""
+
+
+def validate(path_or_id: str | Path, data_dir: str | Path | None = None) -> Validation:
+    """`validate_task` of a shipped task or a YAML file. Raises SpecError with file and line where the spec is wrong."""
+    return validate_task(load_task(path_or_id), data_dir)
 
 
 def validate_task(task: LoadedTask, data_dir: str | Path | None) -> Validation:

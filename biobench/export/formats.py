@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -21,13 +22,14 @@ from biobench.export.every_eval_ever import every_eval_ever
 from biobench.export.results import AVERAGES, Result, model_results
 from biobench.report.beside import NAMES
 from biobench.report.escape import for_markdown, plain
+from biobench.report.render import render
 from biobench.report.rows import METRICS, Row
-from biobench.report.table import load
+from biobench.report.table import build, load
 from biobench.report.wide import percent
 from biobench.schema.strict import suggest
 from biobench.schema.task import NER_TYPES
 
-Format = Literal["model-card", "eval-results", "every-eval-ever", "bibtex"]
+Format = Literal["model-card", "eval-results", "every-eval-ever", "bibtex", "csv", "latex"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 BENCHMARK = "biobench/biobench"
 """Dataset repository that stands for the benchmark on the hub unless another is named. The hub shows result
@@ -39,14 +41,21 @@ def export(model: str, format: str, results_dir: str | Path = "results", *, data
 
     model-card: YAML head with a `model-index`, and a table, to be put into a README.md. eval-results: a file
     for `.eval_results/`; dataset: the benchmark's dataset repository on the hub. every-eval-ever: JSON.
-    bibtex: the works that the tasks cite. Raises UsageError for an unknown model or format.
+    bibtex: the works that the tasks cite. csv, latex: rows as in the report.
+    Raises UsageError for an unknown model or format.
     """
     if format not in FORMATS:
         raise UsageError(f"unknown format '{plain(format)}'", hint=suggest(format, list(FORMATS)))
     if dataset is not None and not _REPOSITORY.fullmatch(dataset):
         raise UsageError(f"'{plain(dataset)}' is not a dataset repository", hint="write --dataset ORGANISATION/NAME")
-    found = model_results(load(results_dir), model)
+    held = load(results_dir)
+    found = model_results(held, model)
     name = found[0].group.model
+    if format in ("csv", "latex"):
+        tasks = [result.info.id for result in found]
+        report = build(held, models=[name], tasks=tasks, sources=["run", "submitted"])
+        whole = tuple(row for row in report.rows if row.variant in {result.group.variant for result in found})
+        return render(replace(report, rows=whole), format)
     if format == "bibtex":
         return bibtex(result.info for result in found)
     if format == "every-eval-ever":

@@ -16,6 +16,7 @@ from biobench.core.files import broken_file
 from biobench.core.text import first_line
 from biobench.errors import ModelError
 from biobench.schema.checkpoint import content_hash
+from biobench.schema.model_folder import model_folder
 from biobench.schema.record import ModelIdentity
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ def _class_name(said: Any) -> str | None:
 def _locate(model: str, offline: bool) -> tuple[Path, str, str | None]:
     path = Path(model).expanduser()
     if path.is_dir():
+        path = model_folder(path)
         return path, _folder_name(path), None
     if model.startswith((".", "/", "~")) or model.count("/") > 1:
         raise ModelError(f"no such folder: {model}", hint="give an existing folder, or a hub id such as owner/name")

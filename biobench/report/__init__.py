@@ -1,1 +1,27 @@
-"""Tables, comparisons and exports from stored runs and published scores. Free of torch."""
+"""Tables, comparisons and exports from stored runs and published scores. Free of torch.
+
+The package can be called: ``biobench.report("results")`` is the report of a results folder.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+
+class _Room(ModuleType):
+    """A package that stands for its main function, so that `biobench.report` can be both."""
+
+    def __call__(self, results_dir: str = "results", average: str | None = None, **filters: Any) -> Any:
+        """The report of a results folder as rows (`report.rows.Report`); filters as of `report.table.build`.
+
+        average: macro, micro, weighted or paper; None: macro, paper where there are no runs. Raises UsageError where
+        there is no such folder.
+        """
+        from biobench.report.frames import results
+
+        return results(results_dir).report(average, **filters)  # type: ignore[arg-type]
+
+
+sys.modules[__name__].__class__ = _Room

@@ -14,6 +14,7 @@ from biobench.report.notes import note
 from biobench.report.published import PublishedValue
 from biobench.report.table import Results
 from biobench.schema.floor import FloorRecord
+from biobench.schema.model_folder import model_folder
 from biobench.schema.strict import suggest
 
 _PREFERRED: tuple[Source, ...] = ("run", "submitted", "floor", "ceiling")
@@ -149,5 +150,5 @@ def _readings(name: str) -> list[str]:
     path = Path(name).expanduser()
     if not path.is_dir():
         return [name]
-    resolved = path.resolve()
+    resolved = model_folder(path).resolve()
     return [name, f"{resolved.parent.name}/{resolved.name}", resolved.name]

@@ -26,7 +26,7 @@ small { opacity: .75; }
 
 def to_html(report: Report) -> str:
     """A whole document. Everything that a user can name is escaped."""
-    parts = [_table(block) for block in blocks(report)]
+    parts = [_table(block) for block in blocks(report, own_first=True)]
     if not parts:
         parts = ["<p>No results yet.</p>"]
     grids = needle_section(report)

@@ -12,6 +12,8 @@ from biobench.report.tasks import TaskInfo
 
 SUITES = {"fr": "French", "en": "English", "needle": "Needle in a haystack"}
 _LAST = {"ceiling": 2, "floor": 1}
+OWN_FIRST = ("run", "submitted", "published", "floor", "ceiling")
+"""The sources in the order of printed tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +47,11 @@ class Block:
         return any(line.average is not None for line in self.lines)
 
 
-def blocks(report: Report) -> list[Block]:
-    """One block a suite. Lines with the best average first, then those without one by name; oracles last."""
+def blocks(report: Report, *, own_first: bool = False) -> list[Block]:
+    """One block a suite. Lines with the best average first, then those without one by name; oracles last.
+
+    own_first: the lines of each source together, in the order of `OWN_FIRST`.
+    """
     found = []
     for suite in report.suites:
         columns = tuple(c for c in report.columns if c.suite == suite)
@@ -59,7 +64,10 @@ def blocks(report: Report) -> list[Block]:
             Line(model, variant, source, own, averages.get((model, variant, source)))  # type: ignore[arg-type]
             for (model, variant, source), own in cells.items()
         ]
-        found.append(Block(suite, SUITES.get(suite, suite), columns, tuple(sorted(lines, key=_order))))
+        lines.sort(key=_order)
+        if own_first:
+            lines.sort(key=lambda line: OWN_FIRST.index(line.source))
+        found.append(Block(suite, SUITES.get(suite, suite), columns, tuple(lines)))
     return found
 
 
@@ -112,3 +120,20 @@ def caption(report: Report) -> str:
 def metric_name(row: Row) -> str:
     """The score in words."""
     return NAMES.get(row.metric, row.metric)
+
+
+def headings(block: Block) -> list[str]:
+    """Names of the columns of scores: the averages over corpora and over tasks where there are any, then the tasks."""
+    return [*(["average", "by task"] if block.has_average else []), *(c.id for c in block.columns)]
+
+
+def cells_of(block: Block, line: Line) -> list[str]:
+    """The line's cells below `headings`."""
+    cells = [percent(line.average), _by_task(line)] if block.has_average else []
+    return [*cells, *(percent(line.cells.get(c.id)) for c in block.columns)]
+
+
+def _by_task(line: Line) -> str:
+    """The plain mean over tasks, beside the average that orders the lines."""
+    mean = None if line.average is None else line.average.task_mean
+    return "–" if mean is None else f"{100 * mean:.1f}"

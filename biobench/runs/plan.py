@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import torch
 
 from biobench.core.machine import Precision, resolve_device, resolve_precision
-from biobench.data.catalog import LoadedTask, load_task, suite
+from biobench.data.catalog import LoadedTask, load_task, split_names, suite
 from biobench.data.hashing import task_hash, task_identity
 from biobench.data.load import load_data
 from biobench.errors import DataFormatError, DataUnavailableError, UsageError
@@ -100,7 +100,7 @@ def _tasks(request: Request) -> list[LoadedTask]:
             f"--train-fraction {','.join(f'{s:g}' for s in shares)}: shares are distinct, above 0 and at most 1",
             hint="for example 0.1,0.25,1.0",
         )
-    loaded = [load_task(t, request.overrides) for t in dict.fromkeys(request.tasks)]
+    loaded = [load_task(t, request.overrides) for t in split_names(request.tasks)]
     if request.suite is not None:
         members = suite(request.suite)
         loaded += [load_task(m.path, request.overrides) for m in members if m.id not in {t.id for t in loaded}]

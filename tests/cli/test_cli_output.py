@@ -59,4 +59,5 @@ def test_the_list_of_tasks_keeps_its_columns_on_any_terminal(
     first, *rows = biobench("tasks", "list").out.splitlines()
     assert first.split() == ["id", "data", "language", "type", "access", "version", "name"]
     (deid,) = (row.split() for row in rows if row.split()[0] == "deid")
-    assert deid[:6] == ["deid", "agreement", "en", "token_ner", "agreement", "1"]
+    assert deid[:5] == ["deid", "agreement", "en", "token_ner", "agreement"]
+    assert deid[5].isdigit()

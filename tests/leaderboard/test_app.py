@@ -11,6 +11,7 @@ import re
 import pytest
 
 from biobench.comparison.compare import compare
+from biobench.report.marked import to_html
 from biobench.report.mistakes import judge
 from biobench.report.render import render
 from biobench.report.table import build
@@ -19,7 +20,6 @@ from biobench.report.wide import percent
 from biobench.schema.document import Document, Prediction, Span
 from biobench.store import Store
 from leaderboard import folder
-from leaderboard.marked import to_html
 from leaderboard.words import words
 from tests.helpers.app_make import Cells, board, bodies, open_app, said, tables
 from tests.helpers.floors_make import play

@@ -19,6 +19,7 @@ from biobench.data.load import load_data
 from biobench.errors import UsageError
 from biobench.report import pretraining
 from biobench.report.ledgers import ledger_table
+from biobench.report.marked import sample
 from biobench.report.needle import needle_grid, needle_grids
 from biobench.report.pretraining import read_pretraining
 from biobench.report.table import load
@@ -27,7 +28,6 @@ from biobench.submission.pack import MANIFEST, submit
 from biobench.submission.unpack import unpack
 from biobench.submission.verify import examine as verify
 from leaderboard.launch import PRETRAINING_VARIABLE, launch
-from leaderboard.marked import sample
 from leaderboard.needle_view import maps_html
 from leaderboard.submit_view import _checked
 from leaderboard.words import words

@@ -14,8 +14,9 @@ from rich.console import Console
 from biobench.data.catalog import load_task
 from biobench.errors import SpecError
 from biobench.report.experiments import experiments_for
-from biobench.report.render import print_table, render
+from biobench.report.render import render
 from biobench.report.table import build, fingerprint
+from biobench.report.terminal import print_table, to_text
 
 RECIPES = Path(__file__).resolve().parents[2] / "trainer" / "recipes"
 GOOD = """\
@@ -94,7 +95,8 @@ def test_what_goes_beside_exists(shipped):
 
 @pytest.mark.parametrize("format", ["table", "md", "latex", "html"])
 def test_every_format_with_tables_shows_them_with_source_and_baselines(tmp_path, format):
-    text = render(build(tmp_path, "paper"), format)
+    report = build(tmp_path, "paper")
+    text = to_text(report, experiments=True) if format == "table" else render(report, format)
     for number in ("62.2", "51.6", "58.9", "59.3", "39.9", "56.5", "67.2", "71.6", "73.5"):
         assert number in text, number
     for word in ("2507.00994", "Of ours beside it", "BioBERT: no published values", "SciBERT: no published values"):
@@ -104,7 +106,7 @@ def test_every_format_with_tables_shows_them_with_source_and_baselines(tmp_path,
 @pytest.mark.parametrize("width", [80, 120])
 def test_they_fit_a_terminal(tmp_path, width):
     stream = io.StringIO()
-    print_table(build(tmp_path, "paper"), Console(file=stream, width=width, color_system=None))
+    print_table(build(tmp_path, "paper"), Console(file=stream, width=width, color_system=None), experiments=True)
     lines = stream.getvalue().splitlines()
     assert max(map(len, lines)) <= width
     shown = stream.getvalue().split("Published beyond the task tables")[1]

@@ -14,8 +14,9 @@ import pytest
 from rich.console import Console
 
 from biobench.errors import UsageError
-from biobench.report.render import CSV_COLUMNS, print_table, render
+from biobench.report.render import CSV_COLUMNS, render
 from biobench.report.table import build
+from biobench.report.terminal import print_table
 from tests.helpers.report_make import save_run, save_runs
 
 FORMATS = ["table", "md", "csv", "latex", "json", "html"]

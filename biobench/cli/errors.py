@@ -1,0 +1,55 @@
+"""`biobench errors`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, get_args
+
+import typer
+
+from biobench.cli.common import DataDir, Json, ResultsDir, check_results_dir, print_json, write_output
+from biobench.errors import UsageError
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command("errors")(errors)
+
+
+def errors(
+    context: typer.Context,
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model of the results folder.")],
+    task: Annotated[str, typer.Option("--task", metavar="ID_OR_YAML", help="Its task; the YAML of one's own.")],
+    seed: Annotated[int | None, typer.Option("--seed", help="Of this seed (default: the first stored).")] = None,
+    kind: Annotated[
+        list[str],
+        typer.Option("--kind", help="missed, spurious (false), label, boundary or both; repeatable (default: all)."),
+    ] = [],  # noqa: B006
+    label: Annotated[str | None, typer.Option("--label", help="Only mentions or documents of this label.")] = None,
+    documents: Annotated[int, typer.Option("--documents", min=0, help="So many documents are printed.")] = 10,
+    html: Annotated[Path | None, typer.Option("--html", help="Write one page with all of them to this file.")] = None,
+    data_dir: DataDir = None,
+    results_dir: ResultsDir = "results",
+    as_json: Json = False,
+) -> None:
+    """What a run missed or said falsely, in context; the confusion table of single labels."""
+    check_results_dir(context, results_dir)
+    from biobench.report.mistaken import as_data, as_page, as_text, read_mistakes
+    from biobench.report.mistakes import KINDS, Kind
+    from biobench.report.table import load
+    from biobench.schema.strict import suggest
+
+    for given in kind:
+        if given not in get_args(Kind):
+            raise UsageError(f"--kind '{given}' is not known", hint=suggest(given, list(KINDS)))
+    kinds = tuple(k for k in KINDS if k in kind) if kind else KINDS[:-1]
+    found = read_mistakes(load(results_dir), model, task, seed=seed, data_dir=data_dir)
+    if html is not None:
+        write_output(html, as_page(found, kinds, label))
+    if as_json:
+        print_json(as_data(found, kinds, label))
+    elif html is None:
+        sys.stdout.write(as_text(found, kinds, label, documents))
+    else:
+        typer.echo(f"{html}: written")

@@ -1,0 +1,47 @@
+"""What stands below the table of a run: the means over seeds, where the results lie, and what to do next."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from biobench.cli.common import percent
+
+if TYPE_CHECKING:
+    from biobench.runs import RunResult
+
+KEPT = "Stopped. What is done is kept and what was begun goes on from where it was: give the same command again."
+
+
+def end_of_run(results: Sequence[RunResult], results_dir: str) -> Iterator[str]:
+    """The lines below the table, none where nothing was scored."""
+    scored = [r for r in results if r.status in ("done", "skipped") and r.scores]
+    if not scored:
+        return
+    groups: dict[tuple[str, str], list[RunResult]] = {}
+    for r in scored:
+        groups.setdefault((r.model, r.task), []).append(r)
+    for (model, task), members in groups.items():
+        if len(members) > 1:
+            yield f"{model} on {task}: {_mean(members)}"
+    if any(r.truncated_documents for r in scored):
+        yield "cut: test documents longer than the model's window; what lies beyond it is not read"
+    if any(r.lost_gold for r in scored):
+        yield "lost: gold beyond the window; it counts as missed"
+    folder = "" if results_dir == "results" else f" --results-dir {shlex.quote(results_dir)}"
+    models = list(dict.fromkeys(r.model for r in scored))
+    following = f"biobench report{folder}"
+    if len(models) > 1:
+        following += f"`, `biobench compare {' '.join(map(shlex.quote, models[:2]))}{folder}"
+    yield f"Results: {results_dir}. Next: `{following}`"
+
+
+def _mean(members: Sequence[RunResult]) -> str:
+    """The primary score's mean over seeds, with half its 95% t interval where the seeds differ."""
+    from biobench.stats import seed_interval
+
+    metric = members[0].primary
+    summary = seed_interval([r.scores[metric] for r in members])
+    margin = "" if summary.interval is None else f" ± {percent(float(summary.interval.high) - summary.mean)}"
+    return f"{metric} {percent(summary.mean)}{margin} over {len(members)} seeds"

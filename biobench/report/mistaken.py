@@ -1,0 +1,275 @@
+"""The mistakes of one stored run, found by model and task, as text, as one HTML page and as plain data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from biobench.data.catalog import LoadedTask, load_task
+from biobench.data.load import load_data
+from biobench.errors import BioBenchError, UsageError
+from biobench.report.entrants import find_entrants, line_name
+from biobench.report.escape import for_html, plain
+from biobench.report.groups import RunGroup, is_whole
+from biobench.report.marked import to_html
+from biobench.report.mistakes import KINDS, Judged, Kind, Mark, judge, tally
+from biobench.report.table import Results
+from biobench.schema.document import Document, Span
+from biobench.schema.record import RunRecord
+
+AROUND = 40
+"""Characters of context on each side of a mention."""
+NAMES: dict[Kind, str] = {
+    "spurious": "false",
+    "label": "wrong label",
+    "boundary": "wrong ends",
+    "both": "label and ends",
+}
+_WORDS = {kind: NAMES.get(kind, kind) for kind in KINDS} | {
+    "label_error": "wrong label",
+    "gold": "gold",
+    "said": "said",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mistakes:
+    """judged: all test documents, those with most mistakes first. texts: document id to text, empty without it."""
+
+    model: str
+    task: str
+    seed: int
+    seeds: tuple[int, ...]
+    judged: tuple[Judged, ...]
+    texts: Mapping[str, str]
+    no_text: str = ""
+    """Why there is no text."""
+
+    @property
+    def confusion(self) -> dict[str, Counter[str]] | None:
+        """Gold label to predicted label to documents; None unless every document has exactly one of each."""
+        found: dict[str, Counter[str]] = {}
+        for one in self.judged:
+            gold = {m.gold.label for m in one.marks if m.gold is not None}
+            said = {m.said.label for m in one.marks if m.said is not None}
+            if one.document.spans or len(gold) != 1 or len(said) != 1:
+                return None
+            found.setdefault(gold.pop(), Counter())[said.pop()] += 1
+        return dict(sorted(found.items())) or None
+
+
+def read_mistakes(
+    held: Results, model: str, task: str, *, seed: int | None = None, data_dir: str | Path | None = None
+) -> Mistakes:
+    """The mistakes of the model's run on a task (id, or the YAML of one's own), of its first seed unless one is named.
+
+    Texts come from the data below `data_dir`, where they are those of the run; data under an agreement stays without.
+    Raises UsageError where there is no such run, DataUnavailableError where the gold itself is under an agreement and
+    not at hand, StoreError for damaged predictions.
+    """
+    own = task.endswith((".yaml", ".yml"))
+    name = load_task(task).spec.id if own else task
+    group = _group(held, model, name)
+    record = group.records[0]
+    if seed is not None:
+        found = [r for r in group.records if r.seed == seed]
+        if not found:
+            raise UsageError(f"no run with seed {seed}", hint=f"stored: {', '.join(map(str, group.seeds))}")
+        record = found[0]
+    documents, why = _documents(task if own else name, record, data_dir)
+    judged = judge(*group.store.load_predictions(record, documents if record.redacted else None))
+    texts = {} if record.redacted else {d.id: d.reading for d in documents or ()}
+    return Mistakes(group.model, name, record.seed, group.seeds, tuple(judged), texts, why)
+
+
+def _group(held: Results, model: str, task: str) -> RunGroup:
+    entrant = find_entrants([model], held)[0]
+    groups = entrant.groups.get(task, ())
+    if not groups:
+        hint = f"it has runs on: {', '.join(sorted(entrant.groups))}" if entrant.groups else "run it first"
+        raise UsageError(f"'{plain(model)}' has no stored run on '{plain(task)}'", hint=hint)
+    whole = [g for g in groups if is_whole(g.variant)] or list(groups)
+    if len(whole) > 1:
+        names = ", ".join(f"'{plain(line_name(g.model, g.variant))}'" for g in whole)
+        raise UsageError(f"'{plain(model)}' has several kinds of runs on '{task}'", hint=f"name one: {names}")
+    return whole[0]
+
+
+def _documents(task: str, record: RunRecord, data_dir: str | Path | None) -> tuple[list[Document] | None, str]:
+    """The test split of the run, or why it is not shown."""
+    try:
+        loaded: LoadedTask = load_task(task, record.overrides)
+        data = load_data(loaded, data_dir, record.limit, offline=True)
+    except BioBenchError as error:
+        return None, f"no text: {error}; {error.hint}"
+    if data.hash != record.task.data_hash:
+        return None, "no text: the data at hand are not those of the run"
+    if loaded.spec.access == "agreement":
+        return data.test, "no text: the data is under an agreement"
+    return data.test, ""
+
+
+def selected(mistakes: Mistakes, kinds: Sequence[Kind] = KINDS[:-1], label: str | None = None) -> list[Judged]:
+    """Documents with a mark of these kinds and this label (None: any)."""
+    return [one for one in mistakes.judged if any(m.kind in kinds and label in (None, m.label) for m in one.marks)]
+
+
+def as_text(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None, limit: int) -> str:
+    """Counts, the confusion table of single labels, and the first `limit` documents with their mistakes in context."""
+    return "\n".join(_lines(mistakes, kinds, label, limit)) + "\n"
+
+
+def _lines(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None, limit: int) -> Iterator[str]:
+    yield _title(mistakes)
+    yield ""
+    yield from _aligned(*_counts(mistakes))
+    if mistakes.confusion:
+        yield ""
+        yield from _aligned(*_confusion(mistakes.confusion))
+    chosen = selected(mistakes, kinds, label)
+    yield ""
+    if mistakes.no_text:
+        yield mistakes.no_text
+    for one in chosen[:limit]:
+        text = mistakes.texts.get(one.document.id, "")
+        yield plain(one.document.id)
+        if text and not any(span.end for span in _sides(one)):
+            yield f"  {plain(' '.join(text.split()))}"
+        for mark in one.marks:
+            if mark.kind in kinds and label in (None, mark.label):
+                yield f"  {_WORDS[mark.kind]}: {_said(mark, text)}"
+    if len(chosen) > limit:
+        yield f"{len(chosen) - limit} more documents: --documents {len(chosen)}, or --html FILE"
+
+
+def _title(mistakes: Mistakes) -> str:
+    wrong = sum(bool(one.wrong) for one in mistakes.judged)
+    others = ", ".join(str(s) for s in mistakes.seeds if s != mistakes.seed)
+    return (
+        f"{plain(mistakes.model)} on {plain(mistakes.task)}, seed {mistakes.seed}"
+        + (f" (also: {others})" if others else "")
+        + f": mistakes in {wrong} of {len(mistakes.judged)} test documents"
+    )
+
+
+def _sides(one: Judged) -> list[Span]:
+    return [span for mark in one.marks for span in (mark.gold, mark.said) if span is not None]
+
+
+def _said(mark: Mark, text: str) -> str:
+    """``Disease … left [asthma] right``; both sides where they differ."""
+    if mark.gold is not None and mark.said is not None:
+        return f"gold {_one(mark.gold, text)} | said {_one(mark.said, text)}"
+    side = mark.gold or mark.said
+    return "" if side is None else _one(side, text)
+
+
+def _one(span: Span, text: str) -> str:
+    if not span.end:
+        return plain(span.label)
+    if not text:
+        return f"{plain(span.label)} {span.start}-{span.end}"
+    left, right = text[max(0, span.start - AROUND) : span.start], text[span.end : span.end + AROUND]
+    return f"{plain(span.label)} …{_flat(left)}[{_flat(text[span.start : span.end])}]{_flat(right)}…"
+
+
+def _flat(text: str) -> str:
+    return plain("".join(" " if c.isspace() else c for c in text))
+
+
+Table = tuple[list[str], list[list[str]]]
+"""(headings, rows)"""
+
+
+def _counts(mistakes: Mistakes) -> Table:
+    kinds = [k for k in KINDS if any(counted[k] for counted in tally(mistakes.judged).values())]
+    rows = [[name, *(str(counted[k]) for k in kinds)] for name, counted in tally(mistakes.judged).items()]
+    return ["label", *(_WORDS[k] for k in kinds)], rows
+
+
+def _confusion(found: Mapping[str, Counter[str]]) -> Table:
+    said = sorted({name for counted in found.values() for name in counted} | set(found))
+    rows = [[gold, *(str(counted[name]) for name in said)] for gold, counted in found.items()]
+    return ["gold \\ said", *said], rows
+
+
+def _aligned(headings: list[str], rows: list[list[str]]) -> Iterator[str]:
+    cells = [[plain(cell) for cell in row] for row in (headings, *rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(headings))]
+    for row in cells:
+        first, *others = (
+            cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        )
+        yield "  ".join([first, *others]).rstrip()
+
+
+def as_data(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None) -> list[dict[str, Any]]:
+    """One row a mistake: document, kind, the two sides and, where it may be shown, the text of the mention."""
+    rows = []
+    for one in selected(mistakes, kinds, label):
+        text = mistakes.texts.get(one.document.id, "")
+        for mark in one.marks:
+            if mark.kind in kinds and label in (None, mark.label):
+                row: dict[str, Any] = {
+                    "model": mistakes.model,
+                    "task": mistakes.task,
+                    "seed": mistakes.seed,
+                    "document": one.document.id,
+                    "kind": mark.kind,
+                }
+                for side, span in (("gold", mark.gold), ("said", mark.said)):
+                    mention = span is not None and span.end > 0
+                    row[f"{side}_label"] = None if span is None else span.label
+                    row[f"{side}_start"] = span.start if span is not None and mention else None
+                    row[f"{side}_end"] = span.end if span is not None and mention else None
+                    row[f"{side}_text"] = text[span.start : span.end] if span is not None and mention and text else None
+                rows.append(row)
+    return rows
+
+
+def as_page(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None) -> str:
+    """One HTML file without script: the counts, the confusion table and every chosen document, all escaped."""
+    tables = [_html_table("Counts", *_counts(mistakes))]
+    if mistakes.confusion:
+        tables.append(_html_table("Confusion: documents", *_confusion(mistakes.confusion)))
+    chosen = selected(mistakes, kinds, label)
+    documents = "\n".join(to_html(one, mistakes.texts.get(one.document.id, ""), _WORDS) for one in chosen)
+    title = _words(_title(mistakes))
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{title}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
+        + "\n".join(tables)
+        + (f"\n<p>{_words(mistakes.no_text)}</p>" if mistakes.no_text else "")
+        + f"\n<h2>{len(chosen)} documents</h2>\n{documents}\n</body>\n</html>\n"
+    )
+
+
+_STYLE = """
+:root { color-scheme: light dark; }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; }
+h1 { font-size: 1.3rem; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 0 0 1.5rem; display: block;
+  overflow-x: auto; }
+caption { text-align: left; font-weight: 600; }
+th, td { padding: .2rem .6rem; border-bottom: 1px solid #8886; text-align: right; }
+th[scope=row] { text-align: left; }
+"""
+
+
+def _html_table(title: str, headings: list[str], rows: list[list[str]]) -> str:
+    head = "".join(f'<th scope="col">{for_html(h)}</th>' for h in headings)
+    body = "\n".join(
+        f'<tr><th scope="row">{for_html(row[0])}</th>' + "".join(f"<td>{for_html(c)}</td>" for c in row[1:]) + "</tr>"
+        for row in rows
+    )
+    head = f"<caption>{for_html(title)}</caption>\n<thead><tr>{head}</tr></thead>"
+    return f"<table>{head}\n<tbody>\n{body}\n</tbody></table>"
+
+
+def _words(text: str) -> str:
+    return " ".join(for_html(word) for word in text.split())

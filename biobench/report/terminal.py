@@ -1,0 +1,152 @@
+"""A report on a terminal: one table a suite, cut by task groups where it is wider, and a few lines below it."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from textwrap import shorten
+
+from rich import box
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+from biobench.report import experiment_render
+from biobench.report.escape import plain
+from biobench.report.notes import Note
+from biobench.report.rows import Report
+from biobench.report.tasks import TaskInfo
+from biobench.report.wide import Block, blocks, caption, cells_of
+from biobench.schema.task import NER_TYPES
+
+EMPTY = "No results yet. `biobench run MODEL --suite fr` makes some; `biobench demo` shows how, in minutes."
+FILE_WIDTH = 240
+"""Columns of a table that goes to a file or pipe: wide enough for a suite."""
+MOST_NOTES = 3
+"""Remarks on runs that stand below a table in full unless all are asked for."""
+LONGEST_NOTE = 160
+"""Characters of such a remark."""
+_SECTIONS = {
+    "run": "your runs",
+    "floor": "floors",
+    "ceiling": "oracles",
+}
+_PROTOCOL = ("Not as in the protocol", "No deviation from the protocol")
+
+
+def print_table(
+    report: Report, console: Console | None = None, *, notes: bool = False, experiments: bool = False
+) -> None:
+    """The terminal table, on stdout unless told otherwise.
+
+    notes: every note in full, not only what fits a few lines. experiments: the published tables beyond the tasks.
+    """
+    console = console or Console()
+    console.print(_terminal(report, console.width, notes, experiments))
+
+
+def to_text(report: Report, *, notes: bool = False, experiments: bool = False, width: int = FILE_WIDTH) -> str:
+    """As `print_table`, as text without colours."""
+    stream = io.StringIO()
+    print_table(report, Console(file=stream, width=width, color_system=None), notes=notes, experiments=experiments)
+    return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
+
+
+def plain_note(note: str) -> str:
+    """A footnote, line by line harmless: notes hold names made by users but are longer than one."""
+    return " ".join(plain(word) for word in note.split())
+
+
+def _terminal(report: Report, width: int, notes: bool, experiments: bool) -> Group:
+    parts: list[Table | Text] = [t for block in blocks(report, own_first=True) for t in _tables(block, width)]
+    parts.append(Text(caption(report) if parts else EMPTY))
+    parts += [Text(f"* {plain_note(note)}") for note in (report.notes if notes else _few(report.notes))]
+    if experiments:
+        parts += experiment_render.terminal(report.experiments, width)
+    elif count := sum(len(held.experiments) for held in report.experiments):
+        tables = "1 more published table" if count == 1 else f"{count} more published tables"
+        parts.append(Text(f"* {tables} (needle, freezing, layers and the like): `biobench report --experiments`"))
+    parts += [Text(f"! {plain_note(str(f))}; {plain_note(f.hint)}") for f in report.findings]
+    return Group(*parts)
+
+
+def _few(notes: Sequence[Note | str]) -> Iterator[str]:
+    """The first notes on runs, and a line that counts each other kind."""
+    kinds: dict[str, list[Note | str]] = {"runs": [], "published": [], "protocol": []}
+    for note in notes:
+        form = getattr(note, "form", note)
+        kinds["published" if form.startswith("Published values") else _protocol(form)].append(note)
+    for told in kinds["runs"][:MOST_NOTES]:
+        yield shorten(told, LONGEST_NOTE, placeholder=" …")
+    more = [f"{len(kinds['runs']) - MOST_NOTES} more remarks"] if len(kinds["runs"]) > MOST_NOTES else []
+    if kinds["published"]:
+        more.append("which averages the published values are")
+    if kinds["protocol"]:
+        more.append("where this protocol is not that of the publications")
+    if more:
+        yield f"{'; '.join(more)}: `biobench report --notes`"
+
+
+def _protocol(form: str) -> str:
+    return "protocol" if form.startswith(_PROTOCOL) else "runs"
+
+
+def group_of(info: TaskInfo) -> str:
+    """The group of tasks under which a column stands where a table is cut."""
+    if info.type in NER_TYPES:
+        return "mentions"
+    return {"": "published alone", "relation": "relations", "needle": "needle"}.get(info.type, "documents")
+
+
+def _tables(block: Block, width: int) -> Iterator[Table]:
+    """The block in as few tables as fit `width`; task groups stay together where they can."""
+    name_width = min(max((len(plain(line.name)) for line in block.lines), default=0), max(28, width // 3))
+    groups: dict[str, list[int]] = {}
+    first = 2 if block.has_average else 0
+    for i, column in enumerate(block.columns):
+        groups.setdefault(group_of(column), []).append(i + first)
+    titles = [*(["average", "by\ntask"] if first else []), *("_\n".join(plain(c.id).split("_")) for c in block.columns)]
+    rows = [cells_of(block, line) for line in block.lines]
+    widths = [
+        2 + max(max(map(len, titles[i].splitlines()), default=1), *(len(row[i]) for row in rows))
+        for i in range(len(titles))
+    ]
+    pieces = _cut(
+        [list(range(first)), *groups.values()] if first else list(groups.values()), widths, width - name_width - 2
+    )
+    for number, columns in enumerate(pieces):
+        held = dict.fromkeys(group_of(block.columns[i - first]) for i in columns if i >= first)
+        part = f" ({number + 1} of {len(pieces)}: {', '.join(held)})" if len(pieces) > 1 else ""
+        table = Table(title=Text(block.title + part, style="bold"), title_justify="left", box=box.SIMPLE_HEAD)
+        table.padding, table.pad_edge = (0, 1, 0, 0), False
+        table.add_column("model", overflow="fold", width=name_width)
+        for i in columns:
+            table.add_column(Text(titles[i]), justify="right", overflow="fold", vertical="bottom")
+        said = ""
+        for line, row in zip(block.lines, rows, strict=True):
+            if all(row[i] == "–" for i in columns):
+                continue  # nothing in this piece: the line stands in another one
+            if line.source != said:
+                said = line.source
+                table.add_section()
+                table.add_row(Text(_SECTIONS.get(said, said), style="italic"))
+            table.add_row(Text(plain(line.name)), *(Text(row[i]) for i in columns))
+        yield table
+
+
+def _cut(groups: Sequence[Sequence[int]], widths: Sequence[int], room: int) -> list[list[int]]:
+    """The columns in pieces of at most `room`; a group goes on a new piece where it fits there and not here."""
+    pieces: list[list[int]] = [[]]
+    left = room
+    for group in groups:
+        whole = sum(widths[i] for i in group)
+        if left < whole <= room and pieces[-1]:
+            pieces.append([])
+            left = room
+        for i in group:
+            if widths[i] > left and pieces[-1]:
+                pieces.append([])
+                left = room
+            pieces[-1].append(i)
+            left -= widths[i]
+    return pieces

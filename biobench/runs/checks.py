@@ -1,0 +1,36 @@
+"""What is wrong with a run's arguments and can be told at once, before torch and the data are loaded."""
+
+from __future__ import annotations
+
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+from biobench.data.catalog import load_task, split_names, suite
+from biobench.errors import ModelError, UsageError
+from biobench.runs.options import Request
+
+_EXTRAS = {"energy": "codecarbon", "ray": "ray"}
+"""Extra of the project to the module that it brings."""
+
+
+def check_arguments(request: Request) -> None:
+    """Raises UsageError, ModelError or SpecError for the first argument that no run could use.
+
+    What needs the data, the weights or the machine is checked later (`runs.plan.make_plan`).
+    """
+    if request.suite is not None:
+        suite(request.suite)
+    for task in split_names(request.tasks):
+        load_task(task, request.overrides)
+    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", request.device):
+        raise UsageError(f"--device '{request.device}' is not known", hint="use auto, cpu or cuda")
+    for model in request.model:
+        # as models.loading reads a name: these are paths and never hub ids
+        looks_local = model.startswith((".", "/", "~")) or model.count("/") > 1
+        if looks_local and not Path(model).expanduser().is_dir():
+            raise ModelError(f"no such folder: {model}", hint="give an existing folder, or a hub id such as owner/name")
+    for extra, wanted in (("energy", request.energy), ("ray", request.executor == "ray")):
+        if wanted and find_spec(_EXTRAS[extra]) is None:
+            option = "--energy" if extra == "energy" else "--executor ray"
+            raise UsageError(f"{option}: {_EXTRAS[extra]} is not installed", hint=f"pip install 'biobench[{extra}]'")

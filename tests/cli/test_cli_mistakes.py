@@ -1,0 +1,140 @@
+"""`errors`: what a stored run got wrong, in context; own tasks too, data under an agreement without text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from biobench.data.catalog import load_task
+from biobench.data.load import load_data
+from biobench.report.mistaken import as_text, read_mistakes
+from biobench.report.mistakes import KINDS
+from biobench.report.table import load
+from biobench.schema.document import Prediction, Span
+from biobench.store import Store
+from tests.helpers.cli_make import FAST, Said
+from tests.helpers.report_make import save_run
+from tests.helpers.submission_make import honest_run
+
+Run = Callable[..., Said]
+OWN = """\
+id: my_notes
+version: 1
+name: My notes
+language: en
+type: token_ner
+source: {folder: my_notes, files: {train: train.tsv, validation: dev.tsv, test: test.tsv}}
+reader: {format: iob, columns: [token, tag], separator: tab, scheme: IOB2, decode: strict}
+labels: [Disease]
+unit: sentence
+seeds: 42-43
+training: {epochs: 1, learning_rate: 1e-3}
+head: {kind: token}
+metric: {primary: macro_f1, paper: micro_f1}
+access: open
+licence: own
+homepage: https://example.org
+citation: own
+"""
+SENTENCE = "The\tO\npatient\tO\nhas\tO\n<asthma>\tB-Disease\ntoday\tO\n\nNo\tO\nfever\tB-Disease\nnow\tO\n\n"
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """An own task's YAML with a stored run: the first mention missed, a false one said in the second sentence."""
+    folder = tmp_path / "corpora" / "my_notes"
+    folder.mkdir(parents=True)
+    for name in ("train", "dev", "test"):
+        (folder / f"{name}.tsv").write_text(SENTENCE, encoding="utf-8")
+    spec = tmp_path / "my_notes.yaml"
+    spec.write_text(OWN, encoding="utf-8")
+    data = load_data(load_task(spec), tmp_path / "corpora")
+    first, second = data.test
+    assert first.text[16:24] == "<asthma>"
+    made = save_run(tmp_path / "results", "org/mine", "my_notes", 42, 0.5, data=data.hash)
+    said = [Prediction(first.id), Prediction(second.id, spans=(*second.spans, Span(0, 2, "Disease")))]
+    Store(tmp_path / "results").save(made, data.test, said)
+    return spec
+
+
+def test_mentions_in_context_of_an_own_task(own: Path, biobench: Run) -> None:
+    said = biobench("errors", "org/mine", "--task", own, "--data-dir", "corpora")
+    assert said.status == 0, said.err
+    assert said.out.startswith("org/mine on my_notes, seed 42: mistakes in 2 of 2 test documents\n")
+    assert "missed: Disease …The patient has [<asthma>] today…" in said.out
+    assert "false: Disease …[No] fever now…" in said.out
+    assert "gold \\ said" not in said.out
+    only = biobench("errors", "org/mine", "--task", own, "--data-dir", "corpora", "--kind", "missed").out
+    assert "false: " not in only
+    rows = biobench("errors", "org/mine", "--task", own, "--data-dir", "corpora", "--json").json()
+    assert [(r["kind"], r["gold_text"], r["said_text"]) for r in rows] == [
+        ("missed", "<asthma>", None),
+        ("spurious", None, "No"),
+    ]
+
+
+def test_without_the_data_positions_stand_for_the_text(own: Path, biobench: Run) -> None:
+    out = biobench("errors", "org/mine", "--task", own, "--data-dir", "elsewhere").out
+    assert "missed: Disease 16-24" in out
+    assert "asthma" not in out
+    assert "no text: " in out
+
+
+def test_the_page_is_whole_and_inert(own: Path, biobench: Run, tmp_path: Path) -> None:
+    said = biobench("errors", "org/mine", "--task", own, "--data-dir", "corpora", "--html", "page.html")
+    assert said.out == "page.html: written\n"
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "&lt;asthma&gt;" in page
+    assert "<asthma>" not in page
+    assert "<script" not in page
+
+
+def test_confusion_of_single_labels(biobench: Run, tmp_path: Path) -> None:
+    record = honest_run(tmp_path / "results")
+    gold, said = Store(tmp_path / "results").load_predictions(record)
+    found = read_mistakes(load(tmp_path / "results"), "org/tiny", record.task.id)
+    expected: dict[tuple[str, str], int] = {}
+    for document, prediction in zip(gold, said, strict=True):
+        pair = (document.labels[0], prediction.labels[0])
+        expected[pair] = expected.get(pair, 0) + 1
+    assert found.confusion is not None
+    assert {(g, s): n for g, counted in found.confusion.items() for s, n in counted.items()} == expected
+    out = biobench("errors", "org/tiny", "--task", record.task.id).out
+    assert "gold \\ said" in out
+    assert "more documents: --documents" in out
+
+
+def test_what_is_not_there_is_named(own: Path, biobench: Run, tmp_path: Path) -> None:
+    said = biobench("errors", "org/mine", "--task", "gad")
+    assert said.refusal() == "'org/mine' has no stored run on 'gad'"
+    assert "my_notes" in said.err
+    assert "no run with seed 7" in biobench("errors", "org/mine", "--task", own, "--seed", "7").refusal()
+    assert "--kind 'mised'" in biobench("errors", "org/mine", "--task", own, "--kind", "mised").refusal()
+
+
+def test_a_run_made_by_the_command_line(tiny: Path, own: Path, biobench: Run) -> None:
+    ran = biobench("run", tiny, "--task", own, "--data-dir", "corpora", "--seeds", "42", "--no-gate", *FAST[2:])
+    assert ran.status == 0, ran.err
+    said = biobench("errors", tiny, "--task", own, "--data-dir", "corpora")
+    assert said.status == 0, said.err
+    assert "seed 42" in said.out
+
+
+def test_the_board_is_told_of_own_tasks(own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from leaderboard import launch
+
+    seen: dict[str, str] = {}
+    monkeypatch.setattr(
+        launch.subprocess, "run", lambda *_, env, check: seen.update(env) or type("Done", (), {"returncode": 0})
+    )
+    launch.launch(tmp_path / "results", 18_502, data_dir=tmp_path / "corpora", tasks=[own])
+    monkeypatch.setenv(launch.TASKS_VARIABLE, seen[launch.TASKS_VARIABLE])
+    assert launch.own_tasks() == {"my_notes": own}
+    assert seen["BIOBENCH_DATA_DIR"] == str(tmp_path / "corpora")
+
+
+def test_texts_are_one_line_each(own: Path, tmp_path: Path) -> None:
+    found = read_mistakes(load(tmp_path / "results"), "org/mine", str(own), data_dir=tmp_path / "corpora")
+    assert all("\n" not in line for line in as_text(found, KINDS, None, 5).splitlines())

@@ -1,0 +1,134 @@
+"""One language of options, and refusals that come before anything heavy is loaded."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.cli_make import FAST, Said
+from tests.helpers.report_make import save_run
+
+Run = Callable[..., Said]
+HEAVY = ("torch", "transformers", "datasets", "pandas", "scipy", "pyarrow")
+PROBE = f"""
+import sys
+from biobench.cli.main import main
+try:
+    main()
+except SystemExit as ended:
+    print("status", ended.code, *(m for m in {HEAVY!r} if m in sys.modules))
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "org/m", "--suite", "frr"],
+        ["run", "org/m", "--task", "gadd"],
+        ["run", "org/m", "--task", "gad", "--set", "trainig.epochs=1"],
+        ["run", "/nowhere/x", "--task", "gad"],
+        ["run", "org/m", "--task", "gad", "--device", "gpu"],
+        ["report", "--results-dir", "nowhere"],
+        ["report", "--average", "macr"],
+        ["export", "m", "--results-dir", "nowhere"],
+        ["errors", "m", "--task", "gad", "--results-dir", "nowhere"],
+    ],
+    ids=" ".join,
+)
+def test_refused_before_heavy_imports(arguments: list[str], tmp_path: Path) -> None:
+    root = str(Path(__file__).resolve().parents[2])
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE, *arguments],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": root},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.stdout.strip() == "status 2", done.stdout + done.stderr
+    assert len(done.stderr.splitlines()) == 2, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("learning_rate=1e-4", "training.learning_rate"),
+        ("epoch=1", "training.epochs"),
+        ("max_length=64", "protocol.max_length"),
+    ],
+)
+def test_a_field_given_without_its_group(given: str, meant: str, biobench: Run) -> None:
+    said = biobench("run", "org/m", "--task", "gad", "--set", given)
+    said.refusal()
+    assert said.err.splitlines()[1] == f"hint: did you mean '{meant}'?"
+
+
+@pytest.mark.parametrize(("option", "module"), [(["--energy"], "codecarbon"), (["--executor", "ray"], "ray")])
+def test_extras_are_checked_first(
+    option: list[str], module: str, biobench: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("biobench.runs.checks.find_spec", lambda name: None)
+    said = biobench("run", "org/m", "--task", "gad", *option)
+    assert said.refusal() == f"{' '.join(option)}: {module} is not installed"
+
+
+def test_tasks_with_a_comma_and_a_run_folder_as_model(biobench: Run, tiny: Path, tmp_path: Path) -> None:
+    run = tmp_path / "runs" / "mine"
+    run.mkdir(parents=True)
+    (run / "model").symlink_to(tiny)
+    said = biobench("run", "runs/mine", "--task", "demo_ner,demo_topic", "--seeds", "1", "--dry-run", "--json", *FAST)
+    assert said.status == 0, said.err
+    assert [(r["task"], r["status"]) for r in said.json()] == [("demo_ner", "planned"), ("demo_topic", "planned")]
+
+
+def test_a_run_folder_names_its_model_in_results(biobench: Run, tmp_path: Path) -> None:
+    model = tmp_path / "runs" / "mine" / "model"
+    model.mkdir(parents=True)
+    (model / "config.json").write_text("{}", encoding="utf-8")
+    save_run(tmp_path / "results", "mine/model", "gad", 42, 0.8)
+    assert biobench("export", "runs/mine", "--format", "csv").status == 0
+
+
+def test_json_and_format_json_are_one(biobench: Run, tmp_path: Path) -> None:
+    save_run(tmp_path / "results", "org/m", "gad", 42, 0.8)
+    assert biobench("report", "--json").json() == biobench("report", "--format", "json").json()
+
+
+def test_python_m_biobench(tmp_path: Path) -> None:
+    root = str(Path(__file__).resolve().parents[2])
+    done = subprocess.run(
+        [sys.executable, "-m", "biobench", "--version"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": root},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.strip() == "0.1.0"
+
+
+def test_the_shell_completes_commands(tmp_path: Path) -> None:
+    from tests.helpers.cli_make import process
+
+    said = process(cwd=tmp_path, _BIOBENCH_COMPLETE="complete_bash", COMP_WORDS="biobench rep", COMP_CWORD="1")
+    assert said.out.split() == ["report"]
+
+
+def test_the_lists_of_the_report_are_those_of_its_types() -> None:
+    from typing import get_args
+
+    from biobench.cli import report
+    from biobench.report.groups import Source
+    from biobench.report.render import Format
+    from biobench.report.rows import AverageName
+
+    assert get_args(AverageName) == report.AVERAGES
+    assert get_args(Source) == report.SOURCES
+    assert get_args(Format) == report.FORMATS

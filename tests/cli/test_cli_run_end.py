@@ -1,0 +1,43 @@
+"""The end of a run: means over seeds, where results lie, the next command, and what an interrupt keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from biobench.cli.run_end import end_of_run
+from biobench.runs import RunResult
+from tests.helpers.cli_make import FAST, Said
+
+
+def result(model: str, seed: int, score: float, **fields: object) -> RunResult:
+    return RunResult(model, "gad", 1, seed, "done", scores={"macro_f1": score}, **fields)  # type: ignore[arg-type]
+
+
+def test_means_words_and_next_command() -> None:
+    results = [result("a", s, v, truncated_documents=3, lost_gold=0) for s, v in ((1, 0.5), (2, 0.6), (3, 0.7))]
+    lines = list(end_of_run([*results, result("b c", 1, 0.4)], "my results"))
+    assert lines == [
+        "a on gad: macro_f1 60.00 ± 24.84 over 3 seeds",
+        "cut: test documents longer than the model's window; what lies beyond it is not read",
+        "Results: my results. Next: `biobench report --results-dir 'my results'`, "
+        "`biobench compare a 'b c' --results-dir 'my results'`",
+    ]
+
+
+def test_nothing_scored_says_nothing() -> None:
+    assert list(end_of_run([RunResult("a", "gad", 1, 1, "failed", reason="x")], "results")) == []
+
+
+def test_an_interrupt_says_what_is_kept(
+    biobench: Callable[..., Said], tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("biobench.runs.api.run_plan", stopped)
+    said = biobench("run", tiny, "--task", "demo_ner", "--seeds", "1", *FAST)
+    assert said.status == 130
+    assert "give the same command again" in said.err

@@ -1,0 +1,82 @@
+"""What `import biobench` shows, and results as data frames."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import altair as alt
+import pytest
+
+import biobench
+from biobench.errors import UsageError
+from biobench.report.rows import Report
+from tests.helpers.report_make import save_runs
+from tests.helpers.submission_make import honest_run
+
+PUBLIC = {"run", "compare", "load_task", "results", "predictions", "validate", "report"}
+
+
+def test_the_names_are_shown_and_callable() -> None:
+    assert set(dir(biobench)) >= PUBLIC
+    for name in PUBLIC:
+        assert callable(getattr(biobench, name)), name
+    assert (Path(biobench.__file__).parent / "py.typed").is_file()
+
+
+def test_looking_loads_nothing_heavy() -> None:
+    code = "import sys, biobench; dir(biobench); print(*(m for m in ('torch', 'pandas', 'altair') if m in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == ""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    save_runs(tmp_path, "org/mine", "gad", {42: 0.7, 43: 0.8})
+    return tmp_path
+
+
+def test_one_row_a_run_and_metric(folder: Path) -> None:
+    frame = biobench.results(folder).to_dataframe()
+    assert len(frame) == 6
+    assert not frame.duplicated(["model", "task", "seed", "metric", "label"]).any()
+    means = frame.groupby("metric")["value"].mean()
+    assert means["macro_f1"] == pytest.approx(0.75)
+    assert means["weighted_f1"] == pytest.approx(0.375)
+    labels = biobench.results(folder).to_dataframe(labels=True)
+    assert set(labels[labels["label"] != ""]["metric"]) >= {"f1"}
+
+
+def test_the_report_is_that_of_the_command(folder: Path) -> None:
+    report = biobench.report(str(folder), models=["org/mine"])
+    assert isinstance(report, Report)
+    (row,) = report.rows
+    assert (row.mean, row.n_seeds) == (pytest.approx(0.75), 2)
+    with pytest.raises(UsageError, match="no results folder"):
+        biobench.report(str(folder / "nowhere"))
+
+
+def test_predictions_with_text_and_errors(tmp_path: Path) -> None:
+    record = honest_run(tmp_path)
+    frame = biobench.predictions("org/tiny", record.task.id, results_dir=tmp_path)
+    assert len(frame) == record.task.test_documents
+    assert frame["text"].str.len().min() > 0
+    wrong = frame[frame["wrong"] > 0]
+    assert all(set(g) != set(s) for g, s in zip(wrong["gold"], wrong["said"], strict=True))
+    errors = biobench.results(tmp_path).errors("org/tiny", record.task.id)
+    assert len(errors) == frame["wrong"].sum()
+
+
+def test_plots_are_charts(folder: Path) -> None:
+    chart = biobench.results(folder).plot()
+    assert isinstance(chart, alt.FacetChart)
+    drawn = chart.to_dict()
+    values = next(iter(drawn["datasets"].values()))
+    assert sorted(v["percent"] for v in values) == pytest.approx([70, 80])
+    with pytest.raises(UsageError, match="no stored run"):
+        biobench.results(folder).plot("accuracy")
+
+
+def test_a_spec_is_validated(tmp_path: Path) -> None:
+    assert biobench.validate("gad", tmp_path).state == "missing"
