@@ -25,12 +25,6 @@ ELSEWHERE = {
     "published.md": "results/published/README.md",
 }
 """Page of the site -> the document of the repository that it shows."""
-PYTHON = {
-    "biobench.run": "biobench.runs.api.run",
-    "biobench.load_task": "biobench.data.catalog.load_task",
-    "biobench.compare": "biobench.comparison.compare.compare",
-}
-"""Public function -> where it is defined."""
 _LINK = re.compile(r"(?<!!)\[([^\]]*)\]\((?!https?:|#|mailto:)([^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -252,9 +246,17 @@ def command_line() -> str:
 
 def python_page() -> str:
     """The public functions, read from their source."""
+    import biobench
+
     lines = ["# Python", "", "The functions equal the commands; nothing heavy is imported before one is called.", ""]
-    for public, place in PYTHON.items():
-        lines += [f"## {public}", "", f"::: {place}", "    options: {heading_level: 3, show_root_heading: false}", ""]
+    for name, place in biobench._LAZY.items():
+        lines += [
+            f"## biobench.{name}",
+            "",
+            f"::: {'.'.join(place)}",
+            "    options: {heading_level: 3, show_root_heading: false}",
+            "",
+        ]
     return "\n".join(lines)
 
 
