@@ -56,7 +56,8 @@ def test_an_empty_folder_opens_on_the_published_table(monkeypatch, tmp_path):
     assert app.radio(key="average").value == "paper"
     cells = shown(app)
     assert cells == expected(build(tmp_path / "nothing", "paper", suites=["fr"]))
-    assert cells["ModernCamemBERT-bio-large CLM detour (25B)", "mean"] == pytest.approx(64.2)
+    # over corpora; the paper prints 64.2 over tasks
+    assert cells["ModernCamemBERT-bio-large CLM detour (25B)", "mean"] == pytest.approx(61.1)
     assert "Of the printed scores" in said(app)
     assert not any("told apart" in m.value for m in app.markdown), "printed means have no seeds"
 

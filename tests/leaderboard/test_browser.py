@@ -150,7 +150,7 @@ def test_a_pack_is_uploaded_and_checked(page, address, tmp_path):
         {"name": "pack.zip", "mimeType": "application/zip", "buffer": held.getvalue()}
     )
     page.get_by_role("button", name="Check", exact=True).click()
-    page.get_by_text("org/tiny: accepted").wait_for()
+    page.get_by_text("org/tiny: verified").wait_for()
     page.get_by_text("1 / 1").wait_for()
 
 
@@ -186,7 +186,7 @@ def test_a_phone_shows_cards(browser, tmp_path_factory, scheme):
         settle(page)
         drawn(page)
         assert not page.locator(".st-key-bb_table").is_visible()
-        assert page.locator(".bb-cards li").first.inner_text().split() == ["1–2", "example/long-encoder", "76.9"]
+        assert page.locator(".bb-cards li").first.inner_text().split() == ["1–2", "example/long-encoder", "75.2"]
         charts = page.locator("[data-testid=stVegaLiteChart]")
         assert charts.count() == 2
         assert all(chart.locator("[aria-label]").count() for chart in charts.all()), "a chart says nothing to a reader"
