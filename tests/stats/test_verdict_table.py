@@ -23,7 +23,9 @@ def few_pairs(rng, repeats):
     return pair_rows(rng, repeats, ((4, 4), (5, 6)))
 
 
-@pytest.mark.parametrize("part", [part_rows, seed_rows, few_pairs, margin_rows, plan_rows])
+@pytest.mark.parametrize(
+    "part", [part_rows, seed_rows, margin_rows, plan_rows, pytest.param(few_pairs, marks=pytest.mark.slow)]
+)
 def test_no_row_is_outside_its_target_by_more_than_chance(part):
     for row in part(np.random.default_rng(7), REPEATS):
         low, high = row.target
