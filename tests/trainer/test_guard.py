@@ -90,7 +90,7 @@ def test_dropout_is_off_meanwhile_and_the_mode_comes_back(training: bool) -> Non
 def test_the_probe_is_long_and_without_padding(kind: str) -> None:
     model = tiny(kind)
     ids = guard.probe_tokens(model, torch.device("cpu"))
-    window = {"modernbert": 16, "gemma3_text": 16}.get(kind, 32)
+    window = {"modernbert": 16, "modernbert-decoder": 16, "gemma3_text": 16}.get(kind, 32)
     assert ids.shape == (1, 2 * window + 32)
     assert len(ids.unique()) > 20
     assert (ids != (model.config.pad_token_id if model.config.pad_token_id is not None else -1)).all()
