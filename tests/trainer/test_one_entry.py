@@ -58,19 +58,21 @@ def test_a_run_of_one_entry_is_resumed_by_the_other(
 def test_one_process_of_many_speaks(
     recipe: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from biobench.cli import pretrain
+    from biobench.workflows import kept_out
 
     monkeypatch.setenv("RANK", "1")
-    asked: list[bool] = []
+    asked: list[object] = []
 
-    def none(_: str | None, *, say: bool = True) -> dict[str, object]:
+    def none(_: str | None, say: object) -> dict[str, object]:
         asked.append(say)
         return {}
 
-    monkeypatch.setattr(pretrain, "benchmark_documents", none)
+    monkeypatch.setattr(kept_out, "benchmark_documents", none)
     assert started("biobench", monkeypatch, *recipe, "--out", "run") == 0
-    assert asked == [False]
-    assert capsys.readouterr().out == ""
+    assert asked == [kept_out.silent]
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "NOT guarded" not in said.err
 
 
 def test_the_module_knows_one_command_and_says_when_it_is_not_installed(
