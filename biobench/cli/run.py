@@ -12,7 +12,6 @@ from biobench.cli.common import Json, percent, print_json
 from biobench.cli.options import takes_request
 from biobench.cli.run_end import KEPT, end_of_run
 from biobench.errors import UsageError
-from biobench.runs.checks import check_arguments
 from biobench.runs.options import Request
 
 if TYPE_CHECKING:
@@ -46,6 +45,8 @@ def run(
     """Fine-tune checkpoints on tasks over several seeds, and score them."""
     if until_decided != (against is not None):
         raise UsageError("--until-decided and --against go together", hint="run A --against B --until-decided")
+    from biobench.runs.checks import check_arguments
+
     check_arguments(request if against is None else replace(request, model=(*request.model, against)))
     if against is not None:
         if request.dry_run:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from biobench.core.files import write_atomic
-from biobench.data.catalog import list_tasks
+from biobench.data import catalog
 from biobench.data.load import load_data
 from biobench.data.validate import find
 from biobench.errors import DataUnavailableError, StoreError, UsageError
@@ -55,13 +55,13 @@ def guard(
 
 def guardable() -> list[str]:
     """Ids of the shipped tasks whose documents training text could hold."""
-    return [task.id for task in list_tasks() if not task.spec.all_sources[0].generated]
+    return [task.id for task in catalog.list_tasks() if not task.spec.all_sources[0].generated]
 
 
 def not_available(data_dir: str | None) -> list[str]:
     """Those of them whose documents are not there."""
     names = guardable()
-    return [task.id for task in list_tasks() if task.id in names and find(task, data_dir) is None]
+    return [task.id for task in catalog.list_tasks() if task.id in names and find(task, data_dir) is None]
 
 
 def _require(wanted: str, missing: Sequence[str]) -> None:
@@ -86,7 +86,7 @@ def benchmark_documents(
 ) -> dict[str, TaskData]:
     """Every shipped task whose data is available, by id. say: told of each. only: of these alone."""
     found = {}
-    for task in list_tasks():
+    for task in catalog.list_tasks():
         if task.spec.all_sources[0].generated or (only is not None and task.id not in only):
             continue
         if find(task, data_dir) is None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from biobench import __version__
 from biobench.core.packages import check_ours
-from biobench.data.catalog import list_tasks, load_task
+from biobench.data import catalog
+from biobench.data.catalog import load_task
 from biobench.data.desk.overlap import Digested, Overlap, corpus_texts, overlap
 from biobench.data.load import load_data
 from biobench.data.validate import find
@@ -33,7 +34,7 @@ def measure(
     model: trained on the corpus; a run names its own. Where it is known, the result is kept in `results_dir`.
     Raises BioBenchError for a corpus, a task or a model that cannot be read.
     """
-    loaded = [load_task(t) for t in tasks] or [t for t in list_tasks() if find(t, data_dir) is not None]
+    loaded = [load_task(t) for t in tasks] or [t for t in catalog.list_tasks() if find(t, data_dir) is not None]
     folder = None if data_dir is None else Path(data_dir)
     data = {t.id: load_data(t, folder) for t in loaded}
     excluded, base, ledger = None, None, None

@@ -21,7 +21,7 @@ from biobench.cli.options import takes_request
 from biobench.errors import UsageError
 from biobench.runs.options import Option, Request, options
 
-_CLI_ONLY = {"as_json", "help"}
+_CLI_ONLY = {"as_json", "help", "until_decided", "against", "max_seeds", "rope"}  # several runs, decided between
 
 
 def parameters(name: str) -> dict[str, Any]:
