@@ -178,13 +178,18 @@ def _within(held: Contest, duel: Duel, options: Options) -> WithinTasks:
     match, level = duel.match, 1 - options.alpha
     if duel.is_counted:
         return within_tasks([duel.runs[info.id] for info in held.tasks], 0, 1, level=level)
+    return seeds_alone(held, match, level)
+
+
+def seeds_alone(held: Contest, match: Match, level: float = 0.95) -> WithinTasks:
+    """First minus second on these tasks and test sets, other seeds."""
     return within_tasks_seeds(
         match.scores(0),
         match.scores(1),
         clusters=held.clusters,
         paired_seeds=all(match.paired.values()),
         level=level,
-        resolutions=[match.unit(info.id) for info in held.tasks],
+        resolutions=[match.unit(info.id) for info in match.tasks],
     )
 
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from biobench.comparison.contest import contest
+from biobench.comparison.measure import seeds_alone
 from biobench.errors import UsageError
 from biobench.report.entrants import Entrant, find_entrants
 from biobench.report.rows import AverageName
 from biobench.report.table import Results
-from biobench.stats import WithinTasks, within_tasks_seeds
+from biobench.stats import WithinTasks
 
 MOST = 30
 """Models up to which all pairs are looked at."""
@@ -47,14 +48,7 @@ def _seeds_alone(
         held = contest(pair, results, average, suite=suite, tasks=tasks)
     except UsageError:
         return None
-    match = held.match(0, 1)
-    return within_tasks_seeds(
-        match.scores(0),
-        match.scores(1),
-        clusters=held.clusters,
-        paired_seeds=all(match.paired.values()),
-        resolutions=[match.unit(info.id) for info in match.tasks],
-    )
+    return seeds_alone(held, held.match(0, 1))
 
 
 def place(
