@@ -62,8 +62,8 @@ def toy(
     cka(
         models["detour"],
         models["twin"],
-        "embedded",
-        (models["twin"], models["noise-twin"]),
+        texts="embedded",
+        noise_pair=(models["twin"], models["noise-twin"]),
         n=n,
         figure=figures,
         series=[f"{phase_end(models['detour'], 'detour')}={phase_end(models['twin'], 'masked')}"],

@@ -38,7 +38,7 @@ def build(
     require_tasks: RequireTasks = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Report no progress.")] = False,
 ) -> None:
-    """Build a recipe's corpus; the same command goes on after a kill. `pretrain` takes it as it is."""
+    """Build a recipe's corpus; the same command resumes after a kill. `pretrain` takes it as it is."""
     check_ours("trainer")
     from biobench.workflows.kept_out import guard, unique_texts
     from trainer import api

@@ -96,7 +96,7 @@ def stderr(line: str) -> None:
 def exported(result: Result, remedy: str, *, say: bool = True) -> Path:
     """The encoder that a run exported; ends the command with the status of a stopped run where a signal stopped it.
 
-    remedy: in words, what goes on with the run. say: on stderr that it was stopped.
+    remedy: in words, what resumes the run. say: on stderr that it was stopped.
     """
     if result.model is None:
         if say:
