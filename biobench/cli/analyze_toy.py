@@ -63,7 +63,7 @@ def toy(
         models["detour"],
         models["twin"],
         texts="embedded",
-        noise_pair=(models["twin"], models["noise-twin"]),
+        noise=(models["twin"], models["noise-twin"]),
         n=n,
         figure=figures,
         series=[f"{phase_end(models['detour'], 'detour')}={phase_end(models['twin'], 'masked')}"],
