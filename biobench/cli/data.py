@@ -121,7 +121,7 @@ def _print_report(report: Report) -> None:
         typer.echo(f"  {mark} {finding.name}: {finding.number} {finding.what} ({known}{examples})")
     if any(finding.alarms for finding in report.findings):
         findings = ", ".join(f"{finding.name}: {finding.number}" for finding in report.findings)
-        typer.echo(f"  what is so in the corpus itself is declared in the spec: found: {{{findings}}}")
+        typer.echo(f"  what is so in the corpus itself is declared in the spec: findings: {{{findings}}}")
 
 
 data.command("overlap")(overlap)
