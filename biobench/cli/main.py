@@ -73,13 +73,13 @@ def _root(
 
 def _say_usage(error: Exception) -> None:
     """The parser's complaint in the form of every other input error; a bare command has shown its help."""
-    said = error.format_message() if hasattr(error, "format_message") else str(error)
+    message = error.format_message() if hasattr(error, "format_message") else str(error)
     if type(error).__name__ == "NoArgsIsHelpError":
-        sys.stderr.write(f"{said}\n" if said.strip() else "")
+        sys.stderr.write(f"{message}\n" if message.strip() else "")
         return
     context = getattr(error, "ctx", None)
     command = "biobench" if context is None else context.command_path
-    sys.stderr.write(f"{' '.join(said.split())}\nhint: see `{command} --help`\n")
+    sys.stderr.write(f"{' '.join(message.split())}\nhint: see `{command} --help`\n")
 
 
 def main() -> None:

@@ -13,8 +13,9 @@ from biobench.data.catalog import LoadedTask, load_task, split_names, suite
 from biobench.data.hashing import task_hash, task_identity
 from biobench.data.load import load_data
 from biobench.errors import DataFormatError, DataUnavailableError, UsageError
+from biobench.kinds.base import get_kind
 from biobench.models.loading import Checkpoint, find_checkpoint
-from biobench.runs.options import Executor, Request, Track
+from biobench.runs.options import Executor, RunRequest, Track
 from biobench.schema.document import TaskData
 from biobench.schema.task import parse_seeds
 from biobench.store import run_key
@@ -50,10 +51,10 @@ class TaskEntry:
 
 
 @dataclass(slots=True)
-class Plan:
+class RunPlan:
     """All items, and the tasks without data."""
 
-    request: Request
+    request: RunRequest
     device: torch.device
     tasks: list[TaskEntry]
     checkpoints: list[Checkpoint]
@@ -62,7 +63,7 @@ class Plan:
     """Worker processes that have been at this plan before the caller walks it."""
 
 
-def make_plan(request: Request) -> Plan:
+def make_plan(request: RunRequest) -> RunPlan:
     """Read the specs, the data and the models' identities; nothing is trained. Raises BioBenchError."""
     for option, value, known in (
         ("--executor", request.executor, get_args(Executor)),
@@ -88,10 +89,10 @@ def make_plan(request: Request) -> Plan:
         if entry.data is not None
         for seed in _seeds(request, entry.loaded)
     ]
-    return Plan(request, device, entries, checkpoints, items)
+    return RunPlan(request, device, entries, checkpoints, items)
 
 
-def _tasks(request: Request) -> list[LoadedTask]:
+def _tasks(request: RunRequest) -> list[LoadedTask]:
     if not request.tasks and request.suite is None:
         raise UsageError("no task is named", hint="--task ID_OR_YAML (repeatable), or --suite fr|en|needle|all")
     shares = request.train_fractions
@@ -133,7 +134,7 @@ def _with_share(task: LoadedTask, share: float) -> LoadedTask:
     return load_task(task.path, [*task.overrides, f"training.train_fraction={share:g}"])
 
 
-def _entry(task: LoadedTask, request: Request, device: torch.device) -> TaskEntry:
+def _entry(task: LoadedTask, request: RunRequest, device: torch.device) -> TaskEntry:
     precision = resolve_precision(task.spec.training.precision, device)
     try:
         data = load_data(
@@ -156,7 +157,7 @@ def _entry(task: LoadedTask, request: Request, device: torch.device) -> TaskEntr
     )
 
 
-def _seeds(request: Request, task: LoadedTask) -> list[int]:
+def _seeds(request: RunRequest, task: LoadedTask) -> list[int]:
     try:
         return parse_seeds(task.spec.seeds if request.seeds is None else request.seeds)
     except ValueError as error:
@@ -164,11 +165,10 @@ def _seeds(request: Request, task: LoadedTask) -> list[int]:
         raise UsageError(f"--seeds: {what}", hint=hint) from None
 
 
-def _key(checkpoint: Checkpoint, entry: TaskEntry, seed: int, request: Request) -> str:
+def _key(checkpoint: Checkpoint, entry: TaskEntry, seed: int, request: RunRequest) -> str:
     assert entry.data is not None
     spec = entry.loaded.spec
-    # Parts of a needle task were once drawn example by example; such runs are others.
-    pairs = spec.type == "needle" and (request.limit is not None or spec.training.train_fraction < 1)
+    part = request.limit is not None or spec.training.train_fraction < 1
     return run_key(
         model_hash=checkpoint.hash,
         task_hash=entry.hash,
@@ -177,5 +177,5 @@ def _key(checkpoint: Checkpoint, entry: TaskEntry, seed: int, request: Request) 
         precision=entry.precision,
         track=request.track,
         limit=request.limit,
-        protocol={"drawn": "pairs"} if pairs else None,
+        protocol=get_kind(spec.type).drawn(part),
     )
