@@ -23,6 +23,7 @@ from biobench.cli import (
     needle,
     pretrain,
     report,
+    reproduce,
     rescore,
     run,
     speed,
@@ -48,6 +49,7 @@ demo.register(app)
 tasks.register(app)
 data.register(app)
 rescore.register(app)
+reproduce.register(app)
 report.register(app)
 compare.register(app)
 errors.register(app)
