@@ -27,6 +27,7 @@ from biobench.cli import (
     rescore,
     run,
     speed,
+    study,
     submit,
     tasks,
 )
@@ -59,6 +60,7 @@ submit.register(app)
 pretrain.register(app)
 corpus.register(app)
 speed.register(app)
+study.register(app)
 analyze.register(app)
 
 

@@ -28,7 +28,9 @@ def reproduce(
     record: Annotated[Path, typer.Argument(metavar="RECORD", help="A run's JSON file, or a folder of runs.")],
     models: Annotated[
         str | None,
-        typer.Option("--models", metavar="FOLDER", help="A checkpoint, or a folder of them by name (default: the hub)."),
+        typer.Option(
+            "--models", metavar="FOLDER", help="A checkpoint, or a folder of them by name (default: the hub)."
+        ),
     ] = None,
     data_dir: DataDir = None,
     results_dir: Annotated[

@@ -67,11 +67,15 @@ def stored_runs(path: str | Path) -> tuple[Store, list[RunRecord]]:
     named = Path(path).absolute()
     root = next((p for p in (named, *named.parents) if (p / "runs").is_dir()), None)
     if root is None or not named.exists():
-        raise UsageError(f"{path}: there is no record here", hint="give results/runs/TASK/KEY.json, or a results folder")
+        raise UsageError(
+            f"{path}: there is no record here", hint="give results/runs/TASK/KEY.json, or a results folder"
+        )
     store = Store(root)
     records = [r for r in store.records() if _below(root, r, named)]
     if not records:
-        raise UsageError(f"{path}: there is no record here", hint="give results/runs/TASK/KEY.json, or a results folder")
+        raise UsageError(
+            f"{path}: there is no record here", hint="give results/runs/TASK/KEY.json, or a results folder"
+        )
     return store, sorted(records, key=lambda r: (r.task.id, r.model.id, r.seed))
 
 
@@ -205,9 +209,7 @@ def _interval(store: Store, record: RunRecord) -> tuple[float, float] | None:
         return None
     average, match = _AVERAGES[metric]
     gold, predictions = store.load_predictions(record, None)
-    by_group = counts(
-        type=record.task.type, labels=record.task.labels, gold=gold, predictions=predictions, match=match
-    )
+    by_group = counts(type=record.task.type, labels=record.task.labels, gold=gold, predictions=predictions, match=match)
     evaluated = [label in set(record.task.gold_labels) for label in by_group.labels]
     table = Counts.of(*(np.stack([getattr(by_group, name)]) for name in ("tp", "fp", "fn")))
     interval = document_interval(table, average, evaluated=evaluated).interval

@@ -55,7 +55,7 @@ def make(name: str, target: Path) -> None:
         if not (of / "config.json").is_file():
             make(of.name, of)
         torch.manual_seed(SEED)
-        AutoModel.from_config(AutoConfig.from_pretrained(of)).save_pretrained(target)
+        AutoModel.from_config(AutoConfig.from_pretrained(of)).save_pretrained(target)  # type: ignore[no-untyped-call]
         AutoTokenizer.from_pretrained(of).save_pretrained(target)
         return
     with tempfile.TemporaryDirectory() as work:
@@ -139,7 +139,7 @@ def converted(content: bytes, target: Path) -> None:
     if not states:
         raise SystemExit("the graph has no output of states")
     with torch.no_grad():
-        own = model.eval()(**batch).last_hidden_state
+        own = model.train(False)(**batch).last_hidden_state
     real = batch["attention_mask"].bool()
     differences = [float((own - torch.tensor(value))[real].abs().max()) for value in states]
     print(f"{target.name}: largest difference of a state from the graph's: {min(differences):.1e}")

@@ -29,7 +29,7 @@ def stored(biobench: Callable[..., Said], tmp_path: Path) -> Path:
 
     make_tiny_encoder(tmp_path / "models" / "tiny")
     done = biobench("run", "models/tiny", "--task", "demo_ner", "--seeds", "3", "--json", "--no-gate", *FAST)
-    return (tmp_path / done.json()[0]["predictions"]).with_suffix(".json")
+    return (tmp_path / str(done.json()[0]["predictions"])).with_suffix(".json")
 
 
 def rewritten(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
