@@ -49,7 +49,7 @@ def test_the_caps_hold_for_training_and_validation_and_never_for_the_test(
     whole = load_data(load_task("demo_topic"), None)
     monkeypatch.setitem(
         PROTOCOLS["small"].overrides,
-        "sentence",
+        "text",
         ("training.train_documents=17", "training.validation_documents=5", "training.epochs=1"),
     )
     (result,) = biobench.run(encoder, tasks="demo_topic", protocol="small", **QUICK)
