@@ -39,7 +39,7 @@ def test_every_shipped_spec_takes_the_protocol_and_keeps_the_rest_of_its_recipe(
     assert small.spec.training.train_documents
     assert full.spec.model_copy(update={"training": None}) == small.spec.model_copy(update={"training": None})
     assert protocol_named_by(overrides) == "small"
-    assert protocol_named_by([*overrides, "training.learning_rate=1e-4"]) is None
+    assert protocol_named_by([*overrides, "training.weight_decay=0.1"]) is None
     assert protocol_named_by(overrides[:1]) is None
 
 
