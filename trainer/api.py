@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from trainer.recipe.library import load_recipe, shipped
 
 if TYPE_CHECKING:
-    from trainer.cost.plan import Plan
+    from trainer.cost.plan import TrainingPlan
     from trainer.ledger.twins import LedgerDiff
-    from trainer.run.run import Result
+    from trainer.run.run import PretrainingResult
     from trainer.train.progress import Tick
 
 PREEMPTED_EXIT = 75
@@ -39,28 +39,30 @@ def pretrain(
     progress: Literal["auto", "none"] | Callable[[Tick], None] = "auto",
     exclude: Sequence[str] = (),
     unguarded: Sequence[str] | None = None,
-) -> Result:
+    probe: Callable[[Path], dict[str, float]] | None = None,
+) -> PretrainingResult:
     """Train a recipe (path or shipped name) into `out` (default ``runs/NAME``).
 
     resume: continue the run that is there; the result equals that of an uninterrupted one.
     overrides: ``KEY=VALUE`` texts. progress: what reports go to, on the first process.
     exclude: texts of benchmark documents that must not be trained on, besides the recipe's own list.
     unguarded: names of benchmark tasks whose documents are not among them, for the ledger and the card.
+    probe: from an exported model to scores, called as `logging.probe` of the recipe says.
     Under torchrun or accelerate launch all processes call this. The result's status is ``preempted`` when a
     signal stopped the run after saving. Raises BioBenchError with one line on bad input.
     """
     read = load_recipe(recipe, overrides)
-    from trainer.run.run import Run
+    from trainer.run.run import PretrainingRun
     from trainer.train import progress as listeners
     from trainer.train.distributed import world
     from trainer.train.stop import StopFlag
 
     folder = Path(out) if out is not None else Path("runs") / read.name
     with world(read.engine.device) as here, StopFlag().watching() as stop:
-        terminal = listeners.Terminal() if progress == "auto" and here.first else None
+        terminal = listeners.TrainingDisplay() if progress == "auto" and here.first else None
         listener = progress if callable(progress) and here.first else terminal or listeners.silent
         try:
-            return Run(read, folder, here, listener, list(exclude), stop, unguarded).go(resume=resume)
+            return PretrainingRun(read, folder, here, listener, list(exclude), stop, unguarded, probe).go(resume=resume)
         finally:
             if terminal is not None:
                 terminal.close()
@@ -73,11 +75,12 @@ def build_corpus(
     overrides: Sequence[str] = (),
     progress: Literal["auto", "none"] | Callable[[Tick], None] = "auto",
     exclude: Sequence[str] = (),
-) -> Path | None:
-    """Build a recipe's corpus below `cache` (where the recipe names no folder) and prove it; returns its folder.
+) -> list[Path] | None:
+    """Build a recipe's corpora below `cache` (where the recipe names no folder) and prove them; returns their folders.
 
-    A build that was killed goes on where it was; None when a signal stopped it. Arguments as for `pretrain`, which
-    finds the corpus when its runs stand beside `cache`.
+    The recipe's own corpus comes first, then those of phases that have one of their own. A build that was killed
+    continues where it was; None when a signal stopped it. Arguments as for `pretrain`, which finds the corpora when
+    its runs stand beside `cache`.
     """
     read = load_recipe(recipe, overrides)
     from trainer.corpus.builder import build
@@ -85,7 +88,7 @@ def build_corpus(
     from trainer.train import progress as listeners
     from trainer.train.stop import StopFlag, StoppedError
 
-    terminal = listeners.Terminal() if progress == "auto" else None
+    terminal = listeners.TrainingDisplay() if progress == "auto" else None
     stages = listeners.Stages(progress if callable(progress) else terminal or listeners.silent, 0)
     spec = read.corpus
     folder = Path(cache) if spec.cache is None else Path(spec.root) / spec.cache
@@ -97,7 +100,8 @@ def build_corpus(
                 raise StoppedError
 
         try:
-            return build(spec, tokenizer_for(read, exclude), folder, exclude=list(exclude), report=say).folder
+            tokenizer = tokenizer_for(read, exclude)
+            return [build(s, tokenizer, folder, exclude=list(exclude), report=say).folder for s in read.corpora]
         except StoppedError:
             return None
         finally:
@@ -112,7 +116,7 @@ def average(models: Sequence[Path], out: Path, weights: Sequence[float] | None =
     return averages.average(models, out, weights)
 
 
-def plan(recipe: str | Path, *, overrides: Sequence[str] = (), gpu: str = "H200", gpus: int = 1) -> Plan:
+def plan(recipe: str | Path, *, overrides: Sequence[str] = (), gpu: str = "H200", gpus: int = 1) -> TrainingPlan:
     """Steps, tokens, FLOPs, memory and time of a recipe on named GPUs, without training or weights."""
     from trainer.cost.plan import make_plan
 

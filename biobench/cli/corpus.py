@@ -37,7 +37,7 @@ def build(
     require_tasks: RequireTasks = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Report no progress.")] = False,
 ) -> None:
-    """Build a recipe's corpus; the same command goes on after a kill. `pretrain` takes it as it is."""
+    """Build a recipe's corpus; the same command continues after a kill. `pretrain` takes it as it is."""
     check_ours("trainer")
     from biobench.workflows.kept_out import guard, unique_texts
     from trainer import api
@@ -45,13 +45,14 @@ def build(
     kept_out, _ = guard(
         recipe, overrides, data_dir, exclude_tasks=exclude_tasks, require_tasks=require_tasks, say=stderr
     )
-    folder = api.build_corpus(
+    folders = api.build_corpus(
         recipe, cache=cache, overrides=overrides, exclude=unique_texts(kept_out), progress="none" if quiet else "auto"
     )
-    if folder is None:
-        typer.echo("stopped; the same command goes on", err=True)
+    if folders is None:
+        typer.echo("stopped; the same command continues", err=True)
         raise typer.Exit(api.PREEMPTED_EXIT)
-    typer.echo(f"{folder}: a corpus; next: biobench corpus stats {folder}")
+    for folder in folders:
+        typer.echo(f"{folder}: a corpus; next: biobench corpus stats {folder}")
 
 
 def inspect(

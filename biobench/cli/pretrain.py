@@ -14,7 +14,7 @@ from biobench.errors import UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from trainer.run.run import Result
+    from trainer.run.run import PretrainingResult
 
 Recipe = Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe's YAML path, or the name of a shipped one.")]
 
@@ -69,6 +69,15 @@ def pretrain(
         require_tasks=require_tasks,
         say=stderr if first else silent,
     )
+    wanted = api.load_recipe(recipe, overrides).logging.probe
+    scores = None
+    if wanted is not None and first:
+        from biobench.core.machine import resolve_device
+        from biobench.workflows.probe import check_tasks, probe
+
+        check_tasks(wanted.tasks, data_dir)
+        device = resolve_device(api.load_recipe(recipe, overrides).engine.device, "engine.device").type
+        scores = probe(wanted.tasks, documents=wanted.documents, seed=wanted.seed, data_dir=data_dir, device=device)
     result = api.pretrain(
         recipe,
         out=out,
@@ -77,6 +86,7 @@ def pretrain(
         progress="none" if quiet else "auto",
         exclude=unique_texts(kept_out),
         unguarded=missing,
+        probe=scores,
     )
     model = exported(result, "--resume continues", say=first)
     if not first:
@@ -91,7 +101,7 @@ def stderr(line: str) -> None:
     typer.echo(line, err=True)
 
 
-def exported(result: Result, remedy: str, *, say: bool = True) -> Path:
+def exported(result: PretrainingResult, remedy: str, *, say: bool = True) -> Path:
     """The encoder that a run exported; ends the command with the status of a stopped run where a signal stopped it.
 
     remedy: in words, what goes on with the run. say: on stderr that it was stopped.

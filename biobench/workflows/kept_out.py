@@ -15,7 +15,7 @@ from biobench.schema.contamination import EXCLUSION_FILE, ExcludedTask, Exclusio
 from biobench.schema.document import TaskData
 
 if TYPE_CHECKING:
-    from trainer.run.run import Result
+    from trainer.run.run import PretrainingResult
 
 
 def silent(_: str) -> None:
@@ -38,7 +38,8 @@ def guard(
     """
     from trainer.api import load_recipe
 
-    generated = all(source.embedded is not None for source in load_recipe(recipe, overrides).corpus.sources)
+    corpora = load_recipe(recipe, overrides).corpora
+    generated = all(source.embedded is not None for spec in corpora for source in spec.sources)
     guarded = exclude_tasks and not generated
     if require_tasks is not None and not guarded:
         why = "the text is made by the package itself" if generated else "--no-exclude-tasks lets all documents in"
@@ -114,7 +115,10 @@ def unique_texts(tasks: Mapping[str, TaskData]) -> list[str]:
 
 
 def record_exclusions(
-    result: Result, tasks: Mapping[str, TaskData], missing: Sequence[str], say: Callable[[str], None] = silent
+    result: PretrainingResult,
+    tasks: Mapping[str, TaskData],
+    missing: Sequence[str],
+    say: Callable[[str], None] = silent,
 ) -> None:
     """Write beside both copies of the ledger which tasks are guarded and which not. say: told how much was removed."""
     from trainer.train.run_folder import read_recipe

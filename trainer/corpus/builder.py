@@ -25,9 +25,9 @@ from biobench.core.files import canonical
 from biobench.errors import DataFormatError, StoreError
 from trainer.corpus.digests import Digests
 from trainer.corpus.exclusion import Excluded
-from trainer.corpus.parts import Encoding, Report, Tokenised, tokenise
-from trainer.corpus.shards import MANIFEST, Corpus, ShardWriter
-from trainer.corpus.sources import Meter, files_of, identity, identity_before, pinned, texts
+from trainer.corpus.parts import Encoding, StageReport, Tokenised, tokenise
+from trainer.corpus.shards import HELD_OUT, MANIFEST, Corpus, ShardWriter
+from trainer.corpus.sources import ReadMeter, files_of, identity, identity_before, pinned, texts
 from trainer.corpus.tokenization import tokenizer_hash
 from trainer.disk import make_folder, write_json, writing
 from trainer.model.network import end_token
@@ -46,7 +46,7 @@ _PIECE = 1 << 22
 """Most bytes of a document that are held at once."""
 
 
-def documents(source: CorpusSource, root: Path, meter: Meter | None = None) -> Iterator[str]:
+def documents(source: CorpusSource, root: Path, meter: ReadMeter | None = None) -> Iterator[str]:
     """`texts` of a source, each proved to be text. Raises DataFormatError for half of a surrogate pair."""
     for number, text in enumerate(texts(source, root, meter), 1):
         try:
@@ -78,7 +78,7 @@ def build(
     *,
     exclude: list[str] | None = None,
     verify: bool = True,
-    report: Report | None = None,
+    report: StageReport | None = None,
 ) -> Corpus:
     """The corpus of `spec` below `cache`: built, or opened and verified when it is there already.
 
@@ -124,7 +124,9 @@ def _key(
     return hashlib.sha256(canonical(parts).encode()).hexdigest()[:20]
 
 
-def _build(spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, folder: Path, excluded: Excluded, say: Report) -> None:
+def _build(
+    spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, folder: Path, excluded: Excluded, say: StageReport
+) -> None:
     work = make_folder(folder.with_name(f"{folder.name}.parts"))
     largest = max(tokenizer.get_vocab().values())
     dtype = "uint16" if largest < 1 << 16 else "uint32"
@@ -133,18 +135,19 @@ def _build(spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, folder: Path, e
     assert end is not None
     encoding = Encoding(tokenizer, tuple(start), end, dtype, excluded)
     root = Path(spec.root)
-    meters = [Meter() for _ in spec.sources]
+    meters = [ReadMeter() for _ in spec.sources]
     sources = [
         tokenise(s, documents(s, root, meter), meter, encoding, work, say)
         for s, meter in zip(spec.sources, meters, strict=True)
     ]
-    made = make_folder(folder.with_name(f"{folder.name}.tmp"))
-    manifest = _assemble(spec, tokenizer, sources, made, dtype, excluded, say)
-    write_json(made / MANIFEST, manifest)
+    building = make_folder(folder.with_name(f"{folder.name}.tmp"))
+    manifest, held_out = _assemble(spec, tokenizer, sources, building, dtype, excluded, say)
+    write_json(building / HELD_OUT, list(held_out.items()))
+    write_json(building / MANIFEST, manifest)
     with writing(folder):
         if folder.exists():
             shutil.rmtree(folder)
-        made.rename(folder)
+        building.rename(folder)
     shutil.rmtree(work)
 
 
@@ -155,11 +158,12 @@ def _assemble(
     folder: Path,
     dtype: str,
     excluded: Excluded,
-    say: Report,
-) -> dict[str, Any]:
-    """Hold out, repeat, shuffle and join the documents; returns the manifest."""
+    say: StageReport,
+) -> tuple[dict[str, Any], dict[str, int]]:
+    """Hold out, repeat, shuffle and join the documents: (the manifest, held-out tokens of each source)."""
     train: list[Numbers] = []
-    held: list[Numbers] = []
+    held_out_tokens: dict[str, int] = {}
+    validation: list[Numbers] = []
     drawn_documents: list[int] = []
     drawn_tokens: list[int] = []
     firsts = _firsts(sources)
@@ -173,7 +177,8 @@ def _assemble(
             )
         order = shuffled(count, "held out", spec.seed, source.spec.id)
         out = min(round(count * spec.held_out) or (1 if spec.held_out else 0), count - 1)
-        held.append(np.sort(order[:out]) + firsts[number])
+        validation.append(np.sort(order[:out]) + firsts[number])
+        held_out_tokens[source.spec.id] = _tokens_of(source, order[:out])
         stay = order[out:]
         whole, part = divmod(repeats, 1)
         some = stay[: round(part * len(stay))]
@@ -186,16 +191,16 @@ def _assemble(
     train.clear()
     arranged = drawn[shuffled(len(drawn), "documents", spec.seed)]
     del drawn
-    made = {
+    splits = {
         "train": _join(arranged, sources, folder, "train", spec, dtype, say),
-        "held_out": _join(np.concatenate(held), sources, folder, "held-out", spec, dtype, say),
+        "held_out": _join(np.concatenate(validation), sources, folder, "held-out", spec, dtype, say),
     }
-    if not made["train"]["windows"]:
+    if not splits["train"]["windows"]:
         raise DataFormatError(
             f"the corpus holds less than one window of {spec.sequence_length} tokens",
             hint="add text, or make corpus.sequence_length smaller",
         )
-    return {
+    manifest = {
         "format": FORMAT,
         "sequence_length": spec.sequence_length,
         "dtype": dtype,
@@ -218,8 +223,9 @@ def _assemble(
             for n, s in enumerate(sources)
         ],
         "exclusion": {"documents": excluded.count, "ngram": excluded.n, "hash": excluded.hash},
-        **made,
+        **splits,
     }
+    return manifest, held_out_tokens
 
 
 def _firsts(sources: list[Tokenised]) -> list[int]:
@@ -252,7 +258,7 @@ def _join(
     name: str,
     spec: CorpusSpec,
     dtype: str,
-    say: Report,
+    say: StageReport,
 ) -> dict[str, Any]:
     """Write documents end to end into shards of whole windows; the tokens after the last window are dropped."""
     firsts = np.array(_firsts(sources))

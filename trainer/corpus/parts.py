@@ -29,7 +29,7 @@ from transformers import PreTrainedTokenizerBase
 from biobench.errors import StoreError, TrainingError
 from biobench.schema.strict import Strict
 from trainer.corpus.exclusion import Excluded
-from trainer.corpus.sources import Meter
+from trainer.corpus.sources import ReadMeter
 from trainer.disk import write_json, writing
 from trainer.recipe.spec import CorpusSource
 
@@ -41,7 +41,7 @@ ALONE = 4
 """Parts of a source that are made by this process alone; a source with more is worth starting others."""
 JOURNAL = 64
 """Parts that are appended between two records on disk."""
-Report = Callable[[str, float], None]
+StageReport = Callable[[str, float], None]
 """Told what is being done and which fraction of it is done (nan: unknown)."""
 Make = Callable[[Path, list[str] | None], None]
 
@@ -91,8 +91,8 @@ class Encoding:
     def make(self, part: Path, texts: list[str]) -> None:
         """Write a part: its tokens (`part`), then what proves that it is whole (`_proof`). Raises StoreError."""
         reasons = [self.excluded.why(text) for text in texts]
-        kept = [text for text, reason in zip(texts, reasons, strict=True) if reason is None]
-        rows = [np.array([*self.start, *ids, self.end], dtype=self.dtype) for ids in encode(kept, self.tokenizer)]
+        allowed = [text for text, reason in zip(texts, reasons, strict=True) if reason is None]
+        rows = [np.array([*self.start, *ids, self.end], dtype=self.dtype) for ids in encode(allowed, self.tokenizer)]
         about = io.BytesIO()
         lengths = np.array([len(r) for r in rows], dtype=np.int64)
         np.savez(about, lengths=lengths, same=reasons.count("same"), overlap=reasons.count("overlap"))
@@ -104,7 +104,7 @@ class Encoding:
 
 
 def tokenise(
-    source: CorpusSource, texts: Iterator[str], meter: Meter, encoding: Encoding, work: Path, say: Report
+    source: CorpusSource, texts: Iterator[str], meter: ReadMeter, encoding: Encoding, work: Path, say: StageReport
 ) -> Tokenised:
     """The source's documents as one file below `work`. Raises StoreError and TrainingError.
 
@@ -214,8 +214,8 @@ class _Joined:
         lengths = about.pop("lengths")
         tokens, sizes = self._handles
         with writing(self.tokens):
-            with part.open("rb") as made:
-                shutil.copyfileobj(made, tokens, 1 << 20)
+            with part.open("rb") as handle:
+                shutil.copyfileobj(handle, tokens, 1 << 20)
             sizes.write(lengths.astype("<i8").data)
         counted = {"parts": 1, "documents": len(lengths), "tokens": int(lengths.sum())}
         self._waiting.append(counted | {why: int(count) for why, count in about.items()})
@@ -260,8 +260,8 @@ def _proof(part: Path) -> Path:
 def _about(part: Path, dtype: str) -> dict[str, NDArray[np.int64]] | None:
     """The lengths of a part's documents and how many were kept out for each reason; None unless it is whole."""
     try:
-        with np.load(_proof(part)) as held:
-            about = {name: held[name] for name in ("lengths", "same", "overlap")}
+        with np.load(_proof(part)) as proof:
+            about = {name: proof[name] for name in ("lengths", "same", "overlap")}
         whole = part.stat().st_size == about["lengths"].sum() * np.dtype(dtype).itemsize
     except (OSError, ValueError, KeyError, EOFError, BadZipFile):
         return None
@@ -332,11 +332,11 @@ def encode(batch: list[str], tokenizer: PreTrainedTokenizerBase) -> list[list[in
     """
     if not batch:
         return []
-    found: list[list[int]] = tokenizer(batch, add_special_tokens=False, split_special_tokens=True, verbose=False)[
+    encoded: list[list[int]] = tokenizer(batch, add_special_tokens=False, split_special_tokens=True, verbose=False)[
         "input_ids"
     ]
     control = control_ids(tokenizer)
-    return [ids if control.isdisjoint(ids) else _spelled(ids, control, tokenizer) for ids in found]
+    return [ids if control.isdisjoint(ids) else _spelled(ids, control, tokenizer) for ids in encoded]
 
 
 def control_ids(tokenizer: PreTrainedTokenizerBase) -> set[int]:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from transformers import AutoConfig, PreTrainedModel
 
 from biobench.errors import ModelError, UsageError
-from trainer.cost.flops import PEAK, Cost, head_width, token_cost
+from trainer.cost.flops import PEAK, TokenCost, head_width, phase_cost
 from trainer.cost.shapes import SHAPES
 from trainer.model import attention
 from trainer.model.families import family_of, layers_of
@@ -34,7 +34,7 @@ class PhasePlan:
     objective: str
     tokens: int
     steps: int
-    cost: Cost
+    cost: TokenCost
     seconds: float
 
     @property
@@ -44,7 +44,7 @@ class PhasePlan:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainingPlan:
     """A recipe's plan. Memory is bytes on one GPU."""
 
     recipe: str
@@ -164,41 +164,37 @@ def _empty(config: Any) -> PreTrainedModel:
     return model
 
 
-def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> Plan:
+def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> TrainingPlan:
     """The plan of `recipe` on `gpus` GPUs of a named kind.
 
     Raises UsageError for an unknown kind and a number that training would refuse, ModelError as `check_phases` does.
     """
     if gpu not in PEAK:
         raise UsageError(f"no figures for GPU '{gpu}'", hint="known: " + ", ".join(sorted(PEAK)))
-    if recipe.batch.sequences % gpus:
-        raise UsageError(
-            f"{recipe.batch.sequences} windows a step cannot be shared by {gpus} GPUs alike",
-            hint="give --gpus a number that divides batch.sequences",
-        )
+    for batch in map(recipe.batch_of, recipe.phases):
+        if batch.sequences % gpus:
+            raise UsageError(
+                f"{batch.sequences} windows a step cannot be shared by {gpus} GPUs alike",
+                hint="give --gpus a number that divides batch.sequences",
+            )
     model = skeleton(recipe)
-    length = recipe.corpus.sequence_length
     check_phases(model, recipe)
     phases = []
     reused, trained = _split(recipe)
     for phase in trained:
         steps = recipe.steps(phase)
         freeze(model, phase.freeze)
-        cost = token_cost(
-            model,
-            length=length,
-            causal=phase.objective == "clm",
-            predicted=phase.masking.rate if phase.masking is not None else 1.0,
-        )
-        tokens = steps * recipe.step_tokens
+        cost = phase_cost(model, phase, length=recipe.length_of(phase))
+        tokens = steps * recipe.step_tokens_of(phase)
         seconds = cost.total * tokens / (PEAK[gpu] * UTILISATION * gpus)
         phases.append(PhasePlan(phase.name, phase.objective, tokens, steps, cost, seconds))
     parameters = sum(p.numel() for p in model.parameters())
-    micro = min(recipe.batch.micro or recipe.batch.sequences, recipe.batch.sequences // gpus)
+    widest = max(trained, key=lambda phase: _micro(recipe, phase, gpus) * recipe.length_of(phase))
+    micro, length = _micro(recipe, widest, gpus), recipe.length_of(widest)
     sharded = gpus if recipe.engine.distributed == "fsdp2" else 1
     vocabulary, width = model.config.vocab_size, model.config.hidden_size
-    predicted = max(p.masking.rate if p.masking is not None else 1.0 for p in trained)
-    return Plan(
+    predicted = max(1.0 if "clm" in p.directions or p.masking is None else p.masking.rate for p in trained)
+    return TrainingPlan(
         recipe=recipe.name,
         architecture=model.config.model_type,
         parameters=parameters,
@@ -215,6 +211,12 @@ def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> Plan:
         reused=tuple(p.name for p in reused),
         reused_from=None if recipe.reuse is None else recipe.reuse.run,
     )
+
+
+def _micro(recipe: Recipe, phase: Phase, gpus: int) -> int:
+    """Windows of a forward pass on one of `gpus` GPUs."""
+    batch = recipe.batch_of(phase)
+    return min(batch.micro or batch.sequences, batch.sequences // gpus)
 
 
 def _split(recipe: Recipe) -> tuple[list[Phase], list[Phase]]:
@@ -248,16 +250,16 @@ def kept_bytes(config: Any, layer: nn.Module, size: int, *, compiled: bool) -> f
     pairs: int = getattr(config, "num_key_value_heads", None) or heads
     linear = sum(m.weight.numel() for m in layer.modules() if isinstance(m, nn.Linear))
     inner = linear / width - 2 * one * (heads + pairs)
-    kept = (8 + 2 * size) * width + 6 * size * one * heads + size * inner
+    stored = (8 + 2 * size) * width + 6 * size * one * heads + size * inner
     if compiled:
-        return float(kept)
+        return float(stored)
     for module in layer.modules():
         if "Norm" in type(module).__name__ and isinstance(module.weight, Tensor):
             entries = module.weight.numel()
             # queries and keys are normed head by head; RMS norms are composed of single operations
             entries *= heads if entries == one < width else 1
-            kept += entries * (1.25 * size if isinstance(module, nn.LayerNorm) else 9)
-    return float(kept)
+            stored += entries * (1.25 * size if isinstance(module, nn.LayerNorm) else 9)
+    return float(stored)
 
 
 def _duration(seconds: float) -> str:

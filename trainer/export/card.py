@@ -18,7 +18,7 @@ def model_card(recipe: Recipe, ledger: Ledger, results: Sequence[dict[str, Any]]
 
     results: rows with `task`, `metric`, `mean` (0-1) and optionally `sd`, `n_seeds`.
     """
-    masked = recipe.phases[-1].objective == "mlm"
+    masked = "mlm" in recipe.phases[-1].directions
     what = "A bidirectional encoder" if masked else "A causal model"
     both_sides = not ledger.base.architecture.endswith("ForCausalLM")
     auto = "AutoModelForMaskedLM" if both_sides else "AutoModelForCausalLM"
@@ -90,16 +90,16 @@ def model_card(recipe: Recipe, ledger: Ledger, results: Sequence[dict[str, Any]]
 
 def _guard(ledger: Ledger) -> str:
     """What was kept out of the training text, what that took from it, and what nobody guarded."""
-    held = ledger.corpus
-    said = f"Benchmark documents that had to stay out: {held.excluded_documents:,}"
-    if held.removed_documents is not None:
-        said += f"; documents removed for it: {held.removed_documents:,}"
-    if held.unguarded:
-        said += (
-            f".\n\n**Tasks that were not guarded ({len(held.unguarded)})**, as their documents were not at hand: "
-            f"{', '.join(held.unguarded)}. Nothing is known of their text in the corpus"
+    corpus = ledger.corpus
+    text = f"Benchmark documents that had to stay out: {corpus.excluded_documents:,}"
+    if corpus.removed_documents is not None:
+        text += f"; documents removed for it: {corpus.removed_documents:,}"
+    if corpus.unguarded:
+        text += (
+            f".\n\n**Tasks that were not guarded ({len(corpus.unguarded)})**, as their documents were not at hand: "
+            f"{', '.join(corpus.unguarded)}. Nothing is known of their text in the corpus"
         )
-    return said + "."
+    return text + "."
 
 
 def _pipeline(masked: bool, both_sides: bool) -> str:

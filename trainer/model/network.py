@@ -25,7 +25,7 @@ from biobench.core.tokenizer import load_tokenizer
 from biobench.errors import ModelError
 from biobench.schema.strict import suggest
 from trainer.model import attention
-from trainer.model.families import decoder_of, family_of
+from trainer.model.families import check_head, decoder_of, family_of
 from trainer.model.loss import linear_cross_entropy_sum
 
 ROLES = ("pad", "bos", "eos", "cls", "sep", "mask")
@@ -62,6 +62,10 @@ class Trainee(nn.Module):
         super().__init__()
         self.model = model
         self._family = family_of(model.config.model_type)
+        self._mask: Tensor | None = None
+        if not self._family.directed:
+            body = model.get_submodule(self._family.body)
+            body.get_submodule("encoder").register_forward_pre_hook(self._masked, with_kwargs=True)
         self._extra: dict[str, Any] = {"use_cache": False} if hasattr(model.config, "use_cache") else {}
         self.z_loss = 0.0
         self.softcap: float | None = getattr(model.config, "final_logit_softcapping", None)
@@ -71,11 +75,19 @@ class Trainee(nn.Module):
     ) -> Tensor:
         """Hidden states (batch, tokens, width) of `input_ids` (batch, tokens)."""
         body = self.model.get_submodule(self._family.body)
+        if not self._family.directed:
+            self._mask = _dense_mask(input_ids, causal=causal, documents=documents)
+            plain: Tensor = body(input_ids=input_ids)[0]
+            return plain
         extra = self._extra
         if documents is not None:
             extra = {**extra, "detour_documents": documents, "detour_boundaries": boundaries}
         states: Tensor = body(input_ids=input_ids, detour_causal=causal, **extra)[0]
         return states
+
+    def _masked(self, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Puts this forward's mask in the place of the encoder's own, its second argument."""
+        return (args[0], self._mask, *args[2:]), kwargs
 
     def logits(self, input_ids: Tensor, *, causal: bool, documents: Tensor | None = None) -> Tensor:
         """Scores (batch, tokens, vocabulary) of every position; for tests and the guard."""
@@ -112,6 +124,17 @@ class Trainee(nn.Module):
         )
 
 
+def _dense_mask(input_ids: Tensor, *, causal: bool, documents: Tensor | None) -> Tensor:
+    """Which keys each query sees: bool (batch, tokens, tokens)."""
+    batch, length = input_ids.shape
+    seen = torch.ones(batch, length, length, dtype=torch.bool, device=input_ids.device)
+    if causal:
+        seen = seen.tril()
+    if documents is not None:
+        seen = seen & (documents[:, :, None] == documents[:, None, :])
+    return seen
+
+
 def load_model(source: str | Path, *, revision: str | None = None) -> PreTrainedModel:
     """A checkpoint (hub id or folder) with float32 weights and the registered attention.
 
@@ -120,6 +143,7 @@ def load_model(source: str | Path, *, revision: str | None = None) -> PreTrained
     config = _config(source, revision)
     disable_progress_bar()  # type: ignore[no-untyped-call]
     auto = getattr(transformers, family_of(config.model_type).auto)
+    check_head(config)
     try:
         loaded = auto.from_pretrained(
             str(source),
@@ -170,11 +194,12 @@ def new_model(config: dict[str, Any], tokenizer: PreTrainedTokenizerBase, seed: 
         if token is not None:
             fields.setdefault(f"{name}_token_id", token)
     fields.setdefault("vocab_size", len(tokenizer))
-    made = make_config(fields)
-    with torch.random.fork_rng(devices=[]), config_values(made.model_type):
+    built = make_config(fields)
+    check_head(built)
+    with torch.random.fork_rng(devices=[]), config_values(built.model_type):
         torch.manual_seed(seed)
-        model: PreTrainedModel = getattr(transformers, family_of(made.model_type).auto).from_config(
-            made, attn_implementation=attention.NAME, dtype=torch.float32
+        model: PreTrainedModel = getattr(transformers, family_of(built.model_type).auto).from_config(
+            built, attn_implementation=attention.NAME, dtype=torch.float32
         )
     return model
 
@@ -186,16 +211,16 @@ def make_config(fields: dict[str, Any]) -> PreTrainedConfig:
     """
     kind = str(fields.get("model_type"))
     family_of(kind)
-    given = {name: value for name, value in fields.items() if name != "model_type"}
+    values = {name: value for name, value in fields.items() if name != "model_type"}
     known = _config_names(kind)
-    for name, value in given.items():
+    for name, value in values.items():
         if name not in known:
             raise ModelError(f"base.config.{name} is no field of a {kind} config", hint=suggest(name, sorted(known)))
         if (name.startswith("num_") or name.endswith("_size")) and type(value) in (int, float) and value < 1:
             raise ModelError(f"base.config.{name} is {value}", hint="give a whole number of 1 or more")
     with config_values(kind):
-        made: PreTrainedConfig = AutoConfig.for_model(kind, **given)
-    return made
+        config: PreTrainedConfig = AutoConfig.for_model(kind, **values)
+    return config
 
 
 def _config_names(kind: str) -> set[str]:
@@ -210,9 +235,9 @@ def config_values(kind: str) -> Iterator[None]:
     try:
         yield
     except _BAD_VALUE as error:
-        said = " ".join(str(error).split())[:200] or type(error).__name__
+        message = " ".join(str(error).split())[:200] or type(error).__name__
         raise ModelError(
-            f"base.config is not a {kind} config: {said}",
+            f"base.config is not a {kind} config: {message}",
             hint="check the value against the transformers config of that model type",
         ) from error
 
@@ -256,18 +281,20 @@ def check_own_ids(source: str | Path, tokenizer: PreTrainedTokenizerBase, *, rev
     Compared with the tokenizer beside the checkpoint; where there is none, with the special ids that its config
     names. Tokens may be added on ids that the checkpoint's tokenizer leaves free.
     """
-    own = _own_tokenizer(source, revision)
-    if own is None:
+    original = _own_tokenizer(source, revision)
+    if original is None:
         raw, _ = PreTrainedConfig.get_config_dict(str(source), revision=revision)
         # The ids of the two ends are left at the class's defaults by many published configs.
         named = {name: value for name, value in raw.items() if name not in ("bos_token_id", "eos_token_id")}
         _check_ids(named, tokenizer, "the checkpoint's config")
         return
-    _check_ids({f"{r}_token_id": getattr(own, f"{r}_token_id") for r in ROLES}, tokenizer, "the checkpoint's tokenizer")
-    theirs, given = own.get_vocab(), tokenizer.get_vocab()
-    moved = min((i for token, i in theirs.items() if given.get(token) != i), default=None)
+    _check_ids(
+        {f"{r}_token_id": getattr(original, f"{r}_token_id") for r in ROLES}, tokenizer, "the checkpoint's tokenizer"
+    )
+    theirs, vocabulary = original.get_vocab(), tokenizer.get_vocab()
+    moved = min((i for token, i in theirs.items() if vocabulary.get(token) != i), default=None)
     if moved is not None:
-        token = own.convert_ids_to_tokens(moved)
+        token = original.convert_ids_to_tokens(moved)
         raise ModelError(
             f"base.tokenizer is not the checkpoint's: id {moved} is '{token}' there and "
             f"'{tokenizer.convert_ids_to_tokens(moved)}' here",
@@ -288,10 +315,10 @@ def _own_tokenizer(source: str | Path, revision: str | None) -> PreTrainedTokeni
 def _check_ids(named: dict[str, Any], tokenizer: PreTrainedTokenizerBase, by: str) -> None:
     """Raise ModelError where both `named` and the tokenizer name a special token's id, and not the same."""
     for role in ROLES:
-        wanted, given = named.get(f"{role}_token_id"), getattr(tokenizer, f"{role}_token_id")
-        if isinstance(wanted, int) and given is not None and wanted != given:
+        wanted, actual = named.get(f"{role}_token_id"), getattr(tokenizer, f"{role}_token_id")
+        if isinstance(wanted, int) and actual is not None and wanted != actual:
             raise ModelError(
-                f"{role}_token_id is {wanted} by {by} and {given} by the tokenizer",
+                f"{role}_token_id is {wanted} by {by} and {actual} by the tokenizer",
                 hint="use the tokenizer that the checkpoint was made with, or take the id out of the config",
             )
 

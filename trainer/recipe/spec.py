@@ -25,6 +25,25 @@ class TokenizerTraining(Strict):
     """Entries, special tokens included."""
 
 
+class AddedTokens(Strict):
+    """Words that a checkpoint's vocabulary gains. Exactly one of tokens and file."""
+
+    tokens: list[str] | None = None
+    file: str | None = None
+    """One word a line, below corpus.root."""
+    initial: Literal["pieces", "mean"] = "pieces"
+    """What their rows begin as: the mean of the rows of the tokens that spelled them before, or of all rows."""
+
+    @model_validator(mode="after")
+    def _one(self) -> AddedTokens:
+        if (self.tokens is None) == (self.file is None):
+            raise fail("added_tokens needs either tokens or a file", "write `added_tokens: {tokens: [glycémie]}`")
+        wrong = next((t for t in self.tokens or [] if not t or any(c.isspace() for c in t)), None)
+        if wrong is not None:
+            raise fail(f"the added token '{wrong}' is not one word", "write words without spaces")
+        return self
+
+
 class Base(Growing):
     """What training starts from: a checkpoint, or a config for fresh weights."""
 
@@ -35,6 +54,9 @@ class Base(Growing):
     """transformers config fields with `model_type`, for fresh weights; null takes an inherited field away."""
     tokenizer: str | TokenizerTraining | None = None
     """Hub id or folder, or a tokenizer to be trained; default: the checkpoint's own."""
+
+    added_tokens: AddedTokens | None = Field(None, json_schema_extra=LATER)
+    """Words that the checkpoint's vocabulary gains before training."""
 
     @field_validator("config", mode="before")
     @classmethod
@@ -52,6 +74,10 @@ class Base(Growing):
                 raise fail("fresh weights need a tokenizer", "write `tokenizer: ID_OR_FOLDER` or a training")
         elif isinstance(self.tokenizer, TokenizerTraining):
             raise fail("a checkpoint keeps its own tokenizer", "leave base.tokenizer out")
+        if self.added_tokens is not None and self.model is None:
+            raise fail(
+                "base.added_tokens without a checkpoint", "add the words to the tokenizer of fresh weights itself"
+            )
         return self
 
 
@@ -67,6 +93,8 @@ class CorpusSource(Growing):
     """One part of the mixture. Exactly one of embedded, path and hub says where its text is."""
 
     id: str
+    language: str | None = Field(None, json_schema_extra=LATER)
+    """Language of its text, fr say: validation losses are also given for each language."""
     embedded: EmbeddedText | None = None
     path: str | None = None
     """File, folder or glob below corpus.root."""
@@ -187,6 +215,15 @@ class Masking(Growing):
     """Which tokens a masked phase hides and how."""
 
     rate: float = Field(gt=0, lt=1)
+    """Expected part of the tokens that are hidden; at the phase's start where `final_rate` is given."""
+    final_rate: float | None = Field(None, gt=0, lt=1, json_schema_extra=LATER)
+    """The rate changes linearly from step to step and reaches this one with the phase's last; validation keeps `rate`.
+    """
+    unit: Literal["token", "word", "span"] = Field("token", json_schema_extra=LATER)
+    """What is hidden together: single tokens, all tokens of a word, or runs of whole words (SpanBERT, arXiv
+    1907.10529)."""
+    span_words: float = Field(3.8, ge=1, le=8, json_schema_extra=LATER)
+    """Mean of a span's geometric length in words before it is cut at ten; SpanBERT has 3.8 after the cut."""
     rule: Literal["80-10-10", "mask"] = "80-10-10"
     """80-10-10: mask token, random token, unchanged; mask: always the mask token."""
     special: Literal["protected", "maskable"] = "protected"
@@ -218,12 +255,41 @@ class Freeze(Strict):
         return value
 
 
+class PhaseCorpus(Strict):
+    """A phase's text: other sources, or other shares of the recipe's sources."""
+
+    sources: list[CorpusSource] | None = None
+    shares: dict[str, float] | None = None
+    """Source id to its part of the tokens; a source that is not named is left out."""
+
+    @model_validator(mode="after")
+    def _one(self) -> PhaseCorpus:
+        if (self.sources is None) == (self.shares is None):
+            raise fail("a phase's corpus needs either sources or shares", "write `shares: {SOURCE: 0.8, OTHER: 0.2}`")
+        return self
+
+
+Direction = Literal["clm", "mlm"]
+"""Objective of one step."""
+
+
 class Phase(Growing):
     """One stretch of training under one objective."""
 
     name: str
-    objective: Literal["clm", "mlm"]
+    objective: Literal["clm", "mlm", "mixed"]
+    """mixed: whole steps are causal or masked, spread evenly by `causal_share`."""
     tokens: Tokens
+    causal_share: float | None = Field(None, gt=0, lt=1, json_schema_extra=LATER)
+    """Part of a mixed phase's steps that are causal."""
+    corpus: PhaseCorpus | None = Field(None, json_schema_extra=LATER)
+    """Text of this phase alone; default: the recipe's corpus."""
+    sequence_length: int | None = Field(None, ge=16, json_schema_extra=LATER)
+    """Tokens per window in this phase; default: corpus.sequence_length."""
+    batch: Batch | None = Field(None, json_schema_extra=LATER)
+    """Windows per step in this phase; default: the recipe's batch."""
+    rope_base: float | None = Field(None, gt=1, json_schema_extra=LATER)
+    """Base of the rotary positions in layers that see the whole window, from this phase on."""
     masking: Masking | None = None
     schedule: Schedule = Schedule()
     freeze: Freeze | None = None
@@ -242,8 +308,13 @@ class Phase(Growing):
 
     @model_validator(mode="after")
     def _fits(self) -> Phase:
-        if self.objective == "mlm" and self.masking is None:
-            raise fail(f"phase '{self.name}' is mlm without masking", "add `masking: {rate: 0.3}`")
+        if self.objective != "clm" and self.masking is None:
+            raise fail(f"phase '{self.name}' is {self.objective} without masking", "add `masking: {rate: 0.3}`")
+        if (self.objective == "mixed") != (self.causal_share is not None):
+            raise fail(
+                f"phase '{self.name}' is {self.objective} with causal_share {self.causal_share}",
+                "give causal_share, 0.5 say, in phases whose objective is mixed, and in no others",
+            )
         if self.objective == "clm" and self.masking is not None:
             raise fail(f"phase '{self.name}' is clm with masking", "leave masking out")
         if self.schedule.warmup >= self.tokens:
@@ -260,6 +331,18 @@ class Phase(Growing):
                 "make cooldown shorter, or leave it out to cool down over all of them",
             )
         return self
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """The objectives of its steps."""
+        return ("clm", "mlm") if self.objective == "mixed" else (self.objective,)
+
+    def direction(self, step: int) -> Direction:
+        """The objective of a step (from 0); a mixed phase's causal steps are spread evenly, its first is masked."""
+        if self.objective != "mixed":
+            return self.objective
+        assert self.causal_share is not None
+        return "clm" if math.floor((step + 1) * self.causal_share) > math.floor(step * self.causal_share) else "mlm"
 
 
 class Engine(Growing):
@@ -295,6 +378,25 @@ class Checkpoints(Growing):
     """Whether each checkpoint that `every` asks for is also written as a folder for from_pretrained."""
 
 
+class TrainingProbe(Strict):
+    """Small scores of the model in training: a frozen probe on open tasks, on their validation documents."""
+
+    every: Tokens
+    """Tokens between two probes; each phase's end is always probed."""
+    tasks: list[str]
+    """Ids of benchmark tasks."""
+    documents: int = Field(200, ge=20)
+    """Training documents of each task."""
+    seed: int = 42
+
+    @field_validator("tasks")
+    @classmethod
+    def _tasks(cls, value: list[str]) -> list[str]:
+        if not value:
+            raise fail("the probe has no tasks", "name at least one, demo_ner say")
+        return value
+
+
 class Logging(Growing):
     """What is written while training."""
 
@@ -303,6 +405,8 @@ class Logging(Growing):
     evaluate: Tokens | None = None
     """Tokens between validation losses; each phase's end is always evaluated."""
     tracker: Literal["none", "tensorboard", "wandb", "trackio"] = "none"
+    probe: TrainingProbe | None = Field(None, json_schema_extra=LATER)
+    """Scores of small benchmark probes while training."""
 
 
 class Reuse(Strict):
@@ -349,27 +453,89 @@ class Recipe(Strict):
                 f"reuse.through '{self.reuse.through}' is not a phase before the last",
                 "name one of: " + ", ".join(names[:-1]),
             )
+        for phase in self.phases:
+            self.corpus_of(phase)
         return self
 
     @property
     def step_tokens(self) -> int:
-        """Tokens per optimiser step."""
+        """Tokens per optimiser step, in phases that do not say otherwise."""
         return self.batch.sequences * self.corpus.sequence_length
+
+    def length_of(self, phase: Phase) -> int:
+        """Tokens per window of a phase."""
+        return phase.sequence_length or self.corpus.sequence_length
+
+    def batch_of(self, phase: Phase) -> Batch:
+        """The batch of a phase."""
+        return phase.batch or self.batch
+
+    def step_tokens_of(self, phase: Phase) -> int:
+        """Tokens per optimiser step of a phase."""
+        return self.batch_of(phase).sequences * self.length_of(phase)
+
+    def corpus_of(self, phase: Phase) -> CorpusSpec:
+        """What a phase reads: the recipe's corpus with the phase's own sources, shares and window length."""
+        spec = self.corpus.model_copy(update={"sequence_length": self.length_of(phase)})
+        if phase.corpus is None:
+            return spec
+        sources = phase.corpus.sources
+        if sources is None:
+            shares = phase.corpus.shares or {}
+            known = {source.id: source for source in self.corpus.sources}
+            unknown = [name for name in shares if name not in known]
+            if unknown:
+                raise fail(
+                    f"phase '{phase.name}' gives a share to '{unknown[0]}', which is no source of the corpus",
+                    "name one of: " + ", ".join(known),
+                )
+            sources = [
+                CorpusSource.model_validate(
+                    known[name].model_dump(exclude={"repeat", "share"}, exclude_defaults=True) | {"share": share}
+                )
+                for name, share in shares.items()
+            ]
+        # validated anew: shares must sum to 1, ids must differ
+        return CorpusSpec.model_validate(spec.model_dump() | {"sources": [s.model_dump() for s in sources]})
+
+    @property
+    def corpora(self) -> list[CorpusSpec]:
+        """All corpora of the recipe, each once: its own, then those of phases that differ."""
+        specs = [self.corpus]
+        for spec in map(self.corpus_of, self.phases):
+            if spec not in specs:
+                specs.append(spec)
+        return specs
+
+    def rope_base_at(self, index: int) -> float | None:
+        """Base of the rotary positions in phase number `index`; None for that of the model's config."""
+        bases = [p.rope_base for p in self.phases[: index + 1] if p.rope_base is not None]
+        return bases[-1] if bases else None
+
+    @property
+    def total_steps(self) -> int:
+        """Optimiser steps of all phases."""
+        return sum(self.steps(p) for p in self.phases)
+
+    @property
+    def total_tokens(self) -> int:
+        """Tokens of all phases, in whole steps."""
+        return sum(self.steps(p) * self.step_tokens_of(p) for p in self.phases)
 
     def steps(self, phase: Phase) -> int:
         """Optimiser steps of a phase: the fewest that reach its tokens."""
-        return math.ceil(phase.tokens / self.step_tokens)
+        return math.ceil(phase.tokens / self.step_tokens_of(phase))
 
-    def every(self, tokens: int | None) -> int | None:
-        """Steps from one thing that happens every `tokens` tokens to the next, at least 1; None for never."""
-        return None if tokens is None else max(1, round(tokens / self.step_tokens))
+    def every(self, tokens: int | None, phase: Phase) -> int | None:
+        """Steps of a phase from one thing that happens every `tokens` tokens to the next, at least 1; None: never."""
+        return None if tokens is None else max(1, round(tokens / self.step_tokens_of(phase)))
 
-    def exports_at(self, step: int) -> bool:
+    def exports_at(self, step: int, phase: Phase) -> bool:
         """Whether the checkpoint after `step` steps of a phase is exported: one that `every` asks for.
 
         The state saved where a run is told to stop is not, so that a resumed run ends with the same exports.
         """
-        every = self.every(self.checkpoints.every) if self.checkpoints.export else None
+        every = self.every(self.checkpoints.every, phase) if self.checkpoints.export else None
         return every is not None and step > 0 and step % every == 0
 
 

@@ -64,7 +64,7 @@ class Progress(Strict):
     world_sizes: tuple[int, ...] = ()
 
 
-class Checkpoints:
+class CheckpointStore:
     """The checkpoints of a run below ``out/checkpoints``."""
 
     def __init__(self, out: Path, world: World) -> None:

@@ -93,8 +93,8 @@ def world(device: str = "auto") -> Iterator[World]:
     place = pick_device(device)
     if place.type == "cuda":
         torch.cuda.set_device(place)
-    own = not dist.is_initialized() and int(os.environ.get("WORLD_SIZE", "1")) > 1
-    if own:
+    joined = not dist.is_initialized() and int(os.environ.get("WORLD_SIZE", "1")) > 1
+    if joined:
         if place.type == "cuda":
             dist.init_process_group("nccl", device_id=place)
         else:
@@ -107,11 +107,11 @@ def world(device: str = "auto") -> Iterator[World]:
             yield World(0, 1, place)
     except BaseException:
         # The others may never reach a barrier; the launcher ends them.
-        own = False
+        joined = False
         raise
     finally:
         # Reducers that outlive the group abort the process at exit now and then.
         gc.collect()
-        if own:
+        if joined:
             dist.barrier()
             dist.destroy_process_group()
