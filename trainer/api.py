@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from trainer.recipe.library import load_recipe, shipped
 
 if TYPE_CHECKING:
+    from trainer.corpus.builder import Texts
+    from trainer.cost.bench import MachineSpeed
     from trainer.cost.plan import TrainingPlan
     from trainer.ledger.twins import LedgerDiff
+    from trainer.recipe.spec import Recipe
     from trainer.run.run import PretrainingResult
     from trainer.train.progress import Tick
 
@@ -20,6 +23,7 @@ PREEMPTED_EXIT = 75
 __all__ = [
     "PREEMPTED_EXIT",
     "average",
+    "bench",
     "build_corpus",
     "ledger_diff",
     "load_recipe",
@@ -37,7 +41,7 @@ def pretrain(
     resume: bool = False,
     overrides: Sequence[str] = (),
     progress: Literal["auto", "none"] | Callable[[Tick], None] = "auto",
-    exclude: Sequence[str] = (),
+    exclude: Texts = (),
     unguarded: Sequence[str] | None = None,
     probe: Callable[[Path], dict[str, float]] | None = None,
 ) -> PretrainingResult:
@@ -45,7 +49,8 @@ def pretrain(
 
     resume: continue the run that is there; the result equals that of an uninterrupted one.
     overrides: ``KEY=VALUE`` texts. progress: what reports go to, on the first process.
-    exclude: texts of benchmark documents that must not be trained on, besides the recipe's own list.
+    exclude: texts of benchmark documents that must not be trained on, besides the recipe's own list; by task, where
+    the ledger is to tell how many were removed for each.
     unguarded: names of benchmark tasks whose documents are not among them, for the ledger and the card.
     probe: from an exported model to scores, called as `logging.probe` of the recipe says.
     Under torchrun or accelerate launch all processes call this. The result's status is ``preempted`` when a
@@ -62,7 +67,7 @@ def pretrain(
         terminal = listeners.TrainingDisplay() if progress == "auto" and here.first else None
         listener = progress if callable(progress) and here.first else terminal or listeners.silent
         try:
-            return PretrainingRun(read, folder, here, listener, list(exclude), stop, unguarded, probe).go(resume=resume)
+            return PretrainingRun(read, folder, here, listener, exclude, stop, unguarded, probe).go(resume=resume)
         finally:
             if terminal is not None:
                 terminal.close()
@@ -74,7 +79,7 @@ def build_corpus(
     cache: str | Path = "runs/corpora",
     overrides: Sequence[str] = (),
     progress: Literal["auto", "none"] | Callable[[Tick], None] = "auto",
-    exclude: Sequence[str] = (),
+    exclude: Texts = (),
 ) -> list[Path] | None:
     """Build a recipe's corpora below `cache` (where the recipe names no folder) and prove them; returns their folders.
 
@@ -101,7 +106,7 @@ def build_corpus(
 
         try:
             tokenizer = tokenizer_for(read, exclude)
-            return [build(s, tokenizer, folder, exclude=list(exclude), report=say).folder for s in read.corpora]
+            return [build(s, tokenizer, folder, exclude=exclude, report=say).folder for s in read.corpora]
         except StoppedError:
             return None
         finally:
@@ -116,11 +121,48 @@ def average(models: Sequence[Path], out: Path, weights: Sequence[float] | None =
     return averages.average(models, out, weights)
 
 
-def plan(recipe: str | Path, *, overrides: Sequence[str] = (), gpu: str = "H200", gpus: int = 1) -> TrainingPlan:
-    """Steps, tokens, FLOPs, memory and time of a recipe on named GPUs, without training or weights."""
+def plan(
+    recipe: str | Path,
+    *,
+    overrides: Sequence[str] = (),
+    gpu: str = "H200",
+    gpus: int = 1,
+    speed: str | Path | None = None,
+) -> TrainingPlan:
+    """Steps, tokens, FLOPs, memory and time of a recipe on named GPUs, without training or weights.
+
+    speed: a measurement of such a machine by `bench`, whose matrix rate and utilisation the time is reckoned with.
+    """
     from trainer.cost.plan import make_plan
 
-    return make_plan(load_recipe(recipe, overrides), gpu=gpu, gpus=gpus)
+    measured = None
+    if speed is not None:
+        from trainer.cost.bench import read_speed
+
+        measured = read_speed(Path(speed))
+    return make_plan(load_recipe(recipe, overrides), gpu=gpu, gpus=gpus, measured=measured)
+
+
+def bench(
+    recipe: str | Path, *, overrides: Sequence[str] = (), steps: int = 20, trace: str | Path | None = None
+) -> MachineSpeed:
+    """Tokens a second of a recipe on this machine, measured through the real loop, and what a step is spent on.
+
+    steps: of each phase, after a few that warm up. trace: file for the profiler's traces, one a phase.
+    """
+    from trainer.cost import bench as benchmarks
+    from trainer.run.run import PretrainingRun
+    from trainer.train import progress as listeners
+    from trainer.train.distributed import world
+    from trainer.train.stop import StopFlag
+
+    read = load_recipe(recipe, overrides)
+
+    def train(short: Recipe, folder: Path) -> None:
+        with world(short.engine.device) as here:
+            PretrainingRun(short, folder, here, listeners.silent, (), StopFlag()).go(resume=False)
+
+    return benchmarks.bench(read, train, steps=steps, trace=None if trace is None else Path(trace))
 
 
 def ledger_diff(a: str | Path, b: str | Path) -> LedgerDiff:

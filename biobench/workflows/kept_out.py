@@ -114,6 +114,13 @@ def unique_texts(tasks: Mapping[str, TaskData]) -> list[str]:
     return list(dict.fromkeys(d.reading for data in tasks.values() for d in (*data.validation, *data.test)))
 
 
+def texts_by_task(tasks: Mapping[str, TaskData]) -> dict[str, list[str]]:
+    """The texts of the validation and test documents of each task, each once a task."""
+    return {
+        name: list(dict.fromkeys(d.reading for d in (*data.validation, *data.test))) for name, data in tasks.items()
+    }
+
+
 def record_exclusions(
     result: PretrainingResult,
     tasks: Mapping[str, TaskData],
@@ -125,15 +132,22 @@ def record_exclusions(
 
     assert result.model is not None
     assert result.ledger is not None
+    by_task = result.ledger.corpus.removed_by_task
     held = Exclusions(
         exclusion_hash=result.ledger.corpus.exclusion_hash,
         ngram=read_recipe(result.out).corpus.exclude.ngram,
         tasks={
-            name: ExcludedTask(data_hash=data.hash, documents=len(data.validation) + len(data.test))
+            name: ExcludedTask(
+                data_hash=data.hash,
+                documents=len(data.validation) + len(data.test),
+                removed=None if by_task is None else by_task.get(name, 0),
+            )
             for name, data in tasks.items()
         },
         not_guarded=tuple(missing),
     )
+    for name, count in (by_task or {}).items():
+        say(f"  {name}: {count:,} documents removed")
     removed = result.ledger.corpus.removed_documents
     if removed is not None and tasks:
         say(f"removed from the corpus: {removed:,} documents that hold text of a guarded task")

@@ -87,10 +87,10 @@ def test_a_detour_of_it_trains_and_loads(small: list[str], tmp_path: Path) -> No
     assert type(model).__name__ == "DebertaV2ForMaskedLM"
 
 
-def test_a_convolution_beside_the_attention_is_a_leak(small: list[str], tmp_path: Path) -> None:
+def test_a_convolution_beside_the_attention_is_refused_in_causal_phases(small: list[str], tmp_path: Path) -> None:
     """The larger DeBERTa-v2 checkpoints have one after their first layer; it reads the next token."""
     wide = overrides(small, conv_kernel_size=3, conv_act="gelu")
-    with pytest.raises(BioBenchError, match="leaks"):
+    with pytest.raises(BioBenchError, match="convolution"):
         api.pretrain("toy_detour", out=tmp_path / "run", overrides=wide, progress="none")
 
 

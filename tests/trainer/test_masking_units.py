@@ -131,8 +131,11 @@ def test_a_rate_that_falls_hides_fewer_and_fewer(small: list[str], tmp_path: Pat
     counts = [line["targets"] for line in lines]
     assert counts[0] > 2 * counts[-1]
     assert ledger.phases[1].masking == {
-        "rate": 0.4, "final_rate": 0.1, "unit": "word",
-        "rule": "80-10-10", "special": "protected",
+        "rate": 0.4,
+        "final_rate": 0.1,
+        "unit": "word",
+        "rule": "80-10-10",
+        "special": "protected",
     }
     other = run(small, tmp_path / "other", "phases.1.masking={rate: 0.4, final_rate: 0.2, unit: word}")
     assert "phase 2 masking" in {row.name for row in compare(ledger, other).differing}

@@ -40,7 +40,7 @@ def two(small: list[str], tmp_path: Path) -> list[str]:
         'phases.1.corpus={"shares": {"abstracts": 0.75, "notes": 0.25}}',
         "phases.1.sequence_length=96",
         'phases.1.batch={"sequences": 4, "micro": 2}',
-        "phases.1.rope_base=160000",
+        "phases.1.rope_base=500000",
     ]
 
 
@@ -59,7 +59,7 @@ def test_a_phase_reads_its_own_mixture_windows_and_batch(two: list[str], tmp_pat
     assert (first.corpus, first.sequence_length, first.batch_sequences, first.rope_base) == (None, None, None, None)
     assert second.corpus is not None
     assert second.corpus.sources["abstracts"] == pytest.approx(0.75, abs=0.02)
-    assert (second.sequence_length, second.batch_sequences, second.rope_base) == (96, 4, 160000.0)
+    assert (second.sequence_length, second.batch_sequences, second.rope_base) == (96, 4, 500000.0)
     assert (second.tokens, second.steps) == (3072, 8)
     assert second.first_sample == 0, "another corpus is read from its beginning"
     assert ledger_of(result).tokens == first.tokens + second.tokens
@@ -105,11 +105,11 @@ def test_the_rotary_base_is_that_of_the_phase_and_of_the_export(two: list[str], 
     assert result.model is not None
     before = AutoConfig.from_pretrained(tmp_path / "run" / "phases" / "detour").rope_parameters
     after = AutoConfig.from_pretrained(result.model).rope_parameters
-    assert before["full_attention"]["rope_theta"] != 160000.0
-    assert after["full_attention"]["rope_theta"] == 160000.0
+    assert before["full_attention"]["rope_theta"] != 500000.0
+    assert after["full_attention"]["rope_theta"] == 500000.0
     assert after["sliding_attention"] == before["sliding_attention"]
     raw = json.loads((result.model / "config.json").read_text(encoding="utf-8"))
-    assert raw["global_rope_theta"] == 160000.0, "transformers 4 reads this name"
+    assert raw["global_rope_theta"] == 500000.0, "transformers 4 reads this name"
     model = AutoModelForMaskedLM.from_pretrained(result.model)
     assert len(layers_of(model)) == 3
 
@@ -200,7 +200,7 @@ def test_a_model_with_learned_positions_has_no_rotary_base(small: list[str], tmp
         "base.config.model_type=bert",
         "base.config.local_attention=null",
         "base.config.global_attn_every_n_layers=null",
-        "phases.1.rope_base=160000",
+        "phases.1.rope_base=500000",
     ]
     with pytest.raises((BioBenchError, SpecError), match="rotary"):
         train(overrides, tmp_path / "run")

@@ -10,9 +10,10 @@ import contextlib
 import hashlib
 import io
 import itertools
+import math
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,11 @@ from transformers import PreTrainedTokenizerBase
 
 from biobench.core.files import canonical
 from biobench.errors import DataFormatError, StoreError
+from trainer.corpus.cleaning import Cleaner, check_packages, duplicates
 from trainer.corpus.digests import Digests
 from trainer.corpus.exclusion import Excluded
 from trainer.corpus.parts import Encoding, StageReport, Tokenised, tokenise
-from trainer.corpus.shards import HELD_OUT, MANIFEST, Corpus, ShardWriter
+from trainer.corpus.shards import DETAILS, MANIFEST, Corpus, ShardWriter
 from trainer.corpus.sources import ReadMeter, files_of, identity, identity_before, pinned, texts
 from trainer.corpus.tokenization import tokenizer_hash
 from trainer.disk import make_folder, write_json, writing
@@ -62,12 +64,18 @@ def documents(source: CorpusSource, root: Path, meter: ReadMeter | None = None) 
         yield text
 
 
-def excluded_documents(spec: CorpusSpec, more: Sequence[str]) -> Excluded:
-    """The documents that must stay out: those of the recipe's files and `more` (texts)."""
+Texts = Sequence[str] | Mapping[str, Sequence[str]]
+"""Documents that must stay out, all together or by the benchmark task that they come from."""
+
+
+def excluded_documents(spec: CorpusSpec, more: Texts) -> Excluded:
+    """The documents that must stay out: those of the recipe's files and `more`."""
     root = Path(spec.root)
     listed: Iterator[str] = itertools.chain.from_iterable(
         documents(CorpusSource(id="excluded", path=name), root) for name in spec.exclude.files
     )
+    if isinstance(more, Mapping):
+        return Excluded(listed, n=spec.exclude.ngram, tasks=more)
     return Excluded(itertools.chain(listed, more), n=spec.exclude.ngram)
 
 
@@ -76,16 +84,17 @@ def build(
     tokenizer: PreTrainedTokenizerBase,
     cache: Path,
     *,
-    exclude: list[str] | None = None,
+    exclude: Texts | None = None,
     verify: bool = True,
     report: StageReport | None = None,
 ) -> Corpus:
     """The corpus of `spec` below `cache`: built, or opened and verified when it is there already.
 
-    exclude: texts of documents that must not be trained on, besides the recipe's own list.
+    exclude: documents that must not be trained on, besides the recipe's own list.
     verify: compare the shards with their hashes. Raises DataUnavailableError, DataFormatError and StoreError.
     """
     say = report or (lambda what, done: None)
+    check_packages(spec.clean)
     excluded = excluded_documents(spec, exclude or [])
     make_folder(cache)
     folder = corpus_folder(spec, tokenizer, cache, excluded)
@@ -133,7 +142,8 @@ def _build(
     start = [tokenizer.cls_token_id] if spec.start_token == "cls" and tokenizer.cls_token_id is not None else []
     end = end_token(tokenizer)
     assert end is not None
-    encoding = Encoding(tokenizer, tuple(start), end, dtype, excluded)
+    cleaner = None if spec.clean is None else Cleaner(spec.clean)
+    encoding = Encoding(tokenizer, tuple(start), end, dtype, excluded, cleaner)
     root = Path(spec.root)
     meters = [ReadMeter() for _ in spec.sources]
     sources = [
@@ -142,7 +152,8 @@ def _build(
     ]
     building = make_folder(folder.with_name(f"{folder.name}.tmp"))
     manifest, held_out = _assemble(spec, tokenizer, sources, building, dtype, excluded, say)
-    write_json(building / HELD_OUT, list(held_out.items()))
+    details = {"held_out_tokens": list(held_out.items()), "removed_by_task": {s.spec.id: s.tasks for s in sources}}
+    write_json(building / DETAILS, details)
     write_json(building / MANIFEST, manifest)
     with writing(folder):
         if folder.exists():
@@ -167,15 +178,16 @@ def _assemble(
     drawn_documents: list[int] = []
     drawn_tokens: list[int] = []
     firsts = _firsts(sources)
-    for number, (source, repeats) in enumerate(zip(sources, _repeats(sources), strict=True)):
-        count = source.documents
+    staying = _staying(spec, sources)
+    for number, (source, repeats) in enumerate(zip(sources, _repeats(spec, sources, staying), strict=True)):
+        count = len(staying[number])
         if count == 0:
+            out_of_it = sum(source.excluded.values()) + sum(source.cleaned.values())
             raise DataFormatError(
-                f"corpus source '{source.spec.id}' has no documents left "
-                f"({sum(source.excluded.values())} were excluded)",
-                hint="check its path, format and field, and the exclusion list",
+                f"corpus source '{source.spec.id}' has no documents left ({out_of_it} were excluded)",
+                hint="check its path, format and field, the exclusion list, and corpus.clean",
             )
-        order = shuffled(count, "held out", spec.seed, source.spec.id)
+        order = staying[number][shuffled(count, "held out", spec.seed, source.spec.id)]
         out = min(round(count * spec.held_out) or (1 if spec.held_out else 0), count - 1)
         validation.append(np.sort(order[:out]) + firsts[number])
         held_out_tokens[source.spec.id] = _tokens_of(source, order[:out])
@@ -218,6 +230,7 @@ def _assemble(
                 "drawn_tokens": drawn_tokens[n],
                 "share": round(drawn_tokens[n] / sum(drawn_tokens), 6),
                 "excluded": s.excluded,
+                **({"cleaned": s.cleaned} if spec.clean is not None else {}),
                 **({"revision": s.spec.revision} if s.spec.hub is not None and s.spec.revision else {}),
             }
             for n, s in enumerate(sources)
@@ -240,15 +253,35 @@ def _tokens_of(source: Tokenised, documents: Numbers) -> int:
     )
 
 
-def _repeats(sources: list[Tokenised]) -> list[float]:
+def _staying(spec: CorpusSpec, sources: list[Tokenised]) -> list[Numbers]:
+    """The numbers of each source's documents that are no duplicates; counts those that are among its `cleaned`."""
+    hashes = [s.hashes for s in sources if s.hashes is not None]
+    if spec.clean is None or not hashes:
+        return [np.arange(s.documents, dtype=np.int64) for s in sources]
+    verdicts = iter(duplicates(hashes, exact=spec.clean.exact_duplicates))
+    staying = []
+    for source in sources:
+        verdict = next(verdicts) if source.hashes is not None else np.zeros(0, dtype=np.int8)
+        source.cleaned["exact_duplicates"] = int((verdict == 1).sum())
+        source.cleaned["near_duplicates"] = int((verdict == 2).sum())
+        staying.append(np.flatnonzero(verdict == 0).astype(np.int64))
+    return staying
+
+
+def _repeats(spec: CorpusSpec, sources: list[Tokenised], staying: list[Numbers]) -> list[float]:
     """How often each source is read: as given, or so that the shares come out with nothing left out.
 
-    The source that is most plentiful for its share is read once; all others are repeated.
+    The source that is most plentiful for its share is read once; all others are repeated, `most_repeats` times at most.
     """
+    most = spec.most_repeats or math.inf
     if sources[0].spec.share is None:
-        return [s.spec.repeat or 1.0 for s in sources]
-    total = max(s.tokens / (s.spec.share or 1.0) for s in sources)
-    return [total * (s.spec.share or 0.0) / max(s.tokens, 1) for s in sources]
+        return [min(s.spec.repeat or 1.0, most) for s in sources]
+    tokens = [
+        s.tokens if len(own) == s.documents else _tokens_of(s, own) for s, own in zip(sources, staying, strict=True)
+    ]
+    total = max(t / (s.spec.share or 1.0) for s, t in zip(sources, tokens, strict=True))
+    repeats = [total * (s.spec.share or 0.0) / max(t, 1) for s, t in zip(sources, tokens, strict=True)]
+    return [min(r, most) for r in repeats]
 
 
 def _join(

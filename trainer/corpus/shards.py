@@ -15,8 +15,8 @@ from biobench.errors import StoreError
 from trainer.corpus.digests import Digests
 
 MANIFEST = "manifest.json"
-HELD_OUT = "held-out.json"
-"""Pairs of source and its held-out tokens, in their order; beside the manifest, whose hash it leaves alone."""
+DETAILS = "details.json"
+"""Held-out tokens of each source in their order, and removed documents by task; not part of the corpus's hash."""
 _REBUILD = "delete the folder; the corpus is built again from its sources"
 
 _PART = {"tokens": int, "shards": [{"file": str, "tokens": int, "sha256": str}]}
@@ -137,17 +137,30 @@ class Corpus:
 
     def held_out_sources(self) -> dict[str, range]:
         """The held-out windows that hold text of one source alone, by source; of corpora built since that is kept."""
-        file = self.folder / HELD_OUT
-        if not file.is_file():
-            return {}
         windows: dict[str, range] = {}
         begin = 0
-        for source, tokens in json.loads(file.read_text(encoding="utf-8")):
+        for source, tokens in self._details().get("held_out_tokens", []):
             first, last = -(-begin // self.length), min((begin + int(tokens)) // self.length, len(self.held_out))
             if last > first:
                 windows[source] = range(first, last)
             begin += int(tokens)
         return windows
+
+    def removed_by_task(self) -> dict[str, dict[str, int]]:
+        """Documents that were left out because of each benchmark task, by source; one may count for several tasks."""
+        removed: dict[str, dict[str, int]] = self._details().get("removed_by_task", {})
+        return removed
+
+    def _details(self) -> dict[str, Any]:
+        """What is known beside the manifest; nothing of corpora that were built before it was kept."""
+        file = self.folder / DETAILS
+        if not file.is_file():
+            return {}
+        try:
+            details: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise StoreError("the corpus's details are damaged", hint=_REBUILD, file=file) from error
+        return details
 
     def verify(self) -> None:
         """Compare every shard with its hash, unless it is as it was when that was last done.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import transformers
@@ -20,6 +20,9 @@ from trainer.model.loss import CHUNK_LOGITS
 from trainer.model.network import ROLES, config_values, make_config
 from trainer.recipe.quantities import human
 from trainer.recipe.spec import Phase, Recipe, TokenizerTraining
+
+if TYPE_CHECKING:
+    from trainer.cost.bench import MachineSpeed
 
 UTILISATION = 0.35
 """Part of a GPU's data-sheet peak that training is expected to reach with windowed flash kernels: the facts
@@ -61,6 +64,10 @@ class TrainingPlan:
     """One chunk of logits with its gradient, and the projection's gradient."""
     gpu: str
     gpus: int
+    utilisation: float = UTILISATION
+    """Part of the peak that the time is reckoned with."""
+    measured: str | None = None
+    """Device on which the peak and the utilisation were measured; None where both are assumed."""
     reused: tuple[str, ...] = ()
     """Names of the phases that are taken over from another run; nothing above counts them."""
     reused_from: str | None = None
@@ -81,6 +88,8 @@ class TrainingPlan:
             "micro_windows": self.micro_windows,
             "gpu": self.gpu,
             "gpus": self.gpus,
+            "utilisation": self.utilisation,
+            "measured_on": self.measured,
             "memory_bytes": self.memory_bytes,
             "state_bytes": self.state_bytes,
             "activation_bytes": self.activation_bytes,
@@ -126,7 +135,8 @@ class TrainingPlan:
             f"  memory a GPU, micro-batch of {self.micro_windows} windows: about {self.memory_bytes / gib:.1f} GiB "
             f"(state {self.state_bytes / gib:.1f}, activations {self.activation_bytes / gib:.1f}, loss "
             f"{self.loss_bytes / gib:.1f})",
-            f"  time on {self.gpus} x {self.gpu}: about {_duration(total)}, at {UTILISATION:.0%} of peak (assumed)",
+            f"  time on {self.gpus} x {self.measured or self.gpu}: about {_duration(total)}, "
+            + (f"at {self.utilisation:.0%} of peak (assumed)" if self.measured is None else "as measured"),
         ]
         return lines
 
@@ -164,8 +174,8 @@ def _empty(config: Any) -> PreTrainedModel:
     return model
 
 
-def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> TrainingPlan:
-    """The plan of `recipe` on `gpus` GPUs of a named kind.
+def make_plan(recipe: Recipe, *, gpu: str, gpus: int, measured: MachineSpeed | None = None) -> TrainingPlan:
+    """The plan of `recipe` on `gpus` GPUs of a named kind, or on such as were measured.
 
     Raises UsageError for an unknown kind and a number that training would refuse, ModelError as `check_phases` does.
     """
@@ -180,13 +190,15 @@ def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> TrainingPlan:
     model = skeleton(recipe)
     check_phases(model, recipe)
     phases = []
+    peak = PEAK[gpu] if measured is None else measured.matrix_flops
+    utilisation = UTILISATION if measured is None else measured.utilisation()
     reused, trained = _split(recipe)
     for phase in trained:
         steps = recipe.steps(phase)
         freeze(model, phase.freeze)
         cost = phase_cost(model, phase, length=recipe.length_of(phase))
         tokens = steps * recipe.step_tokens_of(phase)
-        seconds = cost.total * tokens / (PEAK[gpu] * UTILISATION * gpus)
+        seconds = cost.total * tokens / (peak * utilisation * gpus)
         phases.append(PhasePlan(phase.name, phase.objective, tokens, steps, cost, seconds))
     parameters = sum(p.numel() for p in model.parameters())
     widest = max(trained, key=lambda phase: _micro(recipe, phase, gpus) * recipe.length_of(phase))
@@ -208,6 +220,8 @@ def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> TrainingPlan:
         + int(2 * predicted * micro * length * width * 2),
         gpu=gpu,
         gpus=gpus,
+        utilisation=utilisation,
+        measured=None if measured is None else measured.device,
         reused=tuple(p.name for p in reused),
         reused_from=None if recipe.reuse is None else recipe.reuse.run,
     )

@@ -20,7 +20,7 @@ FILE = "ledger.json"
 VERSION = 1
 
 
-class LedgerCorpus(Strict):
+class LedgerCorpus(Growing):
     """What was read."""
 
     manifest_hash: str
@@ -35,6 +35,10 @@ class LedgerCorpus(Strict):
     """Documents that were left out of the text because of that list; None in older ledgers."""
     unguarded: tuple[str, ...] | None = None
     """Benchmark tasks whose documents were not available and so not on the list; None where nobody said."""
+    removed_by_task: dict[str, int] | None = Field(None, json_schema_extra=LATER)
+    """Of them because of each benchmark task; one document may count for several."""
+    cleaned: dict[str, int] | None = Field(None, json_schema_extra=LATER)
+    """Documents that each declared step (`corpus.clean`) left out."""
     revisions: dict[str, str] = {}
     """Commit of each source that was read from the hub."""
 

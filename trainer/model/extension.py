@@ -24,7 +24,7 @@ def added_tokens(spec: AddedTokens, root: Path) -> list[str]:
         lines = file.read_text(encoding="utf-8").splitlines()
     except OSError as error:
         raise DataUnavailableError(
-            f"the list of added tokens cannot be read: {error.strerror}", hint="correct added_tokens.file", file=file
+            f"the list of added tokens {file} cannot be read: {error.strerror}", hint="correct added_tokens.file"
         ) from error
     except UnicodeDecodeError as error:
         raise DataFormatError("the list of added tokens is not UTF-8", hint="write it again", file=file) from error

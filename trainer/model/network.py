@@ -17,6 +17,7 @@ import torch
 import transformers
 from huggingface_hub.errors import StrictDataclassError
 from torch import Tensor, nn
+from torch.profiler import record_function
 from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils.logging import disable_progress_bar
 
@@ -40,6 +41,7 @@ _TAKEN_BY_ONE = {
         for kind in ("eurobert", "llama", "qwen2", "qwen3")
     },
     "modernbert-decoder": {"global_attn_every_n_layers", "global_rope_theta", "local_rope_theta", "rope_scaling"},
+    "deberta-v2": {"position_buckets", "share_att_key", "norm_rel_ebd", "conv_kernel_size", "conv_act", "conv_groups"},
 }
 """The same for single model types: what their `__post_init__` and rope conversion look for."""
 _BAD_VALUE = (
@@ -50,6 +52,10 @@ _TOKENIZER_FILES = (
     *("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json"),
     *("tokenizer.model", "sentencepiece.bpe.model", "spiece.model"),
 )
+
+
+LABEL = "step: "
+"""Before the names of a step's parts in a profiler's trace."""
 
 
 class Trainee(nn.Module):
@@ -76,7 +82,13 @@ class Trainee(nn.Module):
         """Hidden states (batch, tokens, width) of `input_ids` (batch, tokens)."""
         body = self.model.get_submodule(self._family.body)
         if not self._family.directed:
-            self._mask = _dense_mask(input_ids, causal=causal, documents=documents)
+            bounded = causal or documents is not None
+            if bounded and getattr(body.get_submodule("encoder"), "conv", None) is not None:
+                raise ModelError(
+                    "the model has a convolution over neighbouring tokens beside its attention, which no mask reaches",
+                    hint="train it with mlm phases alone, without isolate_documents, or take a checkpoint without one",
+                )
+            self._mask = _dense_mask(input_ids, causal=causal, documents=documents) if bounded else None
             plain: Tensor = body(input_ids=input_ids)[0]
             return plain
         extra = self._extra
@@ -87,6 +99,8 @@ class Trainee(nn.Module):
 
     def _masked(self, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Puts this forward's mask in the place of the encoder's own, its second argument."""
+        if self._mask is None:
+            return args, kwargs
         return (args[0], self._mask, *args[2:]), kwargs
 
     def logits(self, input_ids: Tensor, *, causal: bool, documents: Tensor | None = None) -> Tensor:
@@ -112,9 +126,13 @@ class Trainee(nn.Module):
         input_ids: (batch, tokens). positions, targets: (count,), targets `trainer.model.loss.IGNORE` for padding.
         """
         hidden = self.hidden(input_ids, causal=causal, documents=documents, boundaries=boundaries)
+        with record_function(f"{LABEL}loss"):
+            return self._loss(hidden, positions, targets)
+
+    def _loss(self, hidden: Tensor, positions: Tensor, targets: Tensor) -> Tensor:
         picked = hidden.reshape(-1, hidden.shape[-1]).index_select(0, positions)
         transformed = self._family.transform(self.model, picked)
-        device = input_ids.device.type
+        device = hidden.device.type
         if torch.is_autocast_enabled(device):
             transformed = transformed.to(torch.get_autocast_dtype(device))
         decoder = decoder_of(self.model)
@@ -216,7 +234,8 @@ def make_config(fields: dict[str, Any]) -> PreTrainedConfig:
     for name, value in values.items():
         if name not in known:
             raise ModelError(f"base.config.{name} is no field of a {kind} config", hint=suggest(name, sorted(known)))
-        if (name.startswith("num_") or name.endswith("_size")) and type(value) in (int, float) and value < 1:
+        counted = name.startswith("num_") or (name.endswith("_size") and name != "type_vocab_size")
+        if counted and type(value) in (int, float) and value < 1:
             raise ModelError(f"base.config.{name} is {value}", hint="give a whole number of 1 or more")
     with config_values(kind):
         config: PreTrainedConfig = AutoConfig.for_model(kind, **values)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from biobench.core.tokenizer import load_tokenizer
-from trainer.corpus.builder import documents, excluded_documents
+from trainer.corpus.builder import Texts, documents, excluded_documents
 from trainer.corpus.sources import pinned
 from trainer.corpus.tokenization import train_tokenizer
 from trainer.model.extension import added_tokens, extend_model, extend_tokenizer
@@ -17,7 +16,7 @@ from trainer.model.network import check_fit, check_own_ids, load_model, new_mode
 from trainer.recipe.spec import Recipe, TokenizerTraining
 
 
-def tokenizer_for(recipe: Recipe, exclude: Sequence[str] = ()) -> PreTrainedTokenizerBase:
+def tokenizer_for(recipe: Recipe, exclude: Texts = ()) -> PreTrainedTokenizerBase:
     """The run's tokenizer: the checkpoint's, a named one, or one trained on the corpus.
 
     exclude: texts of documents that must not be trained on, besides the recipe's own list; no tokenizer is

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import subprocess
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib import metadata
@@ -84,7 +85,15 @@ def phase_record(
 
 def ledger_corpus(data: Corpus, unguarded: Sequence[str] | None) -> LedgerCorpus:
     """A corpus as ledgers describe it. unguarded: tasks whose documents were not kept out."""
+    removed: Counter[str] = Counter()
+    cleaned: Counter[str] = Counter()
+    for counts in data.removed_by_task().values():
+        removed.update(counts)
+    for source in data.manifest["sources"]:
+        cleaned.update(source.get("cleaned", {}))
     return LedgerCorpus(
+        removed_by_task=dict(sorted(removed.items())) or None,
+        cleaned=dict(cleaned) or None,
         manifest_hash=data.hash,
         windows=len(data.train),
         tokens=int(data.manifest["train"]["tokens"]),

@@ -76,7 +76,7 @@ class PretrainingRun:
         out: Path,
         world: World,
         listener: Listener,
-        exclude: list[str],
+        exclude: corpus.Texts,
         stop: StopFlag,
         unguarded: Sequence[str] | None = None,
         probe: Callable[[Path], dict[str, float]] | None = None,

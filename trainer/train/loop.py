@@ -14,10 +14,12 @@ import torch
 from torch import Tensor, nn
 from torch.distributed.fsdp import FSDPModule
 from torch.nn.parallel import DistributedDataParallel
+from torch.profiler import record_function
 
 from biobench.errors import TrainingError
 from trainer.corpus.shards import Corpus, Shards
 from trainer.cost.flops import peak_of
+from trainer.model.network import LABEL
 from trainer.order import roll, seed_words
 from trainer.recipe.spec import Direction, Phase, Recipe
 from trainer.train.batches import Batches, Micro, StepBatch
@@ -30,6 +32,8 @@ from trainer.train.phase import PreparedPhase, autocast
 from trainer.train.progress import Listener, Tick
 from trainer.train.schedule import factor
 
+PARTS = ("data", "forward", "loss", "backward", "update")
+"""Parts of a step, as a profiler's trace names them; the loss is part of the forward pass."""
 REMEMBERED = 100
 """Gradient norms that a spike is compared with."""
 HELD_OUT_WINDOWS = 512
@@ -84,13 +88,15 @@ class Loop:
                 * self.phase.schedule.peak
                 * factor(self.phase, step, steps=steps, step_tokens=step_tokens)
             )
-            batch = self.batches.at(progress.drawn, more=step + 1 < steps)
+            with record_function(f"{LABEL}data"):
+                batch = self.batches.at(progress.drawn, more=step + 1 < steps)
             last = step + 1 == steps
             log = (step + 1) % recipe.logging.every == 0 or last
             # other processes' wish to stop travels with the targets and is met a step later
             targets, stops = self.world.sums(batch.targets, int(self.world.size > 1 and self.stop()))
             loss, norm = self._step(batch, targets, rate, progress)
-            skipped = self._update(norm, progress)
+            with record_function(f"{LABEL}update"):
+                skipped = self._update(norm, progress)
             progress = progress.model_copy(
                 update={
                     "step": step + 1,
@@ -133,8 +139,10 @@ class Loop:
         for number, micro in enumerate(batch.micros):
             more = number < len(batch.micros) - 1
             with _accumulating(training.wrapped, more), autocast(training.precision, device):
-                loss = self._loss(micro, causal=batch.causal)
-                (loss * scale).backward()  # type: ignore[no-untyped-call]
+                with record_function(f"{LABEL}forward"):
+                    loss = self._loss(micro, causal=batch.causal)
+                with record_function(f"{LABEL}backward"):
+                    (loss * scale).backward()  # type: ignore[no-untyped-call]
             total += loss.detach()
         return total, _clip(training.module, self.recipe.optimizer.gradient_clip)
 
