@@ -28,6 +28,7 @@ def register(app: typer.Typer) -> None:
 
 def build(
     recipe: Recipe,
+    *,
     overrides: Overrides = [],  # noqa: B006
     cache: Annotated[
         str, typer.Option("--cache", help="Folder of built corpora, where the recipe names none.")
@@ -37,7 +38,7 @@ def build(
     require_tasks: RequireTasks = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Report no progress.")] = False,
 ) -> None:
-    """Build a recipe's corpus; the same command continues after a kill. `pretrain` takes it as it is."""
+    """Build a recipe's corpus; the same command resumes after a kill. `pretrain` takes it as it is."""
     check_ours("trainer")
     from biobench.workflows.kept_out import guard, texts_by_task
     from trainer import api
