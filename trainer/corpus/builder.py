@@ -277,7 +277,8 @@ def _repeats(spec: CorpusSpec, sources: list[Tokenised], staying: list[Numbers])
     if sources[0].spec.share is None:
         return [min(s.spec.repeat or 1.0, most) for s in sources]
     tokens = [
-        s.tokens if len(own) == s.documents else _tokens_of(s, own) for s, own in zip(sources, staying, strict=True)
+        s.tokens if len(numbers) == s.documents else _tokens_of(s, numbers)
+        for s, numbers in zip(sources, staying, strict=True)
     ]
     total = max(t / (s.spec.share or 1.0) for s, t in zip(sources, tokens, strict=True))
     repeats = [total * (s.spec.share or 0.0) / max(t, 1) for s, t in zip(sources, tokens, strict=True)]

@@ -25,7 +25,7 @@ class Excluded:
 
     def __init__(self, texts: Iterable[str], *, n: int = 13, tasks: Mapping[str, Iterable[str]] | None = None) -> None:
         self.n = n
-        self.tasks = {name: list(own) for name, own in (tasks or {}).items()}
+        self.tasks = {name: list(listed) for name, listed in (tasks or {}).items()}
         texts = itertools.chain(texts, dict.fromkeys(itertools.chain.from_iterable(self.tasks.values())))
         whole: set[int] = set()
         runs: list[Hashes] = []
@@ -49,9 +49,9 @@ class Excluded:
     def _attribute(self) -> None:
         """Note which tasks each text and each run comes from, one bit a task."""
         self._of_runs = np.zeros((len(self._runs), -(-len(self.tasks) // 64)), dtype=np.uint64)
-        for number, own in enumerate(self.tasks.values()):
+        for number, listed in enumerate(self.tasks.values()):
             block, bit = divmod(number, 64)
-            for text in own:
+            for text in listed:
                 tokens = words(text)
                 whole = hash_of(" ".join(tokens))
                 self._of_whole[whole] = self._of_whole.get(whole, 0) | 1 << number
