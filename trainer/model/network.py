@@ -74,6 +74,7 @@ class Trainee(nn.Module):
             body.get_submodule("encoder").register_forward_pre_hook(self._masked, with_kwargs=True)
         self._extra: dict[str, Any] = {"use_cache": False} if hasattr(model.config, "use_cache") else {}
         self.z_loss = 0.0
+        self.compiled_loss = False
         self.softcap: float | None = getattr(model.config, "final_logit_softcapping", None)
 
     def hidden(
@@ -138,7 +139,13 @@ class Trainee(nn.Module):
         decoder = decoder_of(self.model)
         z_loss = self.z_loss if self.training else 0.0
         return linear_cross_entropy_sum(
-            transformed, decoder.weight, decoder.bias, targets, softcap=self.softcap, z_loss=z_loss
+            transformed,
+            decoder.weight,
+            decoder.bias,
+            targets,
+            softcap=self.softcap,
+            z_loss=z_loss,
+            compiled=self.compiled_loss,
         )
 
 

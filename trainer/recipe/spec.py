@@ -403,6 +403,12 @@ class Engine(Growing):
     """Whether a GPU computes the same bits every time, at a cost in speed; a CPU with a number of threads does anyway.
     Only with it is a resume on a GPU promised to be the uninterrupted run bit for bit."""
     activation_checkpointing: bool = False
+    residual: Literal["fp32", "bf16"] = Field("fp32", json_schema_extra=LATER)
+    """In bf16: the type of the states between layers. bf16 halves what they take and the traffic of norms, and rounds
+    their sums; weights, norms, loss and moments stay in float32."""
+    gather: Literal["fp32", "bf16"] = Field("fp32", json_schema_extra=LATER)
+    """With fsdp2 in bf16: the type in which processes send weights to each other. bf16 halves that traffic and computes
+    all else with rounded weights too; gradients are summed in float32 either way."""
     dropout: float = Field(0.0, ge=0, lt=1)
 
     def compiles(self, device: str) -> bool:
@@ -419,6 +425,9 @@ class Checkpoints(Growing):
     """Newest checkpoints kept, besides those at phase ends."""
     keep_phases: bool = True
     """Whether the optimiser state at each phase's end is kept, so that others can branch from it."""
+    background: bool = Field(False, json_schema_extra=LATER)
+    """Whether checkpoints between phase ends are written while training continues; they take as much host memory as
+    weights and moments, and count once they are whole, which is looked at when the next is due. Not with `export`."""
     export: bool = False
     """Whether each checkpoint that `every` asks for is also written as a folder for from_pretrained."""
 

@@ -127,10 +127,10 @@ def run_ledger(
         batch_sequences=recipe.batch.sequences,
         step_tokens=recipe.step_tokens,
         optimizer=recipe.optimizer.model_dump(mode="json"),
-        precision=start.precision,
+        precision=start.precision + (", residual in bf16" if _low_residual(recipe, start.precision) else ""),
         dropout=recipe.engine.dropout,
         attention=attention.describe(),
-        distributed=recipe.engine.distributed if world.size > 1 else "none",
+        distributed=_sharing(recipe, start.precision) if world.size > 1 else "none",
         world_sizes=progress.world_sizes,
         seeds=recipe.seeds.model_dump(),
         device=torch.cuda.get_device_name(world.device) if world.device.type == "cuda" else world.device.type,
@@ -146,6 +146,17 @@ def run_ledger(
         code_version=code_version(),
         packages={name: metadata.version(name) for name in ("torch", "transformers", "tokenizers", "numpy")},
     )
+
+
+def _low_residual(recipe: Recipe, precision: str) -> bool:
+    return recipe.engine.residual == "bf16" and precision == "bf16"
+
+
+def _sharing(recipe: Recipe, precision: str) -> str:
+    """How processes shared the work, as the ledger names it."""
+    engine = recipe.engine
+    low = engine.distributed == "fsdp2" and engine.gather == "bf16" and precision == "bf16"
+    return f"{engine.distributed}, weights sent in bf16" if low else engine.distributed
 
 
 def code_version() -> str:

@@ -236,7 +236,9 @@ class PretrainingRun:
 
         def save(at: Progress) -> None:
             name = f"step-{at.total_steps:08d}"
-            saved.append(self.checkpoints.save(training.module.model, training.optimizer, at, name=name))
+            background = recipe.checkpoints.background and not recipe.checkpoints.export
+            model, optimizer = training.module.model, training.optimizer
+            saved.append(self.checkpoints.save(model, optimizer, at, name=name, background=background))
             self.checkpoints.prune(recipe.checkpoints.keep, recipe.checkpoints.keep_phases)
             if recipe.exports_at(at.step, phase):
                 self._export(training, self.out / "exports" / name)
@@ -261,6 +263,7 @@ class PretrainingRun:
         try:
             progress, reached = loop.run(progress)
             if not reached:
+                self.checkpoints.finish()
                 return progress, saved[-1], None
             validation = loop.evaluate(progress)
             if recipe.logging.probe is not None:

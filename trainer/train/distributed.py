@@ -22,12 +22,17 @@ that dies meanwhile is noticed by the launcher, which ends the others."""
 
 @dataclass(frozen=True)
 class World:
-    """This process's place among all: rank, size, device. waiting: the group of the barriers, None for the default."""
+    """This process's place among all: rank, size, device.
+
+    waiting: the group of the barriers, None for the default. saving: that of checkpoints in the background, whose
+    messages must not meet others.
+    """
 
     rank: int
     size: int
     device: torch.device
     waiting: dist.ProcessGroup | None = None
+    saving: dist.ProcessGroup | None = None
 
     @property
     def first(self) -> bool:
@@ -101,8 +106,8 @@ def world(device: str = "auto") -> Iterator[World]:
             dist.init_process_group("gloo")
     try:
         if dist.is_initialized():
-            patient = dist.new_group(backend="gloo", timeout=PATIENCE)
-            yield World(dist.get_rank(), dist.get_world_size(), place, patient)
+            patient, saving = (dist.new_group(backend="gloo", timeout=PATIENCE) for _ in range(2))
+            yield World(dist.get_rank(), dist.get_world_size(), place, patient, saving)
         else:
             yield World(0, 1, place)
     except BaseException:

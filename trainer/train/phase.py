@@ -10,6 +10,7 @@ import logging
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -72,6 +73,8 @@ def prepare(
     model.to(world.device)  # type: ignore[arg-type]
     module = Trainee(model)
     kind = precision_of(recipe, world.device)
+    if recipe.engine.residual == "bf16" and kind == "bf16":
+        layers_of(model)[0].register_forward_pre_hook(_to_bf16, with_kwargs=True)
 
     def forward(ids: Tensor, causal: bool) -> Tensor:
         with autocast(kind, world.device):
@@ -102,11 +105,19 @@ def prepare(
             hint="use engine.distributed=ddp, or optimizer.kind=adamw",
         )
     module.z_loss = recipe.optimizer.z_loss
-    wrapped = _wrap(recipe, module, world)
+    module.compiled_loss = recipe.engine.compiles(world.device.type)
+    wrapped = _wrap(recipe, module, world, kind)
     optimizer = make_optimizer(model, recipe.optimizer)
     if state is not None:
         checkpoint.load_moments(state, model, optimizer, world, without=redrawn)
     return PreparedPhase(module, wrapped, optimizer, frozen, report, kind, kernels)
+
+
+def _to_bf16(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Casts the states that enter the first layer; every later sum of two bf16 tensors stays one."""
+    if args:
+        return (args[0].to(torch.bfloat16), *args[1:]), kwargs
+    return args, {**kwargs, "hidden_states": kwargs["hidden_states"].to(torch.bfloat16)}
 
 
 def _both(causal: GuardReport, masked: GuardReport) -> GuardReport:
@@ -154,17 +165,20 @@ def _check_compiled(model: PreTrainedModel, forward: guard.Forward, causal: bool
         )
 
 
-def _wrap(recipe: Recipe, module: Trainee, world: World) -> nn.Module:
+def _wrap(recipe: Recipe, module: Trainee, world: World, precision: str) -> nn.Module:
     if world.size == 1:
         return module
     if recipe.engine.distributed == "fsdp2":
         from torch.distributed.device_mesh import init_device_mesh
-        from torch.distributed.fsdp import fully_shard
+        from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
         mesh = init_device_mesh(world.device.type, (world.size,))
+        low = recipe.engine.gather == "bf16" and precision == "bf16"
+        # all gathers in bf16, gradients summed in float32
+        policy = MixedPrecisionPolicy(torch.bfloat16, torch.float32) if low else MixedPrecisionPolicy()
         for layer in layers_of(module.model):
-            fully_shard(layer, mesh=mesh)
-        fully_shard(module, mesh=mesh)
+            fully_shard(layer, mesh=mesh, mp_policy=policy)
+        fully_shard(module, mesh=mesh, mp_policy=policy)
         return module
     devices = [world.device.index] if world.device.type == "cuda" else None
     return DistributedDataParallel(module, device_ids=devices, gradient_as_bucket_view=True, broadcast_buffers=False)
