@@ -97,7 +97,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
             )
             if low is None:
                 continue
-            if grad_bias is not None:
+            if grad_bias is not None and bias_part is not None:
                 grad_bias += bias_part
             if grad_hidden is not None:
                 torch.mm(low, matrix, out=grad_hidden[start : start + chunk])
