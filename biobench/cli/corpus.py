@@ -123,7 +123,8 @@ def stats(folder: Folder, as_json: Json = False) -> None:
         typer.echo("  ".join(cells).rstrip())
     for row in rows:
         for task, count in sorted(row["removed by task"].items()):
-            typer.echo(f"{row['source']}: {count:,} documents removed because of {task}")
+            if count:
+                typer.echo(f"{row['source']}: {count:,} documents removed because of {task}")
 
 
 def _open(folder: Path) -> Corpus:

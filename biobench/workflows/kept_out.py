@@ -147,7 +147,8 @@ def record_exclusions(
         not_guarded=tuple(missing),
     )
     for name, count in (by_task or {}).items():
-        say(f"  {name}: {count:,} documents removed")
+        if count:
+            say(f"removed from the corpus because of {name}: {count:,} documents")
     removed = result.ledger.corpus.removed_documents
     if removed is not None and tasks:
         say(f"removed from the corpus: {removed:,} documents that hold text of a guarded task")

@@ -63,6 +63,10 @@ def test_a_phase_reads_its_own_mixture_windows_and_batch(two: list[str], tmp_pat
     assert (second.tokens, second.steps) == (3072, 8)
     assert second.first_sample == 0, "another corpus is read from its beginning"
     assert ledger_of(result).tokens == first.tokens + second.tokens
+    assert result.model is not None
+    card = (result.model / "README.md").read_text(encoding="utf-8")
+    assert "- Phase decay: windows of 96 tokens, 4 windows a step, rotary base 500000, corpus `" in card
+    assert "- Phase detour" not in card
 
 
 def test_validation_is_told_by_source_and_language(two: list[str], tmp_path: Path) -> None:

@@ -152,7 +152,8 @@ def _build(
     ]
     building = make_folder(folder.with_name(f"{folder.name}.tmp"))
     manifest, held_out = _assemble(spec, tokenizer, sources, building, dtype, excluded, say)
-    details = {"held_out_tokens": list(held_out.items()), "removed_by_task": {s.spec.id: s.tasks for s in sources}}
+    by_task = {s.spec.id: {task: s.tasks.get(task, 0) for task in excluded.tasks} for s in sources}
+    details = {"held_out_tokens": list(held_out.items()), "removed_by_task": by_task}
     write_json(building / DETAILS, details)
     write_json(building / MANIFEST, manifest)
     with writing(folder):

@@ -67,7 +67,7 @@ def model_card(recipe: Recipe, ledger: Ledger, results: Sequence[dict[str, Any]]
         "## Data\n\n"
         + _table(["source", "share of tokens"], [[k, f"{v:.1%}"] for k, v in ledger.corpus.sources.items()])
         + f"\n\nCorpus `{ledger.corpus.manifest_hash[:16]}`, {human(ledger.corpus.tokens)} tokens. "
-        f"{_guard(ledger)}",
+        f"{_guard(ledger)}{_own_data(ledger)}",
     ]
     if results:
         parts.append(
@@ -86,6 +86,23 @@ def model_card(recipe: Recipe, ledger: Ledger, results: Sequence[dict[str, Any]]
         "## Ledger\n\n```json\n" + json.dumps(ledger.model_dump(mode="json"), indent=2) + "\n```",
     ]
     return "\n\n".join(p for p in parts if p) + "\n"
+
+
+def _own_data(ledger: Ledger) -> str:
+    """A line for each phase that had windows, a batch, text or a rotary base of its own."""
+    lines = []
+    for phase in ledger.phases:
+        parts = [
+            *([f"windows of {phase.sequence_length:,} tokens"] if phase.sequence_length else []),
+            *([f"{phase.batch_sequences:,} windows a step"] if phase.batch_sequences else []),
+            *([f"rotary base {phase.rope_base:g}"] if phase.rope_base else []),
+        ]
+        if phase.corpus is not None:
+            shares = ", ".join(f"{name} {share:.1%}" for name, share in phase.corpus.sources.items())
+            parts.append(f"corpus `{phase.corpus.manifest_hash[:16]}` ({shares})")
+        if parts:
+            lines.append(f"- Phase {phase.name}: {', '.join(parts)}")
+    return "\n\n" + "\n".join(lines) if lines else ""
 
 
 def _guard(ledger: Ledger) -> str:

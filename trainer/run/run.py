@@ -16,6 +16,7 @@ from biobench.core.machine import keep_freed_memory
 from biobench.core.tokenizer import load_tokenizer
 from biobench.errors import UsageError
 from trainer.corpus import builder as corpus
+from trainer.corpus.cleaning import check_packages
 from trainer.corpus.shards import Corpus
 from trainer.corpus.tokenization import tokenizer_hash
 from trainer.cost.flops import phase_cost
@@ -109,6 +110,8 @@ class PretrainingRun:
             keep_freed_memory()
         if world.first:
             check_tracker(recipe.logging.tracker)
+            for spec in recipe.corpora:
+                check_packages(spec.clean)
             open_run(recipe, self.out, resume=resume)
         world.barrier()
         state = self.checkpoints.latest()
