@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,8 +11,8 @@ from trainer.recipe.library import load_recipe, shipped
 
 if TYPE_CHECKING:
     from trainer.corpus.builder import Texts
-    from trainer.cost.bench import MachineSpeed
     from trainer.cost.plan import TrainingPlan
+    from trainer.cost.speed import MachineSpeed
     from trainer.ledger.twins import LedgerDiff
     from trainer.recipe.spec import Recipe
     from trainer.run.run import PretrainingResult
@@ -137,7 +138,7 @@ def plan(
 
     measured = None
     if speed is not None:
-        from trainer.cost.bench import read_speed
+        from trainer.cost.speed import read_speed
 
         measured = read_speed(Path(speed))
     return make_plan(load_recipe(recipe, overrides), gpu=gpu, gpus=gpus, measured=measured)
@@ -150,6 +151,7 @@ def bench(
 
     steps: of each phase, after a few that warm up. trace: file for the profiler's traces, one a phase.
     """
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # read when torch is loaded: no remarks of its profiler on stderr
     from trainer.cost import bench as benchmarks
     from trainer.run.run import PretrainingRun
     from trainer.train import progress as listeners

@@ -155,7 +155,7 @@ def bench(
     from pathlib import Path
 
     from trainer import api
-    from trainer.cost.bench import write_speed
+    from trainer.cost.speed import write_speed
 
     speed = api.bench(recipe, overrides=overrides, steps=steps, trace=trace)
     if out is not None:

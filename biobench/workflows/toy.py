@@ -91,7 +91,7 @@ def phase_end(model: str, phase: str) -> str:
 def transplant_all(recipient: str, donor: str, folder: Path) -> dict[str, str]:
     """Name to folder of a hybrid for each group of layers and each kind of module."""
     from trainer.analysis.transplant import transplant
-    from trainer.recipe.spec import parse_layers
+    from trainer.recipe.phases import parse_layers
 
     shutil.rmtree(folder, ignore_errors=True)
     folders = {}

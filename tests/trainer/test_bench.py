@@ -13,8 +13,8 @@ from biobench.cli.main import app
 from biobench.errors import BioBenchError
 from trainer import api
 from trainer.cost import bench as benchmarks
-from trainer.cost.bench import MachineSpeed, read_speed
 from trainer.cost.plan import UTILISATION
+from trainer.cost.speed import MachineSpeed, read_speed, write_speed
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def measured(small: list[str], tmp_path_factory: pytest.TempPathFactory) -> tupl
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(benchmarks, "_SIDE", {"cpu": 128})
         speed = api.bench("toy_detour", overrides=small, steps=4, trace=folder / "trace.json")
-    benchmarks.write_speed(speed, folder / "speed.json")
+    write_speed(speed, folder / "speed.json")
     return speed, folder
 
 

@@ -18,7 +18,7 @@ from trainer.corpus.cleaning import Cleaner, duplicates, is_good
 from trainer.corpus.exclusion import Excluded
 from trainer.corpus.shards import Corpus
 from trainer.corpus.tokenization import train_tokenizer
-from trainer.recipe.spec import Cleaning, CorpusSpec, NearDuplicates, Quality
+from trainer.recipe.corpus import Cleaning, CorpusSpec, NearDuplicates, Quality
 
 WORDS = [
     a + b for a in ("car", "neur", "gastr", "derm", "hepat", "nephr") for b in ("itis", "osis", "ology", "al", "o")

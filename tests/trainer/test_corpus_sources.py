@@ -25,7 +25,7 @@ from trainer.corpus.builder import _key, build, corpus_folder, excluded_document
 from trainer.corpus.digests import Digests
 from trainer.corpus.sources import ReadMeter, identity_before, texts
 from trainer.corpus.tokenization import train_tokenizer
-from trainer.recipe.spec import CorpusSource, CorpusSpec
+from trainer.recipe.corpus import CorpusSource, CorpusSpec
 
 AWKWARD = [*TEXTS, 'a "quoted" finding,\nwith a comma and a second line', "été, 39 °C; 𝒳 positive\ttab"]
 TOKENIZER = train_tokenizer(TEXTS, 400, 64)

@@ -20,7 +20,7 @@ from trainer.corpus.exclusion import Excluded
 from trainer.corpus.parts import Encoding, tokenise
 from trainer.corpus.sources import ReadMeter
 from trainer.corpus.tokenization import train_tokenizer
-from trainer.recipe.spec import CorpusSource, CorpusSpec
+from trainer.recipe.corpus import CorpusSource, CorpusSpec
 from trainer.train.progress import Tick
 
 TEXTS = list(documents(120, seed=3))

@@ -16,7 +16,7 @@ from trainer.ledger.twins import compare
 from trainer.model.objectives import SPAN_MOST, Vocabulary, capacity, masked, span_chance, spans
 from trainer.model.words import word_marks, word_numbers
 from trainer.recipe.library import load_recipe
-from trainer.recipe.spec import Masking
+from trainer.recipe.phases import Masking
 from trainer.train.batches import vocabulary_of
 from trainer.train.metrics import read_metrics
 

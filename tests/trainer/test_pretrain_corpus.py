@@ -23,7 +23,7 @@ from trainer.corpus.parts import Encoding
 from trainer.corpus.shards import Corpus
 from trainer.corpus.sources import ReadMeter, texts
 from trainer.corpus.tokenization import tokenizer_hash, train_tokenizer
-from trainer.recipe.spec import CorpusSource, CorpusSpec, EmbeddedText, Exclusion
+from trainer.recipe.corpus import CorpusSource, CorpusSpec, EmbeddedText, Exclusion
 
 TEXTS = list(documents(60, seed=5))
 TOKENIZER = train_tokenizer(TEXTS, 400, 64)

@@ -10,21 +10,10 @@ import pytest
 from pydantic import ValidationError
 
 from biobench.errors import BioBenchError, SpecError
+from trainer.recipe.corpus import CorpusSource, CorpusSpec, Exclusion
 from trainer.recipe.library import load_recipe
-from trainer.recipe.spec import (
-    Checkpoints,
-    CorpusSource,
-    CorpusSpec,
-    Engine,
-    Exclusion,
-    Masking,
-    Optimizer,
-    Phase,
-    Recipe,
-    Schedule,
-    Seeds,
-    parse_layers,
-)
+from trainer.recipe.phases import Masking, Phase, Schedule, parse_layers
+from trainer.recipe.spec import Checkpoints, Engine, Optimizer, Recipe, Seeds
 from trainer.train.run_folder import differences, recipe_hash, training_fields
 
 MAY_CHANGE = {

@@ -28,7 +28,7 @@ from biobench.errors import DataFormatError, DataUnavailableError, ModelError, U
 from trainer.analysis.similarity import FEWEST
 from trainer.corpus.sources import texts as read_source
 from trainer.model.families import FAMILIES
-from trainer.recipe.spec import CorpusSource, EmbeddedText
+from trainer.recipe.corpus import CorpusSource, EmbeddedText
 
 Kind = Literal["mean", "token", "tokens"]
 """mean over a text's tokens, one drawn token of each text, or all tokens (`trainer.analysis.token_cka`)."""

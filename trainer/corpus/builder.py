@@ -32,9 +32,9 @@ from trainer.corpus.shards import DETAILS, MANIFEST, Corpus, ShardWriter
 from trainer.corpus.sources import ReadMeter, files_of, identity, identity_before, pinned, texts
 from trainer.corpus.tokenization import tokenizer_hash
 from trainer.disk import make_folder, write_json, writing
-from trainer.model.network import end_token
+from trainer.model.tokens import end_token
 from trainer.order import shuffled
-from trainer.recipe.spec import CorpusSource, CorpusSpec
+from trainer.recipe.corpus import CorpusSource, CorpusSpec
 
 FORMAT = 1
 ENCODING = 2

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from biobench.core.text import hash_of, words
 from biobench.errors import UsageError
-from trainer.recipe.spec import Cleaning, Quality
+from trainer.recipe.corpus import Cleaning, Quality
 
 Columns = NDArray[np.uint64]
 """(documents, columns) hashes; equal ones in a column make duplicates."""

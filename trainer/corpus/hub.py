@@ -12,7 +12,7 @@ from typing import Any
 
 from biobench.core.text import first_line
 from biobench.errors import DataFormatError, DataUnavailableError
-from trainer.recipe.spec import CorpusSource
+from trainer.recipe.corpus import CorpusSource
 
 STREAMS = 8
 """Parts of a dataset on the hub that are read at the same time; their documents take turns, so it is part of the

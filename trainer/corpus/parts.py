@@ -32,8 +32,9 @@ from biobench.schema.strict import Strict
 from trainer.corpus.cleaning import Cleaner, Columns
 from trainer.corpus.exclusion import Excluded
 from trainer.corpus.sources import ReadMeter
+from trainer.corpus.tokenization import encode
 from trainer.disk import write_json, writing
-from trainer.recipe.spec import CorpusSource
+from trainer.recipe.corpus import CorpusSource
 
 DOCUMENTS = 2000
 """Most in a part."""
@@ -387,40 +388,3 @@ def write_tokens(file: Path, tokens: NDArray[Any]) -> None:
     """Write an array's bytes. `ndarray.tofile` would hide why a write failed: its OSError has no errno."""
     with file.open("wb") as handle:
         handle.write(tokens.data)
-
-
-def encode(batch: list[str], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
-    """The ids of each text without special tokens; what is spelled like one ("[SEP]", "</s>") is text as well.
-
-    No id of `control_ids` is among them.
-    """
-    if not batch:
-        return []
-    encoded: list[list[int]] = tokenizer(batch, add_special_tokens=False, split_special_tokens=True, verbose=False)[
-        "input_ids"
-    ]
-    control = control_ids(tokenizer)
-    return [ids if control.isdisjoint(ids) else _spelled(ids, control, tokenizer) for ids in encoded]
-
-
-def control_ids(tokenizer: PreTrainedTokenizerBase) -> set[int]:
-    """Ids that must not come from text: all special tokens but the unknown one, which stands for text."""
-    roles = ("pad", "bos", "eos", "cls", "sep", "mask")
-    named = {i for i in (getattr(tokenizer, f"{role}_token_id") for role in roles) if i is not None}
-    special = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
-    return named | ({*special, *tokenizer.all_special_ids} - {tokenizer.unk_token_id})
-
-
-def _spelled(ids: list[int], control: set[int], tokenizer: PreTrainedTokenizerBase) -> list[int]:
-    """`ids` with every control id written out character by character.
-
-    A Unigram model holds its control tokens among its pieces and finds them in the text whatever it is told.
-    """
-    result: list[int] = []
-    for one in ids:
-        if one not in control:
-            result.append(one)
-            continue
-        letters = [tokenizer.convert_tokens_to_ids(letter) for letter in str(tokenizer.convert_ids_to_tokens(one))]
-        result += [i for i in letters if isinstance(i, int) and i not in control]
-    return result

@@ -20,7 +20,7 @@ from biobench.core.text import first_line
 from biobench.errors import DataFormatError, DataUnavailableError
 from trainer.corpus import embedded, hub
 from trainer.corpus.digests import Digests
-from trainer.recipe.spec import CorpusSource, CorpusSpec
+from trainer.recipe.corpus import CorpusSource, CorpusSpec
 
 _ENDINGS = {
     ".txt": "text",

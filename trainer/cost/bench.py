@@ -6,7 +6,6 @@ torch's profiler, whose overhead the first figure does not have.
 
 from __future__ import annotations
 
-import json
 import statistics
 import tempfile
 import time
@@ -16,13 +15,13 @@ from pathlib import Path
 import torch
 
 from biobench.core.machine import resolve_device
-from biobench.errors import StoreError
-from biobench.schema.strict import Strict
 from trainer.cost.flops import phase_cost
 from trainer.cost.plan import skeleton
+from trainer.cost.speed import MachineSpeed, PhaseSpeed
 from trainer.model.interventions import freeze
 from trainer.model.network import LABEL
-from trainer.recipe.spec import Phase, Recipe
+from trainer.recipe.phases import Phase
+from trainer.recipe.spec import Recipe
 from trainer.train.loop import PARTS
 from trainer.train.metrics import FILE, read_metrics
 
@@ -30,60 +29,6 @@ WARM = 3
 """Steps before the clock: allocation, compilation, caches."""
 _SIDE = {"cpu": 1024, "cuda": 8192}
 """Rows and columns of the matrices whose product is timed."""
-
-
-class PhaseSpeed(Strict):
-    """One phase. tokens_per_second: of all processes; utilisation: of the measured matrix rate; parts: shares of a step
-    by name, of the time on the device that computes."""
-
-    name: str
-    objective: str
-    window_tokens: int
-    tokens_per_second: float
-    flops_per_token: float
-    utilisation: float
-    parts: dict[str, float]
-
-
-class MachineSpeed(Strict):
-    """A measurement of one machine with one recipe. matrix_flops: multiply-adds counted as two, a second."""
-
-    recipe: str
-    device: str
-    torch: str
-    threads: int
-    precision: str
-    matrix_flops: float
-    phases: tuple[PhaseSpeed, ...]
-
-    def utilisation(self) -> float:
-        """Part of the matrix rate that training reaches, the mean over the phases."""
-        return statistics.fmean(p.utilisation for p in self.phases)
-
-    def lines(self) -> list[str]:
-        """The measurement as text."""
-        lines = [
-            f"{self.recipe} on {self.device} ({self.precision}, torch {self.torch}, {self.threads} threads): "
-            f"matrix products reach {self.matrix_flops / 1e12:.3g} TFLOP/s"
-        ]
-        for p in self.phases:
-            parts = ", ".join(f"{name} {share:.0%}" for name, share in p.parts.items())
-            lines += [
-                f"  {p.name} ({p.objective}, windows of {p.window_tokens:,}): {p.tokens_per_second:,.0f} tokens/s, "
-                f"{p.utilisation:.0%} of the matrix rate",
-                f"    {parts}",
-            ]
-        return lines
-
-
-def read_speed(file: Path) -> MachineSpeed:
-    """A measurement that `biobench pretrain-bench --out` wrote. Raises StoreError."""
-    try:
-        return MachineSpeed.model_validate_json(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise StoreError(
-            "this is no measurement of a machine", hint="make one with `biobench pretrain-bench --out FILE`", file=file
-        ) from error
 
 
 def matrix_rate(device: torch.device, dtype: torch.dtype, *, side: int | None = None, rounds: int = 10) -> float:
@@ -189,8 +134,3 @@ def _parts(profiler: torch.profiler.profile, device: torch.device) -> dict[str, 
     sums["forward"] -= sums["loss"]
     total = sum(sums.values()) or 1.0
     return {name: value / total for name, value in sums.items()}
-
-
-def write_speed(speed: MachineSpeed, file: Path) -> None:
-    """Write a measurement for `read_speed`."""
-    file.write_text(json.dumps(speed.model_dump(mode="json"), indent=2) + "\n", encoding="utf-8")

@@ -16,7 +16,7 @@ from transformers import PreTrainedModel
 
 from trainer.model.attention import reach, window_of
 from trainer.model.families import decoder_of, family_of, layers_of
-from trainer.recipe.spec import Phase
+from trainer.recipe.phases import Phase
 
 PEAK = {"H200": 989e12, "H100": 989e12, "A100": 312e12, "L40S": 362e12, "B200": 2250e12, "RTX 4090": 165e12}
 """Dense bf16 operations per second by the makers' data sheets, by a part of the device's name."""

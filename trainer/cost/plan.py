@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import transformers
@@ -13,16 +13,16 @@ from transformers import AutoConfig, PreTrainedModel
 from biobench.errors import ModelError, UsageError
 from trainer.cost.flops import PEAK, TokenCost, head_width, phase_cost
 from trainer.cost.shapes import SHAPES
+from trainer.cost.speed import MachineSpeed
 from trainer.model import attention
 from trainer.model.families import family_of, layers_of
 from trainer.model.interventions import check_phases, freeze
 from trainer.model.loss import CHUNK_LOGITS
-from trainer.model.network import ROLES, config_values, make_config
+from trainer.model.network import config_values, make_config
+from trainer.model.tokens import ROLES
+from trainer.recipe.phases import Phase
 from trainer.recipe.quantities import human
-from trainer.recipe.spec import Phase, Recipe, TokenizerTraining
-
-if TYPE_CHECKING:
-    from trainer.cost.bench import MachineSpeed
+from trainer.recipe.spec import Recipe, TokenizerTraining
 
 UTILISATION = 0.35
 """Part of a GPU's data-sheet peak that training is expected to reach with windowed flash kernels: the facts

@@ -16,7 +16,8 @@ from biobench.errors import ModelError, TrainingError
 from trainer.model.families import check_windows, layers_of
 from trainer.model.network import head_paths
 from trainer.model.rotary import check_rope_base
-from trainer.recipe.spec import Freeze, Recipe, parse_layers
+from trainer.recipe.phases import Freeze, parse_layers
+from trainer.recipe.spec import Recipe
 
 
 def freeze(model: PreTrainedModel, spec: Freeze | None) -> list[str]:

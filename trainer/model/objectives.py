@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from trainer.model.loss import IGNORE
 from trainer.model.words import word_numbers
 from trainer.order import seed_words
-from trainer.recipe.spec import Masking
+from trainer.recipe.phases import Masking
 
 Ids = NDArray[np.int64]
 

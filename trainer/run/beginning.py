@@ -12,7 +12,8 @@ from trainer.corpus.sources import pinned
 from trainer.corpus.tokenization import train_tokenizer
 from trainer.model.extension import added_tokens, extend_model, extend_tokenizer
 from trainer.model.interventions import check_phases
-from trainer.model.network import check_fit, check_own_ids, load_model, new_model
+from trainer.model.network import load_model, new_model
+from trainer.model.tokens import check_fit, check_own_ids
 from trainer.recipe.spec import Recipe, TokenizerTraining
 
 

@@ -17,7 +17,7 @@ from trainer.corpus.exclusion import Excluded
 from trainer.corpus.shards import MANIFEST, Corpus
 from trainer.corpus.sources import texts
 from trainer.ledger.fields import FILE, Ledger, read_ledger
-from trainer.recipe.spec import CorpusSpec
+from trainer.recipe.corpus import CorpusSpec
 from trainer.train.run_folder import RECIPE, START, read_recipe
 
 

@@ -30,7 +30,8 @@ from trainer.model.network import (
     model_from_config,
     weights_hash,
 )
-from trainer.recipe.spec import CorpusSpec, Recipe
+from trainer.recipe.corpus import CorpusSpec
+from trainer.recipe.spec import Recipe
 from trainer.run.beginning import base_model, tokenizer_for
 from trainer.run.record import phase_record, run_ledger
 from trainer.run.restore import finished_ledger, model_is_whole, restore_exports

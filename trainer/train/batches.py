@@ -14,11 +14,12 @@ from transformers import PreTrainedTokenizerBase
 
 from trainer.corpus.shards import Corpus, Shards
 from trainer.model import objectives
-from trainer.model.network import end_token
 from trainer.model.objectives import Targets, Vocabulary
+from trainer.model.tokens import end_token
 from trainer.model.words import word_marks
 from trainer.order import draw
-from trainer.recipe.spec import Direction, Phase, Recipe
+from trainer.recipe.phases import Direction, Phase
+from trainer.recipe.spec import Recipe
 from trainer.train.distributed import World
 
 

@@ -21,7 +21,8 @@ from trainer.corpus.shards import Corpus, Shards
 from trainer.cost.flops import peak_of
 from trainer.model.network import LABEL
 from trainer.order import roll, seed_words
-from trainer.recipe.spec import Direction, Phase, Recipe
+from trainer.recipe.phases import Direction, Phase
+from trainer.recipe.spec import Recipe
 from trainer.train.batches import Batches, Micro, StepBatch
 from trainer.train.checkpoint import Progress
 from trainer.train.distributed import World
