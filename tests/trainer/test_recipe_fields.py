@@ -112,10 +112,11 @@ def test_amounts_of_tokens_become_steps() -> None:
     made = recipe(every=1024 * 3, export=True)
     assert made.step_tokens == 1024
     assert [made.steps(phase(t)) for t in (1, 1024, 1025, 2048)] == [1, 1, 2, 2]
-    assert [made.every(t) for t in (None, 1, 1024, 1535, 1537, 2047, 2561)] == [None, 1, 1, 1, 2, 2, 3]
-    assert [s for s in range(10) if made.exports_at(s)] == [3, 6, 9]
-    assert not any(recipe(every=1024).exports_at(s) for s in range(5))
-    assert not any(recipe(export=True).exports_at(s) for s in range(5))
+    whole = phase(1024)
+    assert [made.every(t, whole) for t in (None, 1, 1024, 1535, 1537, 2047, 2561)] == [None, 1, 1, 1, 2, 2, 3]
+    assert [s for s in range(10) if made.exports_at(s, whole)] == [3, 6, 9]
+    assert not any(recipe(every=1024).exports_at(s, whole) for s in range(5))
+    assert not any(recipe(export=True).exports_at(s, whole) for s in range(5))
 
 
 def test_layers_are_ranges_with_both_ends() -> None:

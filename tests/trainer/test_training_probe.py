@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from biobench.cli.main import app
+from biobench.errors import TrainingError
 from biobench.report.pretraining import read_pretraining
 from trainer import api
 from trainer.train.metrics import read_metrics
@@ -31,6 +32,20 @@ def test_scores_stand_in_the_metrics_and_the_weights_do_not_notice(small: list[s
     read = read_pretraining(tmp_path)
     assert len(read.runs) == 2
     assert not read.findings
+
+
+def test_a_probe_that_fails_does_not_end_the_training(
+    small: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def failing(model: Path) -> dict[str, float]:
+        raise TrainingError("no memory for the probe", hint="a smaller one")
+
+    changes = [*small, f"logging.probe={json.dumps(PROBE)}"]
+    result = api.pretrain("toy_detour", out=tmp_path / "run", overrides=changes, progress="none", probe=failing)
+    assert result.status == "done"
+    assert "no memory for the probe" in caplog.text
+    lines = [x for x in read_metrics(tmp_path / "run" / "metrics.jsonl") if x["event"] == "probe"]
+    assert [line["scores"] for line in lines] == [{}, {}, {}]
 
 
 @pytest.mark.parametrize(

@@ -109,15 +109,16 @@ def spans(words: int, rate: float, mean: float, key: tuple[object, ...]) -> NDAr
     """(words,) which words lie in a hidden span; each does with probability `rate`.
 
     Every word, and `SPAN_MOST` - 1 places before the window, may begin a span, whose length is geometric of that
-    `mean`, cut at `SPAN_MOST`. Spans may meet and overlap; the chance to begin one is solved for the rate.
+    `mean` among lengths up to `SPAN_MOST`. Spans may meet and overlap; the chance to begin one is solved for the rate.
     """
     lead = SPAN_MOST - 1
     raw = np.random.Philox(key=seed_words("spans", *key).view(np.uint64)).random_raw(2 * (words + lead))
     uniform = (raw >> np.uint64(11)) * (1.0 / (1 << 53))
     begins = uniform[: words + lead] < span_chance(rate, mean)
-    stop = 1.0 / mean
-    # the inverse of the geometric distribution; a mean of 1 is a span of one word
-    drawn = np.ones(words + lead) if stop >= 1 else np.floor(np.log1p(-uniform[words + lead :]) / math.log1p(-stop)) + 1
+    more = 1 - 1 / mean  # the chance that a span has another word
+    # the inverse of the distribution; a mean of 1 is a span of one word
+    below = uniform[words + lead :] * (1 - more**SPAN_MOST)
+    drawn = np.floor(np.log1p(-below) / math.log(more)) + 1 if more > 0 else np.ones(words + lead)
     lengths = np.minimum(drawn, SPAN_MOST).astype(np.int64)
     change = np.zeros(words + lead + SPAN_MOST + 1, dtype=np.int64)
     starts = np.flatnonzero(begins)
@@ -130,7 +131,8 @@ def spans(words: int, rate: float, mean: float, key: tuple[object, ...]) -> NDAr
 @lru_cache(maxsize=4096)
 def span_chance(rate: float, mean: float) -> float:
     """The chance that a word begins a span, such that one lies in a span with probability `rate`."""
-    longer = [(1 - 1 / mean) ** k for k in range(SPAN_MOST)]  # P(length > k)
+    more = 1 - 1 / mean
+    longer = [(more**k - more**SPAN_MOST) / (1 - more**SPAN_MOST) for k in range(SPAN_MOST)]  # P(length > k)
     low, high = 0.0, 1.0
     for _ in range(60):
         middle = (low + high) / 2

@@ -34,8 +34,9 @@ class Masking(Growing):
     unit: Literal["token", "word", "span"] = Field("token", json_schema_extra=LATER)
     """What is hidden together: single tokens, all tokens of a word, or runs of whole words (SpanBERT, arXiv
     1907.10529)."""
-    span_words: float = Field(3.8, ge=1, le=8, json_schema_extra=LATER)
-    """Mean of a span's geometric length in words before it is cut at ten; SpanBERT has 3.8 after the cut."""
+    span_words: float = Field(5.0, ge=1, le=20, json_schema_extra=LATER)
+    """Mean of the geometric distribution that a span's length in words is drawn from, as far as it goes to ten; 5 is
+    SpanBERT's, whose spans are 3.8 words long on average."""
     rule: Literal["80-10-10", "mask"] = "80-10-10"
     """80-10-10: mask token, random token, unchanged; mask: always the mask token."""
     special: Literal["protected", "maskable"] = "protected"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from biobench.core.machine import keep_freed_memory
 from biobench.core.tokenizer import load_tokenizer
-from biobench.errors import UsageError
+from biobench.errors import BioBenchError, UsageError
 from trainer.corpus import builder as corpus
 from trainer.corpus.cleaning import check_packages
 from trainer.corpus.shards import Corpus
@@ -304,8 +305,12 @@ class PretrainingRun:
         folder = self.out / "probe"
         self._export(training, folder)
         if self.world.first and self.probe is not None and metrics is not None:
-            with torch.random.fork_rng():
-                scores = self.probe(folder)
+            try:
+                with torch.random.fork_rng():
+                    scores = self.probe(folder)
+            except BioBenchError as error:  # no reason to lose a run of days; the metrics have no scores then
+                logging.getLogger("trainer").warning("no probe at step %d: %s", progress.step, error.what)
+                scores = {}
             where = {"phase": self.recipe.phases[progress.phase].name, "step": progress.step}
             metrics.write(
                 {
