@@ -278,9 +278,7 @@ def test_a_loss_or_a_gradient_alone_stops_the_run(loss: float, norm: float) -> N
 
     world = World(0, 1, torch.device("cpu"))
     parts: Any = None
-    loop = Loop(
-        load_recipe("toy_detour"), 0, parts, parts, parts, world, None, nothing, nothing, lambda: False, 1.0, 20
-    )
+    loop = Loop(load_recipe("toy_detour"), 0, parts, parts, parts, world, None, nothing, nothing, lambda: False, 1.0)
     at = Progress(step=1, total_steps=1)
     loop._report(at, torch.tensor(5.0), 10, torch.tensor(1.0), 1e-3)
     assert loop.last_loss == 0.5

@@ -116,7 +116,7 @@ class Loop:
             if skipped:
                 self._tell_spike(progress, norm)
             if log or due or stopping:
-                self._report(progress, loss, targets, norm, rate, batch)
+                self._report(progress, loss, targets, norm, rate)
             if evaluate_every is not None and progress.step % evaluate_every == 0 and not last:
                 self.evaluate(progress)
             if self.probe is not None and probe_every is not None and progress.step % probe_every == 0 and not last:
@@ -189,9 +189,7 @@ class Loop:
             finite = float(norm) if math.isfinite(float(norm)) else None
             self.metrics.write({"event": "spike", "total_step": progress.total_steps, **where, "gradient_norm": finite})
 
-    def _report(
-        self, progress: Progress, total: Tensor, targets: int, norm: Tensor, rate: float, batch: StepBatch
-    ) -> None:
+    def _report(self, progress: Progress, total: Tensor, targets: int, norm: Tensor, rate: float) -> None:
         """Log a step. Raises TrainingError when its loss is not finite, before anything could be saved."""
         loss = float(self.world.total(total.clone()).item()) / max(targets, 1)
         self.last_loss = loss
@@ -224,7 +222,7 @@ class Loop:
                     "event": "train",
                     "total_step": progress.total_steps,
                     "phase": self.phase.name,
-                    "objective": "clm" if batch.causal else "mlm",
+                    "objective": self.phase.direction(progress.step - 1),
                     "step": progress.step,
                     "tokens": progress.total_tokens,
                     "loss": loss,
