@@ -114,7 +114,7 @@ def _kind(states: str) -> Kind:
 
 
 def _print_plan(needs: CkaPlan) -> None:
-    for name in ("process", "weights", "states", "kept", "sums", "memory"):
+    for name in ("process", "weights", "states", "cached", "sums", "memory"):
         typer.echo(f"{name:10} {getattr(needs, name) / 2**20:10,.0f} MiB")
     typer.echo(f"{'forward':10} {needs.forward / 1e12:10,.0f} TFLOP, texts read {needs.passes}x by each model")
     typer.echo(f"{'products':10} {needs.products / 1e12:10,.1f} TFLOP in float64")
