@@ -23,7 +23,7 @@ from biobench.errors import UsageError
 
 if TYPE_CHECKING:
     from biobench.workflows.mechanism import Scores
-    from trainer.run.run import Result
+    from trainer.run.run import PretrainingResult
 
 TASK = "demo_topic"
 
@@ -101,7 +101,7 @@ def toy(
     typer.echo(f"Done in {time.perf_counter() - began:.0f} s; figures and models are in {root}")
 
 
-def _finished(result: Result) -> Path:
+def _finished(result: PretrainingResult) -> Path:
     from biobench.cli.pretrain import exported
 
     return exported(result, "the same command goes on")
