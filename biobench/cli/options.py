@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
+from biobench.core.threads import prepare_threads
 from biobench.errors import UsageError
 from biobench.runs.options import Option, Request, options
 
@@ -32,6 +33,8 @@ def takes_request(
 
         def called(**given: Any) -> None:
             request = {name: _read(option, given.pop(name)) for name, option in taken.items()}
+            if request.get("threads") is not None:
+                prepare_threads(request["threads"])  # before the command loads torch
             command(Request(**request), **given)
 
         _, *own = inspect.signature(command, eval_str=True).parameters.values()

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from biobench.cli.common import Json, print_json
+from biobench.cli.common import Json, Threads, print_json
 from biobench.errors import UsageError
 
 
@@ -21,6 +21,7 @@ def speed(
     batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="Documents a step.")] = 16,
     steps: Annotated[int, typer.Option("--steps", min=1, help="Steps that are measured.")] = 5,
     device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")] = "auto",
+    threads: Threads = None,
     offline: Annotated[bool, typer.Option("--offline", help="Open no connection.")] = False,
     as_json: Json = False,
 ) -> None:

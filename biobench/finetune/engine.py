@@ -21,6 +21,7 @@ from biobench.finetune.network import Network
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.probe import train_probe
 from biobench.finetune.savepoint import Savepoint
+from biobench.models.attention import KERNEL_DEVICES
 from biobench.models.encoder import Encoder
 from biobench.models.loading import Checkpoint, load_base, load_tokenizer
 from biobench.schema.task import TaskSpec
@@ -47,6 +48,8 @@ def load_encoder(checkpoint: Checkpoint, device: torch.device) -> LoadedEncoder:
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
     try:
         encoder = Encoder(model, int(pad)).to(device)
+        if device.type in KERNEL_DEVICES:
+            encoder.prove_kernels()
     except torch.OutOfMemoryError:
         raise
     except Exception as error:  # the model's code may ask for anything beside token ids
@@ -123,6 +126,7 @@ def finetune(
         loaded.encoder.load_state_dict(loaded.initial)
         # A run that was abandoned leaves its gradients behind.
         loaded.encoder.zero_grad(set_to_none=True)
+        loaded.encoder.paths.clear()
         seed_everything(seed, loaded.encoder.device)
         network = new_network(loaded, prepared)
         budget = micro_batch_tokens(loaded.encoder.device)

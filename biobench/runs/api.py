@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 
+import torch
+
 from biobench.data.load import load_data
 from biobench.gate import ensure
 from biobench.runs.cluster import run_on_ray
@@ -32,7 +34,8 @@ def run(call: _Call) -> list[RunResult]:
     model: hub id, ``id@revision`` or folder, or several. tasks: ids or YAML paths. seeds: ``42-50``, a seed,
     or several. overrides: ``KEY=VALUE``, one or several. save_every: seconds. gate: before a task's first run,
     store what policies without skill reach on it and whether it measures something. dry_run: say what would be
-    made. Raises BioBenchError when the input is wrong; a failed run is a result, not an exception.
+    made. threads: of all workers together. Raises BioBenchError when the input is wrong; a failed run is a result,
+    not an exception.
     """
     request = Request(**{f.name: getattr(call, f.name) for f in fields(Request)})
     return run_plan(make_plan(request), call.reporter or Silent())
@@ -116,6 +119,16 @@ def run_plan(plan: Plan, reporter: Reporter) -> list[RunResult]:
     if plan.request.dry_run:
         return planned(plan)
     _workers(plan)  # a wrong number is refused before anything is written
+    threads = torch.get_num_threads()
+    if plan.request.threads is not None:
+        torch.set_num_threads(plan.request.threads)
+    try:
+        return _make_runs(plan, reporter)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _make_runs(plan: Plan, reporter: Reporter) -> list[RunResult]:
     if plan.request.gate:
         ask_gate(plan)
     if plan.request.executor == "ray" and undone(plan):

@@ -100,6 +100,9 @@ class Request:
     parallel: Option[str | int, str] = Option(
         "auto", "--parallel", convert=str, help="auto, or a number of worker processes."
     )
+    threads: Option[int | None, int | None] = Option(
+        None, "--threads", min=1, help="CPU threads, of all workers together (default: the CPUs this process may use)."
+    )
     executor: Option[Executor, Executor] = Option("local", "--executor", help="local, or ray (a cluster).")
     overrides: Option[Names, tuple[str, ...]] = Option(
         (),
