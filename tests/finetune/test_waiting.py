@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from biobench.finetune.engine import finetune
 from biobench.finetune.loop import Note
 from biobench.finetune.network import Network
 from biobench.models import attention
+from tests.helpers.golden_make import write_tasks
 
 WAITS = {
     *("_local_scalar_dense", "nonzero", "masked_select", "is_nonzero", "equal", "_unique2", "unique_dim"),
@@ -127,13 +129,23 @@ FAST = ("training.epochs=", "training.max_steps=6", "training.evaluate_every=6")
         ("bert", "demo_ner", ()),
         ("modernbert", "demo_topic", ("head.pooling=mean",)),
         ("deberta", "demo_topic", ()),
-        ("bert", "demo_ner", ("head.kind=span", "head.span.variant=biaffine")),
+        ("bert", "golden_several", ()),
+        ("bert", "nested", ("head={kind: span, span: {variant: biaffine, biaffine_width: 8, max_span: 3}}",)),
     ],
 )
 def test_six_steps_wait_only_to_read_their_losses(
-    setup: Any, family: str, task: str, more: tuple[str, ...], every: int, reads: int, monkeypatch: pytest.MonkeyPatch
+    setup: Any,
+    family: str,
+    task: str,
+    more: tuple[str, ...],
+    every: int,
+    reads: int,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
-    loaded, prepared = setup(family, task, *FAST, *more)
+    paths = write_tasks(tmp_path / "data")
+    monkeypatch.setenv("BIOBENCH_DATA_DIR", str(tmp_path / "data"))
+    loaded, prepared = setup(family, paths.get(task, task), *FAST, *more)
     monkeypatch.setattr(loop, "READ_EVERY", every)
     with watched(monkeypatch, *loaded.encoder.parameters(), *loaded.encoder.buffers()) as device:
         steps: list[int] = []
