@@ -12,7 +12,7 @@ from biobench.gate import ensure
 from biobench.runs.cluster import run_on_ray
 from biobench.runs.execute import Reporter, Silent, execute, without_data
 from biobench.runs.options import RunRequest, with_arguments_of
-from biobench.runs.parallel import run_workers, worker_count
+from biobench.runs.parallel import run_workers, runs_per_device, worker_count
 from biobench.runs.plan import Item, RunPlan, TaskEntry, make_plan
 from biobench.runs.result import RunResult, of_record
 from biobench.schema.document import TaskData
@@ -97,6 +97,7 @@ def undone(plan: RunPlan) -> list[Item]:
 def _workers(plan: RunPlan) -> str:
     """The wanted number as given, checked."""
     worker_count(plan.request.parallel, plan.device)
+    runs_per_device(plan)
     return plan.request.parallel
 
 
@@ -128,14 +129,14 @@ def run_plan(plan: RunPlan, reporter: Reporter) -> list[RunResult]:
         torch.set_num_threads(threads)
 
 
-def _make_runs(plan: Plan, reporter: Reporter) -> list[RunResult]:
+def _make_runs(plan: RunPlan, reporter: Reporter) -> list[RunResult]:
     if plan.request.gate:
         ask_gate(plan)
     if plan.request.executor == "ray" and undone(plan):
         plan.workers = 1 + run_on_ray(plan.request, _workers(plan), plan.device)
         return list(execute(plan, reporter))
     left = len(undone(plan))
-    workers = min(worker_count(plan.request.parallel, plan.device), left)
+    workers = min(worker_count(plan.request.parallel, plan.device) * runs_per_device(plan), left)
     known: dict[str, RunResult] = {}
     if workers > 1:
         known = run_workers(plan, workers, len(plan.items) - left, reporter)
