@@ -27,7 +27,8 @@ from biobench.finetune.loop import Note
 from biobench.models.loading import quiet_libraries
 from biobench.runs.execute import Reporter, Silent, execute
 from biobench.runs.options import RunRequest
-from biobench.runs.plan import RunPlan, make_plan
+from biobench.runs.order import Job, longest_first
+from biobench.runs.plan import Item, RunPlan, make_plan
 from biobench.runs.result import RunName, RunResult
 from biobench.store import Store
 
@@ -175,6 +176,7 @@ def work(request: RunRequest, threads: int, pipe: Connection | None = None, shar
     try:
         plan = make_plan(request)
         plan.shares_device = shares_device
+        plan.items = _longest_first(plan)
         for _ in execute(plan, Silent() if pipe is None else _Wire(pipe)):
             pass
     except torch.OutOfMemoryError:
@@ -182,6 +184,21 @@ def work(request: RunRequest, threads: int, pipe: Connection | None = None, shar
     except BioBenchError:
         # The parent walks the same plan afterwards and reports it once.
         return
+
+
+def _longest_first(plan: RunPlan) -> list[Item]:
+    """The plan's items in the order in which workers claim them; see `order`."""
+    store = Store(plan.request.results_dir)
+    jobs = []
+    for item in plan.items:
+        assert item.task.data is not None
+        recipe, record = item.task.loaded.spec.training, store.get(item.task.id, item.key)
+        documents = len(item.task.data.train) * (recipe.epochs or 1)
+        size = recipe.max_steps * recipe.batch_size if recipe.max_steps else documents
+        seconds = None if record is None else record.cost.seconds
+        jobs.append(Job(item.key, (item.checkpoint.hash, item.task.id), float(max(size, 1)), seconds))
+    items = {item.key: item for item in plan.items}
+    return [items[key] for key in longest_first(jobs)]
 
 
 def _end_with_parent() -> None:
