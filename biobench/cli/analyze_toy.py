@@ -17,7 +17,7 @@ import typer
 
 from biobench.cli import analyze_runs
 from biobench.cli.analyze_cka import cka
-from biobench.cli.common import percent
+from biobench.cli.common import Threads, percent
 from biobench.core.packages import check_ours
 from biobench.errors import UsageError
 
@@ -41,6 +41,7 @@ def toy(
         bool, typer.Option("--finetune", help="Score by fine-tuning, minutes longer, in place of a linear probe.")
     ] = False,
     n: Annotated[int, typer.Option("--n", min=5, help="Texts of the CKA drawings.")] = 80,
+    threads: Threads = None,
 ) -> None:
     """Freeze, decay-sweep, transplant and CKA on toy runs: trains, scores and prints the tables."""
     check_ours("trainer")

@@ -63,6 +63,8 @@ class RunPlan:
     items: list[Item]
     workers: int = 1
     """Worker processes that have been at this plan before the caller walks it."""
+    shares_device: bool = False
+    """Whether other processes of the same command train on this device."""
 
 
 def make_plan(request: RunRequest) -> RunPlan:
