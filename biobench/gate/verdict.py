@@ -145,6 +145,7 @@ def _scores(spec: TaskSpec, data: TaskData, played: Played) -> list[Scores]:
             gold=data.test,
             predictions=said,
             negative_label=spec.metric.negative_label,
+            scale=spec.scale,
         )
         for said in played.draws
     ]

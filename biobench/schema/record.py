@@ -54,6 +54,8 @@ class TaskIdentity(Strict):
     gold_labels: tuple[Text, ...]
     decode: Line = "strict"
     negative_label: Text | None = None
+    scale: tuple[Number, Number] | None = None
+    """Lowest and highest number of a regression task."""
     primary: Line = "macro_f1"
     paper: Line = "micro_f1"
     test_documents: Count = 0

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from biobench.schema.deviation import Deviations
-from biobench.schema.kind import AVERAGES, KINDS, kind_names, metric_names
+from biobench.schema.kind import KINDS, kind_names, leading_metrics, metric_names
 from biobench.schema.probe import Probe
 from biobench.schema.source import (
     CollectedLabels,
@@ -24,6 +24,7 @@ from biobench.schema.source import (
     SplitCarve,
     SplitIds,
     SplitRatios,
+    SplitShuffled,
     Splits,
     TopLabels,
     UrlSource,
@@ -56,6 +57,7 @@ __all__ = [
     "SplitCarve",
     "SplitIds",
     "SplitRatios",
+    "SplitShuffled",
     "Splits",
     "TaskSpec",
     "TaskType",
@@ -86,6 +88,8 @@ class Protocol(Strict):
     """Tokens that neighbouring windows share."""
     merge: Literal["max", "mean"] = later("max")
     """How the label scores of a document's windows become one."""
+    pairs: Literal["shorten_longer", "shorten_text"] = later("shorten_longer")
+    """What is cut where a pair is longer than the window: the longer of the two texts, or the second alone."""
 
 
 class Training(Strict):
@@ -146,6 +150,9 @@ class Head(Strict):
     """multi-label: sigmoid threshold, or tuned on validation."""
     fallback: Literal["none", "top1"] = "none"
     """multi-label: what to predict when no label passes the threshold."""
+    choice: Literal["sets", "options"] = later("sets")
+    """multiple_choice: one output for each set of right options, of which the highest is taken; or one for each
+    option, right above one half, the highest where none is."""
     span: SpanOptions | None = later(None)
     """Options of a span head; none elsewhere."""
 
@@ -195,7 +202,9 @@ class Obtain(Strict):
 class Gate(Strict):
     """What the text must prove before a score is ranked."""
 
-    expect: Literal["text_informative", "chance"] = "text_informative"
+    expect: Literal["text_informative", "chance", "beyond_words"] = "text_informative"
+    """beyond_words: counting words cannot reach the labels (a question whose answer takes understanding). What it
+    reaches is shown and asked nothing; the scorer's checks remain."""
 
 
 class TaskSpec(Strict):
@@ -216,6 +225,8 @@ class TaskSpec(Strict):
     labels: Labels
     """The label set in order, or the rule that finds it in the data."""
     splits: Splits = "official"
+    scale: tuple[float, float] | None = later(None)
+    """regression: lowest and highest number of the corpus's scale; predictions are cut to it."""
     unit: Literal["sentence", "line", "document"]
     seeds: str = "42-46"
     protocol: Protocol = Protocol()
@@ -276,6 +287,13 @@ class TaskSpec(Strict):
             raise fail("labels must be at least one non-empty text", "list the labels")
         return value
 
+    @field_validator("scale")
+    @classmethod
+    def _scale(cls, value: tuple[float, float] | None) -> tuple[float, float] | None:
+        if value is not None and not value[0] < value[1]:
+            raise fail(f"scale {list(value)} does not rise", "lowest number first, as `scale: [0, 5]`")
+        return value
+
     @field_validator("seeds")
     @classmethod
     def _seeds(cls, value: str) -> str:
@@ -298,8 +316,22 @@ class TaskSpec(Strict):
             raise fail(f"head.kind '{self.head.kind}' does not fit type '{self.type}'", f"use `kind: {kind.head}`")
         for field in ("primary", "paper", "selection"):
             name = getattr(self.metric, field)
-            if name is not None and name not in (*AVERAGES, *kind.metrics):
-                raise fail(f"metric.{field} '{name}' is not defined for type '{self.type}'", "use macro_f1")
+            if name in kind.lower_is_better:
+                raise fail(f"metric.{field} '{name}' falls as predictions get better", f"use {kind.metrics[0]}")
+            if name is not None and name not in leading_metrics(kind):
+                best = "macro_f1" if kind.counted else kind.metrics[0]
+                raise fail(f"metric.{field} '{name}' is not defined for type '{self.type}'", f"use {best}")
+        if kind.numeric != (self.scale is not None):
+            what = "is missing" if kind.numeric else "does not fit"
+            raise fail(
+                f"scale {what} for type '{self.type}'", "add `scale: [0, 5]`" if kind.numeric else "leave it out"
+            )
+        if kind.numeric and isinstance(self.labels, list) and len(self.labels) > 1:
+            raise fail(f"{len(self.labels)} labels for one number a document", "name the number, as `[similarity]`")
+        if self.protocol.pairs == "shorten_text" and not kind.pairs:
+            raise fail(f"protocol.pairs 'shorten_text' does not fit type '{self.type}'", "leave it out")
+        if self.head.choice != "sets" and self.type != "multiple_choice":
+            raise fail(f"head.choice does not fit type '{self.type}'", "leave it out")
         if self.training.encoder == "frozen":
             if self.probe is None:
                 raise fail("a frozen encoder needs a probe", "add `probe: {}`")
@@ -323,7 +355,8 @@ class TaskSpec(Strict):
                 raise fail(f"training.positive_weights does not fit type '{self.type}'", "leave it out")
             if self.head.threshold != 0.5 or self.head.fallback != "none":
                 raise fail(f"head.threshold and head.fallback do not fit type '{self.type}'", "leave them out")
-            if not kind.spans and isinstance(self.labels, list) and len(self.labels) < 2:
+            labels_needed = not kind.spans and not kind.numeric
+            if labels_needed and isinstance(self.labels, list) and len(self.labels) < 2:
                 raise fail("a classification task needs at least two labels", "list them all")
         return self
 

@@ -1,0 +1,64 @@
+"""Measures of numeric predictions, and two models compared by one of them on the same documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from biobench.stats.types import FloatArray
+
+Numbers = NDArray[np.float64]
+Measure = Callable[[Numbers, Numbers], float]
+
+
+def pearson(gold: Numbers, found: Numbers) -> float:
+    """Pearson's correlation of two (documents,) arrays; 0 where one of them is constant, and below two documents."""
+    if len(gold) < 2 or np.ptp(gold) == 0 or np.ptp(found) == 0:
+        return 0.0
+    a, b = gold - gold.mean(), found - found.mean()
+    below = float(np.sqrt((a @ a) * (b @ b)))
+    return min(max(float(a @ b) / below, -1.0), 1.0) if below > 0 else 0.0
+
+
+def spearman(gold: Numbers, found: Numbers) -> float:
+    """Pearson's correlation of the ranks; equal numbers share the mean of their ranks."""
+    return pearson(stats.rankdata(gold), stats.rankdata(found))
+
+
+def edrm(gold: Numbers, found: Numbers, low: float, high: float) -> float:
+    """Mean of 1 - |gold - found| / the largest distance that `found` can have on the scale (DEFT 2020).
+
+    A prediction outside the scale scores 0.
+    """
+    farthest = np.maximum(found - low, high - found)
+    inside = (low <= found) & (found <= high)
+    return float(np.where(inside, 1 - np.abs(gold - found) / farthest, 0.0).mean())
+
+
+def scores_of(gold: Numbers, found: Numbers, measure: Measure) -> FloatArray:
+    """The score of each seed, (seeds,). found: (seeds, documents)."""
+    return np.array([measure(gold, row) for row in found])
+
+
+def bootstrap_se(
+    gold: Numbers, first: Numbers, second: Numbers, groups: Sequence[str], measure: Measure, draws: int, seed: int
+) -> float | None:
+    """Standard error of the difference of two models' mean scores over other documents; None for a single group.
+
+    first, second: (seeds, documents). A draw takes groups with replacement, the same ones for both models and all
+    seeds (paired bootstrap).
+    """
+    names, owner = np.unique(np.asarray(groups), return_inverse=True)
+    if len(names) < 2:
+        return None
+    members = [np.flatnonzero(owner == i) for i in range(len(names))]
+    rng = np.random.default_rng(seed)
+    drawn = np.empty(draws)
+    for i in range(draws):
+        rows = np.concatenate([members[g] for g in rng.integers(0, len(names), len(names))])
+        mean = [scores_of(gold[rows], found[:, rows], measure).mean() for found in (first, second)]
+        drawn[i] = mean[0] - mean[1]
+    return float(drawn.std(ddof=1))
