@@ -38,8 +38,8 @@ def load_data(
     labels, documents = read_source(task, place)
     options = task.options[place.source.id]
     full_test = documents["test"]
-    numeric = get_kind(task.spec.type).numeric
-    gold = set(labels) if numeric else {s.label for d in full_test for s in d.spans} | {label for d in full_test for label in d.labels}
+    gold = {s.label for d in full_test for s in d.spans} | {label for d in full_test for label in d.labels}
+    gold = set(labels) if get_kind(task.spec.type).numeric else gold
     digest = documents_hash((d for name in SPLITS for d in documents[name]), place.source.id)
     counts = {name: count(documents[name], labels, task.spec.is_ner) for name in SPLITS}
     unexpressed = count_unexpressed(documents, labels)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from biobench.errors import DataFormatError, SpecError
 from biobench.schema.document import Document
-from biobench.schema.task import SPLITS, SplitApart, SplitCarve, SplitIds, SplitRatios, SplitShuffled, Splits
+from biobench.schema.task import SPLITS, SplitApart, SplitCarve, SplitIds, SplitRatios, Splits, SplitShuffled
 
 
 def assign_splits(documents: Sequence[Document], splits: Splits, folder: Path | None) -> dict[str, list[Document]]:
@@ -114,8 +114,9 @@ def _shuffled(documents: Sequence[Document], splits: SplitShuffled) -> dict[str,
     whole = len(splits.cuts) == 2
     named = {d.split for d in documents}
     if whole == bool(named & set(SPLITS)) or (not whole and named != {"train", "test"}):
+        names = ", ".join(sorted(named - {""})) or "no"
         raise DataFormatError(
-            f"splits.cuts has {len(splits.cuts)} shares and the files name {', '.join(sorted(named - {''})) or 'no'} split",
+            f"splits.cuts has {len(splits.cuts)} shares and the files name {names} split",
             hint="two shares cut `files.all`; one cuts `files.train` beside `files.test`",
         )
     drawn = [d for d in documents if whole or d.split == "train"]

@@ -48,6 +48,11 @@ AVERAGES = ("macro_f1", "micro_f1", "weighted_f1", "macro_f1_all")
 """Averages that every kind of task has."""
 
 
+def is_error(metric: str) -> bool:
+    """Whether it falls as predictions get better; such a score stands on the corpus's own scale, never in percent."""
+    return any(metric in kind.lower_is_better for kind in KINDS.values())
+
+
 def number_of(prediction: Prediction) -> float:
     """The number that a prediction of a numeric kind holds: its only score, else its only label."""
     return prediction.label_scores[0] if prediction.label_scores else float(prediction.labels[0])

@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from biobench.schema.deviation import Deviations
-from biobench.schema.kind import KINDS, kind_names, leading_metrics, metric_names
+from biobench.schema.kind import KINDS, kind_names, leading_metrics
+from biobench.schema.metric import Gate, Metric, MetricName, Obtain
 from biobench.schema.probe import Probe
 from biobench.schema.source import (
     CollectedLabels,
@@ -24,8 +25,8 @@ from biobench.schema.source import (
     SplitCarve,
     SplitIds,
     SplitRatios,
-    SplitShuffled,
     Splits,
+    SplitShuffled,
     TopLabels,
     UrlSource,
     descriptive,
@@ -72,7 +73,6 @@ __all__ = [
 TaskType = Annotated[str, OneOf(kind_names)]
 """Name of a kind of task (`biobench/kinds/`)."""
 Access = Literal["open", "registration", "agreement"]
-MetricName = Annotated[str, OneOf(metric_names)]
 SPLITS = ("train", "validation", "test")
 NER_TYPES = ("token_ner", "span_ner")
 
@@ -175,36 +175,6 @@ class Head(Strict):
         if self.kind != "span" and self.span is not None:
             raise fail(f"head.span does not fit a {self.kind} head", "leave it out")
         return self
-
-
-class Metric(Strict):
-    """Which average leads, and which one a published number is compared with."""
-
-    primary: MetricName = "macro_f1"
-    paper: MetricName = descriptive()
-    """Average that a published number is compared with; changes no run."""
-    selection: MetricName | None = None
-    """Average that picks the best epoch on validation; default: `primary`."""
-    negative_label: str | None = None
-    """Label left out of micro_f1_positive."""
-
-
-class Obtain(Strict):
-    """What a user has to do to get data that cannot simply be fetched, in words that a newcomer can follow."""
-
-    needs: str | None = None
-    """The agreement or registration; null where the files are free but have no known address."""
-    pages: list[str]
-    """Addresses, in the order in which they are visited."""
-    steps: list[str]
-
-
-class Gate(Strict):
-    """What the text must prove before a score is ranked."""
-
-    expect: Literal["text_informative", "chance", "beyond_words"] = "text_informative"
-    """beyond_words: counting words cannot reach the labels (a question whose answer takes understanding). What it
-    reaches is shown and asked nothing; the scorer's checks remain."""
 
 
 class TaskSpec(Strict):

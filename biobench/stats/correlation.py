@@ -8,9 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from biobench.stats.types import FloatArray
+from biobench.stats.paired import TaskComparison, compare_seeds, joined
+from biobench.stats.types import FloatArray, StatsInputError
 
 Numbers = NDArray[np.float64]
+DRAWS = 1000
+"""Draws of the bootstrap."""
 Measure = Callable[[Numbers, Numbers], float]
 
 
@@ -62,3 +65,29 @@ def bootstrap_se(
         mean = [scores_of(gold[rows], found[:, rows], measure).mean() for found in (first, second)]
         drawn[i] = mean[0] - mean[1]
     return float(drawn.std(ddof=1))
+
+
+def compare_numbers(
+    gold: Numbers,
+    first: Numbers,
+    second: Numbers,
+    groups: Sequence[str],
+    measure: Measure,
+    *,
+    paired_seeds: bool = True,
+    level: float = 0.95,
+    resolution: float = 0.0,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> TaskComparison:
+    """Two models on one task by a measure of numbers; first, second: (seeds, documents).
+
+    Documents pair: each draw of the bootstrap takes the same groups for both models. What seeds and documents both
+    contain is counted twice, so that the total is too wide rather than too narrow.
+    """
+    if first.shape[1:] != gold.shape or second.shape[1:] != gold.shape or len(groups) != len(gold):
+        raise StatsInputError("predictions and gold are of unequal length", hint="one number a document and seed")
+    a, b = (scores_of(gold, found, measure) for found in (first, second))
+    seeds = compare_seeds(a, b, paired=paired_seeds, level=level, resolution=resolution)
+    se = bootstrap_se(gold, first, second, groups, measure, draws, seed)
+    return joined(a, b, seeds, se, "bootstrap", len(set(groups)), 0.0, level)

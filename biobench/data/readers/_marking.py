@@ -7,8 +7,8 @@ from typing import Literal, NamedTuple
 Style = Literal["mask", "markers", "mask_markers", "plain"]
 """mask: each mention is replaced by its mask, overlapping ones by one mask for both (as BLURB's data are made).
 markers: mentions stay, between `[E1]` and `[/E1]`, `[E2]` and `[/E2]` in the order of the text; two that
-overlap stand between one pair. mask_markers: masks between markers. plain: the sentence as it is. Masks and markers are text to the
-tokenizer; none gets an entry of its own in its vocabulary."""
+overlap stand between one pair. mask_markers: masks between markers. plain: the sentence as it is. Masks and
+markers are text to the tokenizer; none gets an entry of its own in its vocabulary."""
 
 
 class Mention(NamedTuple):

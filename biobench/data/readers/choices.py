@@ -69,9 +69,7 @@ def read_choices(request: Request) -> Iterator[Document]:
         )
 
 
-def _texts(
-    request: Request, options: ChoicesOptions, item: dict[str, Any], path: Path, line: int
-) -> dict[str, str]:
+def _texts(request: Request, options: ChoicesOptions, item: dict[str, Any], path: Path, line: int) -> dict[str, str]:
     """Option name to text, in the order of the task's labels."""
     labels = request.spec.labels
     named = options.target == "options" and isinstance(labels, list)

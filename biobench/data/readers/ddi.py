@@ -72,9 +72,7 @@ def _sentences(request: Request, path: Path) -> Iterator[tuple[ElementTree.Eleme
         yield sentence, str(root.get("id"))
 
 
-def _mention(
-    request: Request, options: DdiOptions, entity: ElementTree.Element, text: str, path: Path
-) -> Mention:
+def _mention(request: Request, options: DdiOptions, entity: ElementTree.Element, text: str, path: Path) -> Mention:
     offsets = entity.get("charOffset", "")
     if not _OFFSETS.fullmatch(offsets):
         raise request.bad("charOffset {} is not `start-end`", "repair the entity", path, None, offsets)

@@ -59,9 +59,7 @@ def read_json(request: Request) -> Iterator[Document]:
             yield document
 
 
-def json_objects(
-    request: Request, layout: Layouts
-) -> Iterator[tuple[dict[str, Any], str, str, Path, int]]:
+def json_objects(request: Request, layout: Layouts) -> Iterator[tuple[dict[str, Any], str, str, Path, int]]:
     """(object, its number in the split as an id, split, file, line or number in a list) of all files.
 
     Raises DataFormatError for what is no JSON object.

@@ -15,7 +15,7 @@ from biobench.schema.strict import suggest
 
 
 class ScoredPairsOptions(ReaderOptions):
-    """Options of format `scored_pairs`: each split names its table of pairs and its JSON of sentences, in this order."""
+    """Options of format `scored_pairs`: each split names its table of pairs, then its JSON of sentences."""
 
     format: Literal["scored_pairs"]
     separator: Literal["tab", "comma", "semicolon"] = "tab"
