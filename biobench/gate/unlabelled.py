@@ -167,9 +167,9 @@ def _option_words(data: TaskData, seed: int) -> Played:
     found = []
     for document in data.test:
         names = _names(document, data.labels)
-        own = [next(margins) for _ in names]
-        chosen = tuple(name for name, margin in zip(names, own, strict=True) if margin > 0)
-        found.append(Prediction(document.id, labels=chosen or (names[int(np.argmax(own))],)))
+        found_margins = [float(next(margins)) for _ in names]
+        chosen = tuple(name for name, margin in zip(names, found_margins, strict=True) if margin > 0)
+        found.append(Prediction(document.id, labels=chosen or (names[int(np.argmax(found_margins))],)))
     return Played("option words", words, [found], blind=False)
 
 

@@ -212,6 +212,8 @@ class TaskSpec(Strict):
     licence: str = descriptive()
     homepage: str = descriptive()
     citation: str = descriptive()
+    tags: list[str] = descriptive([])
+    """What `--tag` picks tasks by, such as clinical."""
     notes: list[str] = descriptive([])
     deviations: Deviations = descriptive([])
     """What is otherwise than in the published protocol that scores are compared with; empty: nothing known."""
