@@ -201,6 +201,10 @@ class Kind(Traits):
         """
         return None
 
+    def drawn(self, part: bool) -> dict[str, str] | None:
+        """What the run's key says of how documents are drawn. part: of a run on some training documents only."""
+        return None
+
     def extra_scores(self, run: Answered) -> dict[str, float]:
         """Scores besides the F1 averages."""
         return {}

@@ -69,8 +69,8 @@ def _caption(suite: SuiteSpec) -> str:
     over = f"its {types} types of the means of their tasks" if suite.mean == "types" else "its tasks"
     scores = ", ".join(f"{m.name} {NAMES.get(m.metric or '', m.metric or 'by its spec')}" for m in suite.tasks)
     return (
-        f"Scores of {suite.name or suite.id} in percent: {scores}. ± is half the 95% t interval over seeds. The average "
-        f"is the suite's own, the mean over {over}."
+        f"Scores of {suite.name or suite.id} in percent: {scores}. ± is half the 95% t interval over seeds. The "
+        f"average is the suite's own, the mean over {over}."
     )
 
 
