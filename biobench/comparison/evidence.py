@@ -120,28 +120,28 @@ class Evidence:
         except (StoreError, DataUnavailableError, DataFormatError, ScoreError, StatsInputError) as error:
             return f"{error} ({error.hint})"
 
-    def numbers(self, held: Match, info: TaskInfo) -> Numbers | str:
+    def numbers(self, match: Match, info: TaskInfo) -> Numbers | str:
         """Gold and predicted numbers of two models on a regression task, or why there are none, in words."""
-        metric = held.metrics[info.id]
-        cells = [mine[info.id] for mine in held.cells]
+        metric = match.metrics[info.id]
+        cells = [mine[info.id] for mine in match.cells]
         if metric not in _NUMBERS or any(cell.group is None for cell in cells):
             return note("{metric} is no average of F1 counts", metric=metric)
         try:
-            found = [self._numbers(cast(RunGroup, cell.group), cell.seeds) for cell in cells]
+            runs = [self._numbers(cast(RunGroup, cell.group), cell.seeds) for cell in cells]
         except (StoreError, DataUnavailableError, DataFormatError, ScoreError) as error:
             return f"{error} ({error.hint})"
-        gold, groups, _ = found[0]
-        if any(groups != other[1] or (gold != other[0]).any() for other in found[1:]):
+        gold, groups, _ = runs[0]
+        if any(groups != other[1] or (gold != other[0]).any() for other in runs[1:]):
             return note("the models were scored on other documents")
-        return Numbers(gold, found[0][2], found[1][2], groups, _NUMBERS[metric])
+        return Numbers(gold, runs[0][2], runs[1][2], groups, _NUMBERS[metric])
 
     def _numbers(self, group: RunGroup, seeds: Sequence[int]) -> tuple[FloatArray, tuple[str, ...], FloatArray]:
         """Gold (documents,), the documents' groups, and predictions (seeds, documents), in order of document id."""
         rows: dict[int, FloatArray] = {}
         gold, groups = np.zeros(0), tuple[str, ...]()
         for record in group.records:
-            own = self._documents(record) if record.redacted else None
-            documents, predictions = group.store.load_predictions(record, own)
+            full_documents = self._documents(record) if record.redacted else None
+            documents, predictions = group.store.load_predictions(record, full_documents)
             documents = sorted(documents, key=lambda d: d.id)
             by_id = {p.document: number_of(p) for p in predictions}
             if len(by_id) < len(documents):

@@ -89,11 +89,11 @@ def duel_of(match: Match, source: Evidence | None) -> Duel:
     numbers: dict[str, Numbers] = {}
     for info in match.tasks:
         if info.id in reasons and info.type in TYPES and TYPES[info.type].numeric and len(match.cells) == 2:
-            own = source.numbers(match, info)
-            if isinstance(own, str):
-                reasons[info.id] = own
+            predicted = source.numbers(match, info)
+            if isinstance(predicted, str):
+                reasons[info.id] = predicted
             else:
-                numbers[info.id] = own
+                numbers[info.id] = predicted
                 del reasons[info.id]
     return Duel(match, {t: runs for t, runs in found.items() if not isinstance(runs, str)}, reasons, numbers)
 
@@ -190,9 +190,9 @@ def _within(held: Contest, duel: Duel, options: Options) -> WithinTasks:
     if duel.is_counted:
         return within_tasks([duel.runs[info.id] for info in held.tasks], 0, 1, level=level)
     if all(info.id in duel.runs or info.id in duel.numbers for info in held.tasks):
-        own = [_shown(info.id, duel, level) for info in held.tasks]
-        drawn = [c.documents for c in own if c is not None and c.documents is not None]
-        if len(drawn) == len(own) and all(d.se is not None and d.df is not None for d in drawn):
+        shown = [_shown(info.id, duel, level) for info in held.tasks]
+        drawn = [c.documents for c in shown if c is not None and c.documents is not None]
+        if len(drawn) == len(shown) and all(d.se is not None and d.df is not None for d in drawn):
             parts = [((d.se or 0.0) ** 2, d.df or 0.0) for d in drawn]
             return seeds_alone(held, match, level, parts)
     return seeds_alone(held, match, level)

@@ -57,16 +57,16 @@ def matching(names: Iterable[str | Path]) -> list[str]:
 
     Raises UsageError for a pattern that matches nothing.
     """
-    found: list[str] = []
+    task_ids: list[str] = []
     for name in split_names(names):
         if not any(sign in name for sign in "*?[") or Path(name).is_file():
-            found.append(name)
+            task_ids.append(name)
             continue
         ids = [task for task in spec_paths() if fnmatchcase(task, name)]
         if not ids:
             raise UsageError(f"no task matches '{name}'", hint="see `biobench tasks list`; put the pattern in quotes")
-        found += ids
-    return list(dict.fromkeys(found))
+        task_ids += ids
+    return list(dict.fromkeys(task_ids))
 
 
 def picked(

@@ -90,9 +90,9 @@ def _numbers(spec: TaskSpec, data: TaskData) -> list[Played]:
         return played
     vectorizer = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2), max_features=MAX_FEATURES)
     ridge = Ridge(alpha=1.0).fit(vectorizer.fit_transform([d.text for d in data.train]), train)
-    found = np.asarray(ridge.predict(vectorizer.transform([d.text for d in data.test])), dtype=np.float64)
+    results = np.asarray(ridge.predict(vectorizer.transform([d.text for d in data.test])), dtype=np.float64)
     words = "TF-IDF of words and word pairs, ridge regression"
-    return [*played, Played("bag of words", words, [numbered(found)], blind=False)]
+    return [*played, Played("bag of words", words, [numbered(results)], blind=False)]
 
 
 def _words(text: str) -> set[str]:
@@ -113,7 +113,7 @@ def _choices(data: TaskData, seed: int) -> list[Played]:
     """The commonest set of training, every option, random sets, and a linear model of each option's words."""
     order = {label: place for place, label in enumerate(data.labels)}
     sets = Counter(tuple(sorted(d.labels, key=order.__getitem__)) for d in data.train)
-    commonest = min(sets, key=lambda own: (-sets[own], len(own), [order[label] for label in own]))
+    commonest = min(sets, key=lambda members: (-sets[members], len(members), [order[label] for label in members]))
     played = [
         _constant("commonest set", "the most frequent set of right options of training", data, commonest),
         _constant("every option", "all options of every question", data, data.labels),
@@ -134,9 +134,9 @@ def _choices(data: TaskData, seed: int) -> list[Played]:
 
 def _constant(name: str, words: str, data: TaskData, chosen: Sequence[str]) -> Played:
     """The same options for every question, and what this must score."""
-    own = set(chosen)
-    exact = sum(set(d.labels) == own for d in data.test) / len(data.test)
-    shared = [len(set(d.labels) & own) / len(set(d.labels) | own) for d in data.test]
+    members = set(chosen)
+    exact = sum(set(d.labels) == members for d in data.test) / len(data.test)
+    shared = [len(set(d.labels) & members) / len(set(d.labels) | members) for d in data.test]
     known = {"exact_match": exact, "hamming": sum(shared) / len(shared)}
     return Played(name, words, [[Prediction(d.id, labels=tuple(chosen)) for d in data.test]], known=known)
 
@@ -145,32 +145,33 @@ def _option_words(data: TaskData, seed: int) -> Played:
     """Whether an option is right, from its words, its name, the question's, and how many words both share."""
     words = "TF-IDF of an option's and its question's words, one linear SVM; options with a positive margin"
     rows = [_options(d, data.labels) for d in (*data.train, *data.test)]
-    texts = [text for own in rows for _, text, _ in own]
-    questions = [d.query for d, own in zip((*data.train, *data.test), rows, strict=True) for _ in own]
-    extra = csr_matrix(np.array([[shared, *place] for own in rows for place, _, shared in own], dtype=np.float64))
-    known = sum(len(own) for own in rows[: len(data.train)])
+    texts = [text for members in rows for _, text, _ in members]
+    questions = [d.query for d, members in zip((*data.train, *data.test), rows, strict=True) for _ in members]
+    extra = csr_matrix(
+        np.array([[shared, *place] for members in rows for place, _, shared in members], dtype=np.float64)
+    )
+    known = sum(len(members) for members in rows[: len(data.train)])
     truth = np.array([label in d.labels for d in data.train for label in _names(d, data.labels)])
-    found: list[Prediction]
     if truth.all() or not truth.any() or not any(_WORD.search(text) for text in texts[:known]):
         return _constant("option words", words, data, data.labels)
     parts = []
-    for own in (texts, questions):
+    for members in (texts, questions):
         vectorizer = TfidfVectorizer(sublinear_tf=True, max_features=MAX_FEATURES, token_pattern=r"(?u)\w+")
-        vectorizer.fit(own[:known])
-        parts.append(vectorizer.transform(own))
+        vectorizer.fit(members[:known])
+        parts.append(vectorizer.transform(members))
     features = hstack([*parts, extra]).tocsr()
     machine = LinearSVC(C=REGULARISATION, class_weight="balanced", random_state=seed, dual=True, max_iter=1000)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         machine.fit(features[:known], truth)
     margins = iter(machine.decision_function(features[known:]).tolist())
-    found = []
+    results: list[Prediction] = []
     for document in data.test:
         names = _names(document, data.labels)
-        found_margins = [float(next(margins)) for _ in names]
-        chosen = tuple(name for name, margin in zip(names, found_margins, strict=True) if margin > 0)
-        found.append(Prediction(document.id, labels=chosen or (names[int(np.argmax(found_margins))],)))
-    return Played("option words", words, [found], blind=False)
+        option_margins = [float(next(margins)) for _ in names]
+        chosen = tuple(name for name, margin in zip(names, option_margins, strict=True) if margin > 0)
+        results.append(Prediction(document.id, labels=chosen or (names[int(np.argmax(option_margins))],)))
+    return Played("option words", words, [results], blind=False)
 
 
 def _names(document: Document, labels: Sequence[str]) -> list[str]:
@@ -180,12 +181,12 @@ def _names(document: Document, labels: Sequence[str]) -> list[str]:
 
 def _options(document: Document, labels: Sequence[str]) -> list[tuple[list[float], str, float]]:
     """(which option, its text, share of its words that stand in the question) of each option."""
-    found = []
+    results = []
     question = _words(document.query)
     for number, (start, end) in enumerate(document.pieces):
         if start < end:
             text = document.text[start:end]
-            own = _words(text)
+            members = _words(text)
             place = [float(number == i) for i in range(len(labels))]
-            found.append((place, text, len(own & question) / len(own) if own else 0.0))
-    return found
+            results.append((place, text, len(members & question) / len(members) if members else 0.0))
+    return results

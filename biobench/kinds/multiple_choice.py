@@ -58,7 +58,7 @@ class MultipleChoice(LabelKind):
         """The sets of options, as their names with `+` between; or the options."""
         if spec.head.choice == "options":
             return tuple(labels)
-        return tuple("+".join(own) for own in answer_sets(labels))
+        return tuple("+".join(options) for options in answer_sets(labels))
 
     def target(self, task: Task, document: Document, encoded: Encoded) -> Ints | NDArray[np.float32]:
         """The set's place, or a 1 for each right option."""
@@ -97,22 +97,23 @@ class MultipleChoice(LabelKind):
             chosen = chosen or [labels[int(np.argmax(each))]]
         else:
             sets = answer_sets(labels)
-            weights = np.array([float(set(own) <= there) for own in sets]) * np.exp(logits - logits.max())
+            weights = np.array([float(set(options) <= there) for options in sets]) * np.exp(logits - logits.max())
             weights /= weights.sum()
             chosen = list(sets[int(weights.argmax())])
             each = [
-                math.fsum(p for own, p in zip(sets, weights.tolist(), strict=True) if label in own) for label in labels
+                math.fsum(p for options, p in zip(sets, weights.tolist(), strict=True) if label in options)
+                for label in labels
             ]
         return Prediction(document.id, labels=tuple(chosen), label_scores=tuple(round(min(p, 1.0), 6) for p in each))
 
     def share(self, metric: str, document: Document, prediction: Prediction | None) -> tuple[int, int] | None:
         """One or none of one for exact_match; for hamming |both| / |either| in whole parts."""
-        true, found = set(document.labels), set[str]() if prediction is None else set(prediction.labels)
+        true, predicted = set(document.labels), set[str]() if prediction is None else set(prediction.labels)
         if metric == "exact_match":
-            return int(true == found), 1
+            return int(true == predicted), 1
         if metric == "hamming":
             parts = math.lcm(*range(1, MOST_OPTIONS + 1))  # whatever |either| is, the share is whole parts
-            return parts * len(true & found) // len(true | found), parts
+            return parts * len(true & predicted) // len(true | predicted), parts
         return None
 
     def extra_scores(self, run: Answered) -> dict[str, float]:
@@ -127,7 +128,7 @@ class MultipleChoice(LabelKind):
 def answer_sets(labels: Sequence[str]) -> list[tuple[str, ...]]:
     """Every set of options but the empty one: single options first, in the order of the labels."""
     sizes = range(1, len(labels) + 1)
-    return [own for size in sizes for own in itertools.combinations(labels, size)]
+    return [options for size in sizes for options in itertools.combinations(labels, size)]
 
 
 def options_of(document: Document, labels: Sequence[str]) -> set[str]:

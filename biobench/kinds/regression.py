@@ -79,13 +79,13 @@ class Regression(LabelKind):
         assert run.scale is not None
         low, high = run.scale
         missing = np.where(gold - low > high - gold, low, high)
-        said = [run.predictions.get(d.id) for d in run.gold]
-        found = np.array([m if p is None else number_of(p) for p, m in zip(said, missing, strict=True)])
+        predictions = [run.predictions.get(d.id) for d in run.gold]
+        numbers = np.array([m if p is None else number_of(p) for p, m in zip(predictions, missing, strict=True)])
         return {
-            "pearson": pearson(gold, found),
-            "spearman": spearman(gold, found),
-            "edrm": edrm(gold, found, low, high),
-            "mse": float(((gold - found) ** 2).mean()),
+            "pearson": pearson(gold, numbers),
+            "spearman": spearman(gold, numbers),
+            "edrm": edrm(gold, numbers, low, high),
+            "mse": float(((gold - numbers) ** 2).mean()),
         }
 
 

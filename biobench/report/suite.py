@@ -35,14 +35,14 @@ def build_suite(results: Results, suite: SuiteSpec, name: str, *, incomplete: bo
     for row in rows:
         lines[row.line].append(row)
     averages: list[Row] = []
-    for own in lines.values():
-        complete = len(own) == len(suite.tasks)
-        if (complete or (incomplete and len(own) > 1)) and not is_limited(own[0].variant):
-            averages.append(_average(suite, own, tasks, complete))
-            ours = _over_corpora(own, infos)
+    for line_rows in lines.values():
+        complete = len(line_rows) == len(suite.tasks)
+        if (complete or (incomplete and len(line_rows) > 1)) and not is_limited(line_rows[0].variant):
+            averages.append(_average(suite, line_rows, tasks, complete))
+            ours = _over_corpora(line_rows, infos)
             form = "{model}: {suite} average {mean:.2f}; over corpora {ours:.2f}"
             notes.append(
-                note(form, model=own[0].model, suite=suite.name or suite.id, mean=100 * averages[-1].mean,
+                note(form, model=line_rows[0].model, suite=suite.name or suite.id, mean=100 * averages[-1].mean,
                      ours=100 * ours)
             )  # fmt: skip
     for member in suite.tasks:
@@ -112,10 +112,10 @@ def _runs(results: Results, suite: SuiteSpec, infos: dict[str, TaskInfo]) -> tup
     for member in suite.tasks:
         if member.task is None:
             continue
-        own = [group for group in results.groups if group.task == _id_of(member.task)]
-        found, remarks = run_rows(own, {g.task: infos[member.name] for g in own}, "paper", {})
-        rows += [replace(row, task=member.name, suite=suite.id) for row in found]
-        notes += [said for row in found for said in row.notes]
+        line_rows = [group for group in results.groups if group.task == _id_of(member.task)]
+        result_rows, remarks = run_rows(line_rows, {g.task: infos[member.name] for g in line_rows}, "paper", {})
+        rows += [replace(row, task=member.name, suite=suite.id) for row in result_rows]
+        notes += [line for row in result_rows for line in row.notes]
         notes += [text for _, _, text in remarks]
     return rows, notes
 
@@ -157,7 +157,7 @@ def suite_mean(suite: SuiteSpec, scores: dict[str, float]) -> float:
     for member in suite.tasks:
         if member.name in scores:
             parts[member.type if suite.mean == "types" else member.name].append(scores[member.name])
-    means = [math.fsum(own) / len(own) for own in parts.values()]
+    means = [math.fsum(line_rows) / len(line_rows) for line_rows in parts.values()]
     return math.fsum(means) / len(means)
 
 

@@ -17,33 +17,33 @@ DRAWS = 1000
 Measure = Callable[[Numbers, Numbers], float]
 
 
-def pearson(gold: Numbers, found: Numbers) -> float:
+def pearson(gold: Numbers, predicted: Numbers) -> float:
     """Pearson's correlation of two (documents,) arrays; 0 where one of them is constant, and below two documents."""
-    if len(gold) < 2 or np.ptp(gold) == 0 or np.ptp(found) == 0:
+    if len(gold) < 2 or np.ptp(gold) == 0 or np.ptp(predicted) == 0:
         return 0.0
-    a, b = gold - gold.mean(), found - found.mean()
+    a, b = gold - gold.mean(), predicted - predicted.mean()
     below = float(np.sqrt((a @ a) * (b @ b)))
     return min(max(float(a @ b) / below, -1.0), 1.0) if below > 0 else 0.0
 
 
-def spearman(gold: Numbers, found: Numbers) -> float:
+def spearman(gold: Numbers, predicted: Numbers) -> float:
     """Pearson's correlation of the ranks; equal numbers share the mean of their ranks."""
-    return pearson(stats.rankdata(gold), stats.rankdata(found))
+    return pearson(stats.rankdata(gold), stats.rankdata(predicted))
 
 
-def edrm(gold: Numbers, found: Numbers, low: float, high: float) -> float:
+def edrm(gold: Numbers, predicted: Numbers, low: float, high: float) -> float:
     """Mean of 1 - |gold - found| / the largest distance that `found` can have on the scale (DEFT 2020).
 
     A prediction outside the scale scores 0.
     """
-    farthest = np.maximum(found - low, high - found)
-    inside = (low <= found) & (found <= high)
-    return float(np.where(inside, 1 - np.abs(gold - found) / farthest, 0.0).mean())
+    farthest = np.maximum(predicted - low, high - predicted)
+    inside = (low <= predicted) & (predicted <= high)
+    return float(np.where(inside, 1 - np.abs(gold - predicted) / farthest, 0.0).mean())
 
 
-def scores_of(gold: Numbers, found: Numbers, measure: Measure) -> FloatArray:
+def scores_of(gold: Numbers, predicted: Numbers, measure: Measure) -> FloatArray:
     """The score of each seed, (seeds,). found: (seeds, documents)."""
-    return np.array([measure(gold, row) for row in found])
+    return np.array([measure(gold, row) for row in predicted])
 
 
 def bootstrap_se(
@@ -62,7 +62,7 @@ def bootstrap_se(
     drawn = np.empty(draws)
     for i in range(draws):
         rows = np.concatenate([members[g] for g in rng.integers(0, len(names), len(names))])
-        mean = [scores_of(gold[rows], found[:, rows], measure).mean() for found in (first, second)]
+        mean = [scores_of(gold[rows], predicted[:, rows], measure).mean() for predicted in (first, second)]
         drawn[i] = mean[0] - mean[1]
     return float(drawn.std(ddof=1))
 
@@ -87,7 +87,7 @@ def compare_numbers(
     """
     if first.shape[1:] != gold.shape or second.shape[1:] != gold.shape or len(groups) != len(gold):
         raise StatsInputError("predictions and gold are of unequal length", hint="one number a document and seed")
-    a, b = (scores_of(gold, found, measure) for found in (first, second))
+    a, b = (scores_of(gold, predicted, measure) for predicted in (first, second))
     seeds = compare_seeds(a, b, paired=paired_seeds, level=level, resolution=resolution)
     se = bootstrap_se(gold, first, second, groups, measure, draws, seed)
     return joined(a, b, seeds, se, "bootstrap", len(set(groups)), 0.0, level)

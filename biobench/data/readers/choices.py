@@ -48,9 +48,9 @@ def read_choices(request: Request) -> Iterator[Document]:
             if field not in item:
                 raise request.bad(f"the object has no field '{field}'", suggest(field, list(item)), path, line)
         if options.id is None:
-            own = group = number
+            question_id = group = number
         else:
-            own, group = names.of(split, str(item[options.id]))
+            question_id, group = names.of(split, str(item[options.id]))
         texts = _texts(request, options, item, path, line)
         right = _right(request, options, item[options.right], texts, path, line)
         if options.target == "count":
@@ -58,7 +58,7 @@ def read_choices(request: Request) -> Iterator[Document]:
         text, pieces = _joined(list(texts.values()))
         question = item[options.question]
         yield Document(
-            id=own,
+            id=question_id,
             group=group,
             text=text,
             query="" if missing(question) else str(question).strip(),
@@ -75,20 +75,20 @@ def _texts(request: Request, options: ChoicesOptions, item: dict[str, Any], path
     named = options.target == "options" and isinstance(labels, list)
     names = list(labels) if named and isinstance(labels, list) else [chr(ord("a") + i) for i in range(26)]
     if isinstance(options.options, list):
-        found: Any = [item.get(field) for field in options.options]
+        content: Any = [item.get(field) for field in options.options]
     else:
-        found = item[options.options]
-    if isinstance(found, dict):
-        spelled = {str(name).casefold(): value for name, value in found.items()}
+        content = item[options.options]
+    if isinstance(content, dict):
+        spelled = {str(name).casefold(): value for name, value in content.items()}
         known = {name.casefold() for name in names}
         for name in spelled:
             if name not in known:
                 raise request.bad("option {} is not a label of the task", suggest(name, names), path, line, name)
         pairs = [(name, spelled.get(name.casefold())) for name in names if named or name in spelled]
-    elif isinstance(found, list):
-        if len(found) > len(names):
+    elif isinstance(content, list):
+        if len(content) > len(names):
             raise request.bad(f"{len(found)} options where the task has {len(names)} labels", "add labels", path, line)
-        pairs = list(zip(names, [*found, *[None] * (len(names) - len(found) if named else 0)], strict=False))
+        pairs = list(zip(names, [*content, *[None] * (len(names) - len(content) if named else 0)], strict=False))
     else:
         raise request.bad(f"field '{options.options}' holds no options", "a mapping or a list of texts", path, line)
     return {name: "" if missing(value) else str(value).strip() for name, value in pairs}
@@ -100,7 +100,7 @@ def _right(
     """Names of the right options, in the order of the options. Raises DataFormatError for what names none."""
     values = value if isinstance(value, list) else [] if missing(value) else [value]
     names = list(texts)
-    found = set()
+    right = set()
     for one in values:
         name = str(one).strip()
         if options.right_is == "name":
@@ -109,13 +109,13 @@ def _right(
             place = next((n for n, text in texts.items() if text == name), None)
         else:
             shift = int(options.right_is == "from_one")
-            at_ = int(name) - shift if re.fullmatch(r"\d+", name) else -1
-            place = names[at_] if 0 <= at_ < len(names) else None
+            number = int(name) - shift if re.fullmatch(r"\d+", name) else -1
+            place = names[number] if 0 <= number < len(names) else None
         if place is None:
             hint = "check `right_is`, or repair the answer"
             raise request.bad("the answer {} is none of the options", hint, path, line, name)
-        found.add(place)
-    return [name for name in names if name in found]
+        right.add(place)
+    return [name for name in names if name in right]
 
 
 def _joined(texts: list[str]) -> tuple[str, tuple[tuple[int, int], ...]]:

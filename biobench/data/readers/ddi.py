@@ -45,17 +45,17 @@ def read_ddi(request: Request) -> Iterator[Document]:
             text = sentence.get("text", "")
             drugs = {e.get("id", ""): _mention(request, options, e, text, path) for e in sentence.iter("entity")}
             for pair in sentence.iter("pair"):
-                own = pair.get("id", "")
+                pair_id = pair.get("id", "")
                 label = _label(request, options, pair, path)
                 if label is None:
                     continue
                 ends = [drugs.get(pair.get(side, "")) for side in ("e1", "e2")]
                 if ends[0] is None or ends[1] is None:
-                    raise request.bad("pair {} names no entity of its sentence", "repair the file", path, None, own)
+                    raise request.bad("pair {} names no entity of its sentence", "repair the file", path, None, pair_id)
                 shown = marked(re.sub(r"[\n\t\r]", " ", text), ends[0], ends[1], options.style, options.both)
                 group = path.stem if options.group == "file" else document
                 yield Document(
-                    id=own, group=group, text=shown.strip(), split=split, labels=(label,), origin=at(path, 1)
+                    id=pair_id, group=group, text=shown.strip(), split=split, labels=(label,), origin=at(path, 1)
                 )
 
 

@@ -35,7 +35,7 @@ def read_deft2020(request: Request) -> Iterator[Document]:
                     continue
             except ValueError:
                 raise request.bad("id {} is not a number", "repair the element", path, None, number) from None
-            own = f"{split or path.stem}-{number}"
+            document_id = f"{split or path.stem}-{number}"
             targets = [" ".join((t.text or "").split()) for t in element.findall("cible")]
             source = " ".join((element.findtext("source") or "").split())
             wanted = 1 if options.task == 1 else 3
@@ -54,8 +54,8 @@ def read_deft2020(request: Request) -> Iterator[Document]:
                 start = pieces[-1][1] + 1 if pieces else 0
                 pieces.append((start, start + len(text)))
             yield Document(
-                id=own,
-                group=own,
+                id=document_id,
+                group=document_id,
                 text="\n".join(targets),
                 query=source,
                 pieces=tuple(pieces) if options.task == 2 else (),
@@ -70,7 +70,7 @@ def _elements(request: Request, path: Path, tag: str) -> list[ElementTree.Elemen
         root = ElementTree.fromstring(read_text(request, path))
     except ElementTree.ParseError as error:
         raise request.bad(f"not valid XML: {error}", "repair the file", path, error.position[0]) from None
-    found = list(root.iter(tag))
-    if not found:
+    elements = list(root.iter(tag))
+    if not elements:
         raise request.bad(f"has no element '{tag}'", "check reader.task and `files`", path, 1)
-    return found
+    return elements

@@ -40,13 +40,13 @@ def read_mantra(request: Request) -> Iterator[Document]:
 
 
 def _unit(request: Request, unit: ElementTree.Element, document: str, split: str, path: Path) -> Document:
-    own, text = unit.get("id") or "", unit.findtext("text") or ""
+    unit_id, text = unit.get("id") or "", unit.findtext("text") or ""
     tokens = [(m.start(), m.end()) for m in re.finditer(r"[^ ]+", text)]
     tags = ["O"] * len(tokens)
     lost: list[str] = []
     for entity in unit.iter("e"):
         label = request.check_label(entity.get("grp") or "", path, 1)
-        for start, end in _fragments(request, entity, text, path, own):
+        for start, end in _fragments(request, entity, text, path, unit_id):
             places = [i for i, (a, b) in enumerate(tokens) if a < end and start < b]
             free = [i for i in places if tags[i] == "O"]
             if len(free) < len(places):
@@ -62,8 +62,8 @@ def _unit(request: Request, unit: ElementTree.Element, document: str, split: str
                 stop += 1
             spans.append(Span(tokens[i][0], tokens[stop - 1][1], tag[2:]))
     return Document(
-        id=own,
-        group=document or own,
+        id=unit_id,
+        group=document or unit_id,
         text=text,
         split=split,
         spans=tuple(spans),
@@ -75,13 +75,13 @@ def _unit(request: Request, unit: ElementTree.Element, document: str, split: str
 
 
 def _fragments(
-    request: Request, entity: ElementTree.Element, text: str, path: Path, own: str
+    request: Request, entity: ElementTree.Element, text: str, path: Path, unit_id: str
 ) -> Iterator[tuple[int, int]]:
     """Characters [start, end) of the entity's fragments."""
     starts, sizes = (re.split(r"[;,\s]+", (entity.get(name) or "").strip()) for name in ("offset", "len"))
     if len(starts) != len(sizes) or not all(n.isdecimal() for n in (*starts, *sizes)):
-        raise request.bad("an entity of unit {} has no offset and length", "repair the unit", path, None, own)
+        raise request.bad("an entity of unit {} has no offset and length", "repair the unit", path, None, unit_id)
     for start, size in zip(map(int, starts), map(int, sizes), strict=True):
         if not 0 < size <= len(text) - start:
-            raise request.bad("an entity leaves the text of unit {}", "repair the unit", path, None, own)
+            raise request.bad("an entity leaves the text of unit {}", "repair the unit", path, None, unit_id)
         yield start, start + size

@@ -48,17 +48,19 @@ def read_scored_pairs(request: Request) -> Iterator[Document]:
             if len(row) != len(where):
                 raise request.bad(f"the row has {len(row)} fields, not {len(where)}", "repair the row", table, line)
             ids = [row[where[name]].strip() for name in (options.first, options.second)]
-            found = []
-            for own in ids:
-                key = own if options.id_parts is None else "_".join(own.split("_")[: options.id_parts])
+            pair = []
+            for sentence_id in ids:
+                key = sentence_id if options.id_parts is None else "_".join(sentence_id.split("_")[: options.id_parts])
                 if key not in sentences:
-                    raise request.bad("sentence {} is not there", f"{texts.name} has no such key", table, line, own)
-                found.append(sentences[key])
+                    raise request.bad(
+                        "sentence {} is not there", f"{texts.name} has no such key", table, line, sentence_id
+                    )
+                pair.append(sentences[key])
             yield Document(
                 id="|".join(ids),
                 group="|".join(ids),
-                text=found[1],
-                query=found[0],
+                text=pair[1],
+                query=pair[0],
                 split=split,
                 labels=(row[where[options.value]].strip(),),
                 origin=at(table, line),
@@ -67,9 +69,9 @@ def read_scored_pairs(request: Request) -> Iterator[Document]:
 
 def _sentences(request: Request, path: Path) -> dict[str, str]:
     try:
-        found = json.loads(read_text(request, path))
+        content = json.loads(read_text(request, path))
     except json.JSONDecodeError as error:
         raise request.bad(f"not valid JSON: {error.msg}", "repair the file", path, error.lineno) from None
-    if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):
+    if not isinstance(content, dict) or not all(isinstance(text, str) for text in content.values()):
         raise request.bad("is not an object of texts by id", "check `files`", path, 1)
-    return {str(key): str(text).strip() for key, text in found.items()}
+    return {str(key): str(text).strip() for key, text in content.items()}
