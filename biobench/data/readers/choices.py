@@ -87,7 +87,9 @@ def _texts(request: Request, options: ChoicesOptions, item: dict[str, Any], path
         pairs = [(name, spelled.get(name.casefold())) for name in names if named or name in spelled]
     elif isinstance(content, list):
         if len(content) > len(names):
-            raise request.bad(f"{len(found)} options where the task has {len(names)} labels", "add labels", path, line)
+            raise request.bad(
+                f"{len(content)} options where the task has {len(names)} labels", "add labels", path, line
+            )
         pairs = list(zip(names, [*content, *[None] * (len(names) - len(content) if named else 0)], strict=False))
     else:
         raise request.bad(f"field '{options.options}' holds no options", "a mapping or a list of texts", path, line)
