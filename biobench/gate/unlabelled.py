@@ -85,8 +85,9 @@ def _numbers(spec: TaskSpec, data: TaskData) -> list[Played]:
             ("length difference", "least squares on the difference of the two lengths in words", _length_difference),
             ("token overlap", "least squares on the share of different words that both texts have", _overlap),
         ):
-            line = np.polynomial.Polynomial.fit([of(d) for d in data.train], train, 1, domain=(0, 1), window=(0, 1))
-            played.append(Played(name, words, [numbered(line(np.array([of(d) for d in data.test])))], blind=False))
+            slope = np.linalg.lstsq(np.array([[1.0, of(d)] for d in data.train]), np.array(train), rcond=None)[0]
+            values = np.array([[1.0, of(d)] for d in data.test]) @ slope
+            played.append(Played(name, words, [numbered(values)], blind=False))
         return played
     vectorizer = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2), max_features=MAX_FEATURES)
     ridge = Ridge(alpha=1.0).fit(vectorizer.fit_transform([d.text for d in data.train]), train)
