@@ -53,6 +53,13 @@ def is_error(metric: str) -> bool:
     return any(metric in kind.lower_is_better for kind in KINDS.values())
 
 
+def is_possible(metric: str, value: float) -> bool:
+    """Whether a score can have this value: an error is not negative, a correlation between -1 and 1, others 0 and 1."""
+    if is_error(metric):
+        return value >= 0
+    return (-1 if metric in ("pearson", "spearman") else 0) <= value <= 1
+
+
 def number_of(prediction: Prediction) -> float:
     """The number that a prediction of a numeric kind holds: its only score, else its only label."""
     return prediction.label_scores[0] if prediction.label_scores else float(prediction.labels[0])

@@ -29,7 +29,7 @@ class ScoredPairsOptions(ReaderOptions):
 
 @reader(ScoredPairsOptions)
 def read_scored_pairs(request: Request) -> Iterator[Document]:
-    """Pairs by the ids of their sentences. A pair's id is ``<first>|<second>``. Order: that of the table's rows."""
+    """Pairs by the ids of their sentences. A pair's id is ``<split>/<first>|<second>``. Order: that of the rows."""
     options = request.options
     assert isinstance(options, ScoredPairsOptions)
     for split, paths in request.files.items():
@@ -57,7 +57,7 @@ def read_scored_pairs(request: Request) -> Iterator[Document]:
                     )
                 pair.append(sentences[key])
             yield Document(
-                id="|".join(ids),
+                id=f"{split}/{'|'.join(ids)}",
                 group="|".join(ids),
                 text=pair[1],
                 query=pair[0],
