@@ -12,7 +12,7 @@ from biobench.comparison.evidence import Evidence, Numbers
 from biobench.comparison.result import FailedRun, PairResult, TaskLine, differing
 from biobench.report.notes import Note, note
 from biobench.report.tasks import TaskInfo
-from biobench.schema.kind import KINDS as TYPES
+from biobench.schema.kind import is_numeric
 from biobench.stats import (
     Interaction,
     ManyComparison,
@@ -88,7 +88,7 @@ def duel_of(match: Match, source: Evidence | None) -> Duel:
     reasons = {task: reason for task, reason in found.items() if isinstance(reason, str)}
     numbers: dict[str, Numbers] = {}
     for info in match.tasks:
-        if info.id in reasons and info.type in TYPES and TYPES[info.type].numeric and len(match.cells) == 2:
+        if info.id in reasons and is_numeric(info.type) and len(match.cells) == 2:
             predicted = source.numbers(match, info)
             if isinstance(predicted, str):
                 reasons[info.id] = predicted

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from biobench.report.averages import known_mean, suite_averages
-from biobench.report.beside import Remark, likely_note, published_rows
+from biobench.report.beside import Remark, likely_note, other_scores, published_rows
 from biobench.report.comparability import deviation_notes
 from biobench.report.conditions import lengths_read
 from biobench.report.contamination import as_fields, known, remark
@@ -19,7 +19,7 @@ from biobench.report.published import PublishedValue, published_for, published_s
 from biobench.report.rows import METRICS, AverageName, Report, Row
 from biobench.report.tasks import TaskInfo, task_infos
 from biobench.schema.floor import FloorRecord
-from biobench.schema.kind import KINDS
+from biobench.schema.kind import KINDS, has_f1
 from biobench.schema.task import NER_TYPES
 from biobench.stats import failed_runs, kept, seed_interval
 from biobench.store import Store, UnusableFile
@@ -147,6 +147,7 @@ def build(
     notes += [text for source, task, text in everything.remarks if wanted(task, source)]
     notes += [a.text for a in everything.published if any(wanted(task, "published") for task in a.tasks)]
     beside = {r.task for r in rows if r.source == "published"}
+    notes += other_scores(rows, infos)
     notes += likely_note(rows)
     notes += deviation_notes([info for info in infos.values() if info.id in beside])
     notes += means.notes
@@ -202,9 +203,7 @@ def first_average(held: Results) -> AverageName:
 
 def metric_of(info: TaskInfo, average: AverageName) -> str:
     """The score that `average` means on this task; kinds without F1 have the one that published scores use."""
-    if info.type in KINDS and not KINDS[info.type].counted:
-        return info.paper
-    return info.paper if average == "paper" else METRICS[average]
+    return info.paper if average == "paper" or not has_f1(info.type) else METRICS[average]
 
 
 def _step(group: RunGroup) -> float:

@@ -53,6 +53,16 @@ def is_error(metric: str) -> bool:
     return any(metric in kind.lower_is_better for kind in KINDS.values())
 
 
+def is_numeric(type: str) -> bool:
+    """Whether tasks of this type ask for a number."""
+    return type in KINDS and KINDS[type].numeric
+
+
+def has_f1(type: str) -> bool:
+    """Whether tasks of this type have F1 averages; so have those of types that are not known here."""
+    return type not in KINDS or KINDS[type].counted
+
+
 def is_possible(metric: str, value: float) -> bool:
     """Whether a score can have this value: an error is not negative, a correlation between -1 and 1, others 0 and 1."""
     if is_error(metric):

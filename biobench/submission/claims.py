@@ -14,7 +14,7 @@ import numpy as np
 from biobench.core.files import canonical
 from biobench.errors import StoreError
 from biobench.report.tasks import TaskInfo, shipped
-from biobench.schema.kind import KINDS, is_possible
+from biobench.schema.kind import KINDS, has_f1, is_possible
 from biobench.schema.record import ENGINE_VERSION, RunRecord
 from biobench.schema.source import TopLabels
 from biobench.schema.task import NER_TYPES, TaskSpec
@@ -169,7 +169,7 @@ def _contamination(record: RunRecord) -> Iterator[str]:
 def _contradictions(record: RunRecord) -> Iterator[str]:
     """Scores that cannot stand beside each other, whatever the predictions are."""
     task, rows = record.task, record.per_label
-    if task.type in KINDS and not KINDS[task.type].counted:
+    if not has_f1(task.type):
         if rows or record.scores.keys() != set(KINDS[task.type].metrics):
             yield "scores and the type of task"
         return

@@ -14,7 +14,7 @@ from biobench.core.files import read_regular
 from biobench.errors import StoreError
 from biobench.report.tasks import shipped
 from biobench.schema.document import Document, Prediction
-from biobench.schema.kind import KINDS
+from biobench.schema.kind import is_numeric
 from biobench.schema.record import RunRecord
 from biobench.schema.task import NER_TYPES
 from biobench.store.keys import is_key
@@ -132,7 +132,7 @@ def _redacted(document: Document) -> str:
 def _prediction(record: RunRecord, said: Prediction) -> str:
     """What is wrong with the scores of one prediction; empty where nothing is."""
     task = record.task
-    if task.type in KINDS and KINDS[task.type].numeric:
+    if is_numeric(task.type):
         numbers = said.label_scores
         low, high = task.scale or (0.0, 0.0)
         fits = len(numbers) == 1 and low <= numbers[0] <= high and not (said.labels or said.spans or said.tags)
