@@ -263,7 +263,6 @@ def _record(
             gold_labels=data.gold_labels,
             decode=data.decode,
             negative_label=spec.metric.negative_label,
-            scale=spec.scale,
             primary=spec.metric.primary,
             paper=spec.metric.paper,
             test_documents=len(data.test),

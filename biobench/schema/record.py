@@ -54,8 +54,6 @@ class TaskIdentity(Strict):
     gold_labels: tuple[Text, ...]
     decode: Line = "strict"
     negative_label: Text | None = None
-    scale: tuple[Number, Number] | None = None
-    """Lowest and highest number of a regression task."""
     primary: Line = "macro_f1"
     paper: Line = "micro_f1"
     test_documents: Count = 0
@@ -189,6 +187,14 @@ class RunRecord(Strict):
     """How the whole data contradict the counts that the spec declares, one line each."""
     redacted: bool = Field(default=False)
     """True for agreement-bound data: salted ids, no gold and no text in the predictions."""
+
+    @property
+    def scale(self) -> tuple[float, float] | None:
+        """Lowest and highest number of a regression task, from its protocol; None elsewhere."""
+        ends = self.protocol.get("scale")
+        if not isinstance(ends, list | tuple) or len(ends) != 2 or not all(isinstance(e, int | float) for e in ends):
+            return None
+        return float(ends[0]), float(ends[1])
 
     @field_validator("per_label")
     @classmethod

@@ -39,6 +39,8 @@ def compute(
         )
 
     said = {p.document: p for p in predictions}
+    if kind.numeric and scale is None:
+        raise ScoreError("the scale of the numbers is not known", hint="the record's protocol names it; repeat the run")
     if not kind.counted:
         fit_together(kind, gold, predictions, labels)
         return Scores(kind.extra_scores(Answered(labels, gold, said, dict, scale)), {})
@@ -60,6 +62,6 @@ def scored(record: RunRecord, gold: Sequence[Document], predictions: Sequence[Pr
         gold=gold,
         predictions=predictions,
         negative_label=task.negative_label,
-        scale=task.scale,
+        scale=record.scale,
     )
     return record.model_copy(update={"scores": scores.values, "per_label": scores.per_label})

@@ -134,7 +134,7 @@ def _prediction(record: RunRecord, said: Prediction) -> str:
     task = record.task
     if is_numeric(task.type):
         numbers = said.label_scores
-        low, high = task.scale or (0.0, 0.0)
+        low, high = record.scale or (0.0, 0.0)
         fits = len(numbers) == 1 and low <= numbers[0] <= high and not (said.labels or said.spans or said.tags)
         return "" if fits else "something else than one number of the scale"
     if any(not 0 <= s <= 1 for s in (*said.span_scores, *said.label_scores)):  # NaN is not in there either
