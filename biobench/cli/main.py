@@ -25,6 +25,7 @@ from biobench.cli import (
     report,
     rescore,
     run,
+    score,
     speed,
     submit,
     tasks,
@@ -48,6 +49,7 @@ demo.register(app)
 tasks.register(app)
 data.register(app)
 rescore.register(app)
+score.register(app)
 report.register(app)
 compare.register(app)
 errors.register(app)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from biobench.report.table import Results
 
 AVERAGES: tuple[AverageName, ...] = ("macro", "micro", "weighted", "paper")
-SOURCES = ("published", "run", "submitted", "floor", "ceiling")
+SOURCES = ("published", "run", "outside", "submitted", "floor", "ceiling")
 FORMATS = ("table", "md", "csv", "latex", "json", "html")
 ALL = "all"
 """`--average all`: a row for each of macro, micro and weighted."""
@@ -43,7 +43,7 @@ def report(
     task: Annotated[list[str], typer.Option("--task", help="Only this task; repeatable.")] = [],  # noqa: B006
     suite: Annotated[list[str], typer.Option("--suite", help="Only this suite (fr, en, needle).")] = [],  # noqa: B006
     source: Annotated[
-        list[str], typer.Option("--source", help="Only published, run, submitted, floor or ceiling rows.")
+        list[str], typer.Option("--source", help="Only published, run, outside, submitted, floor or ceiling rows.")
     ] = [],  # noqa: B006
     model: Annotated[list[str], typer.Option("--model", help="Only this model; repeatable.")] = [],  # noqa: B006
     incomplete: Annotated[bool, typer.Option("--incomplete", help="Average incomplete suites too.")] = False,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from biobench.report.averages import known_mean, suite_averages
+from biobench.report.averages import costs_of, suite_averages
 from biobench.report.beside import Remark, likely_note, published_rows
 from biobench.report.comparability import deviation_notes
 from biobench.report.conditions import lengths_read
@@ -230,8 +230,8 @@ def run_rows(
             )
             remarks.append((group.source, group.task, text))
             continue
-        first, cut = group.briefs[0], _cut(group)
-        lost = failed_runs(scores, floors.get((group.task, metric)))
+        tested = group.briefs[0].split == "test"  # the floors are scores on the test split
+        lost = failed_runs(scores, floors.get((group.task, metric)) if tested else None)
         trained = kept(scores, lost)
         summary = seed_interval(trained, resolution=_step(group))
         interval = summary.interval
@@ -254,18 +254,12 @@ def run_rows(
                 suite=info.suite,
                 seeds=group.seeds,
                 values=tuple(scores),
-                seconds=sum(b.seconds for b in group.briefs) / count,
-                peak_memory_bytes=max(b.peak_memory_bytes for b in group.briefs),
-                energy_kwh=known_mean([b.energy_kwh for b in group.briefs]),
-                train_tokens_per_second=sum(b.train_tokens_per_second for b in group.briefs) / count,
-                truncated_documents=first.truncated_documents,
-                lost_gold=first.lost_gold,
-                parameters=first.parameters,
+                **costs_of(group),
                 contamination=as_fields(known(group)),
                 notes=(
                     *_about_data(group),
                     *group.notes,
-                    *cut,
+                    *_cut(group),
                     *_equal(group, summary.sd),
                     *_failed(group, scores, lost),
                     *remark(group),

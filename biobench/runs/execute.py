@@ -24,10 +24,10 @@ from biobench.finetune.tuning import tuned
 from biobench.models.loading import Checkpoint, load_tokenizer, window
 from biobench.runs.contamination import contamination
 from biobench.runs.energy import metered
-from biobench.runs.plan import Item, Plan, TaskEntry
+from biobench.runs.plan import Item, Plan, TaskEntry, identity_of
 from biobench.runs.provenance import provenance
 from biobench.runs.result import RunName, RunResult, of_record
-from biobench.schema.record import Cost, RunRecord, TaskIdentity
+from biobench.schema.record import Cost, RunRecord
 from biobench.score import scored
 from biobench.store import Store
 
@@ -247,23 +247,7 @@ def _record(
     return RunRecord(
         key=item.key,
         model=item.checkpoint.identity(loaded.parameters),
-        task=TaskIdentity(
-            id=spec.id,
-            version=spec.version,
-            hash=item.task.hash,
-            data_hash=data.hash,
-            source=data.source,
-            corpus=spec.corpus_id,
-            language=spec.language,
-            type=spec.type,
-            labels=data.labels,
-            gold_labels=data.gold_labels,
-            decode=data.decode,
-            negative_label=spec.metric.negative_label,
-            primary=spec.metric.primary,
-            paper=spec.metric.paper,
-            test_documents=len(data.test),
-        ),
+        task=identity_of(item.task.loaded, data, item.task.hash),
         seed=item.seed,
         track=plan.request.track,
         limit=plan.request.limit,

@@ -16,6 +16,7 @@ from biobench.errors import DataFormatError, DataUnavailableError, UsageError
 from biobench.models.loading import Checkpoint, find_checkpoint
 from biobench.runs.options import Executor, Request, Track
 from biobench.schema.document import TaskData
+from biobench.schema.record import TaskIdentity
 from biobench.schema.task import parse_seeds
 from biobench.store import run_key
 
@@ -153,6 +154,28 @@ def _entry(task: LoadedTask, request: Request, device: torch.device) -> TaskEntr
         )
     return TaskEntry(
         task, data, precision, hash=task_hash(task, data.source), identity=task_identity(task, data.source)
+    )
+
+
+def identity_of(task: LoadedTask, data: TaskData, digest: str) -> TaskIdentity:
+    """What a record says of its task. digest: the task's hash."""
+    spec = task.spec
+    return TaskIdentity(
+        id=spec.id,
+        version=spec.version,
+        hash=digest,
+        data_hash=data.hash,
+        source=data.source,
+        corpus=spec.corpus_id,
+        language=spec.language,
+        type=spec.type,
+        labels=data.labels,
+        gold_labels=data.gold_labels,
+        decode=data.decode,
+        negative_label=spec.metric.negative_label,
+        primary=spec.metric.primary,
+        paper=spec.metric.paper,
+        test_documents=len(data.test),
     )
 
 

@@ -22,6 +22,9 @@ RECORD_VERSION = 1
 Version = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z][0-9A-Za-z.+!_-]{0,99}$")]
 """Of a package, as PEP 440 and git write it."""
 Package = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z][0-9A-Za-z._-]{0,99}$")]
+Origin = Literal["run", "checkpoint", "outside"]
+"""run: a checkpoint was fine-tuned here. checkpoint: one that was fine-tuned before answered as it is. outside: the
+predictions were made elsewhere; no checkpoint is known, and fields on training, cost and windows hold no measurement."""
 YEARS = (2000, 2100)
 """A record's date lies between them."""
 
@@ -162,6 +165,9 @@ class RunRecord(Strict):
     model: ModelIdentity
     task: TaskIdentity
     seed: Annotated[int, Field(ge=0)]
+    origin: Origin = "run"
+    split: Literal["test", "validation"] = "test"
+    """What the predictions and scores are of; validation: the run spared the test split (--no-test)."""
     track: Literal["fixed", "tuned"] = "fixed"
     limit: Positive | None = None
     protocol: dict[str, Any]
