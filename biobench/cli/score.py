@@ -30,7 +30,9 @@ def score(
     data_dir: DataDir = None,
     results_dir: ResultsDir = "results",
     force: Annotated[bool, typer.Option("--force", help="Replace stored predictions of this name and seed.")] = False,
-    gate: Annotated[bool, typer.Option("--gate/--no-gate", help="Ask first whether the task measures something.")] = True,
+    gate: Annotated[
+        bool, typer.Option("--gate/--no-gate", help="Ask first whether the task measures something.")
+    ] = True,
     as_json: Json = False,
 ) -> None:
     """Score predictions that were made elsewhere; they stand beside the runs as `outside`."""
@@ -46,7 +48,9 @@ def score(
         typer.echo(f"{len(data.test)} test documents: {documents}", err=as_json)
         return
     if predictions is None or model is None:
-        raise UsageError("--predictions and --model are needed", hint="biobench score --predictions FILE --task T --model NAME")
+        raise UsageError(
+            "--predictions and --model are needed", hint="biobench score --predictions FILE --task T --model NAME"
+        )
     from biobench.cli.run import print_results
     from biobench.cli.run_end import end_of_run
     from biobench.runs.outside import Outside, score_outside

@@ -9,7 +9,7 @@ the gathered batch (CUDA) go through scaled dot-product attention.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
@@ -63,6 +63,11 @@ def packed(layout: Layout) -> Iterator[None]:
         yield
     finally:
         _current.pop()
+
+
+def current_layout() -> AbstractContextManager[None]:
+    """The present layout as a block of its own; of nothing outside of packed documents."""
+    return packed(_current[-1]) if _current else nullcontext()
 
 
 @lru_cache(maxsize=1)

@@ -26,7 +26,11 @@ def condition_of(group: RunGroup) -> Condition:
 def is_full(group: RunGroup) -> bool:
     """Whether the runs saw the whole task, without overrides that changed its protocol (those stand in the variant)."""
     first = group.briefs[0]
-    return first.limit is None and first.split == "test" and not any(override in group.variant for override in first.overrides)
+    return (
+        first.limit is None
+        and first.split == "test"
+        and not any(override in group.variant for override in first.overrides)
+    )
 
 
 def in_words(group: RunGroup) -> str:

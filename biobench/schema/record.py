@@ -101,6 +101,8 @@ class Training(Strict):
     stopped_early: bool = False
     resumed: Count = 0
     """How often the run was taken up from a savepoint after its process had been killed."""
+    trained_parameters: Count | None = None
+    """Weights that were trained, the head's included, where an adapter or the top layers alone were."""
     trials: tuple[Trial, ...] = ()
     """Tuned track: every trial, in the order of the grid; their number is the budget."""
 

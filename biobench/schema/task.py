@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from biobench.schema.adaptation import Adapter, Search
 from biobench.schema.deviation import Deviations
 from biobench.schema.kind import AVERAGES, KINDS, kind_names, metric_names
 from biobench.schema.probe import Probe
@@ -122,6 +123,17 @@ class Training(Strict):
     train_fraction: float = Field(1.0, gt=0, le=1, json_schema_extra={"later": True})
     """Share of the training documents, by one fixed shuffle: a smaller share is part of every larger one."""
 
+    adapter: Adapter | None = later(None)
+    """Train small weights beside the encoder's frozen ones."""
+    top_layers: int | None = Field(None, ge=0, json_schema_extra={"later": True})
+    """Train this many layers at the encoder's end, and what follows them; those below and the embeddings stay."""
+    layer_decay: float = Field(1.0, gt=0, le=1, json_schema_extra={"later": True})
+    """Each layer's rate is that of the layer above it times this; the embeddings stand below the first layer."""
+    gradient_checkpointing: bool = later(False)
+    """Compute the layers' states again in the backward pass instead of storing them: less memory, more time."""
+    search: Search | None = later(None)
+    """--track tuned: what is tried instead of `grid`."""
+
     @model_validator(mode="after")
     def _length(self) -> Training:
         if (self.epochs is None) == (self.max_steps is None):
@@ -130,6 +142,8 @@ class Training(Strict):
             raise fail("training.grid must be distinct positive factors", "for example `grid: [0.4, 1.0, 2.0]`")
         if isinstance(self.evaluate_every, int) and self.evaluate_every < 1:
             raise fail("evaluate_every must be 'epoch' or at least 1 step", "for example `evaluate_every: 500`")
+        if self.adapter is not None and (self.top_layers is not None or self.layer_decay != 1.0):
+            raise fail("training.adapter freezes the encoder", "leave top_layers and layer_decay out beside it")
         return self
 
 

@@ -180,7 +180,9 @@ def _label_scores(row: Mapping[str, Any], expected: Expected, path: Path, line: 
     if values is None:
         return ()
     if not isinstance(values, dict):
-        raise _wrong(path, line, "'label_scores' is not an object of label to score", 'write {"label_scores": {"A": 0.9}}')
+        raise _wrong(
+            path, line, "'label_scores' is not an object of label to score", 'write {"label_scores": {"A": 0.9}}'
+        )
     for label in values:
         _known(label, expected, path, line)
     absent = [label for label in expected.labels if label not in values]
