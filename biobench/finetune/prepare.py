@@ -53,7 +53,8 @@ def prepare(spec: TaskSpec, data: TaskData, tokenizer: PreTrainedTokenizerBase, 
         return Split(kept, units, encoded, targets, [len(e) for e in encoded], windows, len(task.outputs))
 
     train = split(subset(data.train, spec.training.train_fraction))
-    validation, test = split(data.validation), split(data.test)
+    validation = split(data.validation)
+    test = validation if data.test is data.validation else split(data.test)
     none = Windows(max_length=window, truncated_documents=0, lost_gold=0)
     prepared = Prepared(spec, data, task.outputs, train, validation, test, none)
     return replace(prepared, windows=_windows(prepared, tokenizer))

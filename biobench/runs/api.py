@@ -12,7 +12,7 @@ from biobench.runs.execute import Reporter, Silent, execute, without_data
 from biobench.runs.options import Request, with_arguments_of
 from biobench.runs.parallel import run_workers, worker_count
 from biobench.runs.plan import Item, Plan, TaskEntry, make_plan
-from biobench.runs.result import RunResult, of_record
+from biobench.runs.result import RunResult, of_record, without_record
 from biobench.schema.document import TaskData
 from biobench.store import Store
 from biobench.store.floors import find_floor
@@ -47,18 +47,16 @@ def planned(plan: Plan) -> list[RunResult]:
         if record is not None:
             lines.append(of_record(record, "skipped", str(store.path_of(record)), "the same run is stored already"))
             continue
-        spec = item.task.loaded.spec
         begun = not plan.request.force and store.is_begun(item.task.id, item.key)
         lines.append(
-            RunResult(
-                model=item.checkpoint.id,
-                task=item.task.id,
-                task_version=spec.version,
+            without_record(
+                plan.request,
+                item.task,
+                item.checkpoint.id,
+                "planned",
                 seed=item.seed,
-                status="planned",
                 reason="goes on from where it was stopped" if begun else None,
                 key=item.key,
-                primary=spec.metric.primary,
             )
         )
     return lines
@@ -116,7 +114,7 @@ def run_plan(plan: Plan, reporter: Reporter) -> list[RunResult]:
     if plan.request.dry_run:
         return planned(plan)
     _workers(plan)  # a wrong number is refused before anything is written
-    if plan.request.gate:
+    if plan.request.gate and not plan.request.no_test:
         ask_gate(plan)
     if plan.request.executor == "ray" and undone(plan):
         plan.workers = 1 + run_on_ray(plan.request, _workers(plan), plan.device)

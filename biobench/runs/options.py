@@ -115,6 +115,26 @@ class Request:
     train_fractions: Option[float | Iterable[float], tuple[float, ...]] = Option(
         (1.0,), "--train-fraction", convert=_shares, help="Shares of the training documents, such as 0.1,0.25,1.0."
     )
+    no_test: Option[bool, bool] = Option(
+        False, "--no-test", help="Score on validation and leave the test split alone; shown apart from tested runs."
+    )
+    no_training: Option[bool, bool] = Option(
+        False, "--no-training", help="Evaluate checkpoints that are fine-tuned already, as they are."
+    )
+    label_map: Option[Names, tuple[str, ...]] = Option(
+        (),
+        "--label-map",
+        convert=_names,
+        metavar="MODEL_LABEL=TASK_LABEL",
+        help="With --no-training: which label of the task a checkpoint's label is; repeatable.",
+    )
+    keep_model: Option[str | Path | None, str | None] = Option(
+        None,
+        "--keep-model",
+        convert=_folder,
+        metavar="DIR",
+        help="Save each fine-tuned model as a checkpoint below DIR.",
+    )
     dry_run: Option[bool, bool] = Option(False, "--dry-run", help="Print the plan and stop.")
     force: Option[bool, bool] = Option(False, "--force", help="Make runs anew that are stored already.")
     offline: Option[bool, bool] = Option(False, "--offline", help="Open no connection.")

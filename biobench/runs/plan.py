@@ -11,8 +11,9 @@ import torch
 from biobench.core.machine import Precision, resolve_device, resolve_precision
 from biobench.data.catalog import LoadedTask, load_task, split_names, suite
 from biobench.data.hashing import task_hash, task_identity
-from biobench.data.load import load_data
+from biobench.data.load import load_data, without_test
 from biobench.errors import DataFormatError, DataUnavailableError, UsageError
+from biobench.finetune.ready import parse_label_map
 from biobench.models.loading import Checkpoint, find_checkpoint
 from biobench.runs.options import Executor, Request, Track
 from biobench.schema.document import TaskData
@@ -59,6 +60,8 @@ class Plan:
     tasks: list[TaskEntry]
     checkpoints: list[Checkpoint]
     items: list[Item]
+    label_map: dict[str, str] = field(default_factory=dict)
+    """With --no-training: a checkpoint's label to the task's."""
     workers: int = 1
     """Worker processes that have been at this plan before the caller walks it."""
 
@@ -76,6 +79,7 @@ def make_plan(request: Request) -> Plan:
         raise UsageError("no model is named", hint="give a hub id, id@revision or a local folder")
     if request.limit is not None and request.limit < 1:
         raise UsageError(f"--limit {request.limit} leaves nothing", hint="give at least 1 training document")
+    names = _label_map(request)
     loaded = _tasks(request)
     checkpoints = [
         find_checkpoint(m, offline=request.offline, trust_remote_code=request.trust_remote_code)
@@ -83,13 +87,31 @@ def make_plan(request: Request) -> Plan:
     ]
     entries = [_entry(task, request, device) for task in loaded]
     items = [
-        Item(checkpoint, entry, seed, _key(checkpoint, entry, seed, request))
+        Item(checkpoint, entry, seed, _key(checkpoint, entry, seed, request, names))
         for checkpoint in checkpoints
         for entry in entries
         if entry.data is not None
         for seed in _seeds(request, entry.loaded)
     ]
-    return Plan(request, device, entries, checkpoints, items)
+    return Plan(request, device, entries, checkpoints, items, names)
+
+
+def _label_map(request: Request) -> dict[str, str]:
+    """The declared map. Raises UsageError for what does not go with --no-training."""
+    names = parse_label_map(request.label_map)
+    if not request.no_training:
+        if names:
+            raise UsageError("--label-map goes with --no-training", hint="add --no-training, or leave it out")
+        return names
+    for option, wanted in (
+        ("--track tuned", request.track != "fixed"),
+        ("--train-fraction", request.train_fractions != (1.0,)),
+        ("--seeds", request.seeds is not None),
+        ("--keep-model", request.keep_model is not None),
+    ):
+        if wanted:
+            raise UsageError(f"{option} does not go with --no-training: nothing is trained", hint="leave it out")
+    return names
 
 
 def _tasks(request: Request) -> list[LoadedTask]:
@@ -152,6 +174,8 @@ def _entry(task: LoadedTask, request: Request, device: torch.device) -> TaskEntr
             file=task.path,
             line=task.located.line_of(("counts",)),
         )
+    if request.no_test:
+        data = without_test(data)
     return TaskEntry(
         task, data, precision, hash=task_hash(task, data.source), identity=task_identity(task, data.source)
     )
@@ -180,6 +204,8 @@ def identity_of(task: LoadedTask, data: TaskData, digest: str) -> TaskIdentity:
 
 
 def _seeds(request: Request, task: LoadedTask) -> list[int]:
+    if request.no_training:
+        return [0]
     try:
         return parse_seeds(task.spec.seeds if request.seeds is None else request.seeds)
     except ValueError as error:
@@ -187,11 +213,18 @@ def _seeds(request: Request, task: LoadedTask) -> list[int]:
         raise UsageError(f"--seeds: {what}", hint=hint) from None
 
 
-def _key(checkpoint: Checkpoint, entry: TaskEntry, seed: int, request: Request) -> str:
+def _key(checkpoint: Checkpoint, entry: TaskEntry, seed: int, request: Request, names: dict[str, str]) -> str:
     assert entry.data is not None
     spec = entry.loaded.spec
     # Parts of a needle task were once drawn example by example; such runs are others.
+    protocol: dict[str, Any] = {}
+    if request.no_test:
+        protocol["scored"] = "validation"
+    if request.no_training:
+        protocol |= {"training": "none", "label_map": names}
     pairs = spec.type == "needle" and (request.limit is not None or spec.training.train_fraction < 1)
+    if pairs:
+        protocol["drawn"] = "pairs"
     return run_key(
         model_hash=checkpoint.hash,
         task_hash=entry.hash,
@@ -200,5 +233,5 @@ def _key(checkpoint: Checkpoint, entry: TaskEntry, seed: int, request: Request) 
         precision=entry.precision,
         track=request.track,
         limit=request.limit,
-        protocol={"drawn": "pairs"} if pairs else None,
+        protocol=protocol or None,
     )

@@ -170,6 +170,8 @@ class RunRecord(Strict):
     origin: Origin = "run"
     split: Literal["test", "validation"] = "test"
     """What the predictions and scores are of; validation: the run spared the test split (--no-test)."""
+    label_map: dict[Text, Text] = {}
+    """Of a checkpoint that answered as it is: which label of the task a label of its own stands for, as declared."""
     track: Literal["fixed", "tuned"] = "fixed"
     limit: Positive | None = None
     protocol: dict[str, Any]
