@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Collection, Iterable
 from dataclasses import replace
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from biobench.cli.common import Output, ResultsDir, check_results_dir, write_output
+from biobench.cli.common import DataDir, Output, ResultsDir, check_results_dir, write_output
 from biobench.errors import UsageError
 from biobench.schema.strict import suggest
 
@@ -53,6 +54,11 @@ def report(
     ] = False,
     seeds: Annotated[bool, typer.Option("--per-seed", help="csv, json: a row a run and metric.")] = False,
     labels: Annotated[bool, typer.Option("--per-label", help="As --per-seed, with each label's scores.")] = False,
+    slices: Annotated[
+        bool,
+        typer.Option("--slices", help="Calibration, and scores by length, label and what training has shown."),
+    ] = False,
+    data_dir: DataDir = None,
     results_dir: ResultsDir = "results",
     output: Output = None,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
@@ -77,6 +83,11 @@ def report(
     _check(suite, {*SUITES, *(info.suite for info in held.infos.values())}, "--suite")
     if model:
         _check(model, _models(held), "--model")
+    if slices:
+        if format_ not in ("table", "json", "csv"):
+            raise UsageError(f"--slices has no form in {format_}", hint="use --format table, json or csv")
+        _slices(held, data_dir, _some(task), _some(model), format_, output)
+        return
     filters = {"tasks": _some(task), "suites": _some(suite), "sources": _some(source), "models": _some(model)}
     if seeds or labels:
         from biobench.report import tidy
@@ -97,6 +108,26 @@ def report(
         _put(render(shown, format_), output)
         return
     _print(held, shown, filters, notes, experiments, output)
+
+
+def _slices(
+    held: Results,
+    data_dir: str | None,
+    tasks: list[str] | None,
+    models: list[str] | None,
+    format_: str,
+    output: Path | None,
+) -> None:
+    from biobench.report.slices import slices
+    from biobench.report.slices_render import as_csv, as_table
+
+    rows, notes = slices(held, data_dir, tasks=tasks, models=models)
+    if format_ == "json":
+        _put(json.dumps([row.as_json() for row in rows], ensure_ascii=False, indent=2) + "\n", output)
+        return
+    _put(as_csv(rows) if format_ == "csv" else as_table(rows), output)
+    for line in notes:
+        typer.echo(line, err=True)
 
 
 def own_tasks(held: Results) -> list[str] | None:

@@ -23,8 +23,8 @@ Version = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z][0-9A-Za-z.+!_-
 """Of a package, as PEP 440 and git write it."""
 Package = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z][0-9A-Za-z._-]{0,99}$")]
 Origin = Literal["run", "checkpoint", "outside"]
-"""run: a checkpoint was fine-tuned here. checkpoint: one that was fine-tuned before answered as it is. outside: the
-predictions were made elsewhere; no checkpoint is known, and fields on training, cost and windows hold no measurement."""
+"""run: a checkpoint was fine-tuned here. checkpoint: one that was fine-tuned before answered as it is.
+outside: the predictions were made elsewhere. No checkpoint is known, and nothing on training, cost and windows."""
 YEARS = (2000, 2100)
 """A record's date lies between them."""
 

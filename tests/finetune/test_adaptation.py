@@ -1,4 +1,4 @@
-"""LoRA and its kin, top layers, layer-wise rates and gradient checkpointing: what is trained, and that nothing leaks."""
+"""Adapters, top layers, layer-wise rates and gradient checkpointing: what is trained, and that nothing leaks."""
 
 from __future__ import annotations
 
