@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from biobench.schema.source import fail
-from biobench.schema.strict import Strict
+from biobench.schema.strict import Strict, plain
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -38,18 +39,17 @@ class Adapter(Strict):
 class Range(Strict):
     """Values between two ends; log: drawn evenly on the logarithm's scale."""
 
-    low: Finite
-    high: Finite
+    low: int | Finite
+    high: int | Finite
     log: bool = False
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Range:
-        if not self.low < self.high or (self.log and self.low <= 0):
-            raise fail("a range needs low < high, and with log a low above 0", "for example {low: 1e-5, high: 1e-4}")
-        return self
+    """Two whole numbers are the ends of a range of whole numbers."""
 
 
-Choices = tuple[Any, ...]
+def _plain_values(values: Any) -> Any:
+    return tuple(plain(value) for value in values) if isinstance(values, list | tuple) else values
+
+
+Choices = Annotated[tuple[bool | int | float | str | None, ...], BeforeValidator(_plain_values)]
 NOT_SEARCHED = ("grid", "search", "train_fraction", "encoder", "precision")
 """Fields of `training` that a trial may not change: they decide on what data, in what form and how a run is made."""
 
@@ -69,6 +69,11 @@ class Search(Strict):
     sampler: Literal["tpe", "random"] = "tpe"
     """tpe: tree-structured Parzen estimator (Bergstra et al. 2011) of optuna (extra `search`)."""
 
+    @property
+    def budget(self) -> int:
+        """How many trials it takes."""
+        return self.trials if self.grid is None else math.prod(map(len, self.grid.values()))  # type: ignore[return-value]
+
     @model_validator(mode="after")
     def _one(self) -> Search:
         if (self.grid is None) == (self.study is None):
@@ -82,6 +87,10 @@ class Search(Strict):
         for name, values in space.items():
             if name.split(".")[0] in NOT_SEARCHED:
                 raise fail(f"training.search cannot change '{name}'", "leave it out; it is a field of the task")
-            if isinstance(values, tuple) and (not values or len(set(map(repr, values))) < len(values)):
+            if isinstance(values, Range):
+                if not values.low < values.high or (values.log and values.low <= 0):
+                    what = f"training.search: the range of '{name}' needs low < high, and with log a low above 0"
+                    raise fail(what, "for example {low: 1e-5, high: 1e-4}")
+            elif not values or len(set(map(repr, values))) < len(values):
                 raise fail(f"training.search: the values of '{name}' must be distinct, at least one", "list each once")
         return self

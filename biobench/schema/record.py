@@ -77,6 +77,8 @@ class Trial(Strict):
 
     factor: Seconds
     """What the recipe's rates were multiplied by."""
+    changes: dict[Line, bool | int | float | str | None] = {}
+    """Fields of the recipe that a search changed."""
     learning_rate: Seconds
     head_learning_rate: Seconds | None = None
     validation: Number

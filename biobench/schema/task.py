@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from biobench.schema.adaptation import Adapter, Search
+from biobench.schema.adaptation import NOT_SEARCHED, Adapter, Search
 from biobench.schema.deviation import Deviations
 from biobench.schema.kind import AVERAGES, KINDS, kind_names, metric_names
 from biobench.schema.probe import Probe
@@ -142,6 +142,10 @@ class Training(Strict):
             raise fail("training.grid must be distinct positive factors", "for example `grid: [0.4, 1.0, 2.0]`")
         if isinstance(self.evaluate_every, int) and self.evaluate_every < 1:
             raise fail("evaluate_every must be 'epoch' or at least 1 step", "for example `evaluate_every: 500`")
+        for name in () if self.search is None else (self.search.grid or self.search.study or ()):
+            if name.split(".")[0] not in type(self).model_fields and name != "head.dropout":
+                known = [*(n for n in type(self).model_fields if n not in NOT_SEARCHED), "head.dropout"]
+                raise fail(f"training.search: '{name}' is no field of the recipe", suggest(name, known))
         if self.adapter is not None and (self.top_layers is not None or self.layer_decay != 1.0):
             raise fail("training.adapter freezes the encoder", "leave top_layers and layer_decay out beside it")
         return self
