@@ -52,9 +52,11 @@ def prepare(spec: TaskSpec, data: TaskData, tokenizer: PreTrainedTokenizerBase, 
         targets = [kind.target(task, units[d], e) for d, e in zip(owner, encoded, strict=True)]
         return Split(kept, units, encoded, targets, [len(e) for e in encoded], windows, len(task.outputs))
 
-    train = split(subset(data.train, spec.training.train_fraction))
-    validation = split(data.validation)
-    test = validation if data.test is data.validation else split(data.test)
+    recipe = spec.training
+    train = split(subset(data.train, recipe.train_fraction, recipe.train_documents))
+    validation = split(subset(data.validation, most=recipe.validation_documents))
+    spared = data.test is data.validation and recipe.validation_documents is None
+    test = validation if spared else split(data.test)
     none = Windows(max_length=window, truncated_documents=0, lost_gold=0)
     prepared = Prepared(spec, data, task.outputs, train, validation, test, none)
     return replace(prepared, windows=_windows(prepared, tokenizer))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
-from biobench.runs.options import Request
+from biobench.runs.options import RunRequest
 from biobench.runs.plan import Status, TaskEntry
 from biobench.schema.record import RunRecord
 
@@ -53,7 +53,7 @@ class RunResult:
 
 
 def without_record(
-    request: Request,
+    request: RunRequest,
     entry: TaskEntry,
     model: str,
     status: Status,

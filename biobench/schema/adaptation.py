@@ -50,7 +50,9 @@ def _plain_values(values: Any) -> Any:
 
 
 Choices = Annotated[tuple[bool | int | float | str | None, ...], BeforeValidator(_plain_values)]
-NOT_SEARCHED = ("grid", "search", "train_fraction", "encoder", "precision")
+NOT_SEARCHED = (
+    *("grid", "search", "train_fraction", "train_documents", "validation_documents", "encoder", "precision"),
+)
 """Fields of `training` that a trial may not change: they decide on what data, in what form and how a run is made."""
 
 
