@@ -1,6 +1,6 @@
 """Finding a checkpoint, naming what it is, and loading its encoder and tokenizer.
 
-A model is a local folder, a hub id, or ``id@revision``. Its identity is the content of its weights, config
+A model is a local folder, a hub id, ``id@revision``, or `dummy`. Its identity is the content of its weights, config
 and tokenizer files, so a copied or moved folder is the same model and a changed one never is.
 """
 
@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from biobench.core.files import broken_file
 from biobench.core.text import first_line
 from biobench.errors import ModelError
+from biobench.models.dummy import NAME as DUMMY
+from biobench.models.dummy import dummy_folder
 from biobench.schema.checkpoint import content_hash
 from biobench.schema.model_folder import model_folder
 from biobench.schema.record import ModelIdentity
@@ -120,6 +122,8 @@ def _locate(model: str, offline: bool) -> tuple[Path, str, str | None]:
     if path.is_dir():
         path = model_folder(path)
         return path, _folder_name(path), None
+    if model == DUMMY:
+        return dummy_folder(), DUMMY, None
     if model.startswith((".", "/", "~")) or model.count("/") > 1:
         raise ModelError(f"no such folder: {model}", hint="give an existing folder, or a hub id such as owner/name")
     from huggingface_hub import snapshot_download

@@ -72,7 +72,10 @@ class RunRequest:
     """The arguments of `run`, as the command line or the Python interface gives them."""
 
     model: Option[Names, tuple[str, ...]] = Option(
-        (), convert=_names, metavar="MODEL...", help="Hub id, id@revision, or local folder."
+        (),
+        convert=_names,
+        metavar="MODEL...",
+        help="Hub id, id@revision, local folder, or dummy (a random tiny encoder).",
     )
     tasks: Option[Names, tuple[str, ...]] = Option(
         (), "--task", convert=_names, metavar="ID_OR_YAML", help="Task id or YAML path; repeatable."
@@ -105,8 +108,8 @@ class RunRequest:
         (),
         "--set",
         convert=_names,
-        metavar="KEY=VALUE",
-        help="Change a field of the spec, e.g. training.epochs=1.",
+        metavar="[TASK:]KEY=VALUE",
+        help="Change a field of the spec, e.g. training.epochs=1; of one task alone: gad:training.epochs=1.",
     )
     limit: Option[int | None, int | None] = Option(None, "--limit", help="Training documents; the rest in proportion.")
     track: Option[Track, Track] = Option(

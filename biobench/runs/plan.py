@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import torch
 
 from biobench.core.machine import Precision, resolve_device, resolve_precision
-from biobench.data.catalog import LoadedTask, load_task, split_names, suite
+from biobench.data.catalog import LoadedTask, check_override_tasks, load_task, split_names, suite
 from biobench.data.hashing import task_hash, task_identity
 from biobench.data.load import load_data, without_test
 from biobench.errors import DataFormatError, DataUnavailableError, UsageError
@@ -134,10 +134,11 @@ def _tasks(request: RunRequest) -> list[LoadedTask]:
     if not loaded:
         raise UsageError(f"suite '{request.suite}' holds no task yet", hint="see `biobench tasks list`")
     ids = [t.id for t in loaded]
+    check_override_tasks(request.overrides, ids)
     for task in loaded:
         if ids.count(task.id) > 1:
             raise UsageError(f"two of the tasks have the id '{task.id}'", hint="give each spec its own id")
-        _check_probe(task, request.overrides)
+        _check_probe(task, task.overrides)
     if request.protocol is not None:
         return [_under(task, request.protocol) for task in loaded]
     return [_with_share(task, share) for task in loaded for share in shares]

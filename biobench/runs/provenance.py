@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import re
 import subprocess
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -58,6 +60,24 @@ def _device_name(device: torch.device) -> str:
     return platform.processor() or platform.machine()
 
 
+def _driver(device: torch.device, version: Path = Path("/proc/driver/nvidia/version")) -> str | None:
+    """Version of the NVIDIA kernel module, where that is what drives the device."""
+    if device.type != "cuda" or not version.exists():
+        return None
+    match = re.search(r"Kernel Module.*?\s(\d+(?:\.\d+)+)\s", version.read_text())
+    return match[1] if match else None
+
+
+def _memory(device: torch.device) -> int | None:
+    """Bytes of the device's memory; of the machine's on a CPU, None where the system does not tell."""
+    if device.type == "cuda":
+        return int(torch.cuda.get_device_properties(device).total_memory)
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return None
+
+
 def provenance(device: torch.device) -> Provenance:
     """The provenance of a run that starts now on `device`."""
     return Provenance(
@@ -67,6 +87,8 @@ def provenance(device: torch.device) -> Provenance:
         python=platform.python_version(),
         platform=f"{platform.system()} {platform.release()} {platform.machine()}",
         device=_device_name(device),
+        driver=_driver(device),
+        device_memory_bytes=_memory(device),
         threads=torch.get_num_threads(),
         started=datetime.now(UTC).isoformat(timespec="seconds"),
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 
 class Traits:
@@ -31,6 +32,9 @@ class Traits:
 KINDS: dict[str, Traits] = {}
 """Name to kind; filled by importing `biobench.kinds`."""
 
+PLUGIN_METRICS: dict[str, Callable[[Any], float | None]] = {}
+"""Name to metric of installed packages: from a `kinds.base.Answered` to a fraction, None where it is not defined."""
+
 AVERAGES = ("macro_f1", "micro_f1", "weighted_f1", "macro_f1_all")
 """Averages that every kind of task has."""
 
@@ -42,4 +46,4 @@ def kind_names() -> list[str]:
 
 def metric_names() -> list[str]:
     """The averages of all kinds."""
-    return [*AVERAGES, *dict.fromkeys(name for kind in KINDS.values() for name in kind.metrics)]
+    return [*AVERAGES, *dict.fromkeys(name for kind in KINDS.values() for name in kind.metrics), *PLUGIN_METRICS]

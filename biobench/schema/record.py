@@ -134,8 +134,8 @@ class Windows(Strict):
     """Documents read through several windows; none of their text is lost."""
     lost_gold: Count
     ceiling: dict[Text, Number] = {}
-    """Scores of the oracle that returns all gold inside the window; classification: the labels of which the window
-    shows a mention. Empty where the corpus does not say where labels are mentioned."""
+    """Scores of the oracle that returns all gold inside the window, which no model passes. Classification: of the
+    labels of which the window shows a mention; a model may tell others too, so this bounds nothing there. Empty where the corpus does not say where labels are mentioned."""
 
 
 class Provenance(Strict):
@@ -147,6 +147,10 @@ class Provenance(Strict):
     python: Version
     platform: Line
     device: Line
+    driver: Line | None = None
+    """Version of the GPU's driver."""
+    device_memory_bytes: Bytes | None = None
+    """Of the GPU; on a CPU that of the machine."""
     threads: Positive
     started: str
     """ISO 8601 with its zone."""

@@ -12,7 +12,7 @@ from pydantic import Field, field_validator, model_validator
 
 from biobench.schema.adaptation import NOT_SEARCHED, Adapter, Search
 from biobench.schema.deviation import Deviations
-from biobench.schema.kind import AVERAGES, KINDS, kind_names, metric_names
+from biobench.schema.kind import AVERAGES, KINDS, PLUGIN_METRICS, kind_names, metric_names
 from biobench.schema.probe import Probe
 from biobench.schema.source import (
     CollectedLabels,
@@ -320,7 +320,7 @@ class TaskSpec(Strict):
             raise fail(f"head.kind '{self.head.kind}' does not fit type '{self.type}'", f"use `kind: {kind.head}`")
         for field in ("primary", "paper", "selection"):
             name = getattr(self.metric, field)
-            if name is not None and name not in (*AVERAGES, *kind.metrics):
+            if name is not None and name not in (*AVERAGES, *kind.metrics, *PLUGIN_METRICS):
                 raise fail(f"metric.{field} '{name}' is not defined for type '{self.type}'", "use macro_f1")
         if self.training.encoder == "frozen":
             if self.probe is None:
