@@ -22,8 +22,9 @@ def describe(task: LoadedTask, data_dir: str | Path | None = None, samples: int 
 
     Keys: the spec's descriptive fields, `deviations` from the compared protocol (empty: none known), protocol,
     labels (or their rule, until the data is read), declared counts, `data` (state, source, folder, remedy), and with
-    data at hand `counts` (per split, label supports included), `lengths` (of texts), `unexpressed` (mentions that are in no
-    score), `count_problems` and `samples` (from train: text, mentions or labels). Samples of data under an agreement are left out.
+    available data `counts` (per split, label supports included), `lengths` (of texts), `unexpressed` (mentions that
+    are in no score), `count_problems` and `samples` (from train: text, mentions or labels). Samples of data under an
+    agreement are left out.
     """
     spec = task.spec
     result: dict[str, Any] = {

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from biobench.data.load import subset
+from biobench.finetune import token_cache
 from biobench.kinds import Split, Task, get_kind
 from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.record import Windows
@@ -39,13 +41,18 @@ class Prepared(Task):
         )
 
 
-def prepare(spec: TaskSpec, data: TaskData, tokenizer: PreTrainedTokenizerBase, window: int) -> Prepared:
-    """Encode all splits into `window` tokens and measure what the window cuts off in test."""
+def prepare(
+    spec: TaskSpec, data: TaskData, tokenizer: PreTrainedTokenizerBase, window: int, cache: Path | None = None
+) -> Prepared:
+    """Encode all splits into `window` tokens and measure what the window cuts off in test.
+
+    cache: folder of tokenised documents (`finetune.token_cache`).
+    """
     kind = get_kind(spec.type)
     task = Task(spec, data, kind.outputs(data.labels))
 
     def split(documents: Sequence[Document]) -> Split:
-        kept, units, encoded, owner = kind.cut(spec, documents, tokenizer, window)
+        kept, units, encoded, owner = token_cache.cut(kind, spec, documents, tokenizer, window, cache)
         windows: list[list[int]] = [[] for _ in kept]
         for place, document in enumerate(owner):
             windows[document].append(place)

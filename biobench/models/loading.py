@@ -6,9 +6,11 @@ and tokenizer files, so a copied or moved folder is the same model and a changed
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +43,11 @@ class Checkpoint:
     trust_remote_code: bool = False
 
     @property
+    def parameters(self) -> int | None:
+        """Weights in its safetensors files, heads included; None where it has none that can be read."""
+        return _count_parameters(self.folder)
+
+    @property
     def initial_std(self) -> float:
         """Standard deviation of the weights of a new layer."""
         return float(getattr(self.config, "initializer_range", 0.02) or 0.02)
@@ -56,6 +63,21 @@ class Checkpoint:
             parameters=parameters,
             max_positions=position_limit(self.config),
         )
+
+
+@cache
+def _count_parameters(folder: Path) -> int | None:
+    """From the headers of the files alone."""
+    from safetensors import SafetensorError, safe_open
+
+    total = 0
+    for path in folder.glob("*.safetensors"):
+        try:
+            with safe_open(path, framework="numpy") as weights:
+                total += sum(math.prod(weights.get_slice(name).get_shape()) for name in weights.keys())  # noqa: SIM118
+        except (OSError, SafetensorError):
+            return None
+    return total or None
 
 
 def find_checkpoint(model: str, *, offline: bool = False, trust_remote_code: bool = False) -> Checkpoint:

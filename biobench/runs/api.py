@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from biobench.data.load import load_data
 from biobench.gate import ensure
 from biobench.runs.cluster import run_on_ray
+from biobench.runs.estimate import Paced, pace_of
 from biobench.runs.execute import Reporter, Silent, execute, without_data
 from biobench.runs.options import RunRequest, with_arguments_of
 from biobench.runs.parallel import run_workers, worker_count
@@ -42,6 +43,7 @@ def planned(plan: RunPlan) -> list[RunResult]:
     """The results of a dry run: what is stored is `skipped`, what would be made is `planned`."""
     store = Store(plan.request.results_dir)
     lines = without_data(plan)
+    pace = pace_of(plan)
     for item in plan.items:
         record = None if plan.request.force else store.get(item.task.id, item.key)
         if record is not None:
@@ -57,6 +59,7 @@ def planned(plan: RunPlan) -> list[RunResult]:
                 seed=item.seed,
                 reason="goes on from where it was stopped" if begun else None,
                 key=item.key,
+                expected=pace.seconds(item, item.checkpoint.parameters),
             )
         )
     return lines
@@ -119,8 +122,10 @@ def run_plan(plan: RunPlan, reporter: Reporter) -> list[RunResult]:
     if plan.request.executor == "ray" and undone(plan):
         plan.workers = 1 + run_on_ray(plan.request, _workers(plan), plan.device)
         return list(execute(plan, reporter))
-    left = len(undone(plan))
+    waiting = undone(plan)
+    left = len(waiting)
     workers = min(worker_count(plan.request.parallel, plan.device), left)
+    reporter = Paced(reporter, plan, waiting, max(1, workers))
     known: dict[str, RunResult] = {}
     if workers > 1:
         known = run_workers(plan, workers, len(plan.items) - left, reporter)

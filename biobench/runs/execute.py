@@ -19,6 +19,7 @@ import torch
 
 from biobench.core.machine import peak_memory_bytes, reset_peak_memory
 from biobench.errors import BioBenchError, ModelError, TrainingError
+from biobench.finetune import token_cache
 from biobench.finetune.engine import LoadedEncoder, finetune, load_encoder
 from biobench.finetune.keep import save_finetuned
 from biobench.finetune.loop import Outcome, Progress
@@ -88,7 +89,10 @@ class _Workshop:
         if self._prepared is None or self._prepared[:2] != (checkpoint.hash, task.hash):
             tokenizer = load_tokenizer(checkpoint)
             size = window(tokenizer, checkpoint.config, task.loaded.spec.protocol.max_length)
-            self._prepared = (checkpoint.hash, task.hash, prepare(task.loaded.spec, task.data, tokenizer, size))
+            spec = task.loaded.spec
+            cache = None if spec.access == "agreement" else self.store.root / token_cache.FOLDER
+            prepared = prepare(spec, task.data, tokenizer, size, cache)
+            self._prepared = (checkpoint.hash, task.hash, prepared)
         return self._prepared[2]
 
 

@@ -35,6 +35,7 @@ class Item:
     task: TaskEntry
     seed: int
     key: str
+    track: Track = "fixed"
 
 
 @dataclass(slots=True)
@@ -90,7 +91,7 @@ def make_plan(request: RunRequest) -> RunPlan:
     ]
     entries = [_entry(task, request, device) for task in loaded]
     items = [
-        Item(checkpoint, entry, seed, _key(checkpoint, entry, seed, request, names))
+        Item(checkpoint, entry, seed, _key(checkpoint, entry, seed, request, names), request.track)
         for checkpoint in checkpoints
         for entry in entries
         if entry.data is not None

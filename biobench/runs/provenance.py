@@ -49,9 +49,10 @@ def packages() -> dict[str, str]:
     return versions
 
 
-def _device_name(device: torch.device) -> str:
+def device_name(device: torch.device) -> str:
+    """The GPU's or the processor's name, as records hold it."""
     if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
+        return torch.cuda.getdevice_name(device)
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
         for line in cpuinfo.read_text().splitlines():
@@ -86,7 +87,7 @@ def provenance(device: torch.device) -> Provenance:
         packages=packages(),
         python=platform.python_version(),
         platform=f"{platform.system()} {platform.release()} {platform.machine()}",
-        device=_device_name(device),
+        device=device_name(device),
         driver=_driver(device),
         device_memory_bytes=_memory(device),
         threads=torch.get_num_threads(),

@@ -38,6 +38,10 @@ class RunResult:
     truncated_documents: int | None = None
     lost_gold: int | None = None
     predictions: str | None = None
+    seconds_expected: float | None = None
+    """Of a planned run, from stored runs on this device; None where these tell nothing."""
+    seconds_left: float | None = None
+    """Of a finished run: what the rest of the plan takes, where that can be told."""
     model_folder: str | None = None
     """Where `--keep-model` saved the fine-tuned model."""
     origin: str = "run"
@@ -61,6 +65,7 @@ def without_record(
     seed: int | None = None,
     reason: str | None = None,
     key: str | None = None,
+    expected: float | None = None,
 ) -> RunResult:
     """The line of a run that is planned, failed, or has no data."""
     spec = entry.loaded.spec
@@ -73,6 +78,7 @@ def without_record(
         reason=reason,
         key=key,
         primary=spec.metric.primary,
+        seconds_expected=None if expected is None else round(expected, 1),
         origin="checkpoint" if request.no_training else "run",
         split="validation" if request.no_test else "test",
         track=request.track,

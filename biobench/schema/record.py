@@ -135,7 +135,8 @@ class Windows(Strict):
     lost_gold: Count
     ceiling: dict[Text, Number] = {}
     """Scores of the oracle that returns all gold inside the window, which no model passes. Classification: of the
-    labels of which the window shows a mention; a model may tell others too, so this bounds nothing there. Empty where the corpus does not say where labels are mentioned."""
+    labels of which the window shows a mention; a model may tell others too, so this bounds nothing there. Empty where
+    the corpus does not say where labels are mentioned."""
 
 
 class Provenance(Strict):

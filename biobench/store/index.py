@@ -72,6 +72,7 @@ class Brief(NamedTuple):
     count_problems: tuple[str, ...] = ()
     origin: str = "run"
     split: str = "test"
+    device: str = ""
 
     @classmethod
     def of(cls, r: RunRecord) -> Brief:
@@ -113,6 +114,7 @@ class Brief(NamedTuple):
             count_problems=r.count_problems,
             origin=r.origin,
             split=r.split,
+            device=r.provenance.device,
         )
 
 
