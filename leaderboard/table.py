@@ -60,8 +60,8 @@ def to_frame(
     if any(briefs):
         speeds = [[r.train_tokens_per_second for r in line.cells.values()] for line in shown]
         columns |= {
-            words["parameters"]: [None if b is None else b.parameters for b in briefs] + blank,
-            words["window"]: [None if b is None else b.max_length for b in briefs] + blank,
+            words["parameters"]: [None if b is None else b.parameters or None for b in briefs] + blank,
+            words["window"]: [None if b is None or b.origin == "outside" else b.max_length for b in briefs] + blank,
             words["tokens_per_second"]: [
                 sum(x for x in own if x) / len(own) if own and all(own) else None for own in speeds
             ]

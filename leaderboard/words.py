@@ -293,6 +293,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "sources": ("Sources", "Sources"),
     "run": ("own runs", "nos exécutions"),
     "published": ("published", "publié"),
+    "outside": ("made elsewhere", "faits ailleurs"),
     "submitted": ("submitted", "soumis"),
     "floor": ("floor", "plancher"),
     "ceiling": ("ceiling", "plafond"),

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from biobench.core.machine import Precision, keep_freed_memory
 from biobench.errors import ModelError, TrainingError
+from biobench.finetune.adaptation import adapted
 from biobench.finetune.features import Features, extract
 from biobench.finetune.loop import NonFiniteLossError, Note, Outcome, Progress, Run
 from biobench.finetune.machine import micro_batch_tokens, settled_precision
@@ -135,7 +136,8 @@ def finetune(
         network = new_network(loaded, prepared)
         budget = micro_batch_tokens(loaded.encoder.device)
         try:
-            return Run(network, prepared, seed, precision, budget, backoffs, progress, keep).train(saved)
+            with adapted(network, prepared.spec.training):
+                return Run(network, prepared, seed, precision, budget, backoffs, progress, keep).train(saved)
         except NonFiniteLossError as error:
             saved = None
             if keep is not None:

@@ -23,6 +23,7 @@ from biobench.core.machine import Precision
 from biobench.core.transfer import is_asynchronous
 from biobench.encode.batches import cut_packed, cut_padded, epoch_order, steps_per_epoch
 from biobench.errors import TrainingError
+from biobench.finetune.adaptation import trained_parameters
 from biobench.finetune.network import Network
 from biobench.finetune.optim import all_finite, make_optimizer, rate
 from biobench.finetune.predict import decide, probabilities
@@ -350,6 +351,7 @@ class Run:
             threshold=state.threshold if self.prepared.kind.thresholds else None,
             stopped_early=stopped,
             resumed=state.resumed,
+            trained_parameters=trained_parameters(self.network, self.recipe),
         )
         evaluation = state.evaluation_seconds + time.perf_counter() - testing
         best = (state.best_score, state.threshold, self.network)
