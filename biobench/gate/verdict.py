@@ -53,10 +53,10 @@ def gate(task: LoadedTask, data: TaskData) -> FloorRecord:
         checks += [_check_surface(data), _check_alignment(_units(data)[0])]
     else:
         checks += _check_rows(spec, data, played)
-    fresh, found = (data, []) if spec.gate.expect == "chance" else _fresh(data)
-    asked, note = _units(fresh)
-    checks += found
-    checks += [check.model_copy(update={"words": check.words + note}) for check in _check_text(spec, asked, played)]
+    fresh, copy_checks = (data, []) if spec.gate.expect == "chance" else _fresh(data)
+    tested, note = _units(fresh)
+    checks += copy_checks
+    checks += [check.model_copy(update={"words": check.words + note}) for check in _check_text(spec, tested, played)]
     return FloorRecord(
         task=spec.id,
         task_version=spec.version,
@@ -132,8 +132,8 @@ def _fresh(data: TaskData) -> tuple[TaskData, list[GateCheck]]:
         words += f"; of the others at least {UNITS} are needed"
         return data, [GateCheck(name="copies", passed=False, words=words)]
     words += f"; what follows is asked of the other {len(fresh)}"
-    kept = replace(data, documents=data.documents | {"test": fresh})
-    return kept, [GateCheck(name="copies", passed=True, words=words)]
+    rest = replace(data, documents=data.documents | {"test": fresh})
+    return rest, [GateCheck(name="copies", passed=True, words=words)]
 
 
 def _scores(spec: TaskSpec, data: TaskData, played: Played) -> list[Scores]:
@@ -143,10 +143,10 @@ def _scores(spec: TaskSpec, data: TaskData, played: Played) -> list[Scores]:
             labels=data.labels,
             gold_labels=data.gold_labels,
             gold=data.test,
-            predictions=said,
+            predictions=predictions,
             negative_label=spec.metric.negative_label,
         )
-        for said in played.draws
+        for predictions in played.draws
     ]
 
 
@@ -162,49 +162,49 @@ def _check_known(played: Played, scores: Sequence[Scores]) -> GateCheck:
         passed = abs(hits - mean) <= _TOLERANCE * spread / math.sqrt(len(scores)) + 1e-9
         words = f"{played.name}: {hits:.1f} hits a draw, {mean:.1f} expected from label counts"
         return GateCheck(name=f"expected: {played.name}", passed=passed, words=words)
-    found = _mean(scores)
-    wrong = [name for name, value in played.known.items() if abs(found[name] - value) > 1e-9]
-    parts = [f"{name} {_percent(found[name])}, must be {_percent(played.known[name])}" for name in wrong]
+    means = _mean(scores)
+    wrong = [name for name, value in played.known.items() if abs(means[name] - value) > 1e-9]
+    parts = [f"{name} {_percent(means[name])}, must be {_percent(played.known[name])}" for name in wrong]
     if not parts:
-        parts = [f"{name} {_percent(found[name])}" for name in played.known]
+        parts = [f"{name} {_percent(means[name])}" for name in played.known]
     words = f"{played.name}: {'; '.join(parts)}{'' if wrong else ', as label counts tell'}"
     return GateCheck(name=f"expected: {played.name}", passed=not wrong, words=words)
 
 
 def _check_surface(data: TaskData) -> GateCheck:
-    found = surface([*data.train, *data.test])
-    words = f"{_percent(found.share)} % of the edges of {found.mentions} mentions lie inside words or on punctuation"
-    if found.best is not None:
-        relation = "only " if found.shifted else ""
-        words += f", {relation}{_percent(found.best[0])} % if all were moved {found.best[1]}"
-    if found.shifted:
+    result = surface([*data.train, *data.test])
+    words = f"{_percent(result.share)} % of the edges of {result.mentions} mentions lie inside words or on punctuation"
+    if result.best is not None:
+        relation = "only " if result.shifted else ""
+        words += f", {relation}{_percent(result.best[0])} % if all were moved {result.best[1]}"
+    if result.shifted:
         words += ": offsets are shifted"
-    return GateCheck(name="surface", passed=not found.shifted, words=words)
+    return GateCheck(name="surface", passed=not result.shifted, words=words)
 
 
 def _check_alignment(data: TaskData) -> GateCheck:
-    found = alignment(data, SEED)
+    result = alignment(data, SEED)
     words = (
-        f"the training dictionary has micro F1 {_percent(found.observed)}, {_percent(found.best)} if all mentions "
-        f"were moved 1 word {found.move} (p = {found.p:.3f})"
+        f"the training dictionary has micro F1 {_percent(result.observed)}, {_percent(result.best)} if all mentions "
+        f"were moved 1 word {result.move} (p = {result.p:.3f})"
     )
-    if found.shifted:
+    if result.shifted:
         words += ": mentions are shifted"
-    return GateCheck(name="alignment", passed=not found.shifted, words=words, p=found.p)
+    return GateCheck(name="alignment", passed=not result.shifted, words=words, p=result.p)
 
 
 def _check_rows(spec: TaskSpec, data: TaskData, played: Sequence[Played]) -> list[GateCheck]:
-    found = None if spec.type == "needle" else rows(spec, data, _reader(played), _evaluated(data), SEED)
-    if found is None:
+    result = None if spec.type == "needle" else rows(spec, data, _reader(played), _evaluated(data), SEED)
+    if result is None:
         return []
-    t = found.tested
+    t = result.tested
     words = (
         f"the bag of words has macro F1 {_percent(t.other)}, {_percent(t.observed)} if all labels were moved "
-        f"{found.move} by a row in their groups (p = {t.p:.3f})"
+        f"{result.move} by a row in their groups (p = {t.p:.3f})"
     )
-    if found.slipped:
+    if result.slipped:
         words += ": labels stand on the wrong row"
-    return [GateCheck(name="rows", passed=not found.slipped, words=words, p=t.p)]
+    return [GateCheck(name="rows", passed=not result.slipped, words=words, p=t.p)]
 
 
 def _reader(played: Sequence[Played]) -> Played:
@@ -221,8 +221,8 @@ def _check_text(spec: TaskSpec, data: TaskData, played: Sequence[Played]) -> lis
     """Whether the text says something of the labels, as far as `gate.expect` says it should."""
     evaluated, reader = _evaluated(data), _reader(played)
     opponents = [p for p in played if p.blind and len(p.draws) == 1]
-    own = _counted(spec, data, reader)
-    blind = [(p.name, beats(own, _counted(spec, data, p), evaluated, SEED)) for p in opponents]
+    counted = _counted(spec, data, reader)
+    blind = [(p.name, beats(counted, _counted(spec, data, p), evaluated, SEED)) for p in opponents]
     dealt = beats_dealt(data.test, reader.draws[0], data.labels, evaluated, SEED, places=spec.is_ner)
     tests = [(f"beats {name}", _versus(reader, name, t), t) for name, t in blind]
     tests.append(("beats dealt", _versus(reader, "itself with its predictions dealt to other documents", dealt), dealt))
@@ -238,13 +238,13 @@ def _check_text(spec: TaskSpec, data: TaskData, played: Sequence[Played]) -> lis
         # Only the dealt test asks for the text alone; a constant policy loses in macro F1 even to guessing.
         words = f"{tests[len(blind)][1]}, must not be below {ALPHA}"
         return [GateCheck(name="chance", passed=not dealt.significant, words=words, p=dealt.p)]
-    return [GateCheck(name=name, passed=t.significant, words=_asked(words, t), p=t.p) for name, words, t in tests]
+    return [GateCheck(name=name, passed=t.significant, words=_required(words, t), p=t.p) for name, words, t in tests]
 
 
 def _counted(spec: TaskSpec, data: TaskData, played: Played) -> GroupCounts:
-    asked = {d.id for d in data.test}
-    said = [p for p in played.draws[0] if p.document in asked]
-    return counts(type=spec.type, labels=data.labels, gold=data.test, predictions=said)
+    ids = {d.id for d in data.test}
+    predictions = [p for p in played.draws[0] if p.document in ids]
+    return counts(type=spec.type, labels=data.labels, gold=data.test, predictions=predictions)
 
 
 def _versus(reader: Played, other: str, t: Tested) -> str:
@@ -252,7 +252,7 @@ def _versus(reader: Played, other: str, t: Tested) -> str:
     return f"{reader.name} and {other}: {scores} (p = {t.p:.3f})"
 
 
-def _asked(words: str, t: Tested) -> str:
+def _required(words: str, t: Tested) -> str:
     return words if t.significant else f"{words}, must be below {ALPHA}"
 
 

@@ -6,7 +6,7 @@ another test set) and tasks (would another choice of tasks). Every interval name
 
 from biobench.stats.counts import Average, Counts, f1_scores
 from biobench.stats.equivalence import tost
-from biobench.stats.failed import failed_runs, kept
+from biobench.stats.failed import failed_runs, without_failed
 from biobench.stats.heterogeneity import Interaction, interaction_of, shrunken, variance_shares, without_each
 from biobench.stats.hierarchy import (
     RankInterval,
@@ -101,7 +101,6 @@ __all__ = [
     "gather_pairs",
     "holm",
     "interaction_of",
-    "kept",
     "letter_groups",
     "letters",
     "look",
@@ -128,4 +127,5 @@ __all__ = [
     "within_tasks",
     "within_tasks_seeds",
     "without_each",
+    "without_failed",
 ]

@@ -25,7 +25,6 @@ from biobench.stats import (
     gather_pairs,
     holm,
     interaction_of,
-    kept,
     look,
     next_task,
     seed_interval,
@@ -33,6 +32,7 @@ from biobench.stats import (
     suite_variance,
     t_power,
     tost,
+    without_failed,
 )
 from biobench.stats.means import pooled_df, t_from_se
 from biobench.stats.types import FloatArray
@@ -147,7 +147,7 @@ def seed_rows(rng: np.random.Generator, repeats: int) -> Iterator[Row]:
             scores[lost] -= rng.uniform(0.2, 0.6, int(lost.sum()))
             found = failed_runs(scores)
             flagged += list(found) == list(lost)
-            interval = seed_interval(kept(scores.tolist(), found)).interval
+            interval = seed_interval(without_failed(scores.tolist(), found)).interval
             if interval is not None:
                 said += 1
                 covered += 0.7 in interval
