@@ -248,8 +248,8 @@ _WORDS: dict[str, tuple[str, str]] = {
         "La moitié de l'intervalle à 95 % de la moyenne sur les graines ; rien sous trois graines.",
     ),
     "marks_help": (
-        "▽ below what a policy reaches that reads nothing; ✂ documents longer than the window; ✗ failed runs, which the "
-        "mean includes and ± does not; † test documents in the training text; ‡ average likely, not stated.",
+        "▽ below what a policy reaches that reads nothing; ✂ documents longer than the window; ✗ failed runs, which "
+        "the mean includes and ± does not; † test documents in the training text; ‡ average likely, not stated.",
         "▽ sous ce qu'atteint une politique qui ne lit rien ; ✂ documents plus longs que la fenêtre ; ✗ runs qui ont "
         "échoué, que la moyenne compte mais pas le ± ; † documents de test dans le texte d'entraînement ; ‡ moyenne "
         "probable, non précisée.",
