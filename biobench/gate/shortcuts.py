@@ -16,9 +16,9 @@ from sklearn.tree import DecisionTreeClassifier
 
 from biobench.gate.policy import Played
 from biobench.schema.document import Document, Prediction, TaskData
+from biobench.schema.floor import LENGTH, ORDER
 from biobench.stats.types import FloatArray
 
-LENGTH, ORDER = "length only", "id order"
 LEAVES = (1, 5, 20, 80)
 """Training documents that a leaf of the tree holds at least; the best of these on every fifth training document."""
 MAX_DOCUMENTS = 20_000

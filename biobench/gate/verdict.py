@@ -23,10 +23,10 @@ from biobench.gate.overlap import overlap, without
 from biobench.gate.permutation import ALPHA, PERMUTATIONS, UNITS, Tested, beats, beats_dealt, types_beat_dealt
 from biobench.gate.policy import Played
 from biobench.gate.rows import rows
-from biobench.gate.shortcuts import LENGTH, ORDER, id_order, length_only
+from biobench.gate.shortcuts import id_order, length_only
 from biobench.gate.surface import surface
 from biobench.schema.document import TaskData
-from biobench.schema.floor import FloorRecord, GateCheck, PolicyScores
+from biobench.schema.floor import LENGTH, ORDER, FloorRecord, GateCheck, PolicyScores
 from biobench.schema.task import TaskSpec
 from biobench.score import GroupCounts, Scores, compute, counts
 from biobench.stats.types import BoolArray
@@ -37,8 +37,8 @@ FLAGGED = 0.2
 """Share of the test documents that training knows (copies, near-copies, groups) from which it is flagged. On the
 corpora measured (docs/floors.md) it is 0.11 at most."""
 FOLLOWED = 0.5
-"""Share of what the reader gains over dealt predictions from which the order of the documents is flagged too. On the
-corpora measured (docs/floors.md) it is below 0.05."""
+"""Share of what the reader gains over dealt predictions from which that of the order is told."""
+_UNSEEN = "the ids or the order of the documents, which no encoder sees"
 _TOLERANCE = 5.0
 """Standard deviations that the hits of a random policy may lie from their mean."""
 
@@ -270,7 +270,7 @@ def _check_text(spec: TaskSpec, data: TaskData, played: Sequence[Played]) -> lis
     checks = [GateCheck(name=name, passed=t.significant, words=_required(words, t), p=t.p) for name, words, t in tests]
     read = tests[len(opponents)][2]
     return checks + [
-        GateCheck(name=policy.name, passed=True, words=f"{words}: labels follow the order", p=test.p, flagged=True)
+        GateCheck(name=policy.name, passed=True, words=f"{words}: labels follow {_UNSEEN}", p=test.p)
         for policy in played
         if policy.name == ORDER
         for words, test in [dealt(policy)]

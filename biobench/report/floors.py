@@ -9,7 +9,7 @@ from biobench.report.groups import RunGroup, Source
 from biobench.report.notes import note
 from biobench.report.rows import Row
 from biobench.report.tasks import NEEDLE, TaskInfo
-from biobench.schema.floor import FloorRecord
+from biobench.schema.floor import LENGTH, ORDER, FloorRecord
 from biobench.store.floors import latest
 
 Text = tuple[Source, str, str]
@@ -118,7 +118,8 @@ def floor_rows(
     infos: Mapping[str, TaskInfo],
     metrics: Mapping[str, str],
 ) -> list[Row]:
-    """A row a policy of each task; metrics: task -> the score to show. Policies without that score have none."""
+    """A row a policy of each task; metrics: task -> the score to show. Policies without that score have none, nor
+    has the one by ids and order."""
     rows = []
     for record in shown(floors, groups, infos):
         info, metric = infos[record.task], metrics[record.task]
@@ -137,13 +138,13 @@ def floor_rows(
                 suite=info.suite,
             )
             for policy in record.policies
-            if metric in policy.scores
+            if metric in policy.scores and policy.name != ORDER
         ]
     return rows
 
 
 #: Policies that look at the text, its length or the order of the documents, and so may have skill.
-SKILLED = ("bag of words", "training dictionary", "length only", "id order")
+SKILLED = ("bag of words", "training dictionary", LENGTH, ORDER)
 
 
 def no_skill(floors: Sequence[FloorRecord]) -> dict[tuple[str, str], float]:

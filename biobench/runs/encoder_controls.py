@@ -18,16 +18,11 @@ from biobench.finetune.engine import finetune, load_encoder
 from biobench.finetune.loop import Progress
 from biobench.finetune.prepare import prepare
 from biobench.models.loading import find_checkpoint, load_tokenizer, window
-from biobench.runs.controls import SEED, Control
+from biobench.runs.controls import LEVEL, SEED, Control
 from biobench.schema.document import Document, TaskData
 from biobench.schema.needle import cell_of, rendered
 from biobench.schema.task import SPLITS, parse_seeds
 from biobench.score.needle import grid
-
-CONTROLS = 2
-"""Through the encoder."""
-BESIDE_GATE = 0.04
-"""How often one of them leaves chance by chance at most; the gate's own questions add 0.01, so all hold 5% together."""
 
 
 def encoder_controls(
@@ -55,7 +50,6 @@ def encoder_controls(
     size = window(tokenizer, checkpoint.config, spec.protocol.max_length)
     precision = resolve_precision(spec.training.precision, place)
     found = []
-    level = 1 - BESIDE_GATE / CONTROLS
     altered: list[tuple[str, str, Callable[[Sequence[Document]], list[Document]]]] = [
         ("needle removed", "the haystack alone, to its full length", without_needle),
         ("needle swapped", "the needle of another document with the same answer", with_another_needle),
@@ -67,7 +61,7 @@ def encoder_controls(
             finetune(loaded, prepared, seed, precision, progress).predictions
             for seed in parse_seeds(spec.seeds if seeds is None else seeds)
         ]
-        share = grid(prepared.test.documents, runs, level)[0][None, None, None]
+        share = grid(prepared.test.documents, runs, LEVEL)[0][None, None, None]
         found.append(Control(name, f"{checkpoint.id}: {words}", share, at_chance=True))
     return found
 

@@ -14,6 +14,11 @@ FLOOR_VERSION = 4
 """Bumped by hand when a policy, a test or a threshold of the gate changes; older verdicts are made anew."""
 
 
+LENGTH, ORDER = "length only", "id order"
+"""Policies by what is not in the words: the length of a text, and the ids and order of the documents. The second is
+no floor of an encoder, which sees neither: reports leave it out."""
+
+
 class PolicyScores(Strict):
     """One policy's scores on the full test split."""
 
