@@ -24,6 +24,8 @@ from biobench.store import Store
 #: How far a score recomputed from counts may lie from the stored one.
 ROUNDING = 1e-9
 
+_UNREADABLE = (StoreError, DataUnavailableError, DataFormatError, ScoreError, StatsInputError)
+
 _EXACT: dict[str, Average] = {
     "macro_f1": "macro",
     "macro_f1_all": "macro_all",
@@ -40,7 +42,7 @@ _PARTIAL: dict[str, Average] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _GroupEvidence:
+class GroupEvidence:
     """counts: (seeds, groups, labels) in the order of `seeds`. average: the one to take, over the labels that are
     `evaluated` (those with gold). groups: the groups' ids."""
 
@@ -66,7 +68,7 @@ class Evidence:
     data_dir: Path | None = None
     specs: Mapping[str, Path] = field(default_factory=dict)
     _test: dict[tuple[str, str, int | None], list[Document]] = field(default_factory=dict)
-    _read: dict[tuple[Path, tuple[str, ...], str], _GroupEvidence] = field(default_factory=dict)
+    _read: dict[tuple[Path, tuple[str, ...], str], GroupEvidence] = field(default_factory=dict)
 
     def task_runs(self, match: Match, info: TaskInfo) -> TaskRuns | str:
         """The counts of all models on one task, or why there are none, in words."""
@@ -96,17 +98,26 @@ class Evidence:
                 paired_seeds=match.paired[info.id],
                 resolution=match.unit(info.id),
             )
-        except (StoreError, DataUnavailableError, DataFormatError, ScoreError, StatsInputError) as error:
+        except _UNREADABLE as error:
             return f"{error} ({error.hint})"
 
-    def _evidence_of(self, group: RunGroup, metric: str) -> _GroupEvidence:
+    def group_counts(self, group: RunGroup, metric: str) -> GroupEvidence | str:
+        """The counts of all seeds of a group, or why there are none, in words."""
+        if metric not in _EXACT and metric not in _PARTIAL:
+            return note("{metric} is no average of F1 counts", metric=metric)
+        try:
+            return self._evidence_of(group, metric)
+        except _UNREADABLE as error:
+            return f"{error} ({error.hint})"
+
+    def _evidence_of(self, group: RunGroup, metric: str) -> GroupEvidence:
         """The counts of all seeds, read once however many pairs ask for them."""
         key = (group.store.root, tuple(b.key for b in group.briefs), metric)
         if key not in self._read:
             self._read[key] = self._counts(group, metric)
         return self._read[key]
 
-    def _counts(self, group: RunGroup, metric: str) -> _GroupEvidence:
+    def _counts(self, group: RunGroup, metric: str) -> GroupEvidence:
         single = [self._run_counts(group.store, record, metric) for record in group.records]
         first, task = single[0], group.records[0].task
         labels = list(first.labels)
@@ -120,7 +131,7 @@ class Evidence:
         stacked = Counts.of(*(np.stack([getattr(c, name)[:, columns] for c in single]) for name in ("tp", "fp", "fn")))
         gold = set(task.gold_labels)
         mask = [labels[i] in gold for i in columns]
-        return _GroupEvidence(group.seeds, stacked, {**_EXACT, **_PARTIAL}[metric], mask, first.groups)
+        return GroupEvidence(group.seeds, stacked, {**_EXACT, **_PARTIAL}[metric], mask, first.groups)
 
     def _run_counts(self, store: Store, record: RunRecord, metric: str) -> GroupCounts:
         documents = self._documents(record) if record.redacted else None

@@ -4,6 +4,7 @@ Three kinds of noise are kept apart: seeds (would another fine-tuning run differ
 another test set) and tasks (would another choice of tasks). Every interval names the one it is about.
 """
 
+from biobench.stats.components import Component, variance_components
 from biobench.stats.counts import Average, Counts, f1_scores
 from biobench.stats.equivalence import tost
 from biobench.stats.failed import failed_runs, without_failed
@@ -60,6 +61,7 @@ from biobench.stats.within import WithinTasks, within_tasks, within_tasks_seeds
 
 __all__ = [
     "Average",
+    "Component",
     "Counts",
     "DetectableRange",
     "DocumentSummary",
@@ -122,6 +124,7 @@ __all__ = [
     "task_weights",
     "tost",
     "values_needed",
+    "variance_components",
     "variance_shares",
     "wilcoxon_p",
     "within_tasks",
