@@ -25,6 +25,7 @@ def register(app: typer.Typer) -> None:
 def cka(
     first: Annotated[str, typer.Argument(metavar="A", help="Folder or hub id of a checkpoint.")],
     second: Annotated[str, typer.Argument(metavar="B")],
+    *,
     texts: Annotated[
         str, typer.Option("--texts", help="Held-out texts: file, folder (txt, jsonl, parquet), hub:ID, or embedded.")
     ],
@@ -128,10 +129,10 @@ def _pair(text: str, option: str) -> tuple[str, str]:
 
 def _seeds(text: str) -> list[int]:
     try:
-        found = [int(part) for part in text.split(",")]
+        seeds = [int(part) for part in text.split(",")]
     except ValueError:
         raise UsageError(f"seeds '{text}' are not understood", hint="write 42,43,44") from None
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(seeds))
 
 
 def _print(report: Report) -> None:
@@ -163,10 +164,10 @@ def _print(report: Report) -> None:
         for name in ("low", "mid", "late", "all"):
             later.add_column(name, justify="right", no_wrap=True)
         for pair, lines in [*((p.pair, p.lines) for p in report.series), (report.pair, report.lines)]:
-            held = {line.where: line for line in lines if line.estimator == "debiased"}
+            debiased = {line.where: line for line in lines if line.estimator == "debiased"}
             later.add_row(
                 " : ".join(pair),
-                *(span(held[g].divergence if g in held else None, 100) for g in ("low", "mid", "late", "all")),
+                *(span(debiased[g].divergence if g in debiased else None, 100) for g in ("low", "mid", "late", "all")),
             )
         console.print(later)
     drawn = next(line for line in report.lines if line.where == "all" and line.estimator == "debiased").seeds

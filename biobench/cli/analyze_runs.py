@@ -37,6 +37,7 @@ def register(app: typer.Typer) -> None:
 def transplant(
     recipient: Annotated[str, typer.Argument(metavar="A", help="Folder of the checkpoint that receives.")],
     donor: Annotated[str, typer.Argument(metavar="B", help="Folder of the checkpoint that gives.")],
+    *,
     out: Annotated[str, typer.Option("--out", help="Folder of the hybrid; with several, each in a folder below.")],
     layers: Annotated[
         list[str], typer.Option("--layers", help="0-7, 0,2,8-14, all or none; repeatable, one hybrid each.")
@@ -73,19 +74,27 @@ def transplant(
     _check_figures(figure)
     wanted = hybrids(layers, modules)
     settings = [*(PROBE if probe else ()), *overrides]
-    scoring = Scoring(task, seeds, settings, results_dir, data_dir, device, limit)
+    scoring = Scoring(
+        tasks=task,
+        seeds=seeds,
+        overrides=settings,
+        results_dir=results_dir,
+        data_dir=data_dir,
+        device=device,
+        limit=limit,
+    )
     if task:
         check_runs([recipient, donor], scoring)
-    made = []
+    copies = []
     for name, chosen, parts in wanted:
         folder = Path(out) if len(wanted) == 1 else Path(out) / name
-        made.append(make(recipient, donor, folder, layers=chosen, parts=parts, keep_rest=keep_rest))
+        copies.append(make(recipient, donor, folder, layers=chosen, parts=parts, keep_rest=keep_rest))
     report = None
     if task:
-        models = [recipient, donor, *(str(m.folder) for m in made)]
-        found = scored(models, scoring)
-        names = list(found)
-        report = standings(found, reference=names[1], twin=names[0], roles=("donor", "recipient", "hybrid"))
+        models = [recipient, donor, *(str(m.folder) for m in copies)]
+        scores = scored(models, scoring)
+        names = list(scores)
+        report = standings(scores, reference=names[1], twin=names[0], roles=("donor", "recipient", "hybrid"))
     if as_json:
         print_json(
             {
@@ -98,14 +107,14 @@ def transplant(
                         "copied": m.copied,
                         "total": m.total,
                     }
-                    for m in made
+                    for m in copies
                 ],
                 "by": "linear probe" if probe else "fine-tuning",
                 "scores": None if report is None else report.as_json(),
             }
         )
     else:
-        for m in made:
+        for m in copies:
             rest = ", embeddings, final norm and head too" if m.rest else ""
             typer.echo(f"{m.folder}: {m.copied:,} of {m.total:,} parameters are {donor}'s{rest}")
         if report is not None:
@@ -134,10 +143,10 @@ def freeze_report(
     if len(runs) < 3:
         raise UsageError("a reference, its twin and one frozen run or more are needed", hint="give three models")
     _check_figures(figure)
-    found = stored_scores(runs, results_dir, task)
-    names = list(found)
-    frozen = {name: frozen_layers(given) for name, given in zip(names, runs, strict=True)}
-    report = standings(found, reference=names[0], twin=names[1], frozen=frozen)
+    scores = stored_scores(runs, results_dir, task)
+    names = list(scores)
+    frozen = {name: frozen_layers(run) for name, run in zip(names, runs, strict=True)}
+    report = standings(scores, reference=names[0], twin=names[1], frozen=frozen)
     if as_json:
         print_json(report.as_json())
     else:
@@ -147,6 +156,7 @@ def freeze_report(
 
 def stability(
     models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Hub id or folder.")],
+    *,
     rates: Annotated[str, typer.Option("--learning-rates", help="Fine-tuning rates, e.g. 1e-5,2e-5,5e-5,1e-4.")],
     task: Task,
     seeds: Seeds = None,
@@ -169,12 +179,20 @@ def stability(
     if len(asked) < 2:
         raise UsageError("one learning rate has no spread", hint="give --learning-rates two values or more")
     quiet_libraries()
-    how = Scoring(task, seeds, overrides, results_dir, data_dir, device, limit)
+    how = Scoring(
+        tasks=task,
+        seeds=seeds,
+        overrides=overrides,
+        results_dir=results_dir,
+        data_dir=data_dir,
+        device=device,
+        limit=limit,
+    )
     at_rate = {rate: how.changed(f"training.learning_rate={rate!r}") for rate in asked}
     for one in at_rate.values():
         check_runs(models, one)
-    found = {rate: scored(models, one) for rate, one in at_rate.items()}
-    report = summarise(found)
+    scores = {rate: scored(models, one) for rate, one in at_rate.items()}
+    report = summarise(scores)
     if as_json:
         print_json(report.as_json())
     else:
@@ -183,10 +201,10 @@ def stability(
 
 def scored(models: Sequence[str], how: Scoring) -> Scores:
     """The scores of models on what `how` says, runs under way on the terminal."""
-    from biobench.cli.progress import Terminal
+    from biobench.cli.progress import RunTerminal
     from biobench.workflows.mechanism import run_scores
 
-    with Terminal() as reporter:
+    with RunTerminal() as reporter:
         return run_scores(models, how, reporter)
 
 

@@ -62,14 +62,16 @@ def toy(
     cka(
         models["detour"],
         models["twin"],
-        "embedded",
-        (models["twin"], models["noise-twin"]),
+        texts="embedded",
+        noise=(models["twin"], models["noise-twin"]),
         n=n,
         figure=figures,
         series=[f"{phase_end(models['detour'], 'detour')}={phase_end(models['twin'], 'masked')}"],
     )
     settings = () if finetune else (*PROBE, *QUICK)
-    how = Scoring([TASK], seeds, settings, str(root / "results"), None, "cpu")
+    how = Scoring(
+        tasks=[TASK], seeds=seeds, overrides=settings, results_dir=str(root / "results"), data_dir=None, device="cpu"
+    )
 
     def score(names: Sequence[str]) -> Scores:
         return analyze_runs.scored([models[x] for x in names], how)

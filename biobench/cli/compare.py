@@ -21,6 +21,7 @@ def compare(
     models: Annotated[
         list[str], typer.Argument(metavar="A B...", help="Models as in the report, their folders, or published models.")
     ] = [],  # noqa: B006
+    *,
     task: Annotated[
         list[str], typer.Option("--task", help="Task id or YAML path; repeatable (default: all tasks in common).")
     ] = [],  # noqa: B006
@@ -93,14 +94,14 @@ def check_average(average: str | None) -> AverageName | None:
     raise UsageError(f"unknown average '{average}'", hint=suggest(average, list(get_args(AverageName))))
 
 
-def _ledgers(given: list[str]) -> dict[str, str]:
+def _ledgers(texts: list[str]) -> dict[str, str]:
     from biobench.errors import UsageError
 
-    found = {}
-    for text in given:
+    ledgers = {}
+    for text in texts:
         # a model's name may hold the sign, its path rarely does
         model, sign, path = text.rpartition("=")
         if not sign or not model or not path:
             raise UsageError(f"--ledger '{text}' is not MODEL=PATH", hint="for example --ledger A=runs/a/ledger.json")
-        found[model] = path
-    return found
+        ledgers[model] = path
+    return ledgers

@@ -28,6 +28,7 @@ def register(app: typer.Typer) -> None:
 
 def build(
     recipe: Recipe,
+    *,
     overrides: Overrides = [],  # noqa: B006
     cache: Annotated[
         str, typer.Option("--cache", help="Folder of built corpora, where the recipe names none.")
@@ -37,7 +38,7 @@ def build(
     require_tasks: RequireTasks = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Report no progress.")] = False,
 ) -> None:
-    """Build a recipe's corpus; the same command goes on after a kill. `pretrain` takes it as it is."""
+    """Build a recipe's corpus; the same command resumes after a kill. `pretrain` takes it as it is."""
     check_ours("trainer")
     from biobench.workflows.kept_out import guard, unique_texts
     from trainer import api
@@ -65,15 +66,15 @@ def inspect(
     corpus = _open(folder)
     corpus.verify()
     if window is None:
-        held = corpus.manifest
+        manifest = corpus.manifest
         typer.echo(f"corpus {corpus.hash[:16]}: all shards are whole")
         for split in ("train", "held_out"):
-            part = held[split]
+            part = manifest[split]
             typer.echo(
                 f"{split}: {part['windows']:,} windows of {corpus.length:,} tokens in {len(part['shards'])} shards, "
                 f"{part['documents']:,} documents, {part['dropped_tokens']:,} tokens dropped at the end"
             )
-        kept = held["exclusion"]
+        kept = manifest["exclusion"]
         typer.echo(f"documents to be kept out: {kept['documents']:,}, by runs of {kept['ngram']} words")
         return
     import numpy as np
@@ -93,7 +94,7 @@ def inspect(
 
 def stats(folder: Folder, as_json: Json = False) -> None:
     """Documents, tokens, repeats and removed documents of each source."""
-    held = _open(folder).manifest
+    manifest = _open(folder).manifest
     rows = [
         {
             "source": s["id"],
@@ -106,7 +107,7 @@ def stats(folder: Folder, as_json: Json = False) -> None:
             "of them whole": s["excluded"]["same"],
             "revision": s.get("revision"),
         }
-        for s in held["sources"]
+        for s in manifest["sources"]
     ]
     if as_json:
         print_json(rows)

@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
 def status_(
     tasks: SomeTasks = [],  # noqa: B006
     data_dir: DataDir = None,
-    hashes: Annotated[bool, typer.Option("--hashes/--no-hashes", help="Hash the files that are at hand.")] = True,
+    hashes: Annotated[bool, typer.Option("--hashes/--no-hashes", help="Hash the available files.")] = True,
     as_json: Json = False,
 ) -> None:
     """Per task: ready, missing (what would be fetched), or needs an agreement (which, and the steps)."""
@@ -79,7 +79,7 @@ def verify_(
 ) -> None:
     """Re-count and hash the data, look for leaks between splits; exit 1 on what the spec does not know of.
 
-    Without TASK all shipped tasks; those whose data is not at hand are named.
+    Without TASK all shipped tasks; those whose data is not available are named.
     """
     from biobench.data.catalog import list_tasks, load_task
     from biobench.data.desk.verify import verify
@@ -120,8 +120,8 @@ def _print_report(report: Report) -> None:
         mark = "!" if finding.alarms else "-"
         typer.echo(f"  {mark} {finding.name}: {finding.number} {finding.what} ({known}{examples})")
     if any(finding.alarms for finding in report.findings):
-        found = ", ".join(f"{finding.name}: {finding.number}" for finding in report.findings)
-        typer.echo(f"  what is so in the corpus itself is declared in the spec: findings: {{{found}}}")
+        findings = ", ".join(f"{finding.name}: {finding.number}" for finding in report.findings)
+        typer.echo(f"  what is so in the corpus itself is declared in the spec: findings: {{{findings}}}")
 
 
 data.command("overlap")(overlap)
@@ -130,6 +130,7 @@ data.command("overlap")(overlap)
 @data.command("bundle")
 def bundle_(
     tasks: SomeTasks = [],  # noqa: B006
+    *,
     output: Annotated[Path, typer.Option("--output", "-o", help="The tar file to write.")] = Path(
         "biobench-bundle.tar"
     ),
@@ -160,14 +161,14 @@ class _Bytes:
     """Download progress on stderr: a bar on a terminal, a line every 64 MiB otherwise."""
 
     def __init__(self) -> None:
-        self._said = 0
+        self._printed = 0
 
     def __call__(self, what: str, done: int, total: int | None) -> None:
         """`done` of `total` bytes of `what` are here."""
         terminal = sys.stderr.isatty()
-        if not terminal and done - self._said < 2**26 and done != total:
+        if not terminal and done - self._printed < 2**26 and done != total:
             return
-        self._said = 0 if done == total else done
+        self._printed = 0 if done == total else done
         share = "" if not total else f" of {total / 2**20:.1f}"
         end = "\r" if terminal and done != total else "\n"
         sys.stderr.write(f"{what}: {done / 2**20:.1f}{share} MiB{end}")

@@ -36,7 +36,7 @@ def demo(
     from biobench.cli.report import print_report
     from biobench.cli.run import run_request
     from biobench.models.loading import quiet_libraries
-    from biobench.runs import Request
+    from biobench.runs import RunRequest
     from trainer import api
 
     quiet_libraries()
@@ -46,7 +46,7 @@ def demo(
     models = [pretrain_once(recipe, root / "pretraining" / name, name) for name, recipe in RECIPES.items()]
     typer.echo(f"2. Their ledgers: {api.ledger_diff(*models).verdict}.")
     typer.echo(f"3. Fine-tuning both on {' and '.join(TASKS)}; what was done before is skipped.")
-    request = Request(
+    request = RunRequest(
         models,
         tasks=TASKS,
         results_dir=results_dir,

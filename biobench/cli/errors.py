@@ -20,6 +20,7 @@ def register(app: typer.Typer) -> None:
 def errors(
     context: typer.Context,
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A model of the results folder.")],
+    *,
     task: Annotated[str, typer.Option("--task", metavar="ID_OR_YAML", help="Its task; the YAML of one's own.")],
     seed: Annotated[int | None, typer.Option("--seed", help="Of this seed (default: the first stored).")] = None,
     kind: Annotated[
@@ -40,16 +41,16 @@ def errors(
     from biobench.report.table import load
     from biobench.schema.strict import suggest
 
-    for given in kind:
-        if given not in get_args(Kind):
-            raise UsageError(f"--kind '{given}' is not known", hint=suggest(given, list(KINDS)))
+    for name in kind:
+        if name not in get_args(Kind):
+            raise UsageError(f"--kind '{name}' is not known", hint=suggest(name, list(KINDS)))
     kinds = tuple(k for k in KINDS if k in kind) if kind else KINDS[:-1]
-    found = read_mistakes(load(results_dir), model, task, seed=seed, data_dir=data_dir)
+    mistakes = read_mistakes(load(results_dir), model, task, seed=seed, data_dir=data_dir)
     if html is not None:
-        write_output(html, as_page(found, kinds, label))
+        write_output(html, as_page(mistakes, kinds, label))
     if as_json:
-        print_json(as_data(found, kinds, label))
+        print_json(as_data(mistakes, kinds, label))
     elif html is None:
-        sys.stdout.write(as_text(found, kinds, label, documents))
+        sys.stdout.write(as_text(mistakes, kinds, label, documents))
     else:
         typer.echo(f"{html}: written")

@@ -20,6 +20,7 @@ def export(
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="A model of the results folder, as the report names it.")
     ],
+    *,
     format_: Annotated[
         str, typer.Option("--format", help="model-card, eval-results, every-eval-ever, bibtex, csv or latex.")
     ] = "model-card",

@@ -23,6 +23,7 @@ def register(tasks: typer.Typer) -> None:
 
 def gate(
     task: Annotated[str, typer.Argument(metavar="ID_OR_YAML")],
+    *,
     data_dir: DataDir = None,
     results_dir: ResultsDir = "results",
     overrides: Overrides = [],  # noqa: B006
@@ -51,23 +52,23 @@ def gate(
     data = load_data(loaded, data_dir)
     verdict = judge(loaded, data)
     path = save_floor(results_dir, verdict)
-    found = []
+    results = []
     if slow and model is not None:
         from biobench.runs.encoder_controls import encoder_controls
 
-        found = encoder_controls(model, loaded, data, seeds=seeds, device=device)
+        results = encoder_controls(model, loaded, data, seeds=seeds, device=device)
     if as_json:
-        controls = [asdict(control) | {"leaks": control.leaks} for control in found]
-        made = verdict.model_dump(mode="json") | {"reasons": list(verdict.reasons), "file": str(path)}
-        print_json(made | ({"controls": controls} if slow else {}))
+        controls = [asdict(control) | {"leaks": control.leaks} for control in results]
+        fields = verdict.model_dump(mode="json") | {"reasons": list(verdict.reasons), "file": str(path)}
+        print_json(fields | ({"controls": controls} if slow else {}))
     else:
         print_verdict(verdict)
         if slow:
             from biobench.runs.controls import render_controls
 
-            typer.echo(render_controls(loaded.id, found, None), nl=False)
+            typer.echo(render_controls(loaded.id, results, None), nl=False)
         typer.echo(f"stored: {path}")
-    if not verdict.passed or any(control.leaks for control in found):
+    if not verdict.passed or any(control.leaks for control in results):
         raise typer.Exit(1)
 
 
@@ -93,10 +94,10 @@ def print_verdict(verdict: FloorRecord) -> None:
         "text_informative": "the text must tell something of the labels",
         "chance": "the text must tell nothing of the labels",
     }[verdict.expect]
-    said = f"{verdict.task} passes its gate" if verdict.passed else f"{verdict.task} FAILS its gate"
+    message = f"{verdict.task} passes its gate" if verdict.passed else f"{verdict.task} FAILS its gate"
     console.print(
         Text(
-            f"{said} ({expects}): {len(verdict.checks) - len(verdict.reasons)} of {len(verdict.checks)} questions "
+            f"{message} ({expects}): {len(verdict.checks) - len(verdict.reasons)} of {len(verdict.checks)} questions "
             f"answered as they must be, on {verdict.test_documents} test documents, {verdict.seconds:.1f} s"
         ),
         soft_wrap=True,

@@ -18,6 +18,7 @@ def register(app: typer.Typer) -> None:
 
 def leaderboard(
     context: typer.Context,
+    *,
     results_dir: ResultsDir = "results",
     port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Port on this machine.")] = 8501,
     host: Annotated[
@@ -41,4 +42,6 @@ def leaderboard(
     check_ours("leaderboard")
     from leaderboard.launch import launch
 
-    raise typer.Exit(launch(results_dir, port, pretraining_dir, host, data_dir, task))
+    raise typer.Exit(
+        launch(results_dir, port, pretraining_dir=pretraining_dir, host=host, data_dir=data_dir, tasks=task)
+    )

@@ -23,9 +23,11 @@ from biobench.cli import (
     needle,
     pretrain,
     report,
+    reproduce,
     rescore,
     run,
     speed,
+    study,
     submit,
     tasks,
 )
@@ -48,6 +50,7 @@ demo.register(app)
 tasks.register(app)
 data.register(app)
 rescore.register(app)
+reproduce.register(app)
 report.register(app)
 compare.register(app)
 errors.register(app)
@@ -57,6 +60,7 @@ submit.register(app)
 pretrain.register(app)
 corpus.register(app)
 speed.register(app)
+study.register(app)
 analyze.register(app)
 
 
@@ -73,13 +77,13 @@ def _root(
 
 def _say_usage(error: Exception) -> None:
     """The parser's complaint in the form of every other input error; a bare command has shown its help."""
-    said = error.format_message() if hasattr(error, "format_message") else str(error)
+    message = error.format_message() if hasattr(error, "format_message") else str(error)
     if type(error).__name__ == "NoArgsIsHelpError":
-        sys.stderr.write(f"{said}\n" if said.strip() else "")
+        sys.stderr.write(f"{message}\n" if message.strip() else "")
         return
     context = getattr(error, "ctx", None)
     command = "biobench" if context is None else context.command_path
-    sys.stderr.write(f"{' '.join(said.split())}\nhint: see `{command} --help`\n")
+    sys.stderr.write(f"{' '.join(message.split())}\nhint: see `{command} --help`\n")
 
 
 def main() -> None:

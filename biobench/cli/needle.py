@@ -9,7 +9,7 @@ import typer
 
 from biobench.cli.common import Json
 from biobench.cli.options import takes_request
-from biobench.runs.options import Request
+from biobench.runs.options import RunRequest
 
 
 def register(app: typer.Typer) -> None:
@@ -22,7 +22,7 @@ def register(app: typer.Typer) -> None:
     helps={"tasks": "These needle tasks only; repeatable."},
 )
 def needle(
-    request: Request,
+    request: RunRequest,
     show_controls: Annotated[
         bool | None,
         typer.Option(
@@ -41,7 +41,7 @@ def needle(
     raise typer.Exit(status)
 
 
-def print_grids(request: Request, *, controlled: bool, encoders: bool = False) -> None:
+def print_grids(request: RunRequest, *, controlled: bool, encoders: bool = False) -> None:
     """The grids of the request's models and tasks, each task followed by its controls.
 
     encoders: also the controls that go through each model.
@@ -64,9 +64,9 @@ def print_grids(request: Request, *, controlled: bool, encoders: bool = False) -
             continue
         longest = max(n for g in grids for n in g.lengths if g.share(n) is not None)
         data = load_data(loaded, request.data_dir, request.limit)
-        found = controls(data, longest)
+        results = controls(data, longest)
         for model in names.values() if encoders else ():
-            found += encoder_controls(
+            results += encoder_controls(
                 model,
                 loaded,
                 data,
@@ -75,4 +75,4 @@ def print_grids(request: Request, *, controlled: bool, encoders: bool = False) -
                 offline=request.offline,
                 trust_remote_code=request.trust_remote_code,
             )
-        typer.echo("\n" + render_controls(loaded.id, found, longest), nl=False)
+        typer.echo("\n" + render_controls(loaded.id, results, longest), nl=False)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import typer
 
 from biobench.errors import UsageError
-from biobench.runs.options import Option, Request, options
+from biobench.runs.options import Option, RunRequest, options
 
 
 def shown(name: str, **changed: Any) -> Any:
@@ -22,7 +22,7 @@ def shown(name: str, **changed: Any) -> Any:
 def takes_request(
     *, without: Collection[str] = (), helps: Mapping[str, str] | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A command whose first parameter is a `Request` gets the options that make one, before its own.
+    """A command whose first parameter is a `RunRequest` gets the options that make one, before its own.
 
     without: keywords of options that the command does not have; they keep their defaults.
     """
@@ -30,14 +30,16 @@ def takes_request(
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         taken = {name: option for name, option in options().items() if name not in without}
 
-        def called(**given: Any) -> None:
-            request = {name: _read(option, given.pop(name)) for name, option in taken.items()}
-            command(Request(**request), **given)
+        def called(**arguments: Any) -> None:
+            request = {name: _read(option, arguments.pop(name)) for name, option in taken.items()}
+            command(RunRequest(**request), **arguments)
 
-        _, *own = inspect.signature(command, eval_str=True).parameters.values()
+        _, *others = inspect.signature(command, eval_str=True).parameters.values()
         texts = helps or {}
-        made = [_parameter(name, o, **({"help": texts[name]} if name in texts else {})) for name, o in taken.items()]
-        parameters = [*made, *(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own)]
+        request_parameters = [
+            _parameter(name, o, **({"help": texts[name]} if name in texts else {})) for name, o in taken.items()
+        ]
+        parameters = [*request_parameters, *(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in others)]
         called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         called.__annotations__ = {p.name: p.annotation for p in parameters}
         called.__doc__, called.__name__ = command.__doc__, command.__name__
@@ -47,25 +49,25 @@ def takes_request(
 
 
 def _parameter(name: str, option: Option[Any, Any], **changed: Any) -> inspect.Parameter:
-    held = get_args(get_type_hints(Request)[name])[1]
+    annotated = get_args(get_type_hints(RunRequest)[name])[1]
     default: Any = option.default
-    if held == tuple[str, ...]:
-        held, default = list[str], list(default)
-    elif held == tuple[float, ...]:
-        held, default = str, ",".join(str(value) for value in default)
-    elif get_origin(held) is Literal:
-        held = str
+    if annotated == tuple[str, ...]:
+        annotated, default = list[str], list(default)
+    elif annotated == tuple[float, ...]:
+        annotated, default = str, ",".join(str(value) for value in default)
+    elif get_origin(annotated) is Literal:
+        annotated = str
     if not option.flags:
         default = inspect.Parameter.empty
-    annotation: Any = Annotated[held, shown(name, **changed)]
+    annotation: Any = Annotated[annotated, shown(name, **changed)]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _read(option: Option[Any, Any], given: Any) -> Any:
+def _read(option: Option[Any, Any], value: Any) -> Any:
     """Numbers in a text become numbers. Raises UsageError."""
-    if not isinstance(given, str) or isinstance(option.default, str) or not isinstance(option.default, tuple):
-        return given
+    if not isinstance(value, str) or isinstance(option.default, str) or not isinstance(option.default, tuple):
+        return value
     try:
-        return tuple(float(part) for part in given.split(","))
+        return tuple(float(part) for part in value.split(","))
     except ValueError:
-        raise UsageError(f"{option.flags[0]} '{given}' is not understood", hint="for example 0.1,1.0") from None
+        raise UsageError(f"{option.flags[0]} '{value}' is not understood", hint="for example 0.1,1.0") from None

@@ -18,6 +18,7 @@ def overlap(
             help="Training text (folder, .txt, .jsonl, .parquet), or the ledger or folder of a pretraining run.",
         ),
     ],
+    *,
     task: Annotated[list[str], typer.Option("--task", help="Only this task; repeatable.")] = [],  # noqa: B006
     model: Annotated[
         str | None, typer.Option("--model", help="The model that was trained on CORPUS; a run names its own.")
@@ -32,12 +33,12 @@ def overlap(
     """
     from biobench.workflows.overlap import measure
 
-    rows, found, noted = measure(corpus, task, model, data_dir, results_dir)
+    rows, measured, noted = measure(corpus, task, model, data_dir, results_dir)
     if as_json:
-        print_json([row.as_dict() | {"excluded": found[row.task].excluded} for row in rows])
+        print_json([row.as_dict() | {"excluded": measured[row.task].excluded} for row in rows])
         return
     for row in rows:
-        kept_out = "; all were on the list kept out of it" if found[row.task].excluded else ""
+        kept_out = "; all were on the list kept out of it" if measured[row.task].excluded else ""
         typer.echo(
             f"{row.task} {row.split}: {row.exact} of {row.documents} documents verbatim, "
             f"{row.touched} share a 13-gram, {row.ngrams_seen} of {row.ngrams} 13-grams seen "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,7 +24,7 @@ ExcludeTasks = Annotated[
     bool,
     typer.Option(
         "--exclude-tasks/--no-exclude-tasks",
-        help="Keep validation and test documents of every task whose data is at hand out of the corpus.",
+        help="Keep validation and test documents of every task whose data is available out of the corpus.",
     ),
 ]
 RequireTasks = Annotated[
@@ -31,7 +32,7 @@ RequireTasks = Annotated[
     typer.Option(
         "--require-tasks",
         metavar="IDS",
-        help="Tasks, by commas, whose documents must be at hand to be kept out; or all. Without them: stop.",
+        help="Tasks, by commas, whose documents must be available to be kept out; or all. Without them: stop.",
     ),
 ]
 
@@ -47,6 +48,7 @@ def register(app: typer.Typer) -> None:
 
 def pretrain(
     recipe: Recipe,
+    *,
     overrides: Overrides = [],  # noqa: B006
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run that stands in --out.")] = False,
     out: Annotated[str | None, typer.Option("--out", help="Folder of the run (default: runs/NAME).")] = None,
@@ -94,7 +96,7 @@ def stderr(line: str) -> None:
 def exported(result: Result, remedy: str, *, say: bool = True) -> Path:
     """The encoder that a run exported; ends the command with the status of a stopped run where a signal stopped it.
 
-    remedy: in words, what goes on with the run. say: on stderr that it was stopped.
+    remedy: in words, what resumes the run. say: on stderr that it was stopped.
     """
     if result.model is None:
         if say:
@@ -139,8 +141,8 @@ def average(
     check_ours("trainer")
     from trainer import api
 
-    made = api.average([Path(m) for m in models], Path(out), shares)
-    typer.echo(f"{made}: the average of {len(models)} models; next: biobench run {made} --suite fr")
+    folder = api.average([Path(m) for m in models], Path(out), shares)
+    typer.echo(f"{folder}: the average of {len(models)} models; next: biobench run {folder} --suite fr")
 
 
 def schema() -> None:
@@ -166,10 +168,7 @@ def ledger(
             {
                 "matched": diff.matched,
                 "verdict": diff.verdict,
-                "rows": [
-                    {"name": r.name, "first": r.first, "second": r.second, "binding": r.binding, "equal": r.equal}
-                    for r in diff.rows
-                ],
+                "rows": [asdict(row) | {"equal": row.equal} for row in diff.rows],
             }
         )
     else:

@@ -23,7 +23,7 @@ class _Shown:
     last: float
 
 
-class Terminal(Display):
+class RunTerminal(Display):
     """A `Reporter` for people."""
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Terminal(Display):
         super().__init__("{task.description}", BarColumn(), *columns, "{task.fields[what]}", transient=True)
         self.runs: dict[str, _Shown] = {}
 
-    def __enter__(self) -> Terminal:
+    def __enter__(self) -> RunTerminal:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:

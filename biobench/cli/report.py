@@ -32,6 +32,7 @@ def register(app: typer.Typer) -> None:
 
 def report(
     context: typer.Context,
+    *,
     format_: Annotated[str, typer.Option("--format", help="table, md, csv, latex, json or html.")] = "table",
     average: Annotated[
         str | None,
@@ -65,29 +66,29 @@ def report(
     if format_ not in FORMATS:
         raise UsageError(f"unknown format '{format_}'", hint=suggest(format_, FORMATS))
     if format_ not in ("csv", "json"):
-        for given, option in ((average == ALL, "--average all"), (seeds, "--per-seed"), (labels, "--per-label")):
-            if given:
+        for chosen, option in ((average == ALL, "--average all"), (seeds, "--per-seed"), (labels, "--per-label")):
+            if chosen:
                 raise UsageError(f"{option} has no place in a {format_}", hint="add --format csv or --format json")
     from biobench.data.catalog import SUITES
     from biobench.report.render import render
     from biobench.report.table import build, first_average, load
 
-    held = load(results_dir)
-    _check(task, held.infos, "--task")
-    _check(suite, {*SUITES, *(info.suite for info in held.infos.values())}, "--suite")
+    results = load(results_dir)
+    _check(task, results.infos, "--task")
+    _check(suite, {*SUITES, *(info.suite for info in results.infos.values())}, "--suite")
     if model:
-        _check(model, _models(held), "--model")
+        _check(model, _models(results), "--model")
     filters = {"tasks": _some(task), "suites": _some(suite), "sources": _some(source), "models": _some(model)}
     if seeds or labels:
         from biobench.report import tidy
 
-        rows = tidy.tidy(held, labels=labels, **filters)
+        rows = tidy.tidy(results, labels=labels, **filters)
         _put(tidy.as_csv(rows) if format_ == "csv" else tidy.as_json(rows), output)
         return
     if format_ not in ("csv", "json") and not any(filters.values()):
-        filters["tasks"] = own_tasks(held)
-    names = ["macro", "micro", "weighted"] if average == ALL else [average or first_average(held)]
-    built = [build(held, cast("AverageName", n), **filters, incomplete=incomplete) for n in names]
+        filters["tasks"] = tasks_with_runs(results)
+    names = ["macro", "micro", "weighted"] if average == ALL else [average or first_average(results)]
+    built = [build(results, cast("AverageName", n), **filters, incomplete=incomplete) for n in names]
     shown = replace(
         built[0],
         rows=tuple(row for one in built for row in one.rows),
@@ -96,17 +97,18 @@ def report(
     if format_ != "table":
         _put(render(shown, format_), output)
         return
-    _print(held, shown, filters, notes, experiments, output)
+    _print(results, shown, filters=filters, notes=notes, experiments=experiments, output=output)
 
 
-def own_tasks(held: Results) -> list[str] | None:
+def tasks_with_runs(results: Results) -> list[str] | None:
     """The tasks that were run or submitted; None where nothing was: then everything published is on show."""
-    return list(dict.fromkeys(group.task for group in (*held.groups, *(r.group for r in held.refusals)))) or None
+    return list(dict.fromkeys(group.task for group in (*results.groups, *(r.group for r in results.refusals)))) or None
 
 
 def _print(
-    held: Results,
+    results: Results,
     shown: Report,
+    *,
     filters: dict[str, list[str] | None],
     notes: bool,
     experiments: bool,
@@ -116,17 +118,17 @@ def _print(
     from biobench.report.terminal import print_table, to_text
 
     if experiments and not shown.experiments:
-        shown = replace(shown, experiments=held.experiments)
-    said = ""
+        shown = replace(shown, experiments=results.experiments)
+    note = ""
     if filters["tasks"] is not None and not filters["sources"]:
-        others = {value.task for value in held.published} - {held.infos[t].published_as for t in filters["tasks"]}
+        others = {value.task for value in results.published} - {results.infos[t].published_as for t in filters["tasks"]}
         if others:
-            said = f"* published values of {len(others)} more tasks: `biobench report --source published`\n"
+            note = f"* published values of {len(others)} more tasks: `biobench report --source published`\n"
     if output is None and sys.stdout.isatty():
         print_table(shown, notes=notes, experiments=experiments)
-        sys.stdout.write(said)
+        sys.stdout.write(note)
     else:
-        _put(to_text(shown, notes=notes, experiments=experiments) + said, output)
+        _put(to_text(shown, notes=notes, experiments=experiments) + note, output)
 
 
 def _put(text: str, output: Path | None) -> None:
@@ -148,10 +150,10 @@ def _some(values: list[str]) -> list[str] | None:
     return values or None
 
 
-def _models(held: Results) -> set[str]:
+def _models(results: Results) -> set[str]:
     """Every model with a row under some average, and those that have runs but no row."""
-    shown = {row.model for average in AVERAGES for row in held.rows(average).rows}
-    return shown | {group.model for group in (*held.groups, *(refusal.group for refusal in held.refusals))}
+    shown = {row.model for average in AVERAGES for row in results.rows(average).rows}
+    return shown | {group.model for group in (*results.groups, *(refusal.group for refusal in results.refusals))}
 
 
 def _check(values: Iterable[str], allowed: Collection[str], option: str) -> None:

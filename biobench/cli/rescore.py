@@ -35,11 +35,11 @@ def rescore(
         print_json([row.as_json() for row in rows])
     for row in rows if not as_json else ():
         seed = "" if row.seed is None else f" · seed {row.seed}"
-        said = f": {row.outcome}"
+        message = f": {row.outcome}"
         if row.scores:
-            said += f", {row.primary} {percent(row.scores.get(row.primary))}"
+            message += f", {row.primary} {percent(row.scores.get(row.primary))}"
         if row.reason:
-            said += f" ({row.reason}; {row.hint})" if row.hint else f" ({row.reason})"
-        typer.echo(f"{row.model or 'record'} · {row.task or row.key}{seed}{said}")
+            message += f" ({row.reason}; {row.hint})" if row.hint else f" ({row.reason})"
+        typer.echo(f"{row.model or 'record'} · {row.task or row.key}{seed}{message}")
     if any(row.outcome == "failed" for row in rows):
         raise typer.Exit(1)

@@ -12,7 +12,7 @@ from biobench.cli.common import Json, percent, print_json
 from biobench.cli.options import takes_request
 from biobench.cli.run_end import KEPT, end_of_run
 from biobench.errors import UsageError
-from biobench.runs.options import Request
+from biobench.runs.options import RunRequest
 
 if TYPE_CHECKING:
     from biobench.runs import RunResult
@@ -29,7 +29,8 @@ def register(app: typer.Typer) -> None:
 
 @takes_request()
 def run(
-    request: Request,
+    request: RunRequest,
+    *,
     until_decided: Annotated[
         bool, typer.Option("--until-decided", help="With --against: add seeds until the difference is decided.")
     ] = False,
@@ -55,34 +56,34 @@ def run(
     raise typer.Exit(run_request(request, as_json=as_json))
 
 
-def decide(request: Request, against: str, max_seeds: int, rope: float, *, as_json: bool) -> int:
+def decide(request: RunRequest, against: str, max_seeds: int, rope: float, *, as_json: bool) -> int:
     """Run seeds until two models are told apart or shown to be the same; the exit status."""
-    from biobench.cli.progress import Terminal
+    from biobench.cli.progress import RunTerminal
     from biobench.models.loading import quiet_libraries
-    from biobench.runs import Plan, make_plan
+    from biobench.runs import RunPlan, make_plan
     from biobench.runs.api import run_plan
     from biobench.runs.sequential import run_until_decided
 
     quiet_libraries()
 
-    def make(part: Request) -> tuple[Plan, list[RunResult]]:
+    def make(part: RunRequest) -> tuple[RunPlan, list[RunResult]]:
         plan = make_plan(part)
-        with Terminal() as reporter:
+        with RunTerminal() as reporter:
             return plan, run_plan(plan, reporter)
 
-    found = run_until_decided(request, against, make, max_seeds=max_seeds, rope=rope)
+    decision = run_until_decided(request, against, make, max_seeds=max_seeds, rope=rope)
     if as_json:
-        print_json([r.as_json() for r in found.runs])
-        sys.stderr.write(found.words + "\n")
+        print_json([r.as_json() for r in decision.runs])
+        sys.stderr.write(decision.words + "\n")
     else:
-        print_results(found.runs)
-        typer.echo(found.words)
+        print_results(decision.runs)
+        typer.echo(decision.words)
     return 0
 
 
-def run_request(request: Request, *, as_json: bool) -> int:
+def run_request(request: RunRequest, *, as_json: bool) -> int:
     """Plan, make and print the runs; the exit status."""
-    from biobench.cli.progress import Terminal
+    from biobench.cli.progress import RunTerminal
     from biobench.models.loading import quiet_libraries
     from biobench.runs import make_plan
     from biobench.runs.api import contradicted, refused, run_plan
@@ -92,7 +93,7 @@ def run_request(request: Request, *, as_json: bool) -> int:
     for line in contradicted(plan):
         typer.echo(line, err=True)
     try:
-        with Terminal() as reporter:
+        with RunTerminal() as reporter:
             results = run_plan(plan, reporter)
     except KeyboardInterrupt:
         typer.echo(KEPT, err=True)

@@ -11,7 +11,7 @@ from biobench.cli.common import percent
 if TYPE_CHECKING:
     from biobench.runs import RunResult
 
-KEPT = "Stopped. What is done is kept and what was begun goes on from where it was: give the same command again."
+KEPT = "Stopped. What is done is kept and what was begun resumes from its last state: give the same command again."
 
 
 def end_of_run(results: Sequence[RunResult], results_dir: str) -> Iterator[str]:

@@ -17,6 +17,7 @@ def register(app: typer.Typer) -> None:
 
 def speed(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="Hub id, id@revision, or local folder.")],
+    *,
     lengths: Annotated[str, typer.Option("--lengths", help="Document lengths in tokens.")] = "128,512",
     batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="Documents a step.")] = 16,
     steps: Annotated[int, typer.Option("--steps", min=1, help="Steps that are measured.")] = 5,

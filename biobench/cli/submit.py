@@ -32,14 +32,14 @@ def submit(
     from biobench.submission.verify import examine
 
     folder = pack(model, results_dir, out, notes=notes)
-    found = examine(folder)
+    submission = examine(folder)
     if as_json:
-        print_json(found.as_json())
+        print_json(submission.as_json())
     else:
-        typer.echo(f"{folder}: {found.records} runs packed")
-        for check in found.checks:
+        typer.echo(f"{folder}: {submission.records} runs packed")
+        for check in submission.checks:
             typer.echo(f"{check.code} {check.grade}: {check.where}: {check.what}")
-    if found.state == "refused":
+    if submission.state == "refused":
         raise typer.Exit(1)
 
 
@@ -62,12 +62,12 @@ def verify_submission(
 
     if against is not None and not against.is_dir():
         raise UsageError(f"--against: '{plain(str(against))}' is not a folder", hint="give the results folder")
-    found = verify(folder, data_dir, against)
+    verification = verify(folder, data_dir, against)
     if as_json:
-        print_json(found.as_json())
+        print_json(verification.as_json())
     else:
-        for check in found.checks:
+        for check in verification.checks:
             typer.echo(f"{check.code} {check.grade}: {plain(check.where)}: {check.what}")
-        typer.echo(found.summary())
-    if not found.accepted:
+        typer.echo(verification.summary())
+    if not verification.accepted:
         raise typer.Exit(1)

@@ -66,7 +66,7 @@ def list_(data_dir: DataDir = None, as_json: Json = False) -> None:
 def show(
     task: Annotated[str, typer.Argument(metavar="ID_OR_YAML")], data_dir: DataDir = None, as_json: Json = False
 ) -> None:
-    """Describe a task: what it is, labels, licence, citation, and samples where the data is at hand."""
+    """Describe a task: what it is, labels, licence, citation, and samples where the data is available."""
     from biobench.data.catalog import load_task
     from biobench.data.describe import describe
 
@@ -97,12 +97,12 @@ def validate(
     if not files:
         raise UsageError("no YAML file to validate", hint="give a spec or a folder of specs")
     source = context.get_parameter_source("data_dir")
-    given = source is not None and source.name == "COMMANDLINE"
+    explicit = source is not None and source.name == "COMMANDLINE"
     rows: list[dict[str, Any]] = []
     for file in files:
         try:
             row = as_dict(validate_task(load_task(file), data_dir))
-            if given and file in paths and row["state"] != "ready":
+            if explicit and file in paths and row["state"] != "ready":
                 row["problems"].append(f"data {_state(row)}")
                 row["hint"] = row["remedy"]
             rows.append({"valid": not row["problems"], **row})
@@ -160,10 +160,10 @@ def new(
     # What cannot be looked at is no file here; writing it says why.
     if os.path.exists(target) and not force:
         raise UsageError(f"{target} exists already", hint="choose another --output, or --force")
-    made = scaffold(data, task_id, type_)
-    write_output(target, made)
-    typer.echo("\n".join(["detected:", *(f"  {line}" for line in made.detected)]))
-    next_ = shlex.join(["biobench", "tasks", "validate", str(target), "--data-dir", _short(made.data_dir)])
+    draft = scaffold(data, task_id, type_)
+    write_output(target, draft)
+    typer.echo("\n".join(["detected:", *(f"  {line}" for line in draft.detected)]))
+    next_ = shlex.join(["biobench", "tasks", "validate", str(target), "--data-dir", _short(draft.data_dir)])
     typer.echo(f"{target}: written; fill in what it leaves open, then `{next_}`")
 
 

@@ -12,7 +12,7 @@ from biobench.comparison.contest import Refused
 from biobench.comparison.twins import Twins
 from biobench.report.rows import AverageName
 from biobench.stats import Estimand, Interaction, MeanTest, Pair, RankInterval, SeedPlan, Standing, WithinTasks
-from biobench.store import Finding
+from biobench.store import UnusableFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Compared:
     alpha: float
     estimand: Estimand
     notes: tuple[str, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[UnusableFile, ...]
     refused: tuple[Refused, ...] = ()
     shares: Mapping[str, float] = field(default_factory=dict)
     """Task -> its share of the variance of the suite mean over the models; empty for fewer than three."""

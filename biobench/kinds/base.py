@@ -178,6 +178,10 @@ class Kind(Traits):
         """What is counted as right or wrong: (label, start, end); labels of a whole document at 0, 0."""
         return {(label, 0, 0) for label in truth.labels}
 
+    def drawn(self, part: bool) -> dict[str, str] | None:
+        """What the run's key says of how documents are drawn. part: of a run on some training documents only."""
+        return None
+
     def extra_scores(self, run: Answered) -> dict[str, float]:
         """Scores besides the F1 averages."""
         return {}

@@ -37,8 +37,8 @@ class LabelKind(Kind):
         if len(known) < len(shown):
             return 0, None
         pairs = list(zip(test.documents, known, strict=True))
-        lost = sum(len(d.labels) - len(own) for d, own in pairs)
-        return lost, [Prediction(document=d.id, labels=own) for d, own in pairs]
+        lost = sum(len(d.labels) - len(labels) for d, labels in pairs)
+        return lost, [Prediction(document=d.id, labels=labels) for d, labels in pairs]
 
     def build_head(self, head: Head, checkpoint: Checkpoint, width: int, outputs: int) -> nn.Module:
         """Pooling, dropout and a linear layer, or the checkpoint family's own head."""
@@ -156,9 +156,9 @@ class MultiLabel(LabelKind):
         """example_f1; a document without gold and without prediction counts 1."""
         total = 0.0
         for document in run.gold:
-            true, said = set(document.labels), run.predictions.get(document.id)
-            found = set[str]() if said is None else set(said.labels)
-            total += 2 * len(true & found) / (len(true) + len(found)) if true or found else 1.0
+            true, prediction = set(document.labels), run.predictions.get(document.id)
+            labels = set[str]() if prediction is None else set(prediction.labels)
+            total += 2 * len(true & labels) / (len(true) + len(labels)) if true or labels else 1.0
         return {"example_f1": total / len(run.gold)}
 
 
@@ -181,8 +181,8 @@ def threshold_scores(task: Task, split: Split, chances: Sequence[NDArray[np.floa
     labels, spec = len(task.outputs), task.spec
     steps = np.asarray(GRID, dtype=np.float32)
     # Column k: labels whose score passes exactly the first k thresholds.
-    said, right = (np.zeros((labels, len(GRID) + 1), dtype=np.int64) for _ in range(2))
-    extra_said, extra_right = (np.zeros((labels, len(GRID)), dtype=np.int64) for _ in range(2))
+    passing, right = (np.zeros((labels, len(GRID) + 1), dtype=np.int64) for _ in range(2))
+    extra_passing, extra_right = (np.zeros((labels, len(GRID)), dtype=np.int64) for _ in range(2))
     support = np.zeros(labels, dtype=np.int64)
     example = np.zeros(len(GRID))
     for document, places in zip(split.documents, split.windows, strict=True):
@@ -192,22 +192,22 @@ def threshold_scores(task: Task, split: Split, chances: Sequence[NDArray[np.floa
         over = np.flatnonzero(p > steps[0])
         passed = np.searchsorted(steps, p[over], side="left")
         hits = np.searchsorted(steps, p[gold], side="left")
-        said[over, passed] += 1
+        passing[over, passed] += 1
         right[gold, hits] += 1
-        found = _at_least(np.bincount(passed, minlength=len(GRID) + 1))
+        positives = _at_least(np.bincount(passed, minlength=len(GRID) + 1))
         true = _at_least(np.bincount(hits, minlength=len(GRID) + 1))
         if spec.head.fallback == "top1":
-            none = np.flatnonzero(found == 0)
+            none = np.flatnonzero(positives == 0)
             top = int(p.argmax())
-            own = top in gold
-            extra_said[top, none] += 1
-            extra_right[top, none] += own
-            found[none], true[none] = 1, int(own)
-        below = len(gold) + found
+            correct = top in gold
+            extra_passing[top, none] += 1
+            extra_right[top, none] += correct
+            positives[none], true[none] = 1, int(correct)
+        below = len(gold) + positives
         example += np.where(below > 0, 2 * true / np.maximum(below, 1), 1.0)
     if spec.selection == "example_f1":
         return [float(x) for x in example / len(split.documents)]
-    predicted, tp = _at_least(said) + extra_said, _at_least(right) + extra_right
+    predicted, tp = _at_least(passing) + extra_passing, _at_least(right) + extra_right
     average = check_average(spec.selection.replace("_f1", ""))
     evaluated = np.isin(task.outputs, task.data.gold_labels)
     return [

@@ -43,6 +43,10 @@ class Needle(SingleLabel):
             )
         return kept, kept, encoded, list(range(len(kept)))
 
+    def drawn(self, part: bool) -> dict[str, str] | None:
+        """Parts are drawn in pairs; they were once drawn example by example, and such runs are others."""
+        return {"drawn": "pairs"} if part else None
+
     def extra_scores(self, run: Answered) -> dict[str, float]:
         """accuracy, and that of each length, position, template, and length with position."""
         return super().extra_scores(run) | accuracies(run.gold, run.predictions)
@@ -55,9 +59,9 @@ def accuracies(gold: Documents, predictions: Mapping[str, Prediction]) -> dict[s
         cell = cell_of(document.id)
         if cell is None:
             continue
-        said = predictions.get(document.id)
+        prediction = predictions.get(document.id)
         for key in keys_of(cell)[1:]:
-            right[key][0] += said is not None and said.labels == document.labels
+            right[key][0] += prediction is not None and prediction.labels == document.labels
             right[key][1] += 1
     order = sorted(right, key=lambda k: (k[2] is not None, k[0] is None, k[0] or 0, k[1] or "", k[2] or ""))
     return {name_of(key): right[key][0] / right[key][1] for key in order}
@@ -122,15 +126,15 @@ def _pieces(documents: Sequence[Document], tokenizer: Any) -> list[tuple[Ids, Id
         return_token_type_ids=False,
         verbose=False,
     )
-    found = []
+    pieces = []
     for (before, needle, _), ids, offsets in zip(texts, encoding["input_ids"], encoding["offset_mapping"], strict=True):
         ends = np.asarray([end for _, end in offsets])
         starts = np.asarray([start for start, _ in offsets])
         # A token that reaches into the needle belongs to it; text keeps its order, so both are sorted.
         low = int(np.searchsorted(ends, len(before), side="right"))
         high = int(np.searchsorted(starts, len(before) + len(needle), side="left"))
-        found.append((list(ids[:low]), list(ids[low:high]), list(ids[high:])))
-    return found
+        pieces.append((list(ids[:low]), list(ids[low:high]), list(ids[high:])))
+    return pieces
 
 
 def _parts(document: Document) -> tuple[str, str, str]:

@@ -70,19 +70,19 @@ class SpanNer(SpanKind):
 
     def answers(self, task: Task, logits: SpanScores, encoded: Sequence[Encoded]) -> list[Found]:
         """The spans that each window shows."""
-        return found_spans(logits, encoded, paper=_options(task.spec).variant == "paper_variant")
+        return span_answers(logits, encoded, paper=_options(task.spec).variant == "paper_variant")
 
     def predict(self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float) -> Prediction:
         """The spans that their deciding windows show."""
-        found = merge_spans(seen, answers)
-        return predict_spans(document, found, task.outputs, filtered=_options(task.spec).filters)
+        spans = merge_spans(seen, answers)
+        return predict_spans(document, spans, task.outputs, filtered=_options(task.spec).filters)
 
     def oracle(self, task: Task, document: Document, encoded: Sequence[Encoded]) -> Prediction:
         """Gold that the windows show whole and the head can express (ends at unit ends, not too long)."""
         options = _options(task.spec)
         tagger = options.variant == "crf_biaffine"
-        found = [gold_found(document, e, task.index, options.max_span, tagger=tagger) for e in encoded]
-        return self.predict(task, document, encoded, found, 0.0)
+        answers = [gold_answers(document, e, task.index, options.max_span, tagger=tagger) for e in encoded]
+        return self.predict(task, document, encoded, answers, 0.0)
 
 
 _WORD = re.compile(r"[^\W\d_]+|\d+|[^\w\s]|_")
@@ -178,30 +178,30 @@ def outermost(spans: Ints) -> Ints:
     return np.asarray(sorted(kept), dtype=np.int64).reshape(-1, 3)
 
 
-def same_type_filter(found: Found) -> Found:
+def same_type_filter(spans: Found) -> Found:
     """Of overlapping spans of one type the most confident stays (ties: the earlier, then the longer)."""
-    order = sorted(range(len(found)), key=lambda i: (-found[i, 3], found[i, 0], -found[i, 1]))
+    order = sorted(range(len(spans)), key=lambda i: (-spans[i, 3], spans[i, 0], -spans[i, 1]))
     kept: list[int] = []
     for i in order:
-        a, b, kind = found[i, 0], found[i, 1], found[i, 2]
-        if all(found[j, 2] != kind or b < found[j, 0] or a > found[j, 1] for j in kept):
+        a, b, kind = spans[i, 0], spans[i, 1], spans[i, 2]
+        if all(spans[j, 2] != kind or b < spans[j, 0] or a > spans[j, 1] for j in kept):
             kept.append(i)
-    return found[sorted(kept)]
+    return spans[sorted(kept)]
 
 
-def predict_spans(document: Document, found: Found, outputs: Sequence[str], *, filtered: bool) -> Prediction:
+def predict_spans(document: Document, answers: Found, outputs: Sequence[str], *, filtered: bool) -> Prediction:
     """Prediction from spans over the document's units."""
     if filtered:
-        found = same_type_filter(found)
+        answers = same_type_filter(answers)
     scores: dict[Span, float] = {}
-    for first, last, kind, score in found.tolist():
+    for first, last, kind, score in answers.tolist():
         span = Span(document.tokens[int(first)][0], document.tokens[int(last)][1], outputs[int(kind)])
         scores[span] = max(scores.get(span, 0.0), score)
     spans = sorted(scores)
     return Prediction(document=document.id, spans=tuple(spans), span_scores=tuple(round(scores[s], 6) for s in spans))
 
 
-def gold_found(document: Document, encoded: Encoded, index: dict[str, int], longest: int, *, tagger: bool) -> Found:
+def gold_answers(document: Document, encoded: Encoded, index: dict[str, int], longest: int, *, tagger: bool) -> Found:
     """What a perfect head says of this window: visible gold spans, in units of the document.
 
     longest: units of the longest span that the scorer sees; a tagger carries longer ones if they are outermost.
@@ -211,9 +211,9 @@ def gold_found(document: Document, encoded: Encoded, index: dict[str, int], long
     kept = [row[1] - row[0] < longest or tuple(row) in carried for row in rows.tolist()]
     rows = rows[np.asarray(kept, dtype=bool)]
     units = encoded.words
-    found = np.ones((len(rows), 4), dtype=np.float64)
-    found[:, 0], found[:, 1], found[:, 2] = units[rows[:, 0]], units[rows[:, 1]], rows[:, 2]
-    return found
+    answers = np.ones((len(rows), 4), dtype=np.float64)
+    answers[:, 0], answers[:, 1], answers[:, 2] = units[rows[:, 0]], units[rows[:, 1]], rows[:, 2]
+    return answers
 
 
 _NEGATIVES, _SAMPLED = 500, 512
@@ -312,7 +312,7 @@ def _sampled_loss(scores: SpanScores, targets: Sequence[NDArray[Any]]) -> Tensor
 _THRESHOLD = 0.5
 
 
-def found_spans(scores: SpanScores, encoded: Sequence[Encoded], *, paper: bool) -> list[Found]:
+def span_answers(scores: SpanScores, encoded: Sequence[Encoded], *, paper: bool) -> list[Found]:
     """Per window: (spans, 4) first unit, last unit, type, probability; units counted in the document.
 
     A span and type counts when its own sigmoid passes 0.5, so one span may have two types. Outermost spans
@@ -330,7 +330,7 @@ def found_spans(scores: SpanScores, encoded: Sequence[Encoded], *, paper: bool) 
     values = chances[at[:, 0], at[:, 1], at[:, 2]].cpu().numpy()
     rows = at.cpu().numpy()
     long = _longer(scores) if scores.crf is not None and not paper else [[] for _ in encoded]
-    found: list[Found] = []
+    answers: list[Found] = []
     begin = 0
     for window, extra, count in zip(encoded, long, scores.counts, strict=True):
         mine = (rows[:, 0] >= begin) & (rows[:, 0] < begin + count)
@@ -338,9 +338,9 @@ def found_spans(scores: SpanScores, encoded: Sequence[Encoded], *, paper: bool) 
         spans = np.stack([first, first + rows[mine, 1], rows[mine, 2], values[mine]], axis=1).astype(np.float64)
         spans = np.concatenate([spans, np.asarray(extra, dtype=np.float64).reshape(-1, 4)])
         spans[:, :2] = window.words[spans[:, :2].astype(np.int64)]
-        found.append(spans)
+        answers.append(spans)
         begin += count
-    return found
+    return answers
 
 
 def _longer(scores: SpanScores) -> list[list[tuple[int, int, int, float]]]:
@@ -352,9 +352,9 @@ def _longer(scores: SpanScores) -> list[list[tuple[int, int, int, float]]]:
     assert scores.mask is not None
     assert scores.sums is not None
     longest = scores.logits.shape[1]
-    found: list[list[tuple[int, int, int, float]]] = [[] for _ in scores.counts]
+    spans: list[list[tuple[int, int, int, float]]] = [[] for _ in scores.counts]
     if max(scores.counts) <= longest:
-        return found
+        return spans
     rows = [at for at, count in enumerate(scores.counts) if count > 0]
     tags = scores.crf.viterbi(scores.emissions, scores.mask).cpu().numpy()
     chances: Tensor = scores.crf.log_marginals(scores.emissions, scores.mask, scores.sums).exp()
@@ -365,5 +365,5 @@ def _longer(scores: SpanScores) -> list[list[tuple[int, int, int, float]]]:
             last = first + int(np.argmax(tags[place, first:, kind] == LAST))
             if last - first >= longest:
                 score = float(min(begins[place, first, kind], ends[place, last, kind]))
-                found[row].append((first, last, kind, score))
-    return found
+                spans[row].append((first, last, kind, score))
+    return spans

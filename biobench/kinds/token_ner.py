@@ -88,25 +88,27 @@ def predict_tags(
     A span's score is the mean probability of its words' predicted tags.
     """
     best = probabilities.argmax(axis=1)
-    said = ["O"] * len(document.tokens)
+    predicted = ["O"] * len(document.tokens)
     sure = np.zeros(len(document.tokens), dtype=np.float64)
     for row, word in enumerate(encoded.words):
-        said[word] = tags[best[row]]
+        predicted[word] = tags[best[row]]
         sure[word] = probabilities[row, best[row]]
-    spans = spans_of_tags(document, said, decode)
+    spans = spans_of_tags(document, predicted, decode)
     return Prediction(
         document=document.id,
         spans=tuple(span for span, _, _ in spans),
         span_scores=tuple(round(float(sure[i:j].mean()), 6) for _, i, j in spans),
-        tags=tuple(said),
+        tags=tuple(predicted),
     )
 
 
 def window_oracle(document: Document, encoded: Encoded, decode: Mode) -> Prediction:
     """The best that any model could say of this document through this window: gold tags of visible words."""
-    said = ["O"] * len(document.tokens)
+    visible = ["O"] * len(document.tokens)
     for word in encoded.words:
-        said[word] = document.tags[word]
+        visible[word] = document.tags[word]
     return Prediction(
-        document=document.id, spans=tuple(s for s, _, _ in spans_of_tags(document, said, decode)), tags=tuple(said)
+        document=document.id,
+        spans=tuple(s for s, _, _ in spans_of_tags(document, visible, decode)),
+        tags=tuple(visible),
     )

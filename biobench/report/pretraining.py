@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from biobench.report.escape import plain
-from biobench.store import Finding
+from biobench.store import UnusableFile
 
 METRICS, LEDGER = "metrics.jsonl", "ledger.json"
 FOLDER = "pretraining"
@@ -115,7 +115,7 @@ class Pretraining:
 
     runs: tuple[TrainingRun, ...]
     analyses: tuple[Analysis, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[UnusableFile, ...]
 
     def of_model(self, model_hash: str) -> TrainingRun | None:
         """The run that made the encoder with this content hash."""
@@ -133,13 +133,13 @@ def read_pretraining(folder: str | Path) -> Pretraining:
     root = Path(folder)
     runs: list[TrainingRun] = []
     analyses: list[Analysis] = []
-    findings: list[Finding] = []
+    findings: list[UnusableFile] = []
     for path, status in _files(root):
         name = plain(path.relative_to(root).as_posix())
         limit = METRICS_BYTES if path.name == METRICS else JSON_BYTES
         if status.st_size > limit:
             hint = "move it out of the folder"
-            findings.append(Finding(name, f"has {status.st_size} bytes, at most {limit} are read", hint))
+            findings.append(UnusableFile(name, f"has {status.st_size} bytes, at most {limit} are read", hint))
         elif path.name == METRICS and len(runs) < MOST_RUNS:
             run, found = _run(path, plain(path.parent.relative_to(root).as_posix()), name)
             runs += [run] if run.points else []
@@ -192,23 +192,23 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
         return []
 
 
-def _run(path: Path, name: str, file: str) -> tuple[TrainingRun, list[Finding]]:
-    findings: list[Finding] = []
+def _run(path: Path, name: str, file: str) -> tuple[TrainingRun, list[UnusableFile]]:
+    findings: list[UnusableFile] = []
     points: list[Point] = []
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:
         lines = []
-        findings.append(Finding(file, f"cannot be read: {error.strerror}", "check its permissions"))
+        findings.append(UnusableFile(file, f"cannot be read: {error.strerror}", "check its permissions"))
     for number, line in enumerate(lines, 1):
         try:
             points.append(Point.model_validate(json.loads(line)))
         except (ValueError, RecursionError) as error:
             # a run that was killed may leave its last line cut short
             if number < len(lines) or isinstance(error, ValidationError):
-                findings.append(Finding(f"{file}:{number}", _reason(error), "this line is left out"))
+                findings.append(UnusableFile(f"{file}:{number}", _reason(error), "this line is left out"))
         if len(findings) >= 5:
-            findings.append(Finding(file, "has more lines of this kind", "the rest of the file is left out"))
+            findings.append(UnusableFile(file, "has more lines of this kind", "the rest of the file is left out"))
             break
     kept, skipped = _thinned(points)
     ledger = next((f for f in (path.parent / LEDGER, path.parent / "model" / LEDGER) if _is_small(f)), None)
@@ -254,18 +254,18 @@ def _thinned(points: Sequence[Point]) -> tuple[tuple[Point, ...], int]:
     return tuple(sorted(kept, key=lambda p: (p.tokens, p.event))), skipped
 
 
-def _analysis(path: Path, name: str) -> tuple[Analysis | None, list[Finding]]:
+def _analysis(path: Path, name: str) -> tuple[Analysis | None, list[UnusableFile]]:
     """None without a finding for JSON of another kind, such as a figure or another analysis."""
     try:
         held = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
-        return None, [Finding(name, "is not JSON", "write it again with `biobench analyze cka --json`")]
+        return None, [UnusableFile(name, "is not JSON", "write it again with `biobench analyze cka --json`")]
     if not isinstance(held, dict) or not {"pair", "lines"} <= held.keys():
         return None, []
     try:
         found = _Analysis.model_validate(held)
     except ValidationError as error:
         hint = "write it again with `biobench analyze cka --json`"
-        return None, [Finding(name, f"is no CKA analysis: {_reason(error)}", hint)]
+        return None, [UnusableFile(name, f"is no CKA analysis: {_reason(error)}", hint)]
     first, second = found.pair
     return Analysis(name, (plain(first), plain(second)), found.model_dump(mode="json")), []

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from biobench.report.experiments import PublishedExperiments
 from biobench.report.groups import RunGroup, Source
 from biobench.report.tasks import TaskInfo
-from biobench.store import Finding
+from biobench.store import UnusableFile
 
 AverageName = Literal["macro", "micro", "weighted", "paper"]
 METRICS: dict[AverageName, str] = {"macro": "macro_f1", "micro": "micro_f1", "weighted": "weighted_f1"}
@@ -102,7 +102,7 @@ class Report:
     averages: tuple[Row, ...]
     columns: tuple[TaskInfo, ...]
     notes: tuple[str, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[UnusableFile, ...] = ()
     groups: tuple[RunGroup, ...] = field(default=(), repr=False)
     unranked: frozenset[str] = frozenset()
     experiments: tuple[PublishedExperiments, ...] = field(default=(), repr=False)

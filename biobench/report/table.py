@@ -21,7 +21,7 @@ from biobench.report.tasks import TaskInfo, task_infos
 from biobench.schema.floor import FloorRecord
 from biobench.schema.task import NER_TYPES
 from biobench.stats import seed_interval, without_failed
-from biobench.store import Finding, Store
+from biobench.store import Store, UnusableFile
 from biobench.store.floors import floors_fingerprint, scan_floors
 
 SUBMITTED = "submitted"
@@ -39,7 +39,7 @@ class Results:
     groups: tuple[RunGroup, ...]
     infos: Mapping[str, TaskInfo]
     published: tuple[PublishedValue, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[UnusableFile, ...]
     floors: tuple[FloorRecord, ...] = ()
     refused: frozenset[str] = frozenset()
     judged: tuple[Text, ...] = ()

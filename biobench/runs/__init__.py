@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from biobench.runs.api import run
-    from biobench.runs.options import Request
-    from biobench.runs.plan import Plan, make_plan
+    from biobench.runs.options import RunRequest
+    from biobench.runs.plan import RunPlan, make_plan
     from biobench.runs.result import RunResult
 
-__all__ = ["Plan", "Request", "RunResult", "make_plan", "run"]
+__all__ = ["RunPlan", "RunRequest", "RunResult", "make_plan", "run"]
 
-_LAZY = {"Plan": "plan", "Request": "options", "make_plan": "plan", "RunResult": "result", "run": "api"}
+_LAZY = {"RunPlan": "plan", "RunRequest": "options", "make_plan": "plan", "RunResult": "result", "run": "api"}
 
 
 def __getattr__(name: str) -> Any:

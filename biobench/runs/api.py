@@ -9,9 +9,9 @@ from biobench.data.load import load_data
 from biobench.gate import ensure
 from biobench.runs.cluster import run_on_ray
 from biobench.runs.execute import Reporter, Silent, execute, without_data
-from biobench.runs.options import Request, with_arguments_of
+from biobench.runs.options import RunRequest, with_arguments_of
 from biobench.runs.parallel import run_workers, worker_count
-from biobench.runs.plan import Item, Plan, TaskEntry, make_plan
+from biobench.runs.plan import Item, RunPlan, TaskEntry, make_plan
 from biobench.runs.result import RunResult, of_record
 from biobench.schema.document import TaskData
 from biobench.store import Store
@@ -19,7 +19,7 @@ from biobench.store.floors import find_floor
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Call(Request):
+class _Call(RunRequest):
     """What `run` takes: a request and who is told of it."""
 
     reporter: Reporter | None = None
@@ -34,11 +34,11 @@ def run(call: _Call) -> list[RunResult]:
     store what policies without skill reach on it and whether it measures something. dry_run: say what would be
     made. Raises BioBenchError when the input is wrong; a failed run is a result, not an exception.
     """
-    request = Request(**{f.name: getattr(call, f.name) for f in fields(Request)})
+    request = RunRequest(**{f.name: getattr(call, f.name) for f in fields(RunRequest)})
     return run_plan(make_plan(request), call.reporter or Silent())
 
 
-def planned(plan: Plan) -> list[RunResult]:
+def planned(plan: RunPlan) -> list[RunResult]:
     """The results of a dry run: what is stored is `skipped`, what would be made is `planned`."""
     store = Store(plan.request.results_dir)
     lines = without_data(plan)
@@ -64,7 +64,7 @@ def planned(plan: Plan) -> list[RunResult]:
     return lines
 
 
-def contradicted(plan: Plan) -> list[str]:
+def contradicted(plan: RunPlan) -> list[str]:
     """Which tasks' data are not what their specs count, a line each; to be said before any run."""
     lines = []
     for entry in plan.tasks:
@@ -75,7 +75,7 @@ def contradicted(plan: Plan) -> list[str]:
     return lines
 
 
-def refused(plan: Plan) -> Iterator[str]:
+def refused(plan: RunPlan) -> Iterator[str]:
     """Of each task that fails its gate, why: its runs are kept but neither shown nor averaged."""
     for entry in plan.tasks:
         if entry.data is None:
@@ -85,33 +85,33 @@ def refused(plan: Plan) -> Iterator[str]:
             yield f"{entry.id} fails its gate, reports will not rank it: {'; '.join(verdict.reasons)}"
 
 
-def undone(plan: Plan) -> list[Item]:
+def undone(plan: RunPlan) -> list[Item]:
     """The items that are not stored yet, or all with --force."""
     store = Store(plan.request.results_dir)
     return [i for i in plan.items if plan.request.force or store.get(i.task.id, i.key) is None]
 
 
-def _workers(plan: Plan) -> str:
+def _workers(plan: RunPlan) -> str:
     """The wanted number as given, checked."""
     worker_count(plan.request.parallel, plan.device)
     return plan.request.parallel
 
 
-def ask_gate(plan: Plan) -> None:
+def ask_gate(plan: RunPlan) -> None:
     """Store a verdict for every task with a run to make, where there is none on its data. Seconds a task."""
     for entry in {i.task.id: i.task for i in undone(plan)}.values():
         assert entry.data is not None
         ensure(entry.loaded, entry.data, plan.request.results_dir, full=_whole(entry, plan.request))
 
 
-def _whole(entry: TaskEntry, request: Request) -> Callable[[], TaskData] | None:
+def _whole(entry: TaskEntry, request: RunRequest) -> Callable[[], TaskData] | None:
     """Reads the task's data without the limit; None where there is no limit."""
     if request.limit is None:
         return None
     return lambda: load_data(entry.loaded, request.data_dir, offline=request.offline)
 
 
-def run_plan(plan: Plan, reporter: Reporter) -> list[RunResult]:
+def run_plan(plan: RunPlan, reporter: Reporter) -> list[RunResult]:
     """Ask the gate, then make the runs of a plan, with worker processes where the request asks for several."""
     if plan.request.dry_run:
         return planned(plan)

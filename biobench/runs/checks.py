@@ -8,13 +8,13 @@ from pathlib import Path
 
 from biobench.data.catalog import load_task, split_names, suite
 from biobench.errors import ModelError, UsageError
-from biobench.runs.options import Request
+from biobench.runs.options import RunRequest
 
 _EXTRAS = {"energy": "codecarbon", "ray": "ray"}
 """Extra of the project to the module that it brings."""
 
 
-def check_arguments(request: Request) -> None:
+def check_arguments(request: RunRequest) -> None:
     """Raises UsageError, ModelError or SpecError for the first argument that no run could use.
 
     What needs the data, the weights or the machine is checked later (`runs.plan.make_plan`).

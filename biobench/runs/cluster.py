@@ -14,11 +14,11 @@ from typing import Any
 import torch
 
 from biobench.errors import UsageError
-from biobench.runs.options import Request
+from biobench.runs.options import RunRequest
 from biobench.runs.parallel import work
 
 
-def run_on_ray(request: Request, wanted: str, device: torch.device) -> int:
+def run_on_ray(request: RunRequest, wanted: str, device: torch.device) -> int:
     """Make the runs of `request` on the cluster at RAY_ADDRESS, or on this machine; the number of workers.
 
     wanted: how many, or auto: one per GPU of the cluster (per four CPUs where there is none). Returns when
@@ -38,10 +38,10 @@ def run_on_ray(request: Request, wanted: str, device: torch.device) -> int:
         if workers < 1:
             raise UsageError("the cluster has no GPU", hint="--device cpu, or add GPU nodes")
         threads = max(1, cpus // workers)
-        own = replace(request, parallel="1", device=device.type)
+        worker_request = replace(request, parallel="1", device=device.type)
         remote = ray.remote(work)
         options = {"num_gpus": 1, "num_cpus": 1} if device.type == "cuda" else {"num_cpus": min(threads, cpus)}
-        ray.get([remote.options(max_retries=0, **options).remote(own, threads) for _ in range(workers)])
+        ray.get([remote.options(max_retries=0, **options).remote(worker_request, threads) for _ in range(workers)])
         return workers
     finally:
         if began_here:

@@ -25,17 +25,17 @@ def contamination(
 ) -> Contamination | None:
     """For the checkpoint in `folder`; None where nothing is known. Raises StoreError for a damaged measurement."""
     measured = find_overlap(results_dir, task, model_hash, data_hash)
-    return measured if measured is not None else _told(folder, task, data_hash)
+    return measured if measured is not None else _declared(folder, task, data_hash)
 
 
-def _told(folder: Path, task: str, data_hash: str) -> Contamination | None:
+def _declared(folder: Path, task: str, data_hash: str) -> Contamination | None:
     """What the files beside the checkpoint tell; a file of that name with other content tells nothing."""
     try:
         ledger = json.loads((folder / _LEDGER).read_bytes())
         known = Contamination(
             corpus=ledger["name"], corpus_hash=ledger["corpus"]["manifest_hash"], base=ledger["base"]["source"]
         )
-        own_list = ledger["corpus"]["exclusion_hash"]
+        exclusion_hash = ledger["corpus"]["exclusion_hash"]
     except (OSError, ValueError, KeyError, TypeError, ValidationError):
         return None
     try:
@@ -44,6 +44,6 @@ def _told(folder: Path, task: str, data_hash: str) -> Contamination | None:
         return known
     entry = kept_out.tasks.get(task)
     holds = entry is not None and entry.data_hash == data_hash
-    if holds and kept_out.exclusion_hash == own_list and kept_out.ngram <= _N:
+    if holds and kept_out.exclusion_hash == exclusion_hash and kept_out.ngram <= _N:
         return known.model_copy(update={"excluded": True})
     return known

@@ -93,10 +93,10 @@ def _shared(document: Document) -> float:
     return len(wanted & set(_WORD.findall(document.text.lower()))) / len(wanted)
 
 
-def render_controls(task: str, found: Sequence[Control], longest: int | None) -> str:
+def render_controls(task: str, results: Sequence[Control], longest: int | None) -> str:
     """The controls as text, in percent."""
     lines = [f"{task}: controls" + ("" if longest is None else f" on lengths up to {longest}")]
-    for c in found:
+    for c in results:
         share = f"{100 * c.share.mean:.1f} [{100 * c.share.low:.1f}, {100 * c.share.high:.1f}]"
         lines.append(f"{c.name:<16}{share:>22}  {c.words}" + ("; must be at chance and is NOT" if c.leaks else ""))
     return "\n".join(lines) + "\n"

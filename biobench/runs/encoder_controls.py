@@ -49,7 +49,7 @@ def encoder_controls(
     loaded, tokenizer = load_encoder(checkpoint, place), load_tokenizer(checkpoint)
     size = window(tokenizer, checkpoint.config, spec.protocol.max_length)
     precision = resolve_precision(spec.training.precision, place)
-    found = []
+    results = []
     altered: list[tuple[str, str, Callable[[Sequence[Document]], list[Document]]]] = [
         ("needle removed", "the haystack alone, to its full length", without_needle),
         ("needle swapped", "the needle of another document with the same answer", with_another_needle),
@@ -62,8 +62,8 @@ def encoder_controls(
             for seed in parse_seeds(spec.seeds if seeds is None else seeds)
         ]
         share = grid(prepared.test.documents, runs, LEVEL)[0][None, None, None]
-        found.append(Control(name, f"{checkpoint.id}: {words}", share, at_chance=True))
-    return found
+        results.append(Control(name, f"{checkpoint.id}: {words}", share, at_chance=True))
+    return results
 
 
 def without_needle(documents: Sequence[Document]) -> list[Document]:
@@ -82,11 +82,11 @@ def with_another_needle(documents: Sequence[Document]) -> list[Document]:
     order = {group: place for place, group in enumerate(groups)}
     needles: dict[str, str] = {}
     for label in sorted({document.labels for document in documents}):
-        own = [document for document in documents if document.labels == label]
-        if len(own) < 2:
+        same_label = [document for document in documents if document.labels == label]
+        if len(same_label) < 2:
             raise UsageError("there are fewer than two pairs, so no needle can be swapped", hint="raise the limit")
-        own.sort(key=lambda document: (_template(document), order[document.group]))
-        for document, donor in zip(own, [*own[1:], own[0]], strict=True):
+        same_label.sort(key=lambda document: (_template(document), order[document.group]))
+        for document, donor in zip(same_label, [*same_label[1:], same_label[0]], strict=True):
             assert donor.plan is not None
             needles[document.id] = donor.plan.needle
     return [_with_needle(document, needles[document.id]) for document in documents]

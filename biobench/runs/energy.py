@@ -9,19 +9,19 @@ from importlib.util import find_spec
 from biobench.errors import UsageError
 
 
-class Meter:
+class EnergyMeter:
     """kwh: kilowatt-hours of this process since the meter was started; None until it is read, or unasked."""
 
     kwh: float | None = None
 
 
 @contextmanager
-def metered(wanted: bool) -> Iterator[Meter]:
+def metered(wanted: bool) -> Iterator[EnergyMeter]:
     """Measure the block where `wanted`. Opens no connection: the country, which only matters for emissions, is fixed.
 
     Raises UsageError where codecarbon is not installed.
     """
-    meter = Meter()
+    meter = EnergyMeter()
     if not wanted:
         yield meter
         return

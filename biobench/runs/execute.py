@@ -24,7 +24,7 @@ from biobench.finetune.tuning import tuned
 from biobench.models.loading import Checkpoint, load_tokenizer, window
 from biobench.runs.contamination import contamination
 from biobench.runs.energy import metered
-from biobench.runs.plan import Item, Plan, TaskEntry
+from biobench.runs.plan import Item, RunPlan, TaskEntry
 from biobench.runs.provenance import provenance
 from biobench.runs.result import RunName, RunResult, of_record
 from biobench.schema.record import Cost, RunRecord, TaskIdentity
@@ -61,10 +61,11 @@ class Silent:
 
 
 class _Workshop:
-    """The checkpoint and the encoded task in hand; at most one of each stays in memory."""
+    """What the runs of a plan share: its store, and the last checkpoint and encoded task, one of each in memory."""
 
-    def __init__(self, device: torch.device) -> None:
-        self.device = device
+    def __init__(self, plan: RunPlan) -> None:
+        self.plan = plan
+        self.store = Store(plan.request.results_dir)
         self._loaded: LoadedEncoder | None = None
         self._prepared: tuple[str, str, Prepared] | None = None
 
@@ -72,7 +73,7 @@ class _Workshop:
         """The checkpoint's encoder, loaded once."""
         if self._loaded is None or self._loaded.checkpoint.hash != checkpoint.hash:
             self._loaded = None
-            self._loaded = load_encoder(checkpoint, self.device)
+            self._loaded = load_encoder(checkpoint, self.plan.device)
         return self._loaded
 
     def prepared(self, checkpoint: Checkpoint, task: TaskEntry) -> Prepared:
@@ -85,7 +86,7 @@ class _Workshop:
         return self._prepared[2]
 
 
-def execute(plan: Plan, reporter: Reporter, known: Mapping[str, RunResult] | None = None) -> Iterator[RunResult]:
+def execute(plan: RunPlan, reporter: Reporter, known: Mapping[str, RunResult] | None = None) -> Iterator[RunResult]:
     """Make every run of the plan; yields one result a run, as each ends.
 
     known: results by key that workers have ended with and the reporter has heard of; they stand.
@@ -94,28 +95,27 @@ def execute(plan: Plan, reporter: Reporter, known: Mapping[str, RunResult] | Non
     for result in without_data(plan):
         reporter.finish(result)
         yield result
-    store = Store(plan.request.results_dir)
-    workshop = _Workshop(plan.device)
+    workshop = _Workshop(plan)
     waiting = list(plan.items)
     position, total = 0, len(waiting)
     while waiting:
         left: list[Item] = []
         for item in waiting:
-            made = known.get(item.key) or _one(item, plan, store, workshop, reporter, position + 1, total)
-            if made is None:
+            finished = known.get(item.key) or _one(item, workshop, reporter, position + 1, total)
+            if finished is None:
                 left.append(item)
                 continue
             position += 1
             if item.key not in known:
-                reporter.finish(made)
-            yield made
+                reporter.finish(finished)
+            yield finished
         waiting = left
         if waiting:
             time.sleep(_POLL_SECONDS)
 
 
-def without_data(plan: Plan) -> list[RunResult]:
-    """One `unavailable` line per model and task that has no data at hand."""
+def without_data(plan: RunPlan) -> list[RunResult]:
+    """One `unavailable` line per model and task without available data."""
     return [
         RunResult(
             model=checkpoint.id,
@@ -132,7 +132,7 @@ def without_data(plan: Plan) -> list[RunResult]:
     ]
 
 
-def _stored(item: Item, plan: Plan, store: Store) -> RunResult | None:
+def _stored(item: Item, plan: RunPlan, store: Store) -> RunResult | None:
     """The line of a run that is stored. With --force only what was made since this command began counts."""
     record = store.get(item.task.id, item.key)
     if record is None:
@@ -147,10 +147,9 @@ def _stored(item: Item, plan: Plan, store: Store) -> RunResult | None:
     return of_record(record, "skipped", path, reason=reason)
 
 
-def _one(
-    item: Item, plan: Plan, store: Store, workshop: _Workshop, reporter: Reporter, position: int, total: int
-) -> RunResult | None:
+def _one(item: Item, workshop: _Workshop, reporter: Reporter, position: int, total: int) -> RunResult | None:
     """The item's result, or None while another process is making it."""
+    plan, store = workshop.plan, workshop.store
     result = _stored(item, plan, store)
     if result is not None:
         return result
@@ -165,13 +164,14 @@ def _one(
             return _failed(item, reason)
         name = RunName(item.key, item.checkpoint.id, item.task.id, item.seed)
         reporter.start(name, position, total)
-        result = _make(item, plan, store, workshop, partial(reporter.step, name))
+        result = _make(item, workshop, partial(reporter.step, name))
         if result.status == "failed":
             store.note_failure(item.task.id, item.key, plan.request.started, result.reason or "")
         return result
 
 
-def _make(item: Item, plan: Plan, store: Store, workshop: _Workshop, step: Progress) -> RunResult:
+def _make(item: Item, workshop: _Workshop, step: Progress) -> RunResult:
+    plan, store = workshop.plan, workshop.store
     began, threads = time.perf_counter(), torch.get_num_threads()
     keep = _savepoint(item, plan, store)
     try:
@@ -183,7 +183,9 @@ def _make(item: Item, plan: Plan, store: Store, workshop: _Workshop, step: Progr
             outcome = train(loaded, prepared, item.seed, item.task.precision, step, keep)
         seconds = outcome.earlier_seconds + time.perf_counter() - began
         energy = meter.kwh if outcome.record.resumed == 0 else None
-        record = _record(item, plan, loaded, prepared, outcome, seconds, energy)
+        record = _record(
+            item, plan, loaded=loaded, prepared=prepared, outcome=outcome, seconds=seconds, energy_kwh=energy
+        )
         record = scored(record, prepared.test.documents, outcome.predictions)
         stored = store.save(record, prepared.test.documents, outcome.predictions)
         _forget(keep)
@@ -197,20 +199,20 @@ def _make(item: Item, plan: Plan, store: Store, workshop: _Workshop, step: Progr
         # A checkpoint can break in ways nobody foresaw; the other runs of the plan must not die with it.
         where = traceback.extract_tb(error.__traceback__)[-1]
         # The message may quote the data; of agreement-bound data no word leaves its folder.
-        said = "" if item.task.loaded.spec.access == "agreement" else f": {error}"
-        return _failed(item, f"{type(error).__name__}{said} ({where.filename}:{where.lineno})")
+        message = "" if item.task.loaded.spec.access == "agreement" else f": {error}"
+        return _failed(item, f"{type(error).__name__}{message} ({where.filename}:{where.lineno})")
     finally:
-        torch.set_num_threads(threads)  # a run that was taken up has the number of its first process
+        torch.set_num_threads(threads)  # a resumed run has the number of its first process
     return of_record(stored, "done", str(store.path_of(stored)))
 
 
 def _forget(keep: Savepoint | None) -> None:
-    """A run that has ended, well or not, is not to be gone on with."""
+    """A run that has ended, well or not, is not to be resumed."""
     if keep is not None:
         keep.remove()
 
 
-def _savepoint(item: Item, plan: Plan, store: Store) -> Savepoint | None:
+def _savepoint(item: Item, plan: RunPlan, store: Store) -> Savepoint | None:
     """Where the run keeps its state; nowhere if it learns from text under an agreement, which stays in its folder."""
     if item.task.loaded.spec.access == "agreement":
         return None
@@ -236,7 +238,8 @@ def _failed(item: Item, reason: str) -> RunResult:
 
 def _record(
     item: Item,
-    plan: Plan,
+    plan: RunPlan,
+    *,
     loaded: LoadedEncoder,
     prepared: Prepared,
     outcome: Outcome,

@@ -1,7 +1,7 @@
 """The options of `biobench run`, each declared once.
 
 From this declaration come the options of the command line (`biobench.cli.options`), the typed signature of
-`biobench.run`, and the `Request` that is planned. A new option is one line here. Loads nothing heavy.
+`biobench.run`, and the `RunRequest` that is planned. A new option is one line here. Loads nothing heavy.
 """
 
 from __future__ import annotations
@@ -49,26 +49,26 @@ class Option(Generic[Given, Held]):
         instance.__dict__[self.name] = value if self.convert is None else self.convert(value)
 
 
-def _names(given: Names) -> tuple[str, ...]:
-    return (str(given),) if isinstance(given, str | Path) else tuple(str(g) for g in given)
+def _names(value: Names) -> tuple[str, ...]:
+    return (str(value),) if isinstance(value, str | Path) else tuple(str(g) for g in value)
 
 
-def _seeds(given: str | int | Iterable[int] | None) -> str | None:
-    if given is None or isinstance(given, str | int):
-        return None if given is None else str(given)
-    return ",".join(str(s) for s in given)
+def _seeds(value: str | int | Iterable[int] | None) -> str | None:
+    if value is None or isinstance(value, str | int):
+        return None if value is None else str(value)
+    return ",".join(str(s) for s in value)
 
 
-def _folder(given: str | Path | None) -> str | None:
-    return None if given is None else str(given)
+def _folder(value: str | Path | None) -> str | None:
+    return None if value is None else str(value)
 
 
-def _shares(given: float | Iterable[float]) -> tuple[float, ...]:
-    return (given,) if isinstance(given, int | float) else tuple(given)
+def _shares(value: float | Iterable[float]) -> tuple[float, ...]:
+    return (value,) if isinstance(value, int | float) else tuple(value)
 
 
 @dataclass(frozen=True)
-class Request:
+class RunRequest:
     """The arguments of `run`, as the command line or the Python interface gives them."""
 
     model: Option[Names, tuple[str, ...]] = Option(
@@ -112,6 +112,9 @@ class Request:
     track: Option[Track, Track] = Option(
         "fixed", "--track", help="fixed (the papers' recipe), or tuned (the same few rates for every model)."
     )
+    protocol: Option[str | None, str | None] = Option(
+        None, "--protocol", help="small: capped training documents and epochs, whole test splits; its own rows."
+    )
     train_fractions: Option[float | Iterable[float], tuple[float, ...]] = Option(
         (1.0,), "--train-fraction", convert=_shares, help="Shares of the training documents, such as 0.1,0.25,1.0."
     )
@@ -137,7 +140,7 @@ class Request:
 
 def options() -> dict[str, Option[Any, Any]]:
     """Every declared option by its Python keyword."""
-    return {name: value for name, value in vars(Request).items() if isinstance(value, Option)}
+    return {name: value for name, value in vars(RunRequest).items() if isinstance(value, Option)}
 
 
 def with_arguments_of(

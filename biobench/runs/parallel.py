@@ -24,8 +24,8 @@ from biobench.errors import BioBenchError, UsageError
 from biobench.finetune.loop import Note
 from biobench.models.loading import quiet_libraries
 from biobench.runs.execute import Reporter, Silent, execute
-from biobench.runs.options import Request
-from biobench.runs.plan import Plan, make_plan
+from biobench.runs.options import RunRequest
+from biobench.runs.plan import RunPlan, make_plan
 from biobench.runs.result import RunName, RunResult
 
 _STEP_SECONDS = 0.2
@@ -41,7 +41,7 @@ def worker_count(parallel: str, device: torch.device) -> int:
     return int(parallel)
 
 
-def run_workers(plan: Plan, workers: int, stored: int, reporter: Reporter) -> dict[str, RunResult]:
+def run_workers(plan: RunPlan, workers: int, stored: int, reporter: Reporter) -> dict[str, RunResult]:
     """Let `workers` processes make the runs of `plan`; returns what they made or failed at, by key.
 
     stored: how many of the plan's runs were made before. A worker that dies leaves its run undone; the
@@ -54,14 +54,14 @@ def run_workers(plan: Plan, workers: int, stored: int, reporter: Reporter) -> di
     try:
         for rank in range(workers):
             device = f"cuda:{rank % torch.cuda.device_count()}" if plan.device.type == "cuda" else "cpu"
-            own = replace(plan.request, parallel="1", device=device)
+            worker_request = replace(plan.request, parallel="1", device=device)
             here, there = context.Pipe(duplex=False)
-            process = context.Process(target=work, args=(own, threads, there), name=f"biobench-{rank}")
+            process = context.Process(target=work, args=(worker_request, threads, there), name=f"biobench-{rank}")
             process.start()
             there.close()
             processes.append(process)
             pipes.append(here)
-        made = _listen(pipes, stored, len(plan.items), reporter)
+        results = _listen(pipes, stored, len(plan.items), reporter)
     except BaseException:
         for process in processes:
             process.terminate()
@@ -69,12 +69,12 @@ def run_workers(plan: Plan, workers: int, stored: int, reporter: Reporter) -> di
     finally:
         for process in processes:
             process.join()
-    return made
+    return results
 
 
 def _listen(pipes: list[Connection], stored: int, total: int, reporter: Reporter) -> dict[str, RunResult]:
     """Hand on what the workers say until the last pipe is closed."""
-    made: dict[str, RunResult] = {}
+    results: dict[str, RunResult] = {}
     begun = stored
     while pipes:
         for pipe in wait(pipes):
@@ -91,10 +91,10 @@ def _listen(pipes: list[Connection], stored: int, total: int, reporter: Reporter
                 reporter.step(*what)
             else:
                 (result,) = what
-                if result.key not in made:  # each worker says of a failed run that it failed
-                    made[result.key] = result
+                if result.key not in results:  # each worker says of a failed run that it failed
+                    results[result.key] = result
                     reporter.finish(result)
-    return made
+    return results
 
 
 class _Wire:
@@ -125,7 +125,7 @@ class _Wire:
             self._send("finish", result)
 
 
-def work(request: Request, threads: int, pipe: Connection | None = None) -> None:
+def work(request: RunRequest, threads: int, pipe: Connection | None = None) -> None:
     """One worker: make what others have not claimed. pipe: where a parent on this machine listens."""
     os.environ["OMP_NUM_THREADS"] = str(threads)
     torch.set_num_threads(threads)

@@ -13,9 +13,12 @@ from biobench.data.catalog import LoadedTask, load_task, split_names, suite
 from biobench.data.hashing import task_hash, task_identity
 from biobench.data.load import load_data
 from biobench.errors import DataFormatError, DataUnavailableError, UsageError
+from biobench.kinds.base import get_kind
 from biobench.models.loading import Checkpoint, find_checkpoint
-from biobench.runs.options import Executor, Request, Track
+from biobench.runs.options import Executor, RunRequest, Track
 from biobench.schema.document import TaskData
+from biobench.schema.protocols import PROTOCOLS
+from biobench.schema.strict import suggest
 from biobench.schema.task import parse_seeds
 from biobench.store import run_key
 
@@ -50,10 +53,10 @@ class TaskEntry:
 
 
 @dataclass(slots=True)
-class Plan:
+class RunPlan:
     """All items, and the tasks without data."""
 
-    request: Request
+    request: RunRequest
     device: torch.device
     tasks: list[TaskEntry]
     checkpoints: list[Checkpoint]
@@ -62,7 +65,7 @@ class Plan:
     """Worker processes that have been at this plan before the caller walks it."""
 
 
-def make_plan(request: Request) -> Plan:
+def make_plan(request: RunRequest) -> RunPlan:
     """Read the specs, the data and the models' identities; nothing is trained. Raises BioBenchError."""
     for option, value, known in (
         ("--executor", request.executor, get_args(Executor)),
@@ -88,10 +91,10 @@ def make_plan(request: Request) -> Plan:
         if entry.data is not None
         for seed in _seeds(request, entry.loaded)
     ]
-    return Plan(request, device, entries, checkpoints, items)
+    return RunPlan(request, device, entries, checkpoints, items)
 
 
-def _tasks(request: Request) -> list[LoadedTask]:
+def _tasks(request: RunRequest) -> list[LoadedTask]:
     if not request.tasks and request.suite is None:
         raise UsageError("no task is named", hint="--task ID_OR_YAML (repeatable), or --suite fr|en|needle|all")
     shares = request.train_fractions
@@ -100,6 +103,7 @@ def _tasks(request: Request) -> list[LoadedTask]:
             f"--train-fraction {','.join(f'{s:g}' for s in shares)}: shares are distinct, above 0 and at most 1",
             hint="for example 0.1,0.25,1.0",
         )
+    _check_protocol(request)
     loaded = [load_task(t, request.overrides) for t in split_names(request.tasks)]
     if request.suite is not None:
         members = suite(request.suite)
@@ -111,7 +115,36 @@ def _tasks(request: Request) -> list[LoadedTask]:
         if ids.count(task.id) > 1:
             raise UsageError(f"two of the tasks have the id '{task.id}'", hint="give each spec its own id")
         _check_probe(task, request.overrides)
+    if request.protocol is not None:
+        return [_under(task, request.protocol) for task in loaded]
     return [_with_share(task, share) for task in loaded for share in shares]
+
+
+def _check_protocol(request: RunRequest) -> None:
+    """Raise UsageError for a protocol that is not declared, or that other options would change."""
+    if request.protocol is None:
+        return
+    if request.protocol not in PROTOCOLS:
+        raise UsageError(
+            f"--protocol '{request.protocol}' is not declared", hint=suggest(request.protocol, list(PROTOCOLS))
+        )
+    others = {
+        "--set": bool(request.overrides),
+        "--limit": request.limit is not None,
+        "--train-fraction": request.train_fractions != (1.0,),
+        "--track": request.track != "fixed",
+    }
+    for option, present in others.items():
+        if present:
+            raise UsageError(
+                f"--protocol {request.protocol} fixes the recipe, and {option} would change it",
+                hint=f"leave one of the two out; the protocol: {PROTOCOLS[request.protocol].summary}",
+            )
+
+
+def _under(task: LoadedTask, protocol: str) -> LoadedTask:
+    """The task under a declared protocol: its overrides, so that the runs have keys of their own."""
+    return load_task(task.path, PROTOCOLS[protocol].of(kind=task.spec.type, unit=task.spec.unit))
 
 
 def _check_probe(task: LoadedTask, overrides: tuple[str, ...]) -> None:
@@ -133,7 +166,7 @@ def _with_share(task: LoadedTask, share: float) -> LoadedTask:
     return load_task(task.path, [*task.overrides, f"training.train_fraction={share:g}"])
 
 
-def _entry(task: LoadedTask, request: Request, device: torch.device) -> TaskEntry:
+def _entry(task: LoadedTask, request: RunRequest, device: torch.device) -> TaskEntry:
     precision = resolve_precision(task.spec.training.precision, device)
     try:
         data = load_data(
@@ -156,7 +189,7 @@ def _entry(task: LoadedTask, request: Request, device: torch.device) -> TaskEntr
     )
 
 
-def _seeds(request: Request, task: LoadedTask) -> list[int]:
+def _seeds(request: RunRequest, task: LoadedTask) -> list[int]:
     try:
         return parse_seeds(task.spec.seeds if request.seeds is None else request.seeds)
     except ValueError as error:
@@ -164,11 +197,10 @@ def _seeds(request: Request, task: LoadedTask) -> list[int]:
         raise UsageError(f"--seeds: {what}", hint=hint) from None
 
 
-def _key(checkpoint: Checkpoint, entry: TaskEntry, seed: int, request: Request) -> str:
+def _key(checkpoint: Checkpoint, entry: TaskEntry, seed: int, request: RunRequest) -> str:
     assert entry.data is not None
     spec = entry.loaded.spec
-    # Parts of a needle task were once drawn example by example; such runs are others.
-    pairs = spec.type == "needle" and (request.limit is not None or spec.training.train_fraction < 1)
+    part = request.limit is not None or spec.training.train_fraction < 1
     return run_key(
         model_hash=checkpoint.hash,
         task_hash=entry.hash,
@@ -177,5 +209,5 @@ def _key(checkpoint: Checkpoint, entry: TaskEntry, seed: int, request: Request) 
         precision=entry.precision,
         track=request.track,
         limit=request.limit,
-        protocol={"drawn": "pairs"} if pairs else None,
+        protocol=get_kind(spec.type).drawn(part),
     )

@@ -38,13 +38,13 @@ def _git(root: Path, *arguments: str) -> str:
 @lru_cache(maxsize=1)
 def packages() -> dict[str, str]:
     """Versions of the packages that a score can depend on."""
-    found = {}
+    versions = {}
     for name in _PACKAGES:
         try:
-            found[name] = metadata.version(name)
+            versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def _device_name(device: torch.device) -> str:

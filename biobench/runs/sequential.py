@@ -6,19 +6,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from biobench.errors import UsageError
-from biobench.runs.options import Request
-from biobench.runs.plan import Plan
+from biobench.runs.options import RunRequest
+from biobench.runs.plan import RunPlan
 from biobench.runs.result import RunResult
 from biobench.stats import Look, look, next_task, task_weights
 from biobench.stats.sequential import FIRST
 
-Make = Callable[[Request], tuple[Plan, list[RunResult]]]
+Make = Callable[[RunRequest], tuple[RunPlan, list[RunResult]]]
 """Plans and makes the runs of a request; stored ones are not made again."""
 START = 42
 """The first seed unless the request names others."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Decided:
     """What came of it. look: the last one. seeds: task -> seeds that each of the two models has. runs: all lines."""
 
@@ -37,17 +37,17 @@ class Decided:
         ends = "" if known is None else f" (95% at any time: {100 * known.low:.2f} to {100 * known.high:.2f} points)"
         size = f"{100 * abs(self.look.estimate):.2f} points"
         better, worse = (self.first, self.second) if self.look.estimate > 0 else (self.second, self.first)
-        said = {
+        claim = {
             "different": f"{better} is better than {worse} on these tasks and test sets, by {size}{ends}.",
             "same": f"{self.first} and {self.second} are the same within {100 * self.rope:g} points on these tasks and "
             f"test sets{ends}.",
             None: f"Not decided: {better} is ahead by {size}{ends}.",
         }[self.look.decision]
-        return f"{said} Seeds of each model: {spent}."
+        return f"{claim} Seeds of each model: {spent}."
 
 
 def run_until_decided(
-    request: Request, against: str, make: Make, *, max_seeds: int = 20, rope: float = 0.01, alpha: float = 0.05
+    request: RunRequest, against: str, make: Make, *, max_seeds: int = 20, rope: float = 0.01, alpha: float = 0.05
 ) -> Decided:
     """Run both models seed by seed, first three of every task, then where a seed tells most for its time.
 
@@ -95,10 +95,10 @@ def run_until_decided(
     weights = [float(w) for w in task_weights([corpora[name] for name in names])]
     while True:
         gaps = [[a - b for a, b in zip(*scores[name], strict=True)] for name in names]
-        found = look(gaps, weights, rope=rope, alpha=alpha)
+        evidence = look(gaps, weights, rope=rope, alpha=alpha)
         counts = {name: len(gap) for name, gap in zip(names, gaps, strict=True)}
-        if found.decision is not None or min(counts.values()) >= max_seeds:
-            return Decided(request.model[0], against, rope, found, counts, lines)
+        if evidence.decision is not None or min(counts.values()) >= max_seeds:
+            return Decided(first=request.model[0], second=against, rope=rope, look=evidence, seeds=counts, runs=lines)
         costs = [2 * sum(seconds[name]) / len(seconds[name]) for name in names]
         # a task with all its seeds is ahead of the others and waits for them by itself
         name = names[next_task(gaps, weights, costs)]

@@ -125,6 +125,10 @@ class Training(Strict):
     """Draws the head's initial weights; null: the run's seed. Set by the runs of `biobench analyze variance`."""
     order_seed: int | None = Field(None, ge=0, json_schema_extra={"later": True})
     """Draws the order of the training documents; null: the run's seed."""
+    train_documents: int | None = Field(None, gt=0, json_schema_extra={"later": True})
+    """Training documents at most, the first of the same shuffle; null: all."""
+    validation_documents: int | None = Field(None, gt=0, json_schema_extra={"later": True})
+    """Validation documents at most, the first of the same shuffle; null: all. The test split is never cut."""
 
     @model_validator(mode="after")
     def _length(self) -> Training:

@@ -13,6 +13,6 @@ A record is saved with its scores (`biobench.score.scored`), which stay recomput
 from biobench.store.index import Brief
 from biobench.store.keys import run_key
 from biobench.store.redact import aliases
-from biobench.store.store import Finding, Store
+from biobench.store.store import Store, UnusableFile
 
-__all__ = ["Brief", "Finding", "Store", "aliases", "run_key"]
+__all__ = ["Brief", "Store", "UnusableFile", "aliases", "run_key"]

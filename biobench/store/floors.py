@@ -9,7 +9,7 @@ from pathlib import Path
 from biobench.errors import StoreError
 from biobench.schema.floor import FLOOR_VERSION, FloorRecord
 from biobench.store.side_records import read_record, task_folder, write_record
-from biobench.store.store import Finding
+from biobench.store.store import UnusableFile
 
 _AGAIN = "delete the file and repeat `biobench tasks gate`"
 
@@ -34,9 +34,9 @@ def find_floor(results_dir: str | Path, task: str, task_hash: str, data_hash: st
     Raises StoreError where the pair's own file is damaged.
     """
     folder = task_folder(results_dir, "floors", task)
-    own = folder / f"{floor_key(task_hash, data_hash)}.json"
-    if own.is_file():
-        record = _read(own)
+    file = folder / f"{floor_key(task_hash, data_hash)}.json"
+    if file.is_file():
+        record = _read(file)
         if record is not None:
             return record
     records, _ = scan_floors(results_dir, task)
@@ -45,19 +45,19 @@ def find_floor(results_dir: str | Path, task: str, task_hash: str, data_hash: st
 
 def latest(records: Sequence[FloorRecord], task: str, data_hash: str) -> FloorRecord | None:
     """The newest of the records that were made on this data of the task."""
-    found = [r for r in records if r.task == task and r.data_hash == data_hash]
-    return max(found, key=lambda r: r.made, default=None)
+    matching = [r for r in records if r.task == task and r.data_hash == data_hash]
+    return max(matching, key=lambda r: r.made, default=None)
 
 
-def scan_floors(results_dir: str | Path, task: str = "*") -> tuple[list[FloorRecord], list[Finding]]:
+def scan_floors(results_dir: str | Path, task: str = "*") -> tuple[list[FloorRecord], list[UnusableFile]]:
     """All readable records of this gate version, in order of file name, and what could not be read."""
     records: list[FloorRecord] = []
-    findings: list[Finding] = []
+    findings: list[UnusableFile] = []
     for path in _paths(results_dir, task):
         try:
             record = _read(path)
         except StoreError as error:
-            findings.append(Finding(error.file or str(path), error.what, error.hint))
+            findings.append(UnusableFile(error.file or str(path), error.what, error.hint))
             continue
         if record is not None:
             records.append(record)

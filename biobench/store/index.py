@@ -107,7 +107,7 @@ class Brief(NamedTuple):
             scores=r.scores,
             ceiling=r.windows.ceiling,
             contamination=None if r.contamination is None else r.contamination.model_dump(mode="json"),
-            unexpressed={split: sum(own.values()) for split, own in r.unexpressed_gold.items()},
+            unexpressed={split: sum(counts.values()) for split, counts in r.unexpressed_gold.items()},
             count_problems=r.count_problems,
         )
 
@@ -124,7 +124,7 @@ class Seen(NamedTuple):
 
 def list_files(runs: Path) -> list[Seen]:
     """All `runs/<task>/<name>.json`, sorted; reads names, times and sizes alone."""
-    found: list[Seen] = []
+    files: list[Seen] = []
     for folder in _entries(runs):
         if not folder.is_dir():
             continue
@@ -140,8 +140,8 @@ def list_files(runs: Path) -> list[Seen]:
                 status = entry.stat()
             except FileNotFoundError:
                 continue  # removed since it was listed
-            found.append(Seen(folder.name, stem, status.st_mtime_ns, status.st_size, stem in tables))
-    return sorted(found)
+            files.append(Seen(folder.name, stem, status.st_mtime_ns, status.st_size, stem in tables))
+    return sorted(files)
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
@@ -176,7 +176,7 @@ def read_index(file: Path) -> dict[tuple[str, str], tuple[int, int, Brief]]:
     except ValueError:
         return {}
     for name in ("overrides", "count_problems"):
-        columns[name] = [tuple(own) for own in columns[name]]
+        columns[name] = [tuple(values) for values in columns[name]]
     briefs = map(Brief._make, zip(*(columns[name] for name in Brief._fields), strict=True))
     return {
         (brief.task, brief.key): (modified, size, brief)
@@ -194,13 +194,13 @@ def _parsed(texts: list[str]) -> list[Any]:
 
 def write_index(file: Path, rows: Iterable[tuple[int, int, Brief]]) -> None:
     """Replace the index. A folder that cannot be written goes without: the records are what counts."""
-    held: dict[str, list[Any]] = {name: [] for name in _names()}
+    columns: dict[str, list[Any]] = {name: [] for name in _names()}
     for modified, size, brief in rows:
-        held["modified"].append(modified)
-        held["size"].append(size)
+        columns["modified"].append(modified)
+        columns["size"].append(size)
         for name, value in zip(Brief._fields, brief, strict=True):
-            held[name].append(json.dumps(value) if name in _JSON else value)
-    table = pa.table(held).replace_schema_metadata({"format": _FORMAT})
+            columns[name].append(json.dumps(value) if name in _JSON else value)
+    table = pa.table(columns).replace_schema_metadata({"format": _FORMAT})
     sink = io.BytesIO()
     pq.write_table(table, sink, compression="zstd")
     try:

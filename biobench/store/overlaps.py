@@ -27,13 +27,13 @@ def find_overlap(results_dir: str | Path, task: str, model_hash: str, data_hash:
     A model may have several training texts; the one that shows most test documents counts, then the newest.
     Raises StoreError for a damaged file.
     """
-    found = [
+    matching = [
         record
         for path in sorted(task_folder(results_dir, _ROOM, task).glob("*.json"))
         if (record := read_record(path, OverlapRecord, _VERSION, _AGAIN)) is not None
         and (record.model_hash, record.data_hash) == (model_hash, data_hash)
     ]
-    worst = max(found, key=lambda r: (r.contamination.seen, r.made), default=None)
+    worst = max(matching, key=lambda r: (r.contamination.seen, r.made), default=None)
     return None if worst is None else worst.contamination
 
 

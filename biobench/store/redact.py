@@ -36,8 +36,8 @@ def redacted(gold: Sequence[Document], predictions: Sequence[Prediction]) -> tup
     """The same runs under aliases, without text, gold or tokens, in an order that tells nothing."""
     by_id, by_group = aliases(gold)
     bare = [Document(id=by_id[d.id], group=by_group[d.group], text="", split=d.split) for d in gold]
-    said = [replace(p, document=by_id[p.document]) for p in predictions]
-    return sorted(bare, key=lambda d: d.id), sorted(said, key=lambda p: p.document)
+    renamed = [replace(p, document=by_id[p.document]) for p in predictions]
+    return sorted(bare, key=lambda d: d.id), sorted(renamed, key=lambda p: p.document)
 
 
 def under_aliases(gold: Sequence[Document]) -> list[Document]:

@@ -75,10 +75,10 @@ class _JsonError(ValueError):
 
 
 def _names_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         raise _JsonError("an object holds one name twice")
-    return found
+    return fields
 
 
 def _refuse(name: str) -> float:

@@ -41,7 +41,7 @@ from biobench.store.tables import from_parquet, to_parquet
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class UnusableFile:
     """Something in the results folder that could not be used, and what to do about it."""
 
     file: str
@@ -99,8 +99,8 @@ class Store:
         """
         if not record.scores:
             raise ValueError("a record is saved with its scores: pass it through biobench.score.scored first")
-        said = redacted(gold, predictions) if record.redacted else (gold, predictions)
-        table = to_parquet(*said)
+        contents = redacted(gold, predictions) if record.redacted else (gold, predictions)
+        table = to_parquet(*contents)
         record_path = self._path(record.task.id, record.key, ".json")
         table_path = self._path(record.task.id, record.key, ".parquet")
         stored = record.model_copy(
@@ -140,44 +140,44 @@ class Store:
         write_atomic(table_path, source._predictions(record))
         write_atomic(table_path.with_suffix(".json"), to_json(record, table_path.with_suffix(".json")))
 
-    def scan(self) -> tuple[list[RunRecord], list[Finding]]:
+    def scan(self) -> tuple[list[RunRecord], list[UnusableFile]]:
         """All readable records, ordered by task, model, seed and key; and what could not be read."""
         records: list[RunRecord] = []
-        findings: list[Finding] = []
+        findings: list[UnusableFile] = []
         for path in self._record_paths():
             try:
                 record = self.get(path.parent.name, path.stem)
             except StoreError as error:
-                findings.append(Finding(error.file or str(path), error.what, error.hint))
+                findings.append(UnusableFile(error.file or str(path), error.what, error.hint))
                 continue
             if record is not None:
                 records.append(record)
         records.sort(key=lambda r: (r.task.id, r.model.id, r.seed, r.key))
         return records, findings
 
-    def briefs(self) -> tuple[list[Brief], list[Finding]]:
+    def briefs(self) -> tuple[list[Brief], list[UnusableFile]]:
         """As `scan`, each record in brief; records seen before come from the index instead of their files."""
         # tens of thousands of small objects that all stay: collecting between them frees nothing and costs a third
         with paused_collector():
             return self._briefs()
 
-    def _briefs(self) -> tuple[list[Brief], list[Finding]]:
+    def _briefs(self) -> tuple[list[Brief], list[UnusableFile]]:
         runs = self.root / "runs"
         known = read_index(self._index)
         rows: list[tuple[int, int, Brief]] = []
-        findings: list[Finding] = []
+        findings: list[UnusableFile] = []
         changed = False
         for seen in list_files(runs):
-            held = known.pop((seen.task, seen.key), None)
-            if held is not None and held[:2] == (seen.modified, seen.size) and seen.complete:
-                rows.append(held)
+            entry = known.pop((seen.task, seen.key), None)
+            if entry is not None and entry[:2] == (seen.modified, seen.size) and seen.complete:
+                rows.append(entry)
                 continue
             changed = True
             try:
                 record = self.get(seen.task, seen.key)
             except StoreError as error:
                 path = runs / seen.task / f"{seen.key}.json"
-                findings.append(Finding(error.file or str(path), error.what, error.hint))
+                findings.append(UnusableFile(error.file or str(path), error.what, error.hint))
                 continue
             if record is not None:
                 rows.append((seen.modified, seen.size, Brief.of(record)))
@@ -217,14 +217,14 @@ class Store:
                 hint="give the folder that holds the data with --data-dir",
                 access="agreement",
             )
-        own = under_aliases(documents)
-        if {d.id for d in own} != {d.id for d in gold}:
+        aliased = under_aliases(documents)
+        if {d.id for d in aliased} != {d.id for d in gold}:
             raise StoreError(
-                f"the documents at hand are not those of this run of {record.task.id}",
+                f"the available documents are not those of this run of {record.task.id}",
                 hint="use the data release that the record names (task.data_hash)",
                 file=self.path_of(record),
             )
-        return own, predictions
+        return aliased, predictions
 
     def stored_predictions(self, record: RunRecord) -> tuple[list[Document], list[Prediction]]:
         """Documents (without text, those of a redacted record without gold) and predictions as the file holds them."""

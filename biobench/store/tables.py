@@ -52,10 +52,10 @@ def to_parquet(gold: Sequence[Document], predictions: Sequence[Prediction]) -> b
 
     Raises ValueError where a prediction is of no document in `gold`, or two are of one.
     """
-    said = {p.document: p for p in predictions}
-    if len(said) < len(predictions) or not said.keys() <= {d.id for d in gold}:
+    by_document = {p.document: p for p in predictions}
+    if len(by_document) < len(predictions) or not by_document.keys() <= {d.id for d in gold}:
         raise ValueError("predictions must be of distinct documents among the gold ones")
-    rows = [_row(d, said.get(d.id)) for d in gold]
+    rows = [_row(d, by_document.get(d.id)) for d in gold]
     sink = io.BytesIO()
     pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), sink, compression="zstd", store_schema=True)
     return sink.getvalue()
@@ -139,7 +139,7 @@ def _unpacked(rows: list[dict[str, Any]]) -> tuple[list[Document], list[Predicti
 
 
 def _row(document: Document, prediction: Prediction | None) -> dict[str, Any]:
-    said = prediction or Prediction(document=document.id)
+    answer = prediction or Prediction(document=document.id)
     return {
         "document": document.id,
         "group": document.group,
@@ -150,11 +150,11 @@ def _row(document: Document, prediction: Prediction | None) -> dict[str, Any]:
         "token_starts": [start for start, _ in document.tokens],
         "token_ends": [end for _, end in document.tokens],
         "predicted": prediction is not None,
-        "spans": [s._asdict() for s in said.spans],
-        "span_scores": said.span_scores,
-        "tags": said.tags,
-        "labels": said.labels,
-        "label_scores": said.label_scores,
+        "spans": [s._asdict() for s in answer.spans],
+        "span_scores": answer.span_scores,
+        "tags": answer.tags,
+        "labels": answer.labels,
+        "label_scores": answer.label_scores,
     }
 
 

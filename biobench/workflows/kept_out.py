@@ -85,7 +85,7 @@ def benchmark_documents(
     data_dir: str | None, say: Callable[[str], None] = silent, *, only: Container[str] | None = None
 ) -> dict[str, TaskData]:
     """Every shipped task whose data is available, by id. say: told of each. only: of these alone."""
-    found = {}
+    by_task = {}
     for task in catalog.list_tasks():
         if task.spec.all_sources[0].generated or (only is not None and task.id not in only):
             continue
@@ -93,8 +93,8 @@ def benchmark_documents(
             continue
         data = load_data(task, None if data_dir is None else Path(data_dir))
         say(f"guarded: {len(data.validation) + len(data.test)} documents of {task.id} may not stand in the corpus")
-        found[task.id] = data
-    return found
+        by_task[task.id] = data
+    return by_task
 
 
 def guarded_by(run: Path | None) -> Container[str] | None:
@@ -121,7 +121,7 @@ def record_exclusions(
 
     assert result.model is not None
     assert result.ledger is not None
-    held = Exclusions(
+    exclusions = Exclusions(
         exclusion_hash=result.ledger.corpus.exclusion_hash,
         ngram=read_recipe(result.out).corpus.exclude.ngram,
         tasks={
@@ -134,4 +134,4 @@ def record_exclusions(
     if removed is not None and tasks:
         say(f"removed from the corpus: {removed:,} documents that hold text of a guarded task")
     for folder in (result.out, result.model):
-        write_atomic(folder / EXCLUSION_FILE, (held.model_dump_json(indent=1) + "\n").encode())
+        write_atomic(folder / EXCLUSION_FILE, (exclusions.model_dump_json(indent=1) + "\n").encode())

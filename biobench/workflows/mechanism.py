@@ -10,7 +10,7 @@ from typing import Any
 from biobench.errors import TrainingError, UsageError
 from biobench.runs.api import run
 from biobench.runs.execute import Reporter
-from biobench.runs.options import Request
+from biobench.runs.options import RunRequest
 from biobench.runs.plan import make_plan
 
 Scores = dict[str, dict[str, dict[int, float]]]
@@ -22,7 +22,7 @@ PROBE = (
 """Settings that put a linear probe on frozen states in the place of fine-tuning; later --set may change them."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Scoring:
     """How models are scored: what `biobench run` is told. seeds: None for the spec's."""
 
@@ -43,27 +43,27 @@ def hybrids(layers: Sequence[str], modules: Sequence[str]) -> list[tuple[str, li
     """(folder name, layer numbers or None for all, parts) of each hybrid that was asked for."""
     from trainer.recipe.spec import parse_layers
 
-    found: list[tuple[str, list[int] | None, tuple[Any, ...]]] = []
+    chosen: list[tuple[str, list[int] | None, tuple[Any, ...]]] = []
     for text in dict.fromkeys(layers):
         if text in ("all", "none"):
-            found.append((text, None if text == "all" else [], ("attention", "mlp")))
+            chosen.append((text, None if text == "all" else [], ("attention", "mlp")))
             continue
         try:
-            found.append((f"layers-{text.replace(',', '_')}", parse_layers(text), ("attention", "mlp")))
+            chosen.append((f"layers-{text.replace(',', '_')}", parse_layers(text), ("attention", "mlp")))
         except ValueError:
             raise UsageError(f"layers '{text}' are not understood", hint="write 0-7, 0,2,8-14, all or none") from None
     for text in dict.fromkeys(modules):
         if text not in ("attention", "mlp"):
             raise UsageError(f"unknown modules '{text}'", hint="attention or mlp")
-        found.append((text, None, (text,)))
-    if not found:
+        chosen.append((text, None, (text,)))
+    if not chosen:
         raise UsageError("nothing to copy", hint="give --layers 0-7 or --modules attention")
-    return found
+    return chosen
 
 
 def check_runs(models: Sequence[str], how: Scoring) -> None:
     """Raise, before anything is made, what `run_scores` would raise: bad arguments, missing models and data."""
-    request = Request(
+    request = RunRequest(
         models,
         how.tasks,
         seeds=how.seeds,
@@ -83,7 +83,7 @@ def run_scores(models: Sequence[str], how: Scoring, reporter: Reporter) -> Score
 
     Raises TrainingError when a run failed, DataUnavailableError's words as UsageError when data is missing.
     """
-    found: Scores = {}
+    scores: Scores = {}
     for model in models:
         table: dict[str, dict[int, float]] = {}
         results = run(
@@ -103,8 +103,8 @@ def run_scores(models: Sequence[str], how: Scoring, reporter: Reporter) -> Score
             if r.status == "unavailable" or r.seed is None:
                 raise UsageError(f"{r.task}: {r.reason}", hint="`biobench data status` says how to get the data")
             table.setdefault(r.task, {})[r.seed] = r.scores[r.primary]
-        found[model] = table
-    return found
+        scores[model] = table
+    return scores
 
 
 def frozen_layers(folder: str) -> str:

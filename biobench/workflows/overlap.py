@@ -30,7 +30,7 @@ def measure(
 ) -> tuple[list[Overlap], dict[str, Contamination], tuple[str, int] | None]:
     """The overlap of each split; the same of each task as records hold it; (model, stored runs that were changed).
 
-    corpus: training text, or a pretraining run or its ledger. tasks: all whose data is at hand where none is named.
+    corpus: training text, or a pretraining run or its ledger. tasks: all whose data is available where none is named.
     model: trained on the corpus; a run names its own. Where it is known, the result is kept in `results_dir`.
     Raises BioBenchError for a corpus, a task or a model that cannot be read.
     """
@@ -50,7 +50,7 @@ def measure(
     else:
         texts = Digested(corpus_texts(corpus))
     rows = overlap(texts, {name: task.documents for name, task in data.items()})
-    found = _gathered(
+    measured = _gathered(
         rows,
         data,
         name=corpus.resolve().name if ledger is None else ledger.name,
@@ -58,7 +58,7 @@ def measure(
         base=base,
         excluded=excluded,
     )
-    return rows, found, None if model is None else (model, _keep(found, data, model, results_dir))
+    return rows, measured, None if model is None else (model, _keep(measured, data, model, results_dir))
 
 
 def _gathered(
@@ -83,17 +83,19 @@ def _gathered(
             base=base,
             excluded=excluded is not None
             and all(excluded.why(d.reading) == "same" for d in (*data[task].validation, *data[task].test)),
-            **own,
+            **by_split,
         )
-        for task, own in splits.items()
+        for task, by_split in splits.items()
     }
 
 
-def _keep(found: Mapping[str, Contamination], data: Mapping[str, TaskData], model: str, results_dir: str | Path) -> int:
+def _keep(
+    measured: Mapping[str, Contamination], data: Mapping[str, TaskData], model: str, results_dir: str | Path
+) -> int:
     """Store the measurements of a model; how many records of its runs were changed."""
     checkpoint = find_checkpoint(model)
     changed = 0
-    for task, contamination in found.items():
+    for task, contamination in measured.items():
         record = OverlapRecord(
             task=task,
             data_hash=data[task].hash,

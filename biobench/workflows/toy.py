@@ -72,8 +72,8 @@ def _pretrained(
     model = folder / "model"
     if not (model / "config.json").is_file():
         say(f"   {folder.name}")
-        made = api.pretrain(recipe, out=folder, resume=folder.is_dir(), overrides=overrides, progress="none")
-        return str(finished(made))
+        result = api.pretrain(recipe, out=folder, resume=folder.is_dir(), overrides=overrides, progress="none")
+        return str(finished(result))
     wanted = training_fields(api.load_recipe(recipe, overrides))
     if changed := differences(training_fields(read_recipe(folder)), wanted):
         raise UsageError(
@@ -94,10 +94,10 @@ def transplant_all(recipient: str, donor: str, folder: Path) -> dict[str, str]:
     from trainer.recipe.spec import parse_layers
 
     shutil.rmtree(folder, ignore_errors=True)
-    made = {}
+    folders = {}
     for layers in LAYERS:
         name = f"layers-{layers}"
-        made[name] = str(transplant(recipient, donor, folder / name, layers=parse_layers(layers)).folder)
-    made["attention"] = str(transplant(recipient, donor, folder / "attention", parts=("attention",)).folder)
-    made["mlp"] = str(transplant(recipient, donor, folder / "mlp", parts=("mlp",)).folder)
-    return made
+        folders[name] = str(transplant(recipient, donor, folder / name, layers=parse_layers(layers)).folder)
+    folders["attention"] = str(transplant(recipient, donor, folder / "attention", parts=("attention",)).folder)
+    folders["mlp"] = str(transplant(recipient, donor, folder / "mlp", parts=("mlp",)).folder)
+    return folders

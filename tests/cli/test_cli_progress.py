@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from biobench.cli.progress import Terminal
+from biobench.cli.progress import RunTerminal
 from biobench.finetune.loop import Note
 from biobench.runs.result import RunName, RunResult
 
@@ -27,7 +27,7 @@ DONE = RunResult(
 
 def test_lines_without_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("biobench.cli.progress.QUIET", 0.0)
-    with Terminal() as terminal:
+    with RunTerminal() as terminal:
         terminal.start(ONE, 1, 2)
         terminal.start(TWO, 2, 2)
         terminal.step(ONE, 3, 10, "loss 1.000")
@@ -43,7 +43,7 @@ def test_lines_without_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 
 
 def test_a_note_has_its_line_at_once(capsys: pytest.CaptureFixture[str]) -> None:
-    with Terminal() as terminal:
+    with RunTerminal() as terminal:
         terminal.start(ONE, 1, 2)
         terminal.step(ONE, 7, 10, Note("goes on where it was stopped"))
         terminal.step(ONE, 8, 10, "loss 1.000")
@@ -58,7 +58,7 @@ def test_a_bar_for_each_run_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(
         "biobench.core.progress.Console", lambda stderr: Console(file=screen, force_terminal=True, width=120)
     )
-    with Terminal() as terminal:
+    with RunTerminal() as terminal:
         assert terminal.bar is not None
         terminal.start(ONE, 1, 2)
         terminal.start(TWO, 2, 2)

@@ -14,7 +14,7 @@ from biobench.data.hashing import documents_hash, task_hash, task_identity
 from biobench.data.load import load_data
 from biobench.models.loading import find_checkpoint
 from biobench.runs import plan
-from biobench.runs.plan import Request, make_plan
+from biobench.runs.plan import RunRequest, make_plan
 from biobench.schema.document import Document, Span
 from biobench.store import run_key
 from tests.helpers.tiny import make_tiny_encoder
@@ -131,7 +131,7 @@ def test_a_key_is_the_digest_of_the_decisions() -> None:
 
 def test_a_plan_s_keys_hold_what_was_asked_for(encoder: Path) -> None:
     overrides = ("training.precision=bf16", "training.epochs=2")
-    asked = Request(
+    asked = RunRequest(
         model=(str(encoder),),
         tasks=("demo_topic",),
         seeds="3,5",
@@ -165,6 +165,6 @@ def test_a_run_is_known_by_the_source_that_was_read(encoder: Path, monkeypatch: 
     data = load_data(load_task("demo_topic"), None)
     for source in task.spec.all_sources:
         monkeypatch.setattr(plan, "load_data", lambda *_, s=source.id, **__: replace(data, source=s))
-        (entry,) = make_plan(Request(model=(str(encoder),), tasks=("gad",), device="cpu")).tasks
+        (entry,) = make_plan(RunRequest(model=(str(encoder),), tasks=("gad",), device="cpu")).tasks
         assert (entry.hash, entry.identity) == (task_hash(task, source.id), task_identity(task, source.id))
     assert len(task.spec.all_sources) > 1

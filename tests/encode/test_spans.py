@@ -14,7 +14,7 @@ from biobench.encode.merge import deciding, merge_labels, merge_spans, merge_wor
 from biobench.encode.tokens import encode_documents, encode_windows
 from biobench.errors import ModelError
 from biobench.kinds.span_ner import (
-    gold_found,
+    gold_answers,
     outermost,
     predict_spans,
     same_type_filter,
@@ -63,7 +63,7 @@ def test_a_span_inside_a_word_is_widened_and_is_lost_to_the_oracle() -> None:
     (units,) = with_words([document])
     (encoded,) = encode_documents([units], _tokenizer(KINDS[0]), 64, words=True)
     assert {tuple(r) for r in span_targets(units, encoded, LABELS).tolist()} == {(1, 1, 0), (1, 2, 1)}
-    said = predict_spans(units, gold_found(units, encoded, LABELS, 40, tagger=True), ("X", "Y"), filtered=False)
+    said = predict_spans(units, gold_answers(units, encoded, LABELS, 40, tagger=True), ("X", "Y"), filtered=False)
     assert said.spans == (Span(3, 15, "X"), Span(3, 20, "Y"))
 
 
@@ -75,7 +75,7 @@ def test_a_span_of_white_space_touches_nothing() -> None:
 def test_two_types_on_one_span_stay_two() -> None:
     (units,) = with_words([_document("toux sèche", [Span(0, 4, "X"), Span(0, 4, "Y"), Span(0, 10, "X")])])
     (encoded,) = encode_documents([units], _tokenizer(KINDS[0]), 64, words=True)
-    found = gold_found(units, encoded, LABELS, 40, tagger=True)
+    found = gold_answers(units, encoded, LABELS, 40, tagger=True)
     assert set(predict_spans(units, found, ("X", "Y"), filtered=False).spans) == set(units.spans)
     kept = predict_spans(units, found, ("X", "Y"), filtered=True).spans
     assert set(kept) == {Span(0, 4, "Y"), Span(0, 10, "X")}
@@ -90,8 +90,8 @@ def test_only_a_tagger_carries_spans_beyond_the_band_and_only_outermost_ones() -
     text = "a b c d e f"
     (units,) = with_words([_document(text, [Span(0, 11, "X"), Span(0, 9, "X"), Span(0, 1, "X")])])
     (encoded,) = encode_documents([units], _tokenizer(KINDS[0]), 64, words=True)
-    assert gold_found(units, encoded, LABELS, 3, tagger=True)[:, :2].tolist() == [[0, 0], [0, 5]]
-    assert gold_found(units, encoded, LABELS, 3, tagger=False)[:, :2].tolist() == [[0, 0]]
+    assert gold_answers(units, encoded, LABELS, 3, tagger=True)[:, :2].tolist() == [[0, 0], [0, 5]]
+    assert gold_answers(units, encoded, LABELS, 3, tagger=False)[:, :2].tolist() == [[0, 0]]
 
 
 _rows = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 5), st.integers(0, 1)), max_size=12)
@@ -152,7 +152,7 @@ def test_windows_show_every_token_and_no_offset_moves(kind: str, count: int, len
     if len(windows) > 1:
         assert all(w.truncated for w in windows)
     if longest <= overlap:
-        found = [gold_found(worded, w, LABELS, 40, tagger=False) for w in windows]
+        found = [gold_answers(worded, w, LABELS, 40, tagger=False) for w in windows]
         merged = merge_spans(windows, found)
         assert len(merged) == len(np.unique(merged, axis=0)), "a span is decided by one window"
         said = predict_spans(worded, merged, ("X", "Y"), filtered=False)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from biobench.kinds.span_ner import bioul_targets, found_spans, sampled, span_loss
+from biobench.kinds.span_ner import bioul_targets, sampled, span_answers, span_loss
 from biobench.models.crf import BEGIN, INSIDE, LAST, OUTSIDE, UNIT
 from biobench.models.span_head import SpanHead, SpanScores, Units, _band, pool_units
 from biobench.schema.span import SpanOptions
@@ -107,7 +107,7 @@ def _window(words: list[int]) -> object:
 
 def test_one_span_may_have_two_types_and_hold_another() -> None:
     scores = _scores([(0, 3, 0), (0, 3, 2), (1, 1, 0), (4, 2, 1)], [3, 3])
-    first, second = found_spans(scores, [_window([0, 1, 2]), _window([10, 11, 12])], paper=False)  # type: ignore[list-item]
+    first, second = span_answers(scores, [_window([0, 1, 2]), _window([10, 11, 12])], paper=False)  # type: ignore[list-item]
     assert {tuple(row[:3]) for row in first.tolist()} == {(0, 2, 0), (0, 2, 2), (1, 1, 0)}
     assert {tuple(row[:3]) for row in second.tolist()} == {(11, 12, 1)}
 
@@ -115,7 +115,7 @@ def test_one_span_may_have_two_types_and_hold_another() -> None:
 def test_the_paper_variant_says_one_type_a_span() -> None:
     scores = _scores([(0, 3, 1), (0, 3, 3)], [3], types=4)
     scores.logits[0, 2, 3] = 8.0
-    (found,) = found_spans(scores, [_window([0, 1, 2])], paper=True)  # type: ignore[list-item]
+    (found,) = span_answers(scores, [_window([0, 1, 2])], paper=True)  # type: ignore[list-item]
     assert [tuple(row[:3]) for row in found.tolist()] == [(0, 2, 0)]
 
 
@@ -132,7 +132,7 @@ def test_a_span_beyond_the_band_comes_from_the_tagger() -> None:
             scores.emissions[0, at, 1, tag] = 30.0
         scores.sums.copy_(head.crf.forward_sums(scores.emissions, scores.mask))  # type: ignore[union-attr,arg-type]
         scores.logits.fill_(-9.0)
-        (found,) = found_spans(scores, [_window(list(range(7)))], paper=False)  # type: ignore[list-item]
+        (found,) = span_answers(scores, [_window(list(range(7)))], paper=False)  # type: ignore[list-item]
     assert [tuple(row[:3]) for row in found.tolist()] == [(0, 5, 1)]
     assert found[0, 3] > 0.9
 

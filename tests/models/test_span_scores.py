@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits as binary
 
 from biobench.encode.tokens import Encoded
-from biobench.kinds.span_ner import found_spans, span_loss
+from biobench.kinds.span_ner import span_answers, span_loss
 from biobench.models.crf import BEGIN, INSIDE, LAST, OUTSIDE, UNIT
 from biobench.models.span_head import GatedBiLSTM, SpanHead, SpanScores, Units, _logit, _span_chances
 from biobench.schema.span import SpanOptions
@@ -200,7 +200,7 @@ def test_a_span_is_said_above_one_half_and_not_at_it() -> None:
     logits[1, 1] = torch.tensor([0.02, -0.01])
     logits[2, 1] = 9.0  # ends beyond the sequence
     inside = torch.tensor([[True, True], [True, True], [True, False]])
-    (found,) = found_spans(SpanScores(logits, inside, [3]), [_window(3)], paper=False)
+    (found,) = span_answers(SpanScores(logits, inside, [3]), [_window(3)], paper=False)
     assert [tuple(row[:3]) for row in found.tolist()] == [(100, 100, 1), (101, 102, 0)]
     assert found[:, 3].tolist() == pytest.approx([1 / (1 + math.exp(-0.01)), 1 / (1 + math.exp(-0.02))])
 
@@ -209,7 +209,7 @@ def test_each_sequence_gets_its_own_spans() -> None:
     logits = torch.full((4, 2, 1), -9.0)
     logits[1, 0], logits[2, 1], logits[3, 0] = 9.0, 8.0, 7.0
     inside = torch.tensor([[True, True], [True, False]] * 2)
-    first, second = found_spans(SpanScores(logits, inside, [2, 2]), [_window(2), _window(2)], paper=False)
+    first, second = span_answers(SpanScores(logits, inside, [2, 2]), [_window(2), _window(2)], paper=False)
     assert [row[:3] for row in first.tolist()] == [[101, 101, 0]]
     assert [row[:3] for row in second.tolist()] == [[100, 101, 0], [101, 101, 0]]
 
@@ -229,7 +229,7 @@ def test_only_spans_of_a_sequence_have_a_type_in_the_paper_s_variant() -> None:
     logits[0, 1] = torch.tensor([8.0, -0.1, -0.2, -0.3])
     logits[1, 1] = 9.0
     inside = torch.tensor([[True, True], [True, False]])
-    (found,) = found_spans(SpanScores(logits, inside, [2]), [_window(2)], paper=True)
+    (found,) = span_answers(SpanScores(logits, inside, [2]), [_window(2)], paper=True)
     assert [tuple(row[:3]) for row in found.tolist()] == [(100, 100, 1)]
 
 
@@ -254,7 +254,7 @@ def test_the_tagger_speaks_for_spans_one_unit_beyond_the_band_and_more(length: i
         scores.emissions[0, length - 1, 1, OUTSIDE] = -1.0
         scores.sums.copy_(head.crf.forward_sums(scores.emissions, scores.mask))  # type: ignore[union-attr]
         scores.logits.fill_(-9.0)
-        (found,) = found_spans(scores, [_window(length)], paper=False)
+        (found,) = span_answers(scores, [_window(length)], paper=False)
     if length <= 4:
         assert len(found) == 0
     else:

@@ -15,9 +15,9 @@ from biobench.finetune import savepoint
 from biobench.finetune.loop import Run
 from biobench.runs import execute
 from biobench.runs.api import run_plan
-from biobench.runs.energy import Meter
+from biobench.runs.energy import EnergyMeter
 from biobench.runs.execute import Silent
-from biobench.runs.plan import Plan, Request, make_plan
+from biobench.runs.plan import RunPlan, RunRequest, make_plan
 from biobench.store import Store
 from tests.helpers.tiny import make_tiny_encoder
 
@@ -27,16 +27,16 @@ def _each_step(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(savepoint, "_SHARE", 0.0)
 
 
-class _HalfMeter(Meter):
+class _HalfMeter(EnergyMeter):
     """Half a kilowatt-hour."""
 
     kwh = 0.5
 
 
-def _plan(folder: Path, **more: Any) -> Plan:
+def _plan(folder: Path, **more: Any) -> RunPlan:
     model = folder / "tiny"
     return make_plan(
-        Request(
+        RunRequest(
             model=(str(model if model.exists() else make_tiny_encoder(model)),),
             tasks=("demo_topic",),
             seeds="1",

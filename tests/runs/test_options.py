@@ -19,7 +19,7 @@ import biobench
 from biobench.cli.main import app
 from biobench.cli.options import takes_request
 from biobench.errors import UsageError
-from biobench.runs.options import Option, Request, options
+from biobench.runs.options import Option, RunRequest, options
 
 _CLI_ONLY = {"as_json", "help", "until_decided", "against", "max_seeds", "rope"}  # several runs, decided between
 
@@ -32,7 +32,7 @@ def parameters(name: str) -> dict[str, Any]:
 def test_every_option_of_the_command_is_a_keyword_and_a_field() -> None:
     shown = set(parameters("run")) - _CLI_ONLY
     keywords = set(inspect.signature(biobench.run).parameters)
-    fields = {f.name for f in dataclasses.fields(Request)}
+    fields = {f.name for f in dataclasses.fields(RunRequest)}
     assert shown == set(options())
     assert keywords - shown == {"started", "reporter"}
     assert fields - shown == {"started"}
@@ -66,7 +66,7 @@ def test_the_keywords_of_the_python_interface_are_these() -> None:
 
 
 def test_what_is_given_becomes_what_is_planned() -> None:
-    given = Request(
+    given = RunRequest(
         Path("m"),
         ["a", Path("b.yaml")],
         seeds=range(42, 44),
@@ -77,7 +77,7 @@ def test_what_is_given_becomes_what_is_planned() -> None:
     )
     assert (given.model, given.tasks, given.seeds, given.data_dir) == (("m",), ("a", "b.yaml"), "42,43", "d")
     assert (given.parallel, given.overrides, given.train_fractions) == ("2", ("x=1",), (0.5,))
-    assert Request("m", seeds=7).seeds == "7"
+    assert RunRequest("m", seeds=7).seeds == "7"
     again = dataclasses.replace(pickle.loads(pickle.dumps(given)), limit=3)
     assert (again.model, again.limit, again.started) == (given.model, 3, given.started)
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -94,17 +94,17 @@ def commanded(monkeypatch: pytest.MonkeyPatch) -> Iterable[Any]:
     """Runs a command of one option more than are declared today; gives the requests that reached it."""
     option = Option[int, int](3, "--folds", help="Folds of the test.", min=1)
     kind = dataclasses.make_dataclass(
-        "More", [("folds", Option[int, int], option)], bases=(Request,), frozen=True, kw_only=True
+        "More", [("folds", Option[int, int], option)], bases=(RunRequest,), frozen=True, kw_only=True
     )
     option.__set_name__(kind, "folds")
-    monkeypatch.setattr("biobench.cli.options.Request", kind)
+    monkeypatch.setattr("biobench.cli.options.RunRequest", kind)
     monkeypatch.setattr("biobench.cli.options.options", lambda: {**options(), "folds": option})
     reached: list[Any] = []
     one = typer.Typer()
 
     @one.command()
     @takes_request(without=("suite",), helps={"tasks": "Other words."})
-    def only(request: Request, loud: bool = False) -> None:
+    def only(request: RunRequest, loud: bool = False) -> None:
         """One command."""
         reached.append((request, loud))
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from biobench.errors import UsageError
-from biobench.runs.plan import Request
+from biobench.runs.plan import RunRequest
 from biobench.runs.result import RunResult
 from biobench.runs.sequential import run_until_decided
 
@@ -22,7 +22,7 @@ class Maker:
         self.seconds = seconds or {}
         self.asked: list[tuple[str, str, int]] = []
 
-    def __call__(self, request: Request):
+    def __call__(self, request: RunRequest):
         tasks = [Path(t).stem for t in request.tasks]
         low, _, high = (request.seeds or "").partition("-")
         results = []
@@ -50,7 +50,7 @@ def levels(gap):
 
 def test_a_clear_difference_takes_three_seeds_of_each():
     make = Maker(levels(0.1), 0.005)
-    found = run_until_decided(Request(model=("a",), tasks=("x", "y")), "bb", make)
+    found = run_until_decided(RunRequest(model=("a",), tasks=("x", "y")), "bb", make)
     assert found.look.decision == "different"
     assert found.seeds == {"x": 3, "y": 3}
     assert len(make.asked) == len(found.runs) == 12
@@ -58,14 +58,14 @@ def test_a_clear_difference_takes_three_seeds_of_each():
 
 
 def test_equal_models_are_shown_to_be_the_same_within_the_rope():
-    found = run_until_decided(Request(model=("a",), tasks=("x", "y")), "bb", Maker(levels(0.0), 0.002), rope=0.02)
+    found = run_until_decided(RunRequest(model=("a",), tasks=("x", "y")), "bb", Maker(levels(0.0), 0.002), rope=0.02)
     assert found.look.decision == "same"
     assert "the same within 2 points" in found.words
 
 
 def test_it_stops_at_the_most_seeds_and_no_run_is_asked_for_twice():
     make = Maker(levels(0.0), 0.05, seconds={"x": 100.0})
-    found = run_until_decided(Request(model=("a",), tasks=("x", "y")), "bb", make, max_seeds=6, rope=0.001)
+    found = run_until_decided(RunRequest(model=("a",), tasks=("x", "y")), "bb", make, max_seeds=6, rope=0.001)
     assert found.look.decision is None
     assert found.seeds == {"x": 6, "y": 6}
     assert len(set(make.asked)) == len(make.asked) == 24
@@ -76,11 +76,11 @@ def test_it_stops_at_the_most_seeds_and_no_run_is_asked_for_twice():
 
 
 def test_what_cannot_be_decided_is_refused():
-    request = Request(model=("a",), tasks=("x", "y"))
+    request = RunRequest(model=("a",), tasks=("x", "y"))
     for wrong, options, word in (
-        (Request(model=("a", "b"), tasks=("x",)), {}, "one model"),
+        (RunRequest(model=("a", "b"), tasks=("x",)), {}, "one model"),
         (request, {"max_seeds": 2}, "too few"),
-        (Request(model=("a",), tasks=("x",), seeds="42-44"), {}, "exclude"),
+        (RunRequest(model=("a",), tasks=("x",), seeds="42-44"), {}, "exclude"),
     ):
         with pytest.raises(UsageError, match=word):
             run_until_decided(wrong, "bb", Maker(levels(0.0), 0.01), **options)

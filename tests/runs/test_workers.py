@@ -17,7 +17,7 @@ from biobench.errors import UsageError
 from biobench.runs.api import run_plan, undone
 from biobench.runs.execute import Silent
 from biobench.runs.parallel import worker_count
-from biobench.runs.plan import Request, make_plan
+from biobench.runs.plan import RunRequest, make_plan
 from biobench.runs.result import RunName, RunResult
 from biobench.store import Store
 from tests.helpers.tiny import make_tiny_encoder
@@ -44,9 +44,9 @@ class Notes:
         self.finished.append((result.key, result.status))
 
 
-def _request(folder: Path, *overrides: str) -> Request:
+def _request(folder: Path, *overrides: str) -> RunRequest:
     """Two seeds of a demo task by two workers, a matter of tenths of a second each."""
-    return Request(
+    return RunRequest(
         model=(str(make_tiny_encoder(folder / "tiny")),),
         tasks=("demo_topic",),
         seeds="1-2",
@@ -70,7 +70,7 @@ def test_how_many_workers() -> None:
 def test_two_workers_make_each_run_once(tmp_path: Path) -> None:
     base = _request(tmp_path)
 
-    def request(folder: str, parallel: str) -> Request:
+    def request(folder: str, parallel: str) -> RunRequest:
         return replace(base, started=time.time(), seeds="1-3", results_dir=str(tmp_path / folder), parallel=parallel)
 
     heard = Notes()
@@ -162,4 +162,4 @@ def test_ray_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(cluster, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match="ray is not installed"):
-        cluster.run_on_ray(Request(model=("m",)), "1", torch.device("cpu"))
+        cluster.run_on_ray(RunRequest(model=("m",)), "1", torch.device("cpu"))
