@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from biobench.comparison.carried import carried
 from biobench.comparison.certain import CERTAIN_SEEDS, is_certain, least_seeds
 from biobench.comparison.result import Compared, PairResult
 from biobench.comparison.words import (
@@ -77,7 +78,7 @@ def _pair(comparison: Compared, result: PairResult, where: str) -> list[Note]:
             losses=suite.losses,
         )
     )
-    lines += _carried(comparison, result)
+    lines += carried(comparison, result)
     if suite.wilcoxon_p is not None:
         lines.append(note("Wilcoxon's signed ranks over the corpora give {p}.", p=equals(suite.wilcoxon_p)))
         least = suite.wilcoxon_smallest_p
@@ -211,25 +212,6 @@ def _same(comparison: Compared, result: PairResult) -> list[Note]:
     return [note(form, p=equals(p), **shared)]
 
 
-def _carried(comparison: Compared, result: PairResult) -> list[Note]:
-    """Whether a statement about tasks like these rests on single corpora."""
-    known = [(p, corpus) for p, corpus in zip(result.without, comparison.clusters, strict=False) if p is not None]
-    if not result.pair.different or not known:
-        return []
-    most, corpus = max(known)
-    lost = sum(p > comparison.alpha for p, _ in known)
-    shared = {"corpus": corpus, "p": equals(most), "alpha": f"{comparison.alpha:g}"}
-    if not lost:
-        return [note("It holds without any one corpus (at most {p}, without {corpus}).", **shared)]
-    if lost == 1:
-        return [note("One corpus carries this result: without {corpus} it is not shown ({p}).", **shared)]
-    form = (
-        "This result rests on single corpora: without any one of {lost} of the {count} it is not shown (p above "
-        "{alpha}; without {corpus} {p})."
-    )
-    return [note(form, lost=lost, count=len(known), **shared)]
-
-
 def is_about_runs(result: PairResult) -> bool:
     """Whether the test on these tasks speaks of the runs at hand alone: some task has a single seed."""
     return result.within.test is not None and result.within.test.estimand is Estimand.THESE_RUNS
@@ -282,7 +264,7 @@ def _design(comparison: Compared, result: PairResult) -> list[Note]:
     lines = [note(form, corpora=corpora, low=100 * detectable.low, high=100 * detectable.high)]
     plan = result.plan
     if plan is None:
-        return [*lines, note("The number of seeds for a wanted difference cannot be had without seeds.")]
+        return lines  # the limits say that the spread over seeds is unknown
     want = points_of(plan.wanted)
     if plan.seeds is not None:
         form = "About {seeds} seeds a task find a true difference of {want} in 4 of 5 cases."
