@@ -119,6 +119,9 @@ def _remarks(line: Line, floor: Mapping[str, float], words: Mapping[str, str]) -
     cut = [task for task, row in line.cells.items() if row.truncated_documents]
     if cut:
         said.append(f"✂ {words['cut_on'].format(', '.join(cut))}")
+    failed = [f"{task} ({row.failed}/{row.n_seeds})" for task, row in line.cells.items() if row.failed]
+    if failed:
+        said.append(f"✗ {words['failed_on'].format(', '.join(failed))}")
     if any(marked(row.contamination) for row in line.cells.values()):
         said.append(f"{MARK} {words['in_training']}")
     if any(row.only_likely for row in line.cells.values()):

@@ -94,8 +94,8 @@ def report(
 
         built_suite = build_suite(results, declared, suite[0], incomplete=incomplete)
         if format_ == "table":
-            filters = {"tasks": None, "sources": None}
-            _print(results, built_suite, filters=filters, notes=notes, experiments=experiments, output=output)
+            nothing: dict[str, list[str] | None] = {"tasks": None, "sources": None}
+            _print(results, built_suite, filters=nothing, notes=notes, experiments=experiments, output=output)
         else:
             _put(render(built_suite, format_), output)
         return

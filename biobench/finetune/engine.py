@@ -132,8 +132,11 @@ def finetune(
         # A run that was abandoned leaves its gradients behind.
         loaded.encoder.zero_grad(set_to_none=True)
         loaded.encoder.paths.clear()
-        seed_everything(seed, loaded.encoder.device)
+        head_seed = prepared.spec.training.head_seed
+        seed_everything(seed if head_seed is None else head_seed, loaded.encoder.device)
         network = new_network(loaded, prepared)
+        if head_seed not in (None, seed):
+            torch.manual_seed(seed)  # dropout stays that of the run's seed
         budget = micro_batch_tokens(loaded.encoder.device)
         try:
             with adapted(network, prepared.spec.training):

@@ -115,7 +115,7 @@ class Run:
         self.network = network
         self.prepared = prepared
         self.recipe = prepared.spec.training
-        self.seed = seed
+        self.order_seed = seed if self.recipe.order_seed is None else self.recipe.order_seed
         self.precision: Precision = precision
         self.budget = budget
         self.backoffs = backoffs
@@ -251,7 +251,8 @@ class Run:
         epoch = done // self.per_epoch
         step, train = epoch * self.per_epoch, self.prepared.train
         while True:
-            for batch in epoch_order(train.lengths, self.recipe.batch_size, self.seed, epoch, self.recipe.batching):
+            recipe = self.recipe
+            for batch in epoch_order(train.lengths, recipe.batch_size, self.order_seed, epoch, recipe.batching):
                 if step == self.total:
                     return
                 step += 1

@@ -30,8 +30,9 @@ def _encoder_groups(encoder: nn.Module, recipe: Training) -> list[dict[str, obje
     for height in range(layers + 2):
         scale = recipe.layer_decay ** (layers - min(height, layers))
         members = [p for own, p in named if own == height]
-        for decay, of in ((recipe.weight_decay, lambda p: p.ndim >= 2), (0.0, lambda p: p.ndim < 2)):
-            groups.append({"params": [p for p in members if of(p)], "weight_decay": decay, "scale": scale})
+        for decay, matrices in ((recipe.weight_decay, True), (0.0, False)):
+            some = [p for p in members if (p.ndim >= 2) == matrices]
+            groups.append({"params": some, "weight_decay": decay, "scale": scale})
     return groups
 
 

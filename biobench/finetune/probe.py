@@ -40,7 +40,7 @@ def train_probe(features: Features, prepared: Prepared, seed: int, encoder: Enco
     where no learning rate gives a finite loss.
     """
     began = time.perf_counter()
-    probe = prepared.spec.probe
+    probe, training = prepared.spec.probe, prepared.spec.training
     assert probe is not None
     device = encoder.device
     states = {name: value.to(device) for name, value in features.states.items()}
@@ -49,12 +49,13 @@ def train_probe(features: Features, prepared: Prepared, seed: int, encoder: Enco
     best: _Attempt | None = None
     backoffs = list(features.backoffs)
     for number, learning_rate in enumerate(probe.learning_rates):
-        torch.manual_seed(seed)
+        torch.manual_seed(seed if training.head_seed is None else training.head_seed)
         head = ProbeHead(encoder.width, len(prepared.outputs), probe).to(device)
         if probe.standardise:
             head.standardise(states["train"], real["train"])
         done = (number * steps, len(probe.learning_rates) * steps)
-        attempt = _train(head, prepared, states, real, seed, learning_rate, done, progress)
+        order = seed if training.order_seed is None else training.order_seed
+        attempt = _train(head, prepared, states, real, order, learning_rate, done, progress)
         if attempt is None:
             backoffs.append(f"the loss is not finite at learning rate {learning_rate:g}: left out")
         elif best is None or attempt.score > best.score:

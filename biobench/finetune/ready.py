@@ -99,7 +99,7 @@ class Ready(nn.Module):
     @property
     def device(self) -> torch.device:
         """Where the weights are."""
-        return next(self.model.parameters()).device
+        return torch.device(next(self.model.parameters()).device)
 
     def forward(self, encoded: Sequence[Encoded]) -> Tensor:
         """Logits in fp32: a row a visible word or a window, a column an output of the task.

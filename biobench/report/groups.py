@@ -14,6 +14,7 @@ from biobench.report.notes import Note, note
 from biobench.report.tasks import TaskInfo
 from biobench.schema.protocols import protocol_named_by
 from biobench.schema.record import ENGINE_VERSION, RunRecord
+from biobench.stats import failed_runs
 from biobench.store import Brief, Store
 
 Source = Literal["published", "run", "outside", "submitted", "floor", "ceiling"]
@@ -75,6 +76,17 @@ class RunGroup:
         """The metric per seed; None where a record does not have it."""
         found = [b.scores.get(metric) for b in self.briefs]
         return None if any(v is None for v in found) else [v for v in found if v is not None]
+
+    def failed(self, metric: str, floors: Mapping[tuple[str, str], float]) -> tuple[bool, ...]:
+        """Which runs failed, in the order of the seeds: the one flag of report, comparison, data frame and board.
+
+        floors: (task, metric) -> what the best policy without skill scores. None failed where the metric is missing.
+        """
+        scores = self.scores(metric)
+        if scores is None:
+            return (False,) * len(self.briefs)
+        tested = self.briefs[0].split == "test"  # the floors are scores on the test split
+        return failed_runs(scores, floors.get((self.task, metric)) if tested else None)
 
     def labels(self) -> dict[str, tuple[int, float]]:
         """Label -> (gold in the test split, F1 mean over seeds), in the task's order."""

@@ -48,6 +48,7 @@ _NOTES = {
     "{task}: no gate verdict on the data of its runs; `biobench tasks gate {task}` gives one": (
         "{task} : aucun verdict du contrôle sur les données de ses essais ; `biobench tasks gate {task}` en donne un"
     ),
+    "the gate flags {task}: {reasons}": "le contrôle signale {task} : {reasons}",
     "{task} fails its gate, its runs are not compared: {reasons}": (
         "{task} échoue à son contrôle, ses essais ne sont pas comparés : {reasons}"
     ),

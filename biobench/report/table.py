@@ -21,7 +21,7 @@ from biobench.report.tasks import TaskInfo, task_infos
 from biobench.schema.floor import FloorRecord
 from biobench.schema.kind import KINDS, has_f1
 from biobench.schema.task import NER_TYPES
-from biobench.stats import failed_runs, kept, seed_interval
+from biobench.stats import seed_interval, without_failed
 from biobench.store import Store, UnusableFile
 from biobench.store.floors import floors_fingerprint, scan_floors
 
@@ -235,9 +235,8 @@ def run_rows(
             )
             remarks.append((group.source, group.task, text))
             continue
-        tested = group.briefs[0].split == "test"  # the floors are scores on the test split
-        lost = failed_runs(scores, floors.get((group.task, metric)) if tested else None)
-        trained = kept(scores, lost)
+        lost = group.failed(metric, floors)
+        trained = without_failed(scores, lost)
         summary = seed_interval(trained, resolution=_step(group))
         interval = summary.interval
         count = len(scores)
@@ -252,6 +251,7 @@ def run_rows(
                 high=None if interval is None else min(float(interval.high), 1.0),
                 n_seeds=count,
                 failed=sum(lost),
+                failed_seeds=tuple(seed for seed, gone in zip(group.seeds, lost, strict=True) if gone),
                 kept=summary.mean if any(lost) else None,
                 source=group.source,
                 variant=group.variant,
@@ -316,7 +316,7 @@ def _failed(group: RunGroup, scores: Sequence[float], lost: Sequence[bool]) -> l
         "{model} on {task}: {count} of {seeds} runs failed (seeds {which}); the mean includes them, ± is about the "
         "others, whose mean is {rest:.1f}"
     )
-    rest = kept(scores, lost)
+    rest = without_failed(scores, lost)
     which = ", ".join(str(seed) for seed, gone in zip(group.seeds, lost, strict=True) if gone)
     return [
         note(

@@ -211,7 +211,8 @@ def _make(item: Item, workshop: _Workshop, step: Progress) -> RunResult:
         _forget(keep)
         if plan.shares_device:
             raise  # not the run's fault: it is left to be made alone
-        return _failed(item, f"{first_line(error, 200)}; {getattr(error, 'hint', 'use a machine with more memory')}")
+        remedy = getattr(error, "hint", "use a machine with more memory")
+        return _failed(item, plan, f"{first_line(error, 200)}; {remedy}")
     except (TrainingError, ModelError) as error:
         _forget(keep)
         return _failed(item, plan, f"{error}; {error.hint}")

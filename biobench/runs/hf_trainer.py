@@ -135,10 +135,10 @@ def train_peer(
             train_dataset=sets["train"],
             eval_dataset=sets["validation"],
             data_collator=DataCollatorForTokenClassification(tokenizer),
-            compute_metrics=(lambda p: score(p.predictions, "validation")) if select else None,
+            compute_metrics=(lambda p: score(np.asarray(p.predictions), "validation")) if select else None,
         )
         training = time.perf_counter()
         trainer.train()
         trained = time.perf_counter()
-        scores = score(trainer.predict(sets["test"]).predictions, "test")
+        scores = score(np.asarray(trainer.predict(sets["test"]).predictions), "test")
     return PeerRun(trained - training, time.perf_counter() - began, scores)

@@ -262,7 +262,7 @@ def _key(checkpoint: Checkpoint, entry: TaskEntry, seed: int, request: RunReques
     assert entry.data is not None
     spec = entry.loaded.spec
     part = request.limit is not None or spec.training.train_fraction < 1
-    protocol = dict(get_kind(spec.type).drawn(part) or {})
+    protocol: dict[str, Any] = dict(get_kind(spec.type).drawn(part) or {})
     if request.no_test:
         protocol["scored"] = "validation"
     if request.no_training:

@@ -52,7 +52,7 @@ def packages() -> dict[str, str]:
 def device_name(device: torch.device) -> str:
     """The GPU's or the processor's name, as records hold it."""
     if device.type == "cuda":
-        return torch.cuda.getdevice_name(device)
+        return str(torch.cuda.get_device_name(device))
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
         for line in cpuinfo.read_text().splitlines():

@@ -74,7 +74,8 @@ def probabilistic(
 
 
 def _of_spans(truths: dict[str, Document], predictions: Sequence[Prediction]) -> dict[str, float]:
-    confidence, right = [], []
+    confidence: list[float] = []
+    right: list[float] = []
     for p in predictions:
         if len(p.span_scores) == len(p.spans):
             spans = set(truths[p.document].spans)
