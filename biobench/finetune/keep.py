@@ -60,7 +60,7 @@ def _library_model(network: Network, prepared: Prepared, checkpoint: Checkpoint)
     from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
 
     head = network.head
-    if not isinstance(head, TokenHead | SequenceHead | StockHead):
+    if not prepared.kind.counted or not isinstance(head, TokenHead | SequenceHead | StockHead):
         return None
     names = prepared.outputs
     config = type(checkpoint.config).from_dict(checkpoint.config.to_dict())

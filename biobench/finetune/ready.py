@@ -132,9 +132,9 @@ def load_ready(
     from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
 
     kind = prepared.kind
-    if kind.head not in ("token", "sequence"):
+    if kind.head not in ("token", "sequence") or not kind.counted:
         raise ModelError(
-            f"a {kind.head} head cannot be read from a checkpoint of the model library",
+            f"the head of a {kind.name} task cannot be read from a checkpoint of the model library",
             hint="--no-training evaluates token and sequence classification, or a folder that --keep-model wrote",
         )
     loader: Any = AutoModelForTokenClassification if kind.head == "token" else AutoModelForSequenceClassification

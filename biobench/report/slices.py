@@ -103,6 +103,8 @@ def _of_group(group: RunGroup, data: TaskData | None) -> Iterator[SliceRow]:
             continue
         gold, predictions = group.store.load_predictions(record, None if data is None else data.test)
         kind = get_kind(record.task.type)
+        if not kind.counted:
+            continue  # neither counted items nor one probability a label
         for name, value in probabilistic(kind, record.task.labels, gold, predictions).items():
             values["all", "all", name].append(value)
         if data is None:

@@ -23,16 +23,23 @@ FORMAT = 'one JSON object a line: {"document": ID, "labels": [...]} or {"documen
 
 
 class Expected:
-    """What the predictions must fit. documents: the split that is scored; decode: how tags become spans.
+    """What the predictions must fit. documents: the split that is scored; decode: how tags become spans; scale: of a number.
 
     redact: no message names a document or quotes its text (data under an agreement).
     """
 
     def __init__(
-        self, kind: str, labels: Sequence[str], documents: Sequence[Document], decode: Any, *, redact: bool
+        self,
+        kind: str,
+        labels: Sequence[str],
+        documents: Sequence[Document],
+        decode: Any,
+        *,
+        redact: bool,
+        scale: tuple[float, float] | None = None,
     ) -> None:
         self.kind: Kind = get_kind(kind)
-        self.labels, self.decode, self.redact = tuple(labels), decode, redact
+        self.labels, self.decode, self.redact, self.scale = tuple(labels), decode, redact, scale
         self.documents = {d.id: d for d in documents}
 
 
@@ -119,13 +126,15 @@ def _prediction(row: Mapping[str, Any], expected: Expected, path: Path, line: in
     kind = expected.kind
     fields = ("document", "spans", "tags") if kind.tagged else ("document", "spans")
     if not kind.spans:
-        fields = ("document", "labels", "label_scores")
+        fields = ("document", "value") if kind.numeric else ("document", "labels", "label_scores")
     for name in row:
         if name not in fields:
             raise _wrong(path, line, f"'{name}' is not a field of a {kind.name} prediction", suggest(name, fields))
     document = row.get("document")
     if not isinstance(document, str):
         raise _wrong(path, line, "has no 'document' (a text)", FORMAT)
+    if kind.numeric:
+        return Prediction(document, label_scores=(_value(row, expected, path, line),))
     if not kind.spans:
         labels = _texts(row, "labels", path, line)
         return Prediction(document, labels=labels, label_scores=_label_scores(row, expected, path, line))
@@ -144,6 +153,17 @@ def _prediction(row: Mapping[str, Any], expected: Expected, path: Path, line: in
     if scores and len(scores) < len(spans):
         raise _wrong(path, line, "gives a score to some of its spans only", "give every span a score, or none")
     return Prediction(document, spans=tuple(spans), span_scores=scores)
+
+
+def _value(row: Mapping[str, Any], expected: Expected, path: Path, line: int) -> float:
+    """A number on the task's scale."""
+    value = row.get("value")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise _wrong(path, line, f"its 'value' is {value!r}, no finite number", 'write {"document": ID, "value": 2.5}')
+    if expected.scale is not None and not expected.scale[0] <= value <= expected.scale[1]:
+        low, high = expected.scale
+        raise _wrong(path, line, f"value {value:g} lies outside the scale", f"the task's scale is {low:g} to {high:g}")
+    return float(value)
 
 
 def _texts(row: Mapping[str, Any], name: str, path: Path, line: int) -> tuple[str, ...]:
@@ -218,7 +238,7 @@ def _check(prediction: Prediction, expected: Expected, path: Path, line: int) ->
         _known(label, expected, path, line)
     if len(set(prediction.labels)) < len(prediction.labels):
         raise _wrong(path, line, "names a label twice", "name each label once")
-    if kind.single and not kind.spans and len(prediction.labels) != 1:
+    if kind.single and not kind.spans and not kind.numeric and len(prediction.labels) != 1:
         what = f"gives {len(prediction.labels)} labels in a task of one label a document"
         raise _wrong(path, line, what, "give exactly one label")
 
