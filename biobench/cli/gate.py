@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from biobench.cli.common import DataDir, Json, Overrides, ResultsDir, percent, print_json
+from biobench.cli.common import DataDir, Json, Overrides, ResultsDir, Threads, percent, print_json
 from biobench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ def gate(
     model: Annotated[str | None, typer.Option("--model", help="The encoder of --slow.")] = None,
     seeds: Annotated[str | None, typer.Option("--seeds", help="Seeds of --slow (default: the spec's).")] = None,
     device: Annotated[str, typer.Option("--device", help="Of --slow: auto, cpu or cuda.")] = "auto",
+    threads: Threads = None,
     as_json: Json = False,
 ) -> None:
     """Play majority, prior, random, dictionary or bag of words, and the oracle; exit 1 where the gate fails.

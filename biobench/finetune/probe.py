@@ -132,8 +132,8 @@ def _train(
         progress(place[0] + step, place[1], f"probe, learning rate {learning_rate:g}")
         chances = _probabilities(head, prepared, prepared.validation, states["validation"], real["validation"])
         threshold = kind.threshold(prepared, prepared.validation, chances)
-        said = decide(prepared, prepared.validation, chances, threshold)
-        scores = prepared.score(prepared.validation.documents, said).values
+        predictions = decide(prepared, prepared.validation, chances, threshold)
+        scores = prepared.score(prepared.validation.documents, predictions).values
         attempt.curve.append(
             CurvePoint(
                 step=step,

@@ -111,6 +111,12 @@ class RunRequest:
     parallel: Option[str | int, str] = Option(
         "auto", "--parallel", convert=str, help="auto, or a number of worker processes."
     )
+    seeds_at_once: Option[str | int, str] = Option(
+        "1", "--seeds-at-once", convert=str, help="Runs side by side on each device: a number, or auto (by memory)."
+    )
+    threads: Option[int | None, int | None] = Option(
+        None, "--threads", min=1, help="CPU threads, of all workers together (default: the CPUs this process may use)."
+    )
     executor: Option[Executor, Executor] = Option("local", "--executor", help="local, or ray (a cluster).")
     overrides: Option[Names, tuple[str, ...]] = Option(
         (),

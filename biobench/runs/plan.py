@@ -19,7 +19,7 @@ from biobench.models.loading import Checkpoint, find_checkpoint
 from biobench.runs.options import Executor, RunRequest, Track
 from biobench.schema.document import TaskData
 from biobench.schema.protocols import PROTOCOLS
-from biobench.schema.strict import suggest
+from biobench.schema.strict import FieldError, suggest
 from biobench.schema.task import parse_seeds
 from biobench.store import run_key
 
@@ -64,6 +64,8 @@ class RunPlan:
     items: list[Item]
     workers: int = 1
     """Worker processes that have been at this plan before the caller walks it."""
+    shares_device: bool = False
+    """Whether other processes of the same command train on this device."""
 
 
 def make_plan(request: RunRequest) -> RunPlan:
@@ -201,9 +203,8 @@ def _entry(task: LoadedTask, request: RunRequest, device: torch.device) -> TaskE
 def _seeds(request: RunRequest, task: LoadedTask) -> list[int]:
     try:
         return parse_seeds(task.spec.seeds if request.seeds is None else request.seeds)
-    except ValueError as error:
-        what, _, hint = str(error).partition(" | hint: ")
-        raise UsageError(f"--seeds: {what}", hint=hint) from None
+    except FieldError as error:
+        raise UsageError(f"--seeds: {error.what}", hint=error.hint) from None
 
 
 def _key(checkpoint: Checkpoint, entry: TaskEntry, seed: int, request: RunRequest) -> str:

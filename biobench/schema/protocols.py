@@ -1,8 +1,9 @@
 """Declared protocols: named, fixed changes of a task's recipe, so that a whole suite fits a small machine.
 
-A protocol caps training and validation documents and steps, and sets the rates for so few steps; the test split is
-always whole and nothing else of the recipe changes. Its overrides stand in every record, so its runs have keys and rows of their own, and are never
-mixed with runs of the spec's own recipe. A protocol never changes: another choice gets another name.
+A protocol caps training and validation documents and steps, and sets the rates for so few steps; the test split
+is always whole and nothing else of the recipe changes. Its overrides stand in every record, so its runs have keys and
+rows of their own, and are never mixed with runs of the spec's own recipe. A protocol never changes: another choice
+gets another name.
 """
 
 from __future__ import annotations

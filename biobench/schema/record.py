@@ -90,6 +90,8 @@ class Training(Strict):
     precision: Line
     attention: Line
     """How batches met the encoder: packed (no padding), padded, or alone (one length at a time)."""
+    kernels: dict[Line, Text] = {}
+    """On an accelerator: what computed packed attention in training, and why it was no variable-length kernel."""
     batch_size: Positive
     micro_batch_tokens: Count
     backoffs: tuple[Text, ...] = ()

@@ -82,3 +82,19 @@ def test_what_would_change_the_protocol_is_refused(encoder: Path, beside: dict[s
     with pytest.raises(UsageError, match=words):
         biobench.run(encoder, tasks="demo_topic", **{**QUICK, "protocol": "small", **beside})
     assert not Path("results").exists()
+
+
+def test_reports_call_the_runs_by_the_protocol_and_never_full(encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from biobench.report.conditions import is_full
+    from biobench.report.table import load
+
+    monkeypatch.setitem(
+        PROTOCOLS["small"].overrides,
+        "text",
+        ("training.train_documents=17", "training.validation_documents=5", "training.epochs=1"),
+    )
+    biobench.run(encoder, tasks="demo_topic", protocol="small", **QUICK)
+    biobench.run(encoder, tasks="demo_topic", overrides=["training.epochs=1", "training.train_documents=16"], **QUICK)
+    groups = {g.variant: g for g in load("results").groups}
+    assert set(groups) == {"small protocol", "training.epochs=1, training.train_documents=16"}
+    assert not any(is_full(g) for g in groups.values())
