@@ -90,6 +90,8 @@ def run_request(request: RunRequest, *, as_json: bool) -> int:
 
     quiet_libraries()
     plan = make_plan(request)
+    for line in [] if request.suite is None else left_out(request.suite):
+        typer.echo(line, err=True)
     for line in contradicted(plan):
         typer.echo(line, err=True)
     try:
