@@ -84,6 +84,7 @@ def decide(request: RunRequest, against: str, max_seeds: int, rope: float, *, as
 def run_request(request: RunRequest, *, as_json: bool) -> int:
     """Plan, make and print the runs; the exit status."""
     from biobench.cli.progress import RunTerminal
+    from biobench.data.suite import left_out
     from biobench.models.loading import quiet_libraries
     from biobench.runs import make_plan
     from biobench.runs.api import contradicted, refused, run_plan
