@@ -86,12 +86,15 @@ def decide(request: RunRequest, against: str, max_seeds: int, rope: float, *, as
 def run_request(request: RunRequest, *, as_json: bool) -> int:
     """Plan, make and print the runs; the exit status."""
     from biobench.cli.progress import RunTerminal
+    from biobench.data.suite import left_out
     from biobench.models.loading import quiet_libraries
     from biobench.runs import make_plan
     from biobench.runs.api import contradicted, refused, run_plan
 
     quiet_libraries()
     plan = make_plan(request)
+    for line in [] if request.suite is None else left_out(request.suite):
+        typer.echo(line, err=True)
     for line in contradicted(plan):
         typer.echo(line, err=True)
     try:

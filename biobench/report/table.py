@@ -210,7 +210,7 @@ def _step(group: RunGroup) -> float:
     """What one document is worth where a document is an answer; 0 where it holds many."""
     first = group.briefs[0]
     kind = KINDS.get(first.type)
-    return 0.0 if kind is None or kind.spans or not kind.single or kind.numeric else 1 / first.test_documents
+    return 0.0 if kind and (kind.spans or not kind.single or kind.numeric) else 1 / first.test_documents
 
 
 def run_rows(
