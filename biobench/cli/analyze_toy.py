@@ -23,7 +23,7 @@ from biobench.errors import UsageError
 
 if TYPE_CHECKING:
     from biobench.workflows.mechanism import Scores
-    from trainer.run.run import Result
+    from trainer.run.run import PretrainingResult
 
 TASK = "demo_topic"
 
@@ -102,7 +102,7 @@ def toy(
     typer.echo(f"Done in {time.perf_counter() - began:.0f} s; figures and models are in {root}")
 
 
-def _finished(result: Result) -> Path:
+def _finished(result: PretrainingResult) -> Path:
     from biobench.cli.pretrain import exported
 
     return exported(result, "the same command goes on")
@@ -110,13 +110,13 @@ def _finished(result: Result) -> Path:
 
 def _check_seeds(seeds: str) -> None:
     """Raise UsageError before minutes of training, not after."""
+    from biobench.schema.strict import FieldError
     from biobench.schema.task import parse_seeds
 
     try:
         parse_seeds(seeds)
-    except ValueError as error:
-        what, _, hint = str(error).partition(" | hint: ")
-        raise UsageError(f"--seeds: {what}", hint=hint) from None
+    except FieldError as error:
+        raise UsageError(f"--seeds: {error.what}", hint=error.hint) from None
 
 
 def print_decays(models: dict[str, str], score: Callable[[Sequence[str]], Scores]) -> None:

@@ -17,6 +17,7 @@ from biobench.errors import ModelError, TrainingError
 from biobench.finetune.features import Features, extract
 from biobench.finetune.loop import NonFiniteLossError, Note, Outcome, Progress, Run
 from biobench.finetune.machine import micro_batch_tokens, settled_precision
+from biobench.finetune.neighbours import ask_neighbours
 from biobench.finetune.network import Network
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.probe import train_probe
@@ -115,6 +116,9 @@ def finetune(
             loaded.features = None
             loaded.features = extract(loaded.encoder, prepared, precision, progress)
         seed_everything(seed, loaded.encoder.device)
+        spec = prepared.spec.probe
+        if spec is not None and spec.kind == "neighbours":
+            return ask_neighbours(loaded.features, prepared, loaded.encoder, progress)
         return train_probe(loaded.features, prepared, seed, loaded.encoder, progress)
     saved = None if keep is None else keep.load()
     if keep is not None and keep.refusal is not None:

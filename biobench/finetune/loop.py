@@ -83,7 +83,8 @@ class _State:
     tokens: int = 0
     losses: list[float] = field(default_factory=list)
     """Of the steps since the last validation."""
-    best_score: float = -1.0
+    best_score: float = -2.0
+    """Below every score, correlations included."""
     best_step: int = 0
     best_weights: dict[str, Tensor] | None = None
     threshold: float = 0.5
@@ -312,7 +313,7 @@ class Run:
                 step=step,
                 epoch=round(step / self.per_epoch, 4),
                 train_loss=sum(losses) / len(losses),
-                validation={k: scores[k] for k in ("macro_f1", "micro_f1", "weighted_f1")},
+                validation=self.prepared.kind.curve(scores),
                 learning_rate=rate(step - 1, self.total, self.recipe),
             )
         )

@@ -28,7 +28,7 @@ class _Attempt:
     def __init__(self, head: ProbeHead) -> None:
         self.head = head
         self.threshold = 0.5
-        self.score = -1.0
+        self.score = -2.0  # below every score, correlations included
         self.step = 0
         self.curve: list[CurvePoint] = []
 
@@ -139,7 +139,7 @@ def _train(
                 step=step,
                 epoch=float(epoch + 1),
                 train_loss=sum(losses) / len(losses),
-                validation={k: scores[k] for k in ("macro_f1", "micro_f1", "weighted_f1")},
+                validation=kind.curve(scores),
                 learning_rate=rate,
             )
         )

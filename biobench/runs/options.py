@@ -75,10 +75,21 @@ class RunRequest:
         (), convert=_names, metavar="MODEL...", help="Hub id, id@revision, or local folder."
     )
     tasks: Option[Names, tuple[str, ...]] = Option(
-        (), "--task", convert=_names, metavar="ID_OR_YAML", help="Task id or YAML path; repeatable."
+        (), "--task", convert=_names, metavar="ID_OR_YAML", help="Task id, pattern ('bc5*') or YAML path; repeatable."
     )
     _: KW_ONLY
-    suite: Option[str | None, str | None] = Option(None, "--suite", help="fr, en, needle or all.")
+    suite: Option[str | None, str | None] = Option(
+        None, "--suite", help="fr, en, needle, all, blurb, drbenchmark, or a YAML file that lists tasks."
+    )
+    languages: Option[Names, tuple[str, ...]] = Option(
+        (), "--language", convert=_names, metavar="CODE", help="Only tasks in this language; repeatable."
+    )
+    types: Option[Names, tuple[str, ...]] = Option(
+        (), "--type", convert=_names, metavar="TYPE", help="Only tasks of this type, such as token_ner; repeatable."
+    )
+    tags: Option[Names, tuple[str, ...]] = Option(
+        (), "--tag", convert=_names, metavar="TAG", help="Only tasks with this tag, such as clinical; repeatable."
+    )
     seeds: Option[str | int | Iterable[int] | None, str | None] = Option(
         None, "--seeds", convert=_seeds, help="42-50 or 42,43 (default: the spec's)."
     )

@@ -190,6 +190,14 @@ class RunRecord(Strict):
     redacted: bool = Field(default=False)
     """True for agreement-bound data: salted ids, no gold and no text in the predictions."""
 
+    @property
+    def scale(self) -> tuple[float, float] | None:
+        """Lowest and highest number of a regression task, from its protocol; None elsewhere."""
+        ends = self.protocol.get("scale")
+        if not isinstance(ends, list | tuple) or len(ends) != 2 or not all(isinstance(e, int | float) for e in ends):
+            return None
+        return float(ends[0]), float(ends[1])
+
     @field_validator("per_label")
     @classmethod
     def _labels_are_whole(cls, rows: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:

@@ -16,14 +16,14 @@ from pydantic import Field, field_validator
 
 from biobench.errors import SpecError, UsageError
 from biobench.schema.protocols import PROTOCOLS
-from biobench.schema.strict import Strict, suggest, validate
+from biobench.schema.strict import FieldError, Strict, suggest, validate
 from biobench.schema.task import parse_seeds
 from biobench.schema.yaml12 import parse_file
 from biobench.stats import seed_interval
 from biobench.workflows.kept_out import guard, record_exclusions, unique_texts
 
 if TYPE_CHECKING:
-    from trainer.run.run import Result
+    from trainer.run.run import PretrainingResult
 
 SPEC = "study.yaml"
 RECIPES = "recipes"
@@ -48,7 +48,7 @@ class Benchmark(Strict):
     @classmethod
     def _protocol(cls, value: str | None) -> str | None:
         if value is not None and value not in PROTOCOLS:
-            raise ValueError(f"'{value}' is not a declared protocol | hint: {suggest(value, list(PROTOCOLS))}")
+            raise FieldError(f"'{value}' is not a declared protocol", suggest(value, list(PROTOCOLS)))
         return value
 
 
@@ -168,7 +168,9 @@ def matrix_rate(size: int = 1024, repeats: int = 5) -> float:
     return 2 * size**3 / best
 
 
-def pretrain_run(run: StudyRun, out: Path, data_dir: str | None, say: Callable[[str], None]) -> Result | None:
+def pretrain_run(
+    run: StudyRun, out: Path, data_dir: str | None, say: Callable[[str], None]
+) -> PretrainingResult | None:
     """Train one encoder, or continue it; None where it is finished. Raises BioBenchError."""
     from trainer import api
     from trainer.train.run_folder import differences, read_recipe, training_fields

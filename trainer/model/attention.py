@@ -179,13 +179,13 @@ def _backend(query: Tensor, key: Tensor, value: Tensor, window: Reach, dropout: 
     if query.device.type not in DEVICES:
         return SDPA
     grouped = query.shape[1] != key.shape[1]
-    asked = torch.backends.cuda.SDPAParams(query, key, value, None, dropout, window.right == 0, grouped)
+    request = torch.backends.cuda.SDPAParams(query, key, value, None, dropout, window.right == 0, grouped)
     takes = {
         "cudnn": torch.backends.cuda.can_use_cudnn_attention,
         "flash": torch.backends.cuda.can_use_flash_attention,
         "efficient": torch.backends.cuda.can_use_efficient_attention,
     }
-    return next((name for name, able in takes.items() if able(asked)), "math")
+    return next((name for name, able in takes.items() if able(request)), "math")
 
 
 def _sdpa(
