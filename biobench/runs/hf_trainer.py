@@ -15,6 +15,7 @@ from transformers import (
     AutoModelForTokenClassification,
     AutoTokenizer,
     DataCollatorForTokenClassification,
+    PrinterCallback,
     Trainer,
     TrainingArguments,
 )
@@ -137,8 +138,10 @@ def train_peer(
             data_collator=DataCollatorForTokenClassification(tokenizer),
             compute_metrics=(lambda p: score(p.predictions, "validation")) if select else None,
         )
+        trainer.remove_callback(PrinterCallback)  # stdout is the command's
         training = time.perf_counter()
         trainer.train()
         trained = time.perf_counter()
+        trainer.compute_metrics = None  # that of validation, where the documents are others
         scores = score(trainer.predict(sets["test"]).predictions, "test")
     return PeerRun(trained - training, time.perf_counter() - began, scores)
