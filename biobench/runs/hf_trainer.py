@@ -90,7 +90,7 @@ def train_peer(
     }
     network = AutoModelForTokenClassification.from_pretrained(model, num_labels=len(tags))
 
-    def predictions(logits: np.ndarray, name: str) -> list[Prediction]:
+    def predictions(logits: Any, name: str) -> list[Prediction]:
         spans = []
         for row, (document, first) in enumerate(zip(data.documents[name], sets[name].first, strict=True)):
             decided = ["O"] * len(document.tokens)
@@ -100,7 +100,7 @@ def train_peer(
             spans.append(Prediction(document.id, tuple(s for s, _, _ in tagged)))
         return spans
 
-    def score(logits: np.ndarray, name: str) -> dict[str, float]:
+    def score(logits: Any, name: str) -> dict[str, float]:
         return compute(
             type=spec.type,
             labels=data.labels,
