@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from biobench.cli import analyze_runs
-from biobench.cli.common import Json, print_json
+from biobench.cli.common import Json, Threads, print_json
 from biobench.core.packages import check_ours
 from biobench.errors import UsageError
 
@@ -48,6 +48,7 @@ def cka(
     max_length: Annotated[int, typer.Option("--max-length", min=8, help="Longest text in tokens.")] = 512,
     field: Annotated[str, typer.Option("--field", help="Column or key that holds the text.")] = "text",
     device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")] = "auto",
+    threads: Threads = None,
     dtype: Annotated[str, typer.Option("--dtype", help="float32 or bfloat16, for the forward pass alone.")] = "float32",
     estimator: Annotated[str, typer.Option("--estimator", help="Of the figure: debiased or biased.")] = "debiased",
     figure: Annotated[list[str], typer.Option("--figure", help="Write a figure: .svg, .png, .html, .json.")] = [],  # noqa: B006

@@ -17,7 +17,7 @@ import typer
 
 from biobench.cli import analyze_runs
 from biobench.cli.analyze_cka import cka
-from biobench.cli.common import percent
+from biobench.cli.common import Threads, percent
 from biobench.core.packages import check_ours
 from biobench.errors import UsageError
 
@@ -41,6 +41,7 @@ def toy(
         bool, typer.Option("--finetune", help="Score by fine-tuning, minutes longer, in place of a linear probe.")
     ] = False,
     n: Annotated[int, typer.Option("--n", min=5, help="Texts of the CKA drawings.")] = 80,
+    threads: Threads = None,
 ) -> None:
     """Freeze, decay-sweep, transplant and CKA on toy runs: trains, scores and prints the tables."""
     check_ours("trainer")
@@ -109,13 +110,13 @@ def _finished(result: PretrainingResult) -> Path:
 
 def _check_seeds(seeds: str) -> None:
     """Raise UsageError before minutes of training, not after."""
+    from biobench.schema.strict import FieldError
     from biobench.schema.task import parse_seeds
 
     try:
         parse_seeds(seeds)
-    except ValueError as error:
-        what, _, hint = str(error).partition(" | hint: ")
-        raise UsageError(f"--seeds: {what}", hint=hint) from None
+    except FieldError as error:
+        raise UsageError(f"--seeds: {error.what}", hint=error.hint) from None
 
 
 def print_decays(models: dict[str, str], score: Callable[[Sequence[str]], Scores]) -> None:

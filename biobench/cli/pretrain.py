@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from biobench.cli.common import DataDir, Json, Overrides, print_json
+from biobench.cli.common import DataDir, Json, Overrides, Threads, print_json
 from biobench.core.packages import check_ours
 from biobench.errors import UsageError
 
@@ -57,6 +57,7 @@ def pretrain(
     exclude_tasks: ExcludeTasks = True,
     require_tasks: RequireTasks = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Report no progress.")] = False,
+    threads: Threads = None,
 ) -> None:
     """Run a pretraining recipe; under torchrun or accelerate launch it is distributed."""
     first = os.environ.get("RANK", "0") == "0"

@@ -17,6 +17,7 @@ from biobench.schema.strict import suggest
 if TYPE_CHECKING:
     from biobench.report.rows import AverageName, Report
     from biobench.report.table import Results
+    from biobench.schema.suite import SuiteSpec
 
 AVERAGES: tuple[AverageName, ...] = ("macro", "micro", "weighted", "paper")
 SOURCES = ("published", "run", "submitted", "floor", "ceiling")
@@ -42,7 +43,13 @@ def report(
         ),
     ] = None,
     task: Annotated[list[str], typer.Option("--task", help="Only this task; repeatable.")] = [],  # noqa: B006
-    suite: Annotated[list[str], typer.Option("--suite", help="Only this suite (fr, en, needle).")] = [],  # noqa: B006
+    suite: Annotated[
+        list[str],
+        typer.Option(
+            "--suite",
+            help="fr, en, needle; or one with its own scores and mean: blurb, drbenchmark, a YAML file.",
+        ),
+    ] = [],  # noqa: B006
     source: Annotated[
         list[str], typer.Option("--source", help="Only published, run, submitted, floor or ceiling rows.")
     ] = [],  # noqa: B006
@@ -75,6 +82,17 @@ def report(
 
     results = load(results_dir)
     _check(task, results.infos, "--task")
+    declared = _declared(suite)
+    if declared is not None:
+        from biobench.report.suite import build_suite
+
+        built_suite = build_suite(results, declared, suite[0], incomplete=incomplete)
+        if format_ == "table":
+            filters = {"tasks": None, "sources": None}
+            _print(results, built_suite, filters=filters, notes=notes, experiments=experiments, output=output)
+        else:
+            _put(render(built_suite, format_), output)
+        return
     _check(suite, {*SUITES, *(info.suite for info in results.infos.values())}, "--suite")
     if model:
         _check(model, _models(results), "--model")
@@ -98,6 +116,21 @@ def report(
         _put(render(shown, format_), output)
         return
     _print(results, shown, filters=filters, notes=notes, experiments=experiments, output=output)
+
+
+def _declared(names: list[str]) -> SuiteSpec | None:
+    """The declared suite that is asked for; None where suites are folders of tasks or none is named."""
+    from biobench.data.catalog import SUITES
+    from biobench.data.suite import load_suite, suite_names
+
+    for name in names:
+        if name in suite_names() or name.endswith((".yaml", ".yml")):
+            found = load_suite(name) if name not in (*SUITES, "all") else None
+            if found is not None and len(names) > 1:
+                raise UsageError(f"--suite {name} has a report of its own", hint="give it alone")
+            if found is not None:
+                return found
+    return None
 
 
 def tasks_with_runs(results: Results) -> list[str] | None:

@@ -110,6 +110,13 @@ def run_request(request: RunRequest, *, as_json: bool) -> int:
     return 1 if any(r.status == "failed" for r in results) else 0
 
 
+def _leading(result: RunResult) -> str:
+    """The leading score of a kind without F1."""
+    if not result.scores or "macro_f1" in result.scores:
+        return "–"
+    return f"{result.primary} {percent(result.scores.get(result.primary))}"
+
+
 def print_results(results: list[RunResult]) -> None:
     """A table of the runs on stdout."""
     from rich.console import Console
@@ -119,7 +126,8 @@ def print_results(results: list[RunResult]) -> None:
     table = Table(box=None)
     for name in ("model", "task", "seed", "status"):
         table.add_column(name, overflow="fold")
-    for name in ("macro", "micro", "weighted", "seconds", "cut", "lost"):
+    plain = [r.primary for r in results if r.scores and "macro_f1" not in r.scores]
+    for name in ("macro", "micro", "weighted", *(["score"] if plain else []), "seconds", "cut", "lost"):
         table.add_column(name, justify="right", no_wrap=True)
     for r in results:
         table.add_row(
@@ -128,6 +136,7 @@ def print_results(results: list[RunResult]) -> None:
             "" if r.seed is None else str(r.seed),
             r.status,
             *(percent(r.scores.get(m)) for m in ("macro_f1", "micro_f1", "weighted_f1")),
+            *([_leading(r)] if plain else []),
             "–" if r.seconds is None else f"{r.seconds:.1f}",
             "–" if not r.truncated_documents else str(r.truncated_documents),
             "–" if not r.lost_gold else str(r.lost_gold),

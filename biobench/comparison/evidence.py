@@ -16,9 +16,12 @@ from biobench.report.notes import note
 from biobench.report.rescore import run_documents
 from biobench.report.tasks import TaskInfo
 from biobench.schema.document import Document
+from biobench.schema.kind import number_of
 from biobench.schema.record import RunRecord
-from biobench.score import GroupCounts, ScoreError, counts
+from biobench.score import GroupCounts, ScoreError, counts, shares
 from biobench.stats import Average, Counts, StatsInputError, TaskRuns, f1_scores
+from biobench.stats.correlation import Measure, pearson, spearman
+from biobench.stats.types import FloatArray
 from biobench.store import Store
 
 #: How far a score recomputed from counts may lie from the stored one.
@@ -37,6 +40,10 @@ _PARTIAL: dict[str, Average] = {
     "partial_micro_f1": "micro",
     "partial_weighted_f1": "weighted",
 }
+
+
+_SHARES = ("exact_match", "hamming")
+"""Means over documents, which are the micro average of whole parts (`score.shares`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +65,20 @@ class _Held:
         return Counts(self.counts.tp[rows], self.counts.fp[rows], self.counts.fn[rows])
 
 
+_NUMBERS: dict[str, Measure] = {"pearson": pearson, "spearman": spearman}
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Two models on a regression task. gold: (documents,); first, second: (seeds, documents); groups of documents."""
+
+    gold: FloatArray
+    first: FloatArray
+    second: FloatArray
+    groups: tuple[str, ...]
+    measure: Measure
+
+
 @dataclass(slots=True)
 class Evidence:
     """Reads counts of stored predictions. data_dir: the corpora, needed where gold is under an agreement; specs:
@@ -76,7 +97,7 @@ class Evidence:
             return note("published means come without predictions")
         if any(cell.policy for cell in cells):
             return note("the gate's policies are stored without predictions")
-        if metric not in _EXACT and metric not in _PARTIAL:
+        if metric not in _EXACT and metric not in _PARTIAL and metric not in _SHARES:
             return note("{metric} is no average of F1 counts", metric=metric)
         try:
             found = [self._held(cast(RunGroup, c.group), metric) for c in cells]
@@ -99,6 +120,36 @@ class Evidence:
         except (StoreError, DataUnavailableError, DataFormatError, ScoreError, StatsInputError) as error:
             return f"{error} ({error.hint})"
 
+    def numbers(self, match: Match, info: TaskInfo) -> Numbers | str:
+        """Gold and predicted numbers of two models on a regression task, or why there are none, in words."""
+        metric = match.metrics[info.id]
+        cells = [mine[info.id] for mine in match.cells]
+        if metric not in _NUMBERS or any(cell.group is None for cell in cells):
+            return note("{metric} is no average of F1 counts", metric=metric)
+        try:
+            runs = [self._numbers(cast(RunGroup, cell.group), cell.seeds) for cell in cells]
+        except (StoreError, DataUnavailableError, DataFormatError, ScoreError) as error:
+            return f"{error} ({error.hint})"
+        gold, groups, _ = runs[0]
+        if any(groups != other[1] or (gold != other[0]).any() for other in runs[1:]):
+            return note("the models were scored on other documents")
+        return Numbers(gold, runs[0][2], runs[1][2], groups, _NUMBERS[metric])
+
+    def _numbers(self, group: RunGroup, seeds: Sequence[int]) -> tuple[FloatArray, tuple[str, ...], FloatArray]:
+        """Gold (documents,), the documents' groups, and predictions (seeds, documents), in order of document id."""
+        rows: dict[int, FloatArray] = {}
+        gold, groups = np.zeros(0), tuple[str, ...]()
+        for record in group.records:
+            full_documents = self._documents(record) if record.redacted else None
+            documents, predictions = group.store.load_predictions(record, full_documents)
+            documents = sorted(documents, key=lambda d: d.id)
+            by_id = {p.document: number_of(p) for p in predictions}
+            if len(by_id) < len(documents):
+                raise ScoreError("a document has no prediction", hint="repeat the run")
+            gold, groups = np.array([float(d.labels[0]) for d in documents]), tuple(d.group for d in documents)
+            rows[record.seed] = np.array([by_id[d.id] for d in documents])
+        return gold, groups, np.stack([rows[seed] for seed in seeds])
+
     def _held(self, group: RunGroup, metric: str) -> _Held:
         """The counts of all seeds, read once however many pairs ask for them."""
         key = (group.store.root, tuple(b.key for b in group.briefs), metric)
@@ -119,12 +170,19 @@ class Evidence:
                 )
         made = Counts.of(*(np.stack([getattr(c, name)[:, columns] for c in single]) for name in ("tp", "fp", "fn")))
         gold = set(task.gold_labels)
-        mask = [labels[i] in gold for i in columns]
-        return _Held(group.seeds, made, {**_EXACT, **_PARTIAL}[metric], mask, first.groups)
+        mask = [labels[i] in gold or metric in _SHARES for i in columns]
+        averages: dict[str, Average] = {**_EXACT, **_PARTIAL, **dict.fromkeys(_SHARES, "micro")}
+        return _Held(group.seeds, made, averages[metric], mask, first.groups)
 
     def _run_counts(self, store: Store, record: RunRecord, metric: str) -> GroupCounts:
         documents = self._documents(record) if record.redacted else None
         gold, predictions = store.load_predictions(record, documents)
+        if metric in _SHARES:
+            task = record.task
+            found = shares(type=task.type, metric=metric, labels=task.labels, gold=gold, predictions=predictions)
+            if found is None:
+                raise StatsInputError(f"{task.id}: {metric} is no mean over documents", hint="compare another average")
+            return found
         return counts(
             type=record.task.type,
             labels=record.task.labels,

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from biobench.comparison.contest import Contest, Match
-from biobench.comparison.evidence import Evidence
+from biobench.comparison.evidence import Evidence, Numbers
 from biobench.comparison.result import FailedRun, PairResult, TaskLine, differing
 from biobench.report.notes import Note, note
 from biobench.report.tasks import TaskInfo
+from biobench.schema.kind import is_numeric
 from biobench.stats import (
     Interaction,
     ManyComparison,
     Pair,
     RankInterval,
     SuiteComparison,
+    TaskComparison,
     TaskPool,
     TaskRuns,
     WithinTasks,
@@ -41,6 +43,7 @@ from biobench.stats import (
     within_tasks_seeds,
     without_each,
 )
+from biobench.stats.correlation import compare_numbers
 from biobench.stats.types import FloatArray
 
 #: Pairs that a note names, where it is not true of all.
@@ -68,6 +71,8 @@ class Duel:
     match: Match
     runs: Mapping[str, TaskRuns]
     reasons: Mapping[str, str]
+    numbers: Mapping[str, Numbers] = field(default_factory=dict)
+    """Regression tasks have predicted numbers in place of counts."""
 
     @property
     def is_counted(self) -> bool:
@@ -80,11 +85,17 @@ def duel_of(match: Match, source: Evidence | None) -> Duel:
     if source is None:
         return Duel(match, {}, {info.id: "not computed" for info in match.tasks})
     found = {info.id: source.task_runs(match, info) for info in match.tasks}
-    return Duel(
-        match,
-        {task: runs for task, runs in found.items() if not isinstance(runs, str)},
-        {task: reason for task, reason in found.items() if isinstance(reason, str)},
-    )
+    reasons = {task: reason for task, reason in found.items() if isinstance(reason, str)}
+    numbers: dict[str, Numbers] = {}
+    for info in match.tasks:
+        if info.id in reasons and is_numeric(info.type) and len(match.cells) == 2:
+            predicted = source.numbers(match, info)
+            if isinstance(predicted, str):
+                reasons[info.id] = predicted
+            else:
+                numbers[info.id] = predicted
+                del reasons[info.id]
+    return Duel(match, {t: runs for t, runs in found.items() if not isinstance(runs, str)}, reasons, numbers)
 
 
 def told(pairs: Sequence[tuple[str, str]], said: Sequence[Mapping[str, str]]) -> Iterator[Note]:
@@ -178,11 +189,19 @@ def _within(held: Contest, duel: Duel, options: Options) -> WithinTasks:
     match, level = duel.match, 1 - options.alpha
     if duel.is_counted:
         return within_tasks([duel.runs[info.id] for info in held.tasks], 0, 1, level=level)
+    if all(info.id in duel.runs or info.id in duel.numbers for info in held.tasks):
+        shown = [_shown(info.id, duel, level) for info in held.tasks]
+        drawn = [c.documents for c in shown if c is not None and c.documents is not None]
+        if len(drawn) == len(shown) and all(d.se is not None and d.df is not None for d in drawn):
+            parts = [((d.se or 0.0) ** 2, d.df or 0.0) for d in drawn]
+            return seeds_alone(held, match, level, parts)
     return seeds_alone(held, match, level)
 
 
-def seeds_alone(held: Contest, match: Match, level: float = 0.95) -> WithinTasks:
-    """First minus second on these tasks and test sets, other seeds."""
+def seeds_alone(
+    held: Contest, match: Match, level: float = 0.95, documents: Sequence[tuple[float, float]] | None = None
+) -> WithinTasks:
+    """First minus second on these tasks and test sets, other seeds; with `documents` also other test sets."""
     return within_tasks_seeds(
         match.scores(0),
         match.scores(1),
@@ -190,6 +209,7 @@ def seeds_alone(held: Contest, match: Match, level: float = 0.95) -> WithinTasks
         paired_seeds=all(match.paired.values()),
         level=level,
         resolutions=[match.unit(info.id) for info in match.tasks],
+        documents=documents,
     )
 
 
@@ -273,23 +293,39 @@ def failed_in(held: Contest, floors: Mapping[tuple[str, str], float]) -> tuple[F
     return tuple(found)
 
 
+def _shown(task: str, duel: Duel, level: float) -> TaskComparison | None:
+    """The task's seed and test-set noise, from counts or from numbers; None without either."""
+    runs, numbers = duel.runs.get(task), duel.numbers.get(task)
+    if runs is not None:
+        return compare_task(
+            runs.models[0],
+            runs.models[1],
+            runs.average,
+            evaluated=runs.evaluated,
+            paired_seeds=runs.paired_seeds,
+            level=level,
+            resolution=runs.resolution,
+        )
+    if numbers is None:
+        return None
+    return compare_numbers(
+        numbers.gold,
+        numbers.first,
+        numbers.second,
+        numbers.groups,
+        numbers.measure,
+        paired_seeds=duel.match.paired[task],
+        level=level,
+    )
+
+
 def _line(task: str, corpus: str, duel: Duel, options: Options) -> TaskLine:
     match, runs, alpha = duel.match, duel.runs.get(task), options.alpha
     first, second = (cells[task] for cells in match.cells)
     step = max(first.step, second.step, match.unit(task))
     paired = match.paired[task]
     seeds = compare_seeds(first.scores, second.scores, paired=paired, level=1 - alpha, resolution=step).test
-    shown = None
-    if runs is not None:
-        shown = compare_task(
-            runs.models[0],
-            runs.models[1],
-            runs.average,
-            evaluated=runs.evaluated,
-            paired_seeds=runs.paired_seeds,
-            level=1 - alpha,
-            resolution=runs.resolution,
-        )
+    shown = _shown(task, duel, 1 - alpha)
     notes = list(shown.notes) if shown is not None else [duel.reasons[task]]
     most = seeds if shown is None or shown.total is None else shown.total
     return TaskLine(
@@ -306,11 +342,18 @@ def _line(task: str, corpus: str, duel: Duel, options: Options) -> TaskLine:
         seeds=seeds,
         documents=None if shown is None else shown.documents,
         total=None if shown is None else shown.total,
-        groups=None if runs is None else runs.models[0].n_groups,
+        groups=_groups(runs, duel.numbers.get(task)),
         detectable=None if shown is None else shown.detectable,
         note="; ".join(notes) or None,
         same=tost(most, options.rope) if options.rope else None,
     )
+
+
+def _groups(runs: TaskRuns | None, numbers: Numbers | None) -> int | None:
+    """Independent documents of the test split."""
+    if runs is not None:
+        return runs.models[0].n_groups
+    return None if numbers is None else len(set(numbers.groups))
 
 
 def ranks_of(everyone: Duel, labels: Sequence[str], alpha: float) -> tuple[RankInterval, ...]:

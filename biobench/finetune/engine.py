@@ -1,6 +1,6 @@
 """One checkpoint fine-tuned on one task for any number of seeds.
 
-The encoder is loaded and proved once; each seed starts from a copy of its weights held in memory, and from
+The encoder is loaded and proved once; each seed starts from a copy of its weights saved in memory, and from
 the same encoded documents.
 """
 
@@ -17,10 +17,12 @@ from biobench.errors import ModelError, TrainingError
 from biobench.finetune.features import Features, extract
 from biobench.finetune.loop import NonFiniteLossError, Note, Outcome, Progress, Run
 from biobench.finetune.machine import micro_batch_tokens, settled_precision
+from biobench.finetune.neighbours import ask_neighbours
 from biobench.finetune.network import Network
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.probe import train_probe
 from biobench.finetune.savepoint import Savepoint
+from biobench.models.attention import KERNEL_DEVICES
 from biobench.models.encoder import Encoder
 from biobench.models.loading import Checkpoint, load_base, load_tokenizer
 from biobench.schema.task import TaskSpec
@@ -47,6 +49,8 @@ def load_encoder(checkpoint: Checkpoint, device: torch.device) -> LoadedEncoder:
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
     try:
         encoder = Encoder(model, int(pad)).to(device)
+        if device.type in KERNEL_DEVICES:
+            encoder.prove_kernels()
     except torch.OutOfMemoryError:
         raise
     except Exception as error:  # the model's code may ask for anything beside token ids
@@ -99,7 +103,7 @@ def finetune(
     progress: Progress,
     keep: Savepoint | None = None,
 ) -> Outcome:
-    """Fine-tune from the initial weights with this seed, or go on from what `keep` holds.
+    """Fine-tune from the initial weights with this seed, or continue from what `keep` holds.
 
     Raises TrainingError, and ModelError where the first token is to stand for a text that it does not see.
 
@@ -112,24 +116,28 @@ def finetune(
             loaded.features = None
             loaded.features = extract(loaded.encoder, prepared, precision, progress)
         seed_everything(seed, loaded.encoder.device)
+        spec = prepared.spec.probe
+        if spec is not None and spec.kind == "neighbours":
+            return ask_neighbours(loaded.features, prepared, loaded.encoder, progress)
         return train_probe(loaded.features, prepared, seed, loaded.encoder, progress)
-    held = None if keep is None else keep.load()
-    if keep is not None and keep.refused is not None:
-        progress(0, 1, Note(f"begins anew: {keep.refused}"))
+    saved = None if keep is None else keep.load()
+    if keep is not None and keep.refusal is not None:
+        progress(0, 1, Note(f"starts again: {keep.refusal}"))
     precision, backoffs = settled_precision(loaded.encoder, precision)
-    if held is not None:
-        precision, backoffs = held["precision"], held["backoffs"]
+    if saved is not None:
+        precision, backoffs = saved["precision"], saved["backoffs"]
     while True:
         loaded.encoder.load_state_dict(loaded.initial)
-        # A run that was given up leaves its gradients behind.
+        # A run that was abandoned leaves its gradients behind.
         loaded.encoder.zero_grad(set_to_none=True)
+        loaded.encoder.paths.clear()
         seed_everything(seed, loaded.encoder.device)
         network = new_network(loaded, prepared)
         budget = micro_batch_tokens(loaded.encoder.device)
         try:
-            return Run(network, prepared, seed, precision, budget, backoffs, progress, keep).train(held)
+            return Run(network, prepared, seed, precision, budget, backoffs, progress, keep).train(saved)
         except NonFiniteLossError as error:
-            held = None
+            saved = None
             if keep is not None:
                 keep.remove()
             if precision == "fp32":

@@ -36,13 +36,14 @@ class Prepared(Task):
             gold=documents,
             predictions=predictions,
             negative_label=self.spec.metric.negative_label,
+            scale=self.spec.scale,
         )
 
 
 def prepare(spec: TaskSpec, data: TaskData, tokenizer: PreTrainedTokenizerBase, window: int) -> Prepared:
     """Encode all splits into `window` tokens and measure what the window cuts off in test."""
     kind = get_kind(spec.type)
-    task = Task(spec, data, kind.outputs(data.labels))
+    task = Task(spec, data, kind.head_outputs(spec, data.labels))
 
     def split(documents: Sequence[Document]) -> Split:
         kept, units, encoded, owner = kind.cut(spec, documents, tokenizer, window)

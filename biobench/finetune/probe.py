@@ -28,7 +28,7 @@ class _Attempt:
     def __init__(self, head: ProbeHead) -> None:
         self.head = head
         self.threshold = 0.5
-        self.score = -1.0
+        self.score = -2.0  # below every score, correlations included
         self.step = 0
         self.curve: list[CurvePoint] = []
 
@@ -132,14 +132,14 @@ def _train(
         progress(place[0] + step, place[1], f"probe, learning rate {learning_rate:g}")
         chances = _probabilities(head, prepared, prepared.validation, states["validation"], real["validation"])
         threshold = kind.threshold(prepared, prepared.validation, chances)
-        said = decide(prepared, prepared.validation, chances, threshold)
-        scores = prepared.score(prepared.validation.documents, said).values
+        predictions = decide(prepared, prepared.validation, chances, threshold)
+        scores = prepared.score(prepared.validation.documents, predictions).values
         attempt.curve.append(
             CurvePoint(
                 step=step,
                 epoch=float(epoch + 1),
                 train_loss=sum(losses) / len(losses),
-                validation={k: scores[k] for k in ("macro_f1", "micro_f1", "weighted_f1")},
+                validation=kind.curve(scores),
                 learning_rate=rate,
             )
         )

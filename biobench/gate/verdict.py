@@ -24,8 +24,10 @@ from biobench.gate.permutation import ALPHA, PERMUTATIONS, UNITS, Tested, beats,
 from biobench.gate.policy import Played
 from biobench.gate.rows import rows
 from biobench.gate.surface import surface
-from biobench.schema.document import TaskData
+from biobench.gate.unlabelled import beats_dealt_score, policies_without_f1
+from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.floor import FloorRecord, GateCheck, PolicyScores
+from biobench.schema.kind import KINDS, is_error
 from biobench.schema.task import TaskSpec
 from biobench.score import GroupCounts, Scores, compute, counts
 from biobench.stats.types import BoolArray
@@ -51,12 +53,14 @@ def gate(task: LoadedTask, data: TaskData) -> FloorRecord:
     checks = [_check_known(p, s) for p, s in zip(played, scores, strict=True) if p.known or p.expected_hits]
     if spec.is_ner:
         checks += [_check_surface(data), _check_alignment(_units(data)[0])]
-    else:
+    elif KINDS[spec.type].counted:
         checks += _check_rows(spec, data, played)
-    fresh, found = (data, []) if spec.gate.expect == "chance" else _fresh(data)
+    fresh, found = _fresh(data) if spec.gate.expect == "text_informative" else (data, [])
     asked, note = _units(fresh)
     checks += found
-    checks += [check.model_copy(update={"words": check.words + note}) for check in _check_text(spec, asked, played)]
+    questions = _check_text if KINDS[spec.type].counted else _check_score
+    tests = questions(spec, asked, played)
+    checks += [check.model_copy(update={"words": check.words + note}) for check in tests]
     return FloorRecord(
         task=spec.id,
         task_version=spec.version,
@@ -92,6 +96,8 @@ def gate(task: LoadedTask, data: TaskData) -> FloorRecord:
 
 def policies(spec: TaskSpec, data: TaskData) -> list[Played]:
     """What is played on this type of task: blind policies first, then the one that reads, then the oracle."""
+    if not KINDS[spec.type].counted:
+        return policies_without_f1(spec, data, SEED)
     if spec.is_ner:
         return [no_mention(data), random_mentions(data, SEED), dictionary(data), gold_oracle(data)]
     single = spec.type != "multi_label"
@@ -145,6 +151,7 @@ def _scores(spec: TaskSpec, data: TaskData, played: Played) -> list[Scores]:
             gold=data.test,
             predictions=said,
             negative_label=spec.metric.negative_label,
+            scale=spec.scale,
         )
         for said in played.draws
     ]
@@ -164,9 +171,9 @@ def _check_known(played: Played, scores: Sequence[Scores]) -> GateCheck:
         return GateCheck(name=f"expected: {played.name}", passed=passed, words=words)
     found = _mean(scores)
     wrong = [name for name, value in played.known.items() if abs(found[name] - value) > 1e-9]
-    parts = [f"{name} {_percent(found[name])}, must be {_percent(played.known[name])}" for name in wrong]
+    parts = [f"{name} {_shown(name, found[name])}, must be {_shown(name, played.known[name])}" for name in wrong]
     if not parts:
-        parts = [f"{name} {_percent(found[name])}" for name in played.known]
+        parts = [f"{name} {_shown(name, found[name])}" for name in played.known]
     words = f"{played.name}: {'; '.join(parts)}{'' if wrong else ', as label counts tell'}"
     return GateCheck(name=f"expected: {played.name}", passed=not wrong, words=words)
 
@@ -238,7 +245,44 @@ def _check_text(spec: TaskSpec, data: TaskData, played: Sequence[Played]) -> lis
         # Only the dealt test asks for the text alone; a constant policy loses in macro F1 even to guessing.
         words = f"{tests[len(blind)][1]}, must not be below {ALPHA}"
         return [GateCheck(name="chance", passed=not dealt.significant, words=words, p=dealt.p)]
-    return [GateCheck(name=name, passed=t.significant, words=_asked(words, t), p=t.p) for name, words, t in tests]
+    return [_answered(spec, name, words, t) for name, words, t in tests]
+
+
+def _answered(spec: TaskSpec, name: str, words: str, t: Tested) -> GateCheck:
+    """A test that must be passed, unless the spec says that counted words cannot reach the labels."""
+    if spec.gate.expect == "beyond_words":
+        return GateCheck(
+            name=name, passed=True, words=f"{words}; not asked, as the answers lie beyond counted words", p=t.p
+        )
+    return GateCheck(name=name, passed=t.significant, words=_asked(words, t), p=t.p)
+
+
+def _check_score(spec: TaskSpec, data: TaskData, played: Sequence[Played]) -> list[GateCheck]:
+    """Of a kind without F1: whether the policy that reads says something by its leading score, whatever `_check_text`
+    asks of F1."""
+    reader = [p for p in played if not p.blind and p.kind == "floor"][-1]
+    metric = spec.metric.primary
+    documents = {d.id for d in data.test}
+    mine = [p for p in reader.draws[0] if p.document in documents]
+
+    def score(gold: Sequence[Document], predictions: Sequence[Prediction]) -> float:
+        return compute(
+            type=spec.type,
+            labels=data.labels,
+            gold_labels=data.gold_labels,
+            gold=gold,
+            predictions=predictions,
+            scale=spec.scale,
+        ).values[metric]
+
+    t = beats_dealt_score(data.test, mine, score, SEED)
+    words = (
+        f"{reader.name} and itself with its predictions dealt to other documents: {metric} {_percent(t.observed)} "
+        f"against {_percent(t.other)} (p = {t.p:.3f})"
+    )
+    if spec.gate.expect == "chance":
+        return [GateCheck(name="chance", passed=not t.significant, words=f"{words}, must not be below {ALPHA}", p=t.p)]
+    return [_answered(spec, "beats dealt", words, t)]
 
 
 def _counted(spec: TaskSpec, data: TaskData, played: Played) -> GroupCounts:
@@ -254,6 +298,11 @@ def _versus(reader: Played, other: str, t: Tested) -> str:
 
 def _asked(words: str, t: Tested) -> str:
     return words if t.significant else f"{words}, must be below {ALPHA}"
+
+
+def _shown(metric: str, value: float) -> str:
+    """A score in percent, an error on its own scale."""
+    return f"{value:.3f}" if is_error(metric) else _percent(value)
 
 
 def _percent(value: float) -> str:

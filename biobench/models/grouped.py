@@ -105,7 +105,7 @@ def visible(group: Group, window: int | None, device: torch.device | None = None
     return mask
 
 
-class _Spread(torch.autograd.Function):
+class Spread(torch.autograd.Function):
     """Rows to padded blocks. A padded row never receives a gradient, so the way back is a plain gather."""
 
     @staticmethod
@@ -118,7 +118,7 @@ class _Spread(torch.autograd.Function):
         return gradient.index_select(0, ctx.groups.gather), None
 
 
-class _Gather(torch.autograd.Function):
+class Gather(torch.autograd.Function):
     """Padded blocks to rows."""
 
     @staticmethod
@@ -171,11 +171,11 @@ class _Attention(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         groups: Groups = ctx.groups
         padded, kept = ctx.saved_tensors[:3], ctx.saved_tensors[3:]
-        given = groups.blocks(gradient)
-        found = [torch.empty_like(x) for x in padded]
+        gradients = groups.blocks(gradient)
+        changes = [torch.empty_like(x) for x in padded]
         for at, group in enumerate(groups.groups):
             chances, keep = kept[2 * at], kept[2 * at + 1]
-            block, q, k, v = (groups.block(x, group).to(chances.dtype) for x in (given, *padded))
+            block, q, k, v = (groups.block(x, group).to(chances.dtype) for x in (gradients, *padded))
             if group.real is not None:
                 # What a padded query row shows is another token's gradient.
                 real = group.real[:, None, :].expand(-1, groups.heads, -1).reshape(-1, group.length, 1)
@@ -184,9 +184,9 @@ class _Attention(torch.autograd.Function):
             change = torch._softmax_backward_data(change, chances, -1, change.dtype).mul_(ctx.scaling)
             value = torch.bmm((chances * keep).mul_(ctx.scale).transpose(1, 2), block)
             results = torch.bmm(change, k), torch.bmm(change.transpose(1, 2), q), value
-            for whole, part in zip(found, results, strict=True):
+            for whole, part in zip(changes, results, strict=True):
                 groups.block(whole, group).copy_(part)
-        dq, dk, dv = (x.index_select(0, groups.gather) for x in found)
+        dq, dk, dv = (x.index_select(0, groups.gather) for x in changes)
         return dq, dk, dv, None, None, None, None
 
 
@@ -221,7 +221,7 @@ def grouped_attention(
         with torch.autocast("cpu", enabled=False):  # The node chooses its own precision.
             rows: Tensor = _Attention.apply(q, k, v, groups, masks, scale, dropout)  # type: ignore[no-untyped-call]
         return rows.view(1, tokens, heads, width)
-    q, k, v = (_Spread.apply(x, groups) for x in (q, k, v))  # type: ignore[no-untyped-call]
+    q, k, v = (Spread.apply(x, groups) for x in (q, k, v))  # type: ignore[no-untyped-call]
     parts = []
     for group, mask in zip(groups.groups, masks, strict=True):
         one, two, three = (groups.block(x, group).view(group.count, heads, group.length, width) for x in (q, k, v))
@@ -230,5 +230,5 @@ def grouped_attention(
         else:
             out = scaled_dot_product_attention(one, two, three, attn_mask=mask, scale=scaling)
         parts.append(out.reshape(-1, width))
-    whole: Tensor = _Gather.apply(torch.cat(parts), groups)  # type: ignore[no-untyped-call]
+    whole: Tensor = Gather.apply(torch.cat(parts), groups)  # type: ignore[no-untyped-call]
     return whole.view(1, tokens, heads, width)

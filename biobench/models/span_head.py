@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from biobench.core.transfer import to_device
 from biobench.models.crf import BEGIN, INSIDE, LAST, TAGS, UNIT, LinearCRF, bioul, shared_bioul
 from biobench.models.heads import Units
 from biobench.schema.span import SpanOptions
@@ -60,10 +61,10 @@ class GatedBiLSTM(nn.Module):
         sizes = torch.tensor(counts)
         for rnn, gate, norm in zip(self.rnns, self.gates, self.norms, strict=True):
             packed = pack_padded_sequence(states, sizes, batch_first=True, enforce_sorted=False)
-            found, _ = pad_packed_sequence(rnn(packed)[0], batch_first=True, total_length=states.shape[1])
-            found = self.dropout(found)
-            g = torch.sigmoid(gate(found))
-            states = norm((1 - g) * states + g * found)
+            context, _ = pad_packed_sequence(rnn(packed)[0], batch_first=True, total_length=states.shape[1])
+            context = self.dropout(context)
+            g = torch.sigmoid(gate(context))
+            states = norm((1 - g) * states + g * context)
         return states
 
 
@@ -76,8 +77,8 @@ class SpanHead(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.columns = types + 1 if options.variant == "paper_variant" else types
         if options.variant != "biaffine":
-            own = width == options.width
-            self.project = nn.Identity() if own else nn.Sequential(nn.Linear(width, options.width), nn.GELU())
+            same = width == options.width
+            self.project = nn.Identity() if same else nn.Sequential(nn.Linear(width, options.width), nn.GELU())
             self.context = GatedBiLSTM(options.width, options.layers, dropout)
             width = options.width
             if options.variant == "paper_variant":
@@ -103,11 +104,13 @@ class SpanHead(nn.Module):
     def _with_tagger(self, states: Tensor, inside: Tensor, every: Sequence[int]) -> SpanScores:
         counts = [n for n in every if n > 0]
         sizes = torch.tensor(counts)
-        mask = (torch.arange(max(counts))[None] < sizes[:, None]).to(states.device)
+        real = torch.arange(max(counts))[None] < sizes[:, None]
+        mask = to_device(real, states.device)
+        rows = to_device(real.view(-1).nonzero()[:, 0], states.device)
         padded = torch.zeros(len(counts), max(counts), self.options.width, device=states.device)
         padded = padded.masked_scatter(mask[:, :, None], self.project(states))
         padded = self.context(padded, counts)
-        flat = padded[mask]
+        flat = padded.flatten(0, 1)[rows]
         tags = self.tagger(self.dropout(flat))
         groups = 1 if self.options.variant == "paper_variant" else self.types
         emissions = torch.zeros(*mask.shape, tags.shape[1], device=tags.device).masked_scatter(mask[:, :, None], tags)
@@ -115,7 +118,7 @@ class SpanHead(nn.Module):
         sums = self.crf.forward_sums(emissions, mask)
         paper = self.options.variant == "paper_variant"
         with torch.set_grad_enabled(paper and torch.is_grad_enabled()):
-            marginals = self.crf.log_marginals(emissions, mask, sums)[mask]
+            marginals = self.crf.log_marginals(emissions, mask, sums).flatten(0, 1)[rows]
             chance = _span_chances(marginals, self.columns if paper else None, self.options.max_span, inside)
         term = chance if paper else _logit(chance)
         logits = self._biaffine(self.dropout(flat)) + term
@@ -144,7 +147,7 @@ def pool_units(hidden: Tensor, units: Units, pooling: str) -> Tensor:
 def _inside(counts: Sequence[int], longest: int, device: torch.device) -> Tensor:
     """(units, longest): whether a span of 1..longest units from each unit ends in its sequence."""
     left = [n - at for n in counts for at in range(n)]
-    return (torch.arange(longest)[None] < torch.tensor(left, dtype=torch.long)[:, None]).to(device)
+    return to_device(torch.arange(longest)[None] < torch.tensor(left, dtype=torch.long)[:, None], device)
 
 
 def _band(begin: Tensor, end: Tensor, longest: int) -> Tensor:
@@ -164,8 +167,8 @@ def _band(begin: Tensor, end: Tensor, longest: int) -> Tensor:
     right = end.unfold(0, reach, _BLOCK)  # (blocks, columns, size, reach)
     product = left @ right  # (blocks, columns, _BLOCK, reach)
     at = torch.arange(_BLOCK, device=begin.device)[:, None] + torch.arange(longest, device=begin.device)[None]
-    found = product.gather(3, at.expand(blocks, columns, _BLOCK, longest))
-    return found.permute(0, 2, 3, 1).reshape(blocks * _BLOCK, longest, columns)[:count]
+    spans = product.gather(3, at.expand(blocks, columns, _BLOCK, longest))
+    return spans.permute(0, 2, 3, 1).reshape(blocks * _BLOCK, longest, columns)[:count]
 
 
 def _span_chances(marginals: Tensor, classes: int | None, longest: int, inside: Tensor) -> Tensor:

@@ -135,7 +135,7 @@ def floor_rows(
 
 
 #: Policies that look at the text, and so may have skill.
-SKILLED = ("bag of words", "dictionary")
+SKILLED = ("bag of words", "dictionary", "length difference", "token overlap", "option words")
 
 
 def no_skill(floors: Sequence[FloorRecord]) -> dict[tuple[str, str], float]:

@@ -18,6 +18,12 @@ METRICS = {
     "example_f1": "F1 par exemple",
     "partial_micro_f1": "micro-F1 partiel",
     "partial_macro_f1": "macro-F1 partiel",
+    "pearson": "corrélation de Pearson",
+    "spearman": "corrélation de Spearman",
+    "edrm": "EDRM (1 - distance relative)",
+    "mse": "erreur quadratique moyenne",
+    "exact_match": "correspondance exacte",
+    "hamming": "score de Hamming",
     "mixed": "la moyenne propre à chaque tâche",
 }
 """Scores in words."""
@@ -165,6 +171,13 @@ _NOTES = {
         "laissée de côté, les fenêtres tiennent d'autres longueurs ({each}) ; `biobench report --format html` les met "
         "côte à côte"
     ),
+    "tasks without F1 stand by another score: {each}": "tâches sans F1, présentées par un autre score : {each}",
+    "{model}: {suite} average {mean:.2f}; over corpora {ours:.2f}": (
+        "{model} : moyenne {suite} {mean:.2f} ; sur les corpus {ours:.2f}"
+    ),
+    "{task} cannot be run: {needs}": "{task} ne peut pas être exécutée : {needs}",
+    "{task} is not quite the suite's: {differs}": "{task} n'est pas tout à fait celle de la suite : {differs}",
+    "the models were scored on other documents": "les modèles ont été évalués sur d'autres documents",
     "trained in different precision ({each})": "entraînés en précisions différentes ({each})",
     "{model} in {precision}": "{model} en {precision}",
     "windows cut the test documents differently, gold beyond them is missed ({each})": (

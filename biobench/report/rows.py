@@ -99,6 +99,8 @@ class Report:
     findings: tuple[UnusableFile, ...] = ()
     groups: tuple[RunGroup, ...] = field(default=(), repr=False)
     unranked: frozenset[str] = frozenset()
+    caption: str = ""
+    """What the numbers are, where `average` does not say it."""
     experiments: tuple[PublishedExperiments, ...] = field(default=(), repr=False)
     """Published results beyond the task tables, those that the report's filters leave."""
 

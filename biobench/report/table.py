@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from biobench.report.averages import known_mean, suite_averages
-from biobench.report.beside import Remark, likely_note, published_rows
+from biobench.report.beside import Remark, likely_note, other_scores, published_rows
 from biobench.report.comparability import deviation_notes
 from biobench.report.conditions import lengths_read
 from biobench.report.contamination import as_fields, known, remark
@@ -19,11 +19,14 @@ from biobench.report.published import PublishedValue, published_for, published_s
 from biobench.report.rows import METRICS, AverageName, Report, Row
 from biobench.report.tasks import TaskInfo, task_infos
 from biobench.schema.floor import FloorRecord
+from biobench.schema.kind import KINDS, has_f1
 from biobench.schema.task import NER_TYPES
 from biobench.stats import failed_runs, kept, seed_interval
 from biobench.store import Store, UnusableFile
 from biobench.store.floors import floors_fingerprint, scan_floors
 
+LOWEST = {"pearson": -1.0, "spearman": -1.0}
+"""Scores that may lie below 0, and what they cannot pass."""
 SUBMITTED = "submitted"
 """Folder of a results folder that holds accepted submissions, each a results folder of its own."""
 
@@ -144,6 +147,7 @@ def build(
     notes += [text for source, task, text in everything.remarks if wanted(task, source)]
     notes += [a.text for a in everything.published if any(wanted(task, "published") for task in a.tasks)]
     beside = {r.task for r in rows if r.source == "published"}
+    notes += other_scores(rows, infos)
     notes += likely_note(rows)
     notes += deviation_notes([info for info in infos.values() if info.id in beside])
     notes += means.notes
@@ -198,14 +202,15 @@ def first_average(held: Results) -> AverageName:
 
 
 def metric_of(info: TaskInfo, average: AverageName) -> str:
-    """The score that `average` means on this task."""
-    return info.paper if average == "paper" else METRICS[average]
+    """The score that `average` means on this task; kinds without F1 have the one that published scores use."""
+    return info.paper if average == "paper" or not has_f1(info.type) else METRICS[average]
 
 
 def _step(group: RunGroup) -> float:
     """What one document is worth where a document is an answer; 0 where it holds many."""
     first = group.briefs[0]
-    return 0.0 if first.type in (*NER_TYPES, "multi_label") else 1 / first.test_documents
+    kind = KINDS.get(first.type)
+    return 0.0 if kind is None or kind.spans or not kind.single or kind.numeric else 1 / first.test_documents
 
 
 def run_rows(
@@ -243,7 +248,7 @@ def run_rows(
                 metric=metric,
                 mean=sum(scores) / count,
                 sd=summary.sd,
-                low=None if interval is None else max(float(interval.low), 0.0),
+                low=None if interval is None else max(float(interval.low), LOWEST.get(metric, 0.0)),
                 high=None if interval is None else min(float(interval.high), 1.0),
                 n_seeds=count,
                 failed=sum(lost),

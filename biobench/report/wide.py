@@ -102,6 +102,8 @@ def percent(row: Row | None, *, margin: bool = True) -> str:
 
 def caption(report: Report) -> str:
     """What the numbers are."""
+    if report.caption:
+        return report.caption
     if report.average == "paper":
         what = "Each task's average that published scores are compared with"
     else:

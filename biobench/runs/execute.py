@@ -15,9 +15,10 @@ from typing import Protocol
 import torch
 
 from biobench.core.machine import peak_memory_bytes, reset_peak_memory
+from biobench.core.text import first_line
 from biobench.errors import BioBenchError, ModelError, TrainingError
 from biobench.finetune.engine import LoadedEncoder, finetune, load_encoder
-from biobench.finetune.loop import Outcome, Progress
+from biobench.finetune.loop import MemoryShortError, Outcome, Progress
 from biobench.finetune.prepare import Prepared, prepare
 from biobench.finetune.savepoint import EVERY_SECONDS, Savepoint
 from biobench.finetune.tuning import tuned
@@ -189,6 +190,11 @@ def _make(item: Item, workshop: _Workshop, step: Progress) -> RunResult:
         record = scored(record, prepared.test.documents, outcome.predictions)
         stored = store.save(record, prepared.test.documents, outcome.predictions)
         _forget(keep)
+    except (MemoryShortError, torch.OutOfMemoryError) as error:
+        _forget(keep)
+        if plan.shares_device:
+            raise  # not the run's fault: it is left to be made alone
+        return _failed(item, f"{first_line(error, 200)}; {getattr(error, 'hint', 'use a machine with more memory')}")
     except (TrainingError, ModelError) as error:
         _forget(keep)
         return _failed(item, f"{error}; {error.hint}")

@@ -75,10 +75,21 @@ class RunRequest:
         (), convert=_names, metavar="MODEL...", help="Hub id, id@revision, or local folder."
     )
     tasks: Option[Names, tuple[str, ...]] = Option(
-        (), "--task", convert=_names, metavar="ID_OR_YAML", help="Task id or YAML path; repeatable."
+        (), "--task", convert=_names, metavar="ID_OR_YAML", help="Task id, pattern ('bc5*') or YAML path; repeatable."
     )
     _: KW_ONLY
-    suite: Option[str | None, str | None] = Option(None, "--suite", help="fr, en, needle or all.")
+    suite: Option[str | None, str | None] = Option(
+        None, "--suite", help="fr, en, needle, all, blurb, drbenchmark, or a YAML file that lists tasks."
+    )
+    languages: Option[Names, tuple[str, ...]] = Option(
+        (), "--language", convert=_names, metavar="CODE", help="Only tasks in this language; repeatable."
+    )
+    types: Option[Names, tuple[str, ...]] = Option(
+        (), "--type", convert=_names, metavar="TYPE", help="Only tasks of this type, such as token_ner; repeatable."
+    )
+    tags: Option[Names, tuple[str, ...]] = Option(
+        (), "--tag", convert=_names, metavar="TAG", help="Only tasks with this tag, such as clinical; repeatable."
+    )
     seeds: Option[str | int | Iterable[int] | None, str | None] = Option(
         None, "--seeds", convert=_seeds, help="42-50 or 42,43 (default: the spec's)."
     )
@@ -99,6 +110,12 @@ class RunRequest:
     device: Option[str, str] = Option("auto", "--device", help="auto, cpu or cuda.")
     parallel: Option[str | int, str] = Option(
         "auto", "--parallel", convert=str, help="auto, or a number of worker processes."
+    )
+    seeds_at_once: Option[str | int, str] = Option(
+        "1", "--seeds-at-once", convert=str, help="Runs side by side on each device: a number, or auto (by memory)."
+    )
+    threads: Option[int | None, int | None] = Option(
+        None, "--threads", min=1, help="CPU threads, of all workers together (default: the CPUs this process may use)."
     )
     executor: Option[Executor, Executor] = Option("local", "--executor", help="local, or ray (a cluster).")
     overrides: Option[Names, tuple[str, ...]] = Option(

@@ -9,16 +9,17 @@ from typing import Any, Literal, get_args
 import torch
 
 from biobench.core.machine import Precision, resolve_device, resolve_precision
-from biobench.data.catalog import LoadedTask, load_task, split_names, suite
+from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.hashing import task_hash, task_identity
 from biobench.data.load import load_data
+from biobench.data.suite import matching, picked, pool, suite_tasks
 from biobench.errors import DataFormatError, DataUnavailableError, UsageError
 from biobench.kinds.base import get_kind
 from biobench.models.loading import Checkpoint, find_checkpoint
 from biobench.runs.options import Executor, RunRequest, Track
 from biobench.schema.document import TaskData
 from biobench.schema.protocols import PROTOCOLS
-from biobench.schema.strict import suggest
+from biobench.schema.strict import FieldError, suggest
 from biobench.schema.task import parse_seeds
 from biobench.store import run_key
 
@@ -63,6 +64,8 @@ class RunPlan:
     items: list[Item]
     workers: int = 1
     """Worker processes that have been at this plan before the caller walks it."""
+    shares_device: bool = False
+    """Whether other processes of the same command train on this device."""
 
 
 def make_plan(request: RunRequest) -> RunPlan:
@@ -95,7 +98,8 @@ def make_plan(request: RunRequest) -> RunPlan:
 
 
 def _tasks(request: RunRequest) -> list[LoadedTask]:
-    if not request.tasks and request.suite is None:
+    filters = {"languages": request.languages, "types": request.types, "tags": request.tags}
+    if not request.tasks and request.suite is None and not any(filters.values()):
         raise UsageError("no task is named", hint="--task ID_OR_YAML (repeatable), or --suite fr|en|needle|all")
     shares = request.train_fractions
     if not shares or len(set(shares)) < len(shares) or not all(0 < s <= 1 for s in shares):
@@ -104,10 +108,17 @@ def _tasks(request: RunRequest) -> list[LoadedTask]:
             hint="for example 0.1,0.25,1.0",
         )
     _check_protocol(request)
-    loaded = [load_task(t, request.overrides) for t in split_names(request.tasks)]
+    loaded = [load_task(t, request.overrides) for t in matching(request.tasks)]
     if request.suite is not None:
-        members = suite(request.suite)
+        members = suite_tasks(request.suite)
         loaded += [load_task(m.path, request.overrides) for m in members if m.id not in {t.id for t in loaded}]
+    if any(filters.values()):
+        if not loaded:
+            loaded = [load_task(m.path, request.overrides) for m in picked(pool(), **filters)]
+        loaded = picked(loaded, **filters)
+        if not loaded:
+            asked = " ".join(f"--{name.removesuffix('s')} {','.join(own)}" for name, own in filters.items() if own)
+            raise UsageError(f"no task has {asked}", hint="see `biobench tasks list`")
     if not loaded:
         raise UsageError(f"suite '{request.suite}' holds no task yet", hint="see `biobench tasks list`")
     ids = [t.id for t in loaded]
@@ -192,9 +203,8 @@ def _entry(task: LoadedTask, request: RunRequest, device: torch.device) -> TaskE
 def _seeds(request: RunRequest, task: LoadedTask) -> list[int]:
     try:
         return parse_seeds(task.spec.seeds if request.seeds is None else request.seeds)
-    except ValueError as error:
-        what, _, hint = str(error).partition(" | hint: ")
-        raise UsageError(f"--seeds: {what}", hint=hint) from None
+    except FieldError as error:
+        raise UsageError(f"--seeds: {error.what}", hint=error.hint) from None
 
 
 def _key(checkpoint: Checkpoint, entry: TaskEntry, seed: int, request: RunRequest) -> str:

@@ -55,7 +55,7 @@ class FloorRecord(Strict):
     type: str
     labels: tuple[str, ...]
     gold_labels: tuple[str, ...]
-    expect: Literal["text_informative", "chance"]
+    expect: Literal["text_informative", "chance", "beyond_words"]
     passed: bool
     policies: tuple[PolicyScores, ...]
     checks: tuple[GateCheck, ...]

@@ -90,6 +90,8 @@ class Training(Strict):
     precision: Line
     attention: Line
     """How batches met the encoder: packed (no padding), padded, or alone (one length at a time)."""
+    kernels: dict[Line, Text] = {}
+    """On an accelerator: what computed packed attention in training, and why it was no variable-length kernel."""
     batch_size: Positive
     micro_batch_tokens: Count
     backoffs: tuple[Text, ...] = ()
@@ -187,6 +189,14 @@ class RunRecord(Strict):
     """How the whole data contradict the counts that the spec declares, one line each."""
     redacted: bool = Field(default=False)
     """True for agreement-bound data: salted ids, no gold and no text in the predictions."""
+
+    @property
+    def scale(self) -> tuple[float, float] | None:
+        """Lowest and highest number of a regression task, from its protocol; None elsewhere."""
+        ends = self.protocol.get("scale")
+        if not isinstance(ends, list | tuple) or len(ends) != 2 or not all(isinstance(e, int | float) for e in ends):
+            return None
+        return float(ends[0]), float(ends[1])
 
     @field_validator("per_label")
     @classmethod

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from biobench.schema.strict import Strict, suggest
+from biobench.schema.strict import FieldError, Strict, suggest
 
 
 def descriptive(default: Any = ...) -> Any:
@@ -24,9 +24,9 @@ def later(default: Any) -> Any:
     return Field(default, json_schema_extra={"later": True})
 
 
-def fail(what: str, hint: str) -> ValueError:
-    """A validator's complaint with its remedy; `strict.spec_error` takes the two apart."""
-    return ValueError(f"{what} | hint: {hint}")
+def fail(what: str, hint: str) -> FieldError:
+    """A validator's complaint with its remedy."""
+    return FieldError(what, hint)
 
 
 def below(value: str, what: str) -> str:
@@ -147,7 +147,26 @@ class SplitApart(Strict):
     """The splits whose groups train may not hold."""
 
 
-Splits = Literal["official"] | SplitRatios | SplitIds | SplitCarve | SplitApart
+class SplitShuffled(Strict):
+    """Splits by shuffling the ids in the order read several times with one seed; each part keeps that order.
+
+    cuts: shares of the documents. Two: train ends at the first and validation at the second, of documents without a
+    split. One: validation is what follows it in the training file, beside a test file of its own.
+    """
+
+    seed: int
+    shuffles: int = Field(gt=0)
+    cuts: tuple[float, ...]
+
+    @field_validator("cuts")
+    @classmethod
+    def _rise(cls, value: tuple[float, ...]) -> tuple[float, ...]:
+        if len(value) not in (1, 2) or not 0 < min(value) <= max(value) < 1 or list(value) != sorted(set(value)):
+            raise fail(f"cuts {list(value)} are not one or two rising shares", "for example `cuts: [0.7, 0.8]`")
+        return value
+
+
+Splits = Literal["official"] | SplitRatios | SplitIds | SplitCarve | SplitApart | SplitShuffled
 
 
 class TopLabels(Strict):

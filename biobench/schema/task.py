@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from biobench.schema.deviation import Deviations
-from biobench.schema.kind import AVERAGES, KINDS, kind_names, metric_names
+from biobench.schema.kind import KINDS, kind_names, leading_metrics
+from biobench.schema.metric import Gate, Metric, MetricName, Obtain
 from biobench.schema.probe import Probe
 from biobench.schema.source import (
     CollectedLabels,
@@ -25,6 +26,7 @@ from biobench.schema.source import (
     SplitIds,
     SplitRatios,
     Splits,
+    SplitShuffled,
     TopLabels,
     UrlSource,
     descriptive,
@@ -56,6 +58,7 @@ __all__ = [
     "SplitCarve",
     "SplitIds",
     "SplitRatios",
+    "SplitShuffled",
     "Splits",
     "TaskSpec",
     "TaskType",
@@ -70,7 +73,6 @@ __all__ = [
 TaskType = Annotated[str, OneOf(kind_names)]
 """Name of a kind of task (`biobench/kinds/`)."""
 Access = Literal["open", "registration", "agreement"]
-MetricName = Annotated[str, OneOf(metric_names)]
 SPLITS = ("train", "validation", "test")
 NER_TYPES = ("token_ner", "span_ner")
 
@@ -86,6 +88,8 @@ class Protocol(Strict):
     """Tokens that neighbouring windows share."""
     merge: Literal["max", "mean"] = later("max")
     """How the label scores of a document's windows become one."""
+    pairs: Literal["shorten_longer", "shorten_text"] = later("shorten_longer")
+    """What is cut where a pair is longer than the window: the longer of the two texts, or the second alone."""
 
 
 class Training(Strict):
@@ -150,6 +154,9 @@ class Head(Strict):
     """multi-label: sigmoid threshold, or tuned on validation."""
     fallback: Literal["none", "top1"] = "none"
     """multi-label: what to predict when no label passes the threshold."""
+    choice: Literal["sets", "options"] = later("sets")
+    """multiple_choice: one output for each set of right options, of which the highest is taken; or one for each
+    option, right above one half, the highest where none is."""
     span: SpanOptions | None = later(None)
     """Options of a span head; none elsewhere."""
 
@@ -174,34 +181,6 @@ class Head(Strict):
         return self
 
 
-class Metric(Strict):
-    """Which average leads, and which one a published number is compared with."""
-
-    primary: MetricName = "macro_f1"
-    paper: MetricName = descriptive()
-    """Average that a published number is compared with; changes no run."""
-    selection: MetricName | None = None
-    """Average that picks the best epoch on validation; default: `primary`."""
-    negative_label: str | None = None
-    """Label left out of micro_f1_positive."""
-
-
-class Obtain(Strict):
-    """What a user has to do to get data that cannot simply be fetched, in words that a newcomer can follow."""
-
-    needs: str | None = None
-    """The agreement or registration; null where the files are free but have no known address."""
-    pages: list[str]
-    """Addresses, in the order in which they are visited."""
-    steps: list[str]
-
-
-class Gate(Strict):
-    """What the text must prove before a score is ranked."""
-
-    expect: Literal["text_informative", "chance"] = "text_informative"
-
-
 class TaskSpec(Strict):
     """A benchmark task. JSON Schema: `biobench tasks schema`."""
 
@@ -220,6 +199,8 @@ class TaskSpec(Strict):
     labels: Labels
     """The label set in order, or the rule that finds it in the data."""
     splits: Splits = "official"
+    scale: tuple[float, float] | None = later(None)
+    """regression: lowest and highest number of the corpus's scale; predictions are cut to it."""
     unit: Literal["sentence", "line", "document"]
     seeds: str = "42-46"
     protocol: Protocol = Protocol()
@@ -235,6 +216,8 @@ class TaskSpec(Strict):
     licence: str = descriptive()
     homepage: str = descriptive()
     citation: str = descriptive()
+    tags: list[str] = descriptive([])
+    """What `--tag` picks tasks by, such as clinical."""
     notes: list[str] = descriptive([])
     deviations: Deviations = descriptive([])
     """What is otherwise than in the published protocol that scores are compared with; empty: nothing known."""
@@ -280,6 +263,13 @@ class TaskSpec(Strict):
             raise fail("labels must be at least one non-empty text", "list the labels")
         return value
 
+    @field_validator("scale")
+    @classmethod
+    def _scale(cls, value: tuple[float, float] | None) -> tuple[float, float] | None:
+        if value is not None and not value[0] < value[1]:
+            raise fail(f"scale {list(value)} does not rise", "lowest number first, as `scale: [0, 5]`")
+        return value
+
     @field_validator("seeds")
     @classmethod
     def _seeds(cls, value: str) -> str:
@@ -302,11 +292,27 @@ class TaskSpec(Strict):
             raise fail(f"head.kind '{self.head.kind}' does not fit type '{self.type}'", f"use `kind: {kind.head}`")
         for field in ("primary", "paper", "selection"):
             name = getattr(self.metric, field)
-            if name is not None and name not in (*AVERAGES, *kind.metrics):
-                raise fail(f"metric.{field} '{name}' is not defined for type '{self.type}'", "use macro_f1")
+            if name in kind.lower_is_better:
+                raise fail(f"metric.{field} '{name}' falls as predictions get better", f"use {kind.metrics[0]}")
+            if name is not None and name not in leading_metrics(kind):
+                best = "macro_f1" if kind.counted else kind.metrics[0]
+                raise fail(f"metric.{field} '{name}' is not defined for type '{self.type}'", f"use {best}")
+        if kind.numeric != (self.scale is not None):
+            what = "is missing" if kind.numeric else "does not fit"
+            raise fail(
+                f"scale {what} for type '{self.type}'", "add `scale: [0, 5]`" if kind.numeric else "leave it out"
+            )
+        if kind.numeric and isinstance(self.labels, list) and len(self.labels) > 1:
+            raise fail(f"{len(self.labels)} labels for one number a document", "name the number, as `[similarity]`")
+        if self.protocol.pairs == "shorten_text" and not kind.pairs:
+            raise fail(f"protocol.pairs 'shorten_text' does not fit type '{self.type}'", "leave it out")
+        if self.head.choice != "sets" and self.type != "multiple_choice":
+            raise fail(f"head.choice does not fit type '{self.type}'", "leave it out")
         if self.training.encoder == "frozen":
             if self.probe is None:
                 raise fail("a frozen encoder needs a probe", "add `probe: {}`")
+            if self.probe.kind == "neighbours" and kind.spans:
+                raise fail(f"probe.kind 'neighbours' does not fit type '{self.type}'", "use `kind: linear`")
             if not kind.probes:
                 raise fail(f"training.encoder 'frozen' does not fit type '{self.type}' here", "use `encoder: trained`")
         negative = self.metric.negative_label
@@ -327,7 +333,8 @@ class TaskSpec(Strict):
                 raise fail(f"training.positive_weights does not fit type '{self.type}'", "leave it out")
             if self.head.threshold != 0.5 or self.head.fallback != "none":
                 raise fail(f"head.threshold and head.fallback do not fit type '{self.type}'", "leave them out")
-            if not kind.spans and isinstance(self.labels, list) and len(self.labels) < 2:
+            labels_needed = not kind.spans and not kind.numeric
+            if labels_needed and isinstance(self.labels, list) and len(self.labels) < 2:
                 raise fail("a classification task needs at least two labels", "list them all")
         return self
 
