@@ -124,7 +124,7 @@ def stats(folder: Folder, as_json: Json = False) -> None:
     for row in rows:
         steps = [f"{name.replace('_', ' ')} {count:,}" for name, count in row["removed by step"].items()]
         if steps:
-            typer.echo(f"{row['source']}: removed by step: {', '.join(steps)}")
+            typer.echo(f"{row['source']}: removed: {', '.join(steps)}")
         for task, count in sorted(row["removed by task"].items()):
             if count:
                 typer.echo(f"{row['source']}: {count:,} documents removed because of {task}")

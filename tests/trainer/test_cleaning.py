@@ -204,7 +204,7 @@ def test_the_command_tells_what_each_step_and_task_removed(tmp_path: Path) -> No
     built = corpus(tmp_path, {"notes": texts}, clean=clean, exclude={"demo_ner": [task], "demo_topic": []})
     shown = CliRunner().invoke(app, ["corpus", "stats", str(built.folder)])
     assert shown.exit_code == 0, shown.output
-    assert "notes: removed by step: quality 0, language 1, exact duplicates 1, near duplicates 0" in shown.output
+    assert "notes: removed: quality 0, language 1, exact duplicates 1, near duplicates 0" in shown.output
     assert "notes: 1 documents removed because of demo_ner" in shown.output
     assert "demo_topic" not in shown.output
     assert max(map(len, shown.output.splitlines())) <= 80
