@@ -127,19 +127,28 @@ class Run:
         """Train, restore the best weights, predict the test split. held: a savepoint's state to go on from."""
         with trained_rows(self.network.encoder, [e.ids for e in self.prepared.train.encoded]) as rows:
             self.rows = rows
-            return self._train(held)
+            began = time.perf_counter()
+            return self.finish(began, self.fit(held))
 
-    def _train(self, held: dict[str, Any] | None) -> Outcome:
+    def optimizer(self) -> torch.optim.Optimizer:
+        """A fresh optimiser of what is trained."""
+        return make_optimizer(self.network, self.recipe)
+
+    def rate(self, step: int) -> float:
+        """Learning rate of optimiser step `step` (0-based)."""
+        return rate(step, self.total, self.recipe)
+
+    def fit(self, held: dict[str, Any] | None = None) -> bool:
+        """Train, keep the best weights; whether patience ended it early. Raises NonFiniteLossError."""
         began, state = time.perf_counter(), self.state
-        optimizer = make_optimizer(self.network, self.recipe)
+        optimizer = self.optimizer()
         parameters = [p for p in self.network.parameters() if p.requires_grad]
         if held is not None:
             self._take_up(held, optimizer)
         self.written = 0.0 if self.keep is None else self.keep.seconds
-        stopped = False
         for batch in self._batches(state.step):
             for group in optimizer.param_groups:
-                group["lr"] = rate(state.step, self.total, self.recipe) * group.get("scale", 1.0)
+                group["lr"] = self.rate(state.step) * group.get("scale", 1.0)
             loss = self._backward(batch)
             state.step += 1
             state.losses.append(loss)
@@ -154,12 +163,11 @@ class Run:
             self.progress(state.step, self.total, f"loss {loss:.3f}{self._unkept()}")
             if state.step % self.every == 0 or state.step == self.total:
                 if self._validate(state.step, state.losses):
-                    stopped = state.step < self.total
-                    break
+                    return state.step < self.total
                 state.losses = []
             if self.keep is not None and self.keep.due():
                 self.keep.save(lambda: self._held(optimizer, began))
-        return self._finish(began, stopped)
+        return False
 
     def _unkept(self) -> str:
         """A word about a savepoint that could not be written."""
@@ -273,7 +281,7 @@ class Run:
                 epoch=round(step / self.per_epoch, 4),
                 train_loss=sum(losses) / len(losses),
                 validation={k: scores[k] for k in ("macro_f1", "micro_f1", "weighted_f1")},
-                learning_rate=rate(step - 1, self.total, self.recipe),
+                learning_rate=self.rate(step - 1),
             )
         )
         score = scores[self.prepared.spec.selection]
@@ -286,7 +294,8 @@ class Run:
         state.evaluation_seconds += time.perf_counter() - began
         return self.recipe.patience is not None and state.waited >= self.recipe.patience
 
-    def _finish(self, began: float, stopped: bool) -> Outcome:
+    def finish(self, began: float, stopped: bool) -> Outcome:
+        """Predict the test split with the best weights. began: when `fit` was called; stopped: what it gave."""
         state = self.state
         train_seconds = self._seconds(began) - state.evaluation_seconds
         if state.best_weights is not None:
