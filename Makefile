@@ -11,7 +11,7 @@ demo: .venv/installed
 	.venv/bin/biobench demo
 
 test: .venv/test-tools
-	.venv/bin/pytest -m "not slow"
+	OMP_NUM_THREADS=1 .venv/bin/pytest -n auto --dist loadfile -m "not slow"
 
 checks: .venv/test-tools
 	.venv/bin/ruff check .

@@ -23,9 +23,11 @@ from biobench.cli import (
     needle,
     pretrain,
     report,
+    reproduce,
     rescore,
     run,
     speed,
+    study,
     submit,
     tasks,
 )
@@ -48,6 +50,7 @@ demo.register(app)
 tasks.register(app)
 data.register(app)
 rescore.register(app)
+reproduce.register(app)
 report.register(app)
 compare.register(app)
 errors.register(app)
@@ -57,6 +60,7 @@ submit.register(app)
 pretrain.register(app)
 corpus.register(app)
 speed.register(app)
+study.register(app)
 analyze.register(app)
 
 

@@ -144,12 +144,14 @@ def limited(documents: dict[str, list[Document]], limit: int) -> dict[str, list[
     return {name: _draw(documents[name], sizes[name]) for name in SPLITS}
 
 
-def subset(documents: Sequence[Document], share: float) -> list[Document]:
-    """That share of the documents (at least one; needle examples in whole pairs, as `limited`), corpus order kept.
+def subset(documents: Sequence[Document], share: float = 1.0, most: int | None = None) -> list[Document]:
+    """That share of the documents and at most so many (at least one; needle examples in whole pairs, as `limited`),
+    corpus order kept.
 
-    Smaller shares are part of larger ones.
+    Smaller parts are part of larger ones.
     """
-    return _draw(documents, round(share * len(documents)))
+    size = round(share * len(documents))
+    return _draw(documents, size if most is None else min(size, most))
 
 
 def _draw(documents: Sequence[Document], size: int) -> list[Document]:

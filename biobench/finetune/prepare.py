@@ -52,8 +52,9 @@ def prepare(spec: TaskSpec, data: TaskData, tokenizer: PreTrainedTokenizerBase, 
         targets = [kind.target(task, units[d], e) for d, e in zip(owner, encoded, strict=True)]
         return Split(kept, units, encoded, targets, [len(e) for e in encoded], windows, len(task.outputs))
 
-    train = split(subset(data.train, spec.training.train_fraction))
-    validation, test = split(data.validation), split(data.test)
+    recipe = spec.training
+    train = split(subset(data.train, recipe.train_fraction, recipe.train_documents))
+    validation, test = split(subset(data.validation, most=recipe.validation_documents)), split(data.test)
     none = Windows(max_length=window, truncated_documents=0, lost_gold=0)
     prepared = Prepared(spec, data, task.outputs, train, validation, test, none)
     return replace(prepared, windows=_windows(prepared, tokenizer))

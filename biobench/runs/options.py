@@ -112,6 +112,9 @@ class RunRequest:
     track: Option[Track, Track] = Option(
         "fixed", "--track", help="fixed (the papers' recipe), or tuned (the same few rates for every model)."
     )
+    protocol: Option[str | None, str | None] = Option(
+        None, "--protocol", help="small: capped training documents and epochs, whole test splits; its own rows."
+    )
     train_fractions: Option[float | Iterable[float], tuple[float, ...]] = Option(
         (1.0,), "--train-fraction", convert=_shares, help="Shares of the training documents, such as 0.1,0.25,1.0."
     )

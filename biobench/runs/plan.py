@@ -17,6 +17,8 @@ from biobench.kinds.base import get_kind
 from biobench.models.loading import Checkpoint, find_checkpoint
 from biobench.runs.options import Executor, RunRequest, Track
 from biobench.schema.document import TaskData
+from biobench.schema.protocols import PROTOCOLS
+from biobench.schema.strict import suggest
 from biobench.schema.task import parse_seeds
 from biobench.store import run_key
 
@@ -101,6 +103,7 @@ def _tasks(request: RunRequest) -> list[LoadedTask]:
             f"--train-fraction {','.join(f'{s:g}' for s in shares)}: shares are distinct, above 0 and at most 1",
             hint="for example 0.1,0.25,1.0",
         )
+    _check_protocol(request)
     loaded = [load_task(t, request.overrides) for t in split_names(request.tasks)]
     if request.suite is not None:
         members = suite(request.suite)
@@ -112,7 +115,36 @@ def _tasks(request: RunRequest) -> list[LoadedTask]:
         if ids.count(task.id) > 1:
             raise UsageError(f"two of the tasks have the id '{task.id}'", hint="give each spec its own id")
         _check_probe(task, request.overrides)
+    if request.protocol is not None:
+        return [_under(task, request.protocol) for task in loaded]
     return [_with_share(task, share) for task in loaded for share in shares]
+
+
+def _check_protocol(request: Request) -> None:
+    """Raise UsageError for a protocol that is not declared, or that other options would change."""
+    if request.protocol is None:
+        return
+    if request.protocol not in PROTOCOLS:
+        raise UsageError(
+            f"--protocol '{request.protocol}' is not declared", hint=suggest(request.protocol, list(PROTOCOLS))
+        )
+    others = {
+        "--set": bool(request.overrides),
+        "--limit": request.limit is not None,
+        "--train-fraction": request.train_fractions != (1.0,),
+        "--track": request.track != "fixed",
+    }
+    for option, present in others.items():
+        if present:
+            raise UsageError(
+                f"--protocol {request.protocol} fixes the recipe, and {option} would change it",
+                hint=f"leave one of the two out; the protocol: {PROTOCOLS[request.protocol].summary}",
+            )
+
+
+def _under(task: LoadedTask, protocol: str) -> LoadedTask:
+    """The task under a declared protocol: its overrides, so that the runs have keys of their own."""
+    return load_task(task.path, PROTOCOLS[protocol].of(kind=task.spec.type, unit=task.spec.unit))
 
 
 def _check_probe(task: LoadedTask, overrides: tuple[str, ...]) -> None:

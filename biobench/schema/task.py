@@ -121,6 +121,10 @@ class Training(Strict):
     """--track tuned: what the rates are multiplied by, one whole run each; the best on validation is kept."""
     train_fraction: float = Field(1.0, gt=0, le=1, json_schema_extra={"later": True})
     """Share of the training documents, by one fixed shuffle: a smaller share is part of every larger one."""
+    train_documents: int | None = Field(None, gt=0, json_schema_extra={"later": True})
+    """Training documents at most, the first of the same shuffle; null: all."""
+    validation_documents: int | None = Field(None, gt=0, json_schema_extra={"later": True})
+    """Validation documents at most, the first of the same shuffle; null: all. The test split is never cut."""
 
     @model_validator(mode="after")
     def _length(self) -> Training:

@@ -367,7 +367,8 @@ def test_more_runs_than_any_model_has_are_not_opened(packed):
 
 
 def test_a_file_that_takes_too_long_or_kills_its_reader_is_a_finding(packed, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", f"{Path(__file__).parent / 'sitecustom'}{os.pathsep}{os.environ['PYTHONPATH']}")
+    paths = [str(Path(__file__).parent / "sitecustom"), os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in paths if path))
     for what, said in (
         ("spin", f"more than {SECONDS:g} s"),
         ("die", "SIGSEGV"),

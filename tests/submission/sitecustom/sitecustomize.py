@@ -20,7 +20,7 @@ if WHAT:
         if WHAT == "eat":
             kept = []
             while True:
-                kept.append(b"x" * 2**24)
+                kept.append(bytes(2**28))  # address space, so that the limit of memory comes before that of time
         raise OddError("no")
 
     verify.check_content = _misbehave

@@ -1,0 +1,114 @@
+"""`biobench study`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from biobench.cli.common import DataDir, Json, percent, print_json
+from biobench.core.packages import check_ours
+
+if TYPE_CHECKING:
+    from biobench.workflows.study import ArmRow, Study, StudyRun
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command("study")(study)
+
+
+def study(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Holds study.yaml and recipes/.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder of the pretraining runs and their results.")] = Path(
+        "study"
+    ),
+    data_dir: DataDir = None,
+    device: Annotated[str, typer.Option("--device", help="Of the benchmark: auto, cpu or cuda.")] = "auto",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the runs and what they cost, and stop.")] = False,
+    table_only: Annotated[bool, typer.Option("--table", help="Only the table of what is finished.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Pretrain every arm of a declared study, check the pairs, benchmark the encoders; the same command continues."""
+    check_ours("trainer")
+    from biobench.cli.pretrain import exported, stderr
+    from biobench.models.loading import quiet_libraries
+    from biobench.workflows.study import load_study, mismatches, planned_runs, pretrain_run
+
+    quiet_libraries()
+    declared, root = load_study(folder)
+    runs = planned_runs(declared, root, data_dir)
+    if dry_run:
+        _costs(runs)
+        return
+    if not table_only:
+        for number, run in enumerate(runs, 1):
+            stderr(f"[{number}/{len(runs)}] {run.name}")
+            result = pretrain_run(run, out, data_dir, stderr)
+            if result is not None:
+                exported(result, "the same command continues")
+            _score(declared, run, out, data_dir, device)
+    rows = _table(declared, runs, out)
+    if as_json:
+        print_json({"study": declared.name, "rows": [asdict(row) | {"mean": row.mean} for row in rows]})
+        return
+    for line in mismatches(declared, runs, out):
+        typer.echo(f"not matched: {line}")
+    _print(declared, rows)
+
+
+def _costs(runs: Sequence[StudyRun]) -> None:
+    """The runs, their tokens and operations, and the least time that this CPU could take."""
+    from biobench.workflows.study import cost, matrix_rate
+
+    for run in runs:
+        typer.echo(f"{run.name}: {run.budget:,} tokens")
+    tokens, operations = cost(runs)
+    rate = matrix_rate()
+    typer.echo(
+        f"{len(runs)} runs, {tokens:,} tokens, {operations:.2e} operations; at this CPU's matrix rate "
+        f"({rate / 1e9:,.0f} GFLOP/s measured) at least {operations / rate / 3600:.1f} hours, in practice far more"
+    )
+
+
+def _score(declared: Study, run: StudyRun, out: Path, data_dir: str | None, device: str) -> None:
+    from biobench.cli.progress import Terminal
+    from biobench.runs.api import run as make_runs
+
+    make_runs(
+        str(out / "runs" / run.name / "model"),
+        tasks=declared.benchmark.tasks,
+        seeds=declared.benchmark.seeds,
+        protocol=declared.benchmark.protocol,
+        overrides=declared.benchmark.overrides,
+        data_dir=data_dir,
+        results_dir=out / "results",
+        device=device,
+        reporter=Terminal(),
+    )
+
+
+def _table(declared: Study, runs: Sequence[StudyRun], out: Path) -> list[ArmRow]:
+    from biobench.workflows.study import scores_of, table
+
+    return table(declared, runs, scores_of(runs, out))
+
+
+def _print(declared: Study, rows: Sequence[ArmRow]) -> None:
+    typer.echo(declared.question)
+    typer.echo(f"{'arm':<16} {'tokens':>12}  {'mean':>6}  {'sd':>5}  seeds  difference to {declared.reference}")
+    for row in rows:
+        spread = "–" if row.spread is None else percent(row.spread)
+        difference = "–" if row.difference is None else f"{100 * row.difference:+.2f}"
+        if row.low is not None and row.high is not None:
+            difference += f" [{100 * row.low:+.2f}, {100 * row.high:+.2f}]"
+        typer.echo(
+            f"{row.arm:<16} {row.budget:>12,}  {percent(row.mean):>6}  {spread:>5}  {len(row.scores):>5}  {difference}"
+        )
+    typer.echo(
+        f"mean: over {len(declared.benchmark.tasks)} tasks, then over pretraining seeds; sd, interval (95%, t): over "
+        "pretraining seeds, paired by seed"
+    )

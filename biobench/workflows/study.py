@@ -1,0 +1,271 @@
+"""`biobench study`: recipes x pretraining seeds x token budgets, each trained, checked and benchmarked the same way.
+
+A study is a folder with `study.yaml` and its recipes. Every run is found again and continued, so that the same command
+goes on after a kill; the table is computed from ledgers and records alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING
+
+from pydantic import Field, field_validator
+
+from biobench.errors import SpecError, UsageError
+from biobench.schema.protocols import PROTOCOLS
+from biobench.schema.strict import Strict, suggest, validate
+from biobench.schema.task import parse_seeds
+from biobench.schema.yaml12 import parse_file
+from biobench.stats import seed_interval
+from biobench.workflows.kept_out import guard, record_exclusions, unique_texts
+
+if TYPE_CHECKING:
+    from trainer.run.run import Result
+
+SPEC = "study.yaml"
+RECIPES = "recipes"
+
+
+class Benchmark(Strict):
+    """How every encoder of the study is scored."""
+
+    tasks: tuple[str, ...] = Field(min_length=1)
+    seeds: str = "42"
+    protocol: str | None = None
+    overrides: tuple[str, ...] = ()
+    """``KEY=VALUE`` texts; none beside a protocol."""
+
+    @field_validator("seeds")
+    @classmethod
+    def _seeds(cls, value: str) -> str:
+        parse_seeds(value)
+        return value
+
+    @field_validator("protocol")
+    @classmethod
+    def _protocol(cls, value: str | None) -> str | None:
+        if value is not None and value not in PROTOCOLS:
+            raise ValueError(f"'{value}' is not a declared protocol | hint: {suggest(value, list(PROTOCOLS))}")
+        return value
+
+
+class Study(Strict):
+    """A study's declaration, made before its runs."""
+
+    name: str
+    question: str
+    arms: tuple[str, ...] = Field(min_length=1)
+    """Names of recipes in the study's `recipes/`."""
+    reference: str
+    """The arm that every other one is compared with."""
+    seeds: tuple[int, ...] = Field(min_length=1)
+    """Pretraining seeds: weights, masks and dropout; the order of the data is shared by the arms of one seed."""
+    budgets: tuple[int, ...] = Field(min_length=1)
+    """Tokens of a whole run; the phases share them as the recipe does."""
+    benchmark: Benchmark
+
+
+@dataclass(frozen=True, slots=True)
+class StudyRun:
+    """One encoder to be made. tokens: of each phase."""
+
+    arm: str
+    budget: int
+    seed: int
+    recipe: Path
+    overrides: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The run's folder, and the model's name in tables."""
+        return f"{self.arm}-{_short(self.budget)}-s{self.seed}"
+
+
+@dataclass(frozen=True, slots=True)
+class ArmRow:
+    """One arm at one budget. scores: the mean over tasks, by pretraining seed. difference, low, high: to the
+    reference arm, paired by seed, with the 95% t interval over seeds; None for the reference or one seed."""
+
+    arm: str
+    budget: int
+    scores: dict[int, float]
+    difference: float | None
+    low: float | None
+    high: float | None
+
+    @property
+    def mean(self) -> float:
+        """Over pretraining seeds."""
+        return fmean(self.scores.values())
+
+    @property
+    def spread(self) -> float | None:
+        """Standard deviation over pretraining seeds; None for one."""
+        return stdev(self.scores.values()) if len(self.scores) > 1 else None
+
+
+def load_study(folder: str | Path) -> tuple[Study, Path]:
+    """The declaration below `folder`. Raises UsageError where there is none, SpecError where it is wrong."""
+    path = Path(folder) / SPEC
+    if not path.is_file():
+        raise UsageError(f"{folder} holds no {SPEC}", hint="name the folder of a study, such as results/study")
+    study = validate(parse_file(path), Study)
+    for arm in (*study.arms, study.reference):
+        if not (Path(folder) / RECIPES / f"{arm}.yaml").is_file():
+            raise SpecError(f"there is no recipe {RECIPES}/{arm}.yaml", hint="arms are names of recipes", file=path)
+    if study.reference not in study.arms:
+        raise SpecError(f"reference '{study.reference}' is no arm", hint="name one of the arms", file=path)
+    return study, Path(folder)
+
+
+def planned_runs(study: Study, folder: Path, data_dir: str | None) -> list[StudyRun]:
+    """Every run in the order in which it is made: the first seed of all arms first."""
+    from trainer.api import load_recipe
+
+    runs = []
+    for budget in study.budgets:
+        for seed in study.seeds:
+            for arm in study.arms:
+                path = folder / RECIPES / f"{arm}.yaml"
+                phases = load_recipe(path).phases
+                whole = sum(phase.tokens for phase in phases)
+                overrides = [f"name={arm}-{_short(budget)}-s{seed}", f"seeds.data={seed}"]
+                overrides += [f"seeds.training={seed}", f"seeds.init={seed}"]
+                for number, phase in enumerate(phases):
+                    overrides.append(f"phases.{number}.tokens={round(budget * phase.tokens / whole)}")
+                    if phase.schedule.warmup:
+                        warmup = round(budget * phase.schedule.warmup / whole)
+                        overrides.append(f"phases.{number}.schedule.warmup={warmup}")
+                if data_dir is not None:
+                    overrides.append(f"corpus.root={data_dir}")
+                runs.append(StudyRun(arm, budget, seed, path, tuple(overrides)))
+    return runs
+
+
+def cost(runs: Sequence[StudyRun]) -> tuple[int, float]:
+    """Tokens and floating-point operations of training all these runs, by the planner's count."""
+    from trainer.api import plan
+
+    plans = [plan(run.recipe, overrides=run.overrides) for run in runs]
+    return sum(run.budget for run in runs), sum(phase.flops for p in plans for phase in p.phases)
+
+
+def matrix_rate(size: int = 1024, repeats: int = 5) -> float:
+    """Operations a second of the best of `repeats` bf16 matrix products on this CPU: an upper limit of training."""
+    import time
+
+    import torch
+
+    a, b = (torch.randn(size, size, dtype=torch.bfloat16) for _ in range(2))
+    best = float("inf")
+    for _ in range(repeats + 1):
+        began = time.perf_counter()
+        a @ b
+        best = min(best, time.perf_counter() - began)
+    return 2 * size**3 / best
+
+
+def pretrain_run(run: StudyRun, out: Path, data_dir: str | None, say: Callable[[str], None]) -> Result | None:
+    """Train one encoder, or continue it; None where it is finished. Raises BioBenchError."""
+    from trainer import api
+    from trainer.train.run_folder import differences, read_recipe, training_fields
+
+    folder = out / "runs" / run.name
+    if (folder / "model" / "config.json").is_file():
+        wanted = training_fields(api.load_recipe(run.recipe, run.overrides))
+        if changed := differences(training_fields(read_recipe(folder)), wanted):
+            raise UsageError(
+                f"the run in {folder} was made with other settings: {', '.join(changed[:4])}",
+                hint="take another folder with --out, or delete the run",
+            )
+        return None
+    exclude, missing = guard(
+        str(run.recipe), run.overrides, data_dir, exclude_tasks=True, require_tasks=None, say=lambda _: None
+    )
+    result = api.pretrain(
+        run.recipe,
+        out=folder,
+        resume=folder.is_dir(),
+        overrides=run.overrides,
+        exclude=unique_texts(exclude),
+        unguarded=missing,
+    )
+    if result.model is not None and missing is not None:
+        record_exclusions(result, exclude, missing, say)
+    return result
+
+
+def scores_of(runs: Sequence[StudyRun], out: Path) -> dict[str, dict[str, float]]:
+    """Run -> task -> primary score, the mean over fine-tuning seeds, of what `out` holds."""
+    from biobench.store import Store
+
+    names = {_hash(out / "runs" / run.name): run.name for run in runs}
+    found: dict[str, dict[str, list[float]]] = {}
+    for record in Store(out / "results").records():
+        if record.model.hash in names:
+            tasks = found.setdefault(names[record.model.hash], {})
+            tasks.setdefault(record.task.id, []).append(record.scores[record.task.primary])
+    return {name: {task: fmean(values) for task, values in tasks.items()} for name, tasks in found.items()}
+
+
+def _hash(folder: Path) -> str:
+    """The model's hash as records have it; empty where the run is not finished."""
+    from biobench.models.loading import find_checkpoint
+
+    model = folder / "model"
+    return find_checkpoint(str(model)).hash if (model / "config.json").is_file() else ""
+
+
+def mismatches(study: Study, runs: Sequence[StudyRun], out: Path) -> Iterator[str]:
+    """Arms of one seed and budget whose ledgers do not match the reference's (a causal-only arm never does)."""
+    from trainer.api import ledger_diff
+
+    for run in runs:
+        if run.arm == study.reference:
+            continue
+        reference = StudyRun(study.reference, run.budget, run.seed, run.recipe, ())
+        folders = [out / "runs" / r.name for r in (reference, run)]
+        if all((f / "ledger.json").is_file() for f in folders):
+            difference = ledger_diff(*folders)
+            if not difference.matched:
+                yield f"{reference.name} and {run.name}: {', '.join(row.name for row in difference.differing)} differ"
+
+
+def table(study: Study, runs: Sequence[StudyRun], scores: dict[str, dict[str, float]]) -> list[ArmRow]:
+    """One row an arm and budget. scores: run -> task -> primary score (mean over fine-tuning seeds).
+
+    A run counts where all tasks of the study have a score.
+    """
+    whole = {
+        (run.budget, run.arm, run.seed): fmean(scores[run.name].values())
+        for run in runs
+        if set(study.benchmark.tasks) <= set(scores.get(run.name, {}))
+    }
+    rows = []
+    for budget in study.budgets:
+        reference = {seed: value for (b, a, seed), value in whole.items() if (b, a) == (budget, study.reference)}
+        for arm in study.arms:
+            mine = {seed: value for (b, a, seed), value in whole.items() if (b, a) == (budget, arm)}
+            if not mine:
+                continue
+            paired = [value - reference[seed] for seed, value in mine.items() if seed in reference]
+            shown = arm != study.reference and paired
+            interval = seed_interval(paired).interval if shown and len(paired) > 1 else None
+            rows.append(
+                ArmRow(
+                    arm,
+                    budget,
+                    mine,
+                    fmean(paired) if shown else None,
+                    None if interval is None else interval.low,
+                    None if interval is None else interval.high,
+                )
+            )
+    return rows
+
+
+def _short(tokens: int) -> str:
+    return f"{tokens / 1e6:g}M" if tokens >= 10**6 else f"{tokens / 1e3:g}k"

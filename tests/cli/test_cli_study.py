@@ -1,0 +1,132 @@
+"""`biobench study`: declared runs, each made once, checked as pairs and scored; tables from what is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from biobench.errors import SpecError, UsageError
+from biobench.workflows.study import ArmRow, Study, StudyRun, load_study, table
+from tests.helpers.cli_make import Said
+
+ROOT = Path(__file__).parents[2]
+DECLARED = """\
+name: toy
+question: Is the detour's encoder better than its twin's?
+arms: [twin, detour]
+reference: twin
+seeds: [1, 2]
+budgets: [6000]
+benchmark: {tasks: [demo_topic], seeds: "4", overrides: [training.epochs=1, training.train_documents=32]}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A study of the toy recipes, seconds long."""
+    recipes = tmp_path / "mine" / "recipes"
+    recipes.mkdir(parents=True)
+    small = "corpus: {sources: [{id: embedded, embedded: {documents: 150}}], sequence_length: 64, held_out: 0.02}\n"
+    phase = "schedule: {shape: constant, warmup: 1k}"
+    falling = "schedule: {shape: 1-sqrt, final: 0.1}"
+    decay = "  - {name: decay, objective: mlm, masking: {rate: 0.15}, tokens: 300k, " + falling + "}\n"
+    for name, parent, first in (
+        ("detour", "toy_detour", "{name: detour, objective: clm, tokens: 300k, " + phase + "}"),
+        ("twin", "toy_mlm_twin", "{name: masked, objective: mlm, masking: {rate: 0.3}, tokens: 300k, " + phase + "}"),
+    ):
+        text = f"extends: {parent}\nname: {name}\n{small}phases:\n  - {first}\n{decay}"
+        (recipes / f"{name}.yaml").write_text(text)
+    (tmp_path / "mine" / "study.yaml").write_text(DECLARED)
+    return tmp_path / "mine"
+
+
+def test_a_study_is_made_once_and_its_table_comes_from_what_is_stored(
+    biobench: Callable[..., Said], folder: Path, tmp_path: Path
+) -> None:
+    costs = biobench("study", folder, "--dry-run")
+    assert "4 runs, 24,000 tokens" in costs.out
+    assert not (tmp_path / "study").exists()
+    first = biobench("study", folder, "--device", "cpu", "--json")
+    assert first.status == 0, first.err
+    rows = {row["arm"]: row for row in first.json()["rows"]}
+    assert set(rows) == {"twin", "detour"}
+    assert set(rows["detour"]["scores"]) == {"1", "2"}
+    assert rows["twin"]["difference"] is None
+    pairs = [rows["detour"]["scores"][s] - rows["twin"]["scores"][s] for s in ("1", "2")]
+    assert rows["detour"]["difference"] == pytest.approx(sum(pairs) / 2)
+    times = {p: p.stat().st_mtime_ns for p in (tmp_path / "study").rglob("*.json")}
+    again = biobench("study", folder, "--device", "cpu", "--json")
+    assert again.json() == first.json()
+    assert all(
+        p.stat().st_mtime_ns == t for p, t in times.items() if p.name in ("ledger.json",) or "results" in p.parts
+    )
+    text = biobench("study", folder, "--table").out
+    assert "not matched" not in text, "only the objective of the first phase differs"
+    assert max(map(len, text.splitlines())) <= 120
+
+
+def test_a_run_made_under_another_declaration_is_not_taken_for_this_one(
+    biobench: Callable[..., Said], folder: Path, tmp_path: Path
+) -> None:
+    declared = folder / "study.yaml"
+    declared.write_text(DECLARED.replace("arms: [twin, detour]", "arms: [twin]").replace("[1, 2]", "[1]"))
+    assert biobench("study", folder, "--device", "cpu").status == 0
+    recipe = folder / "recipes" / "twin.yaml"
+    recipe.write_text(recipe.read_text() + "optimizer: {learning_rate: 1e-3}\n")
+    assert "was made with other settings: optimizer" in biobench("study", folder, "--device", "cpu").err
+
+
+def test_the_table_takes_whole_runs_only_and_pairs_by_seed() -> None:
+    study = Study.model_validate(
+        {
+            "name": "x",
+            "question": "?",
+            "arms": ["twin", "detour"],
+            "reference": "twin",
+            "seeds": [1, 2, 3],
+            "budgets": [10],
+            "benchmark": {"tasks": ["a", "b"]},
+        }
+    )
+    runs = [StudyRun(arm, 10, seed, Path("r.yaml"), ()) for arm in study.arms for seed in study.seeds]
+    scores = {f"twin-0.01k-s{s}": {"a": 0.1 * s, "b": 0.3} for s in (1, 2, 3)}
+    scores |= {f"detour-0.01k-s{s}": {"a": 0.1 * s + 0.02 * s, "b": 0.3} for s in (1, 2)}
+    scores["detour-0.01k-s3"] = {"a": 0.9}
+    twin, detour = table(study, runs, scores)
+    assert (twin.arm, twin.difference, len(twin.scores)) == ("twin", None, 3)
+    assert sorted(detour.scores) == [1, 2], "a run without all tasks does not count"
+    assert detour.difference == pytest.approx(0.015)
+    # t interval of 0.01 and 0.02: sd 0.00707, half-width 12.706 * 0.005
+    assert detour.high is not None
+    assert detour.high - 0.015 == pytest.approx(12.7062 * 0.005, rel=1e-4)
+    assert ArmRow("a", 1, {1: 0.5}, None, None, None).spread is None
+
+
+def test_what_is_wrong_is_named(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"holds no study\.yaml"):
+        load_study(tmp_path)
+    declared = folder / "study.yaml"
+    declared.write_text(DECLARED.replace("[twin, detour]", "[twin, detuor]"))
+    with pytest.raises(SpecError, match=r"no recipe recipes/detuor\.yaml"):
+        load_study(folder)
+    declared.write_text(DECLARED.replace("reference: twin", "reference: none"))
+    with pytest.raises(SpecError):
+        load_study(folder)
+    declared.write_text(DECLARED.replace('seeds: "4"', 'seeds: "4", protocol: smal'))
+    with pytest.raises(SpecError, match="smal"):
+        load_study(folder)
+
+
+def test_the_shipped_study_is_valid_and_its_arms_spend_the_same_tokens() -> None:
+    from biobench.workflows.study import planned_runs
+    from trainer.api import load_recipe
+
+    study, root = load_study(ROOT / "results" / "study")
+    spent = set()
+    for run in planned_runs(study, root, None):
+        phases = load_recipe(run.recipe, run.overrides).phases
+        spent.add((run.budget, sum(p.tokens for p in phases), phases[0].schedule.warmup))
+    assert len(spent) == len(study.budgets), spent
+    assert all(abs(total - budget) <= 4 for budget, total, _ in spent)

@@ -1,0 +1,84 @@
+"""`--protocol small`: caps that hold, keys of its own, and nothing beside it that would change the recipe."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import biobench
+from biobench.data.catalog import load_task, spec_paths
+from biobench.data.load import load_data, subset
+from biobench.errors import UsageError
+from biobench.schema.protocols import PROTOCOLS, SMALL, protocol_named_by
+
+QUICK: dict[str, Any] = {"seeds": 1, "device": "cpu", "parallel": 1, "gate": False, "results_dir": "results"}
+
+
+@pytest.fixture
+def encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    from tests.helpers.tiny import make_tiny_encoder
+
+    monkeypatch.chdir(tmp_path)
+    return make_tiny_encoder(tmp_path / "tiny")
+
+
+@pytest.mark.parametrize("task", sorted(spec_paths()))
+def test_every_shipped_spec_takes_the_protocol_and_keeps_the_rest_of_its_recipe(task: str) -> None:
+    full = load_task(task)
+    overrides = SMALL.of(kind=full.spec.type, unit=full.spec.unit)
+    small = load_task(task, overrides)
+    changed = {
+        name
+        for name in type(full.spec.training).model_fields
+        if getattr(full.spec.training, name) != getattr(small.spec.training, name)
+    }
+    assert changed <= {o.partition("=")[0].removeprefix("training.") for o in overrides}
+    assert small.spec.training.train_documents
+    assert full.spec.model_copy(update={"training": None}) == small.spec.model_copy(update={"training": None})
+    assert protocol_named_by(overrides) == "small"
+    assert protocol_named_by([*overrides, "training.learning_rate=1e-4"]) is None
+    assert protocol_named_by(overrides[:1]) is None
+
+
+def test_the_caps_hold_for_training_and_validation_and_never_for_the_test(
+    encoder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = load_data(load_task("demo_topic"), None)
+    monkeypatch.setitem(
+        PROTOCOLS["small"].overrides,
+        "sentence",
+        ("training.train_documents=17", "training.validation_documents=5", "training.epochs=1"),
+    )
+    (result,) = biobench.run(encoder, tasks="demo_topic", protocol="small", **QUICK)
+    record = json.loads(Path(str(result.predictions)).with_suffix(".json").read_text())
+    assert result.status == "done"
+    assert record["training"]["steps"] == 2, "17 documents in batches of 16"
+    assert record["task"]["test_documents"] == len(whole.test)
+    assert record["limit"] is None
+    (full,) = biobench.run(encoder, tasks="demo_topic", overrides="training.epochs=1", **{**QUICK, "dry_run": True})
+    assert full.key != result.key
+    order = [d.id for d in whole.train]
+    assert [d.id for d in subset(whole.train, most=17)] == sorted(
+        (d.id for d in subset(whole.train, most=17)), key=order.index
+    )
+    assert {d.id for d in subset(whole.train, most=17)} < {d.id for d in subset(whole.train, most=40)}
+    assert len(subset(whole.train, 0.5, most=10**6)) == round(0.5 * len(whole.train))
+
+
+@pytest.mark.parametrize(
+    ("beside", "words"),
+    [
+        ({"overrides": "training.epochs=1"}, "--set would change"),
+        ({"limit": 5}, "--limit would change"),
+        ({"train_fractions": 0.5}, "--train-fraction would change"),
+        ({"track": "tuned"}, "--track would change"),
+        ({"protocol": "smal"}, "--protocol 'smal' is not declared"),
+    ],
+)
+def test_what_would_change_the_protocol_is_refused(encoder: Path, beside: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        biobench.run(encoder, tasks="demo_topic", **{**QUICK, "protocol": "small", **beside})
+    assert not Path("results").exists()
