@@ -55,8 +55,8 @@ def quota(proc: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgr
     for _, controllers, path in groups:
         base = root if not controllers else root / "cpu" if "cpu" in controllers.split(",") else None
         if base is not None:
-            own = Path(path.lstrip("/"))
-            folders += [base / part for part in (own, *own.parents)]
+            group = Path(path.lstrip("/"))
+            folders += [base / part for part in (group, *group.parents)]
     granted = [share for share in map(_granted, folders) if share is not None]
     return min(granted, default=None)
 

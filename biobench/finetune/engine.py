@@ -1,6 +1,6 @@
 """One checkpoint fine-tuned on one task for any number of seeds.
 
-The encoder is loaded and proved once; each seed starts from a copy of its weights held in memory, and from
+The encoder is loaded and proved once; each seed starts from a copy of its weights saved in memory, and from
 the same encoded documents.
 """
 
@@ -99,7 +99,7 @@ def finetune(
     progress: Progress,
     keep: Savepoint | None = None,
 ) -> Outcome:
-    """Fine-tune from the initial weights with this seed, or go on from what `keep` holds.
+    """Fine-tune from the initial weights with this seed, or continue from what `keep` holds.
 
     Raises TrainingError, and ModelError where the first token is to stand for a text that it does not see.
 
@@ -113,23 +113,23 @@ def finetune(
             loaded.features = extract(loaded.encoder, prepared, precision, progress)
         seed_everything(seed, loaded.encoder.device)
         return train_probe(loaded.features, prepared, seed, loaded.encoder, progress)
-    held = None if keep is None else keep.load()
-    if keep is not None and keep.refused is not None:
-        progress(0, 1, Note(f"begins anew: {keep.refused}"))
+    saved = None if keep is None else keep.load()
+    if keep is not None and keep.refusal is not None:
+        progress(0, 1, Note(f"starts again: {keep.refusal}"))
     precision, backoffs = settled_precision(loaded.encoder, precision)
-    if held is not None:
-        precision, backoffs = held["precision"], held["backoffs"]
+    if saved is not None:
+        precision, backoffs = saved["precision"], saved["backoffs"]
     while True:
         loaded.encoder.load_state_dict(loaded.initial)
-        # A run that was given up leaves its gradients behind.
+        # A run that was abandoned leaves its gradients behind.
         loaded.encoder.zero_grad(set_to_none=True)
         seed_everything(seed, loaded.encoder.device)
         network = new_network(loaded, prepared)
         budget = micro_batch_tokens(loaded.encoder.device)
         try:
-            return Run(network, prepared, seed, precision, budget, backoffs, progress, keep).train(held)
+            return Run(network, prepared, seed, precision, budget, backoffs, progress, keep).train(saved)
         except NonFiniteLossError as error:
-            held = None
+            saved = None
             if keep is not None:
                 keep.remove()
             if precision == "fp32":

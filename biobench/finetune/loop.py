@@ -4,7 +4,7 @@ A step takes the recipe's batch whatever the micro-batches; gradients are those 
 After each epoch (or every k steps) the validation score decides; the best weights stay in memory and are
 the ones that predict the test split. A non-finite loss restarts the run in fp32; an out-of-memory halves
 the micro-batch and repeats the step. Both are recorded, and neither changes the effective batch. With a
-savepoint the state between two steps is kept on disk, and a run that was killed goes on from it, bit by bit.
+savepoint the state between two steps is kept on disk, and a run that was killed continues from it, bit by bit.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _SMALLEST_BUDGET = 16
 
 
 class NonFiniteLossError(Exception):
-    """The loss became NaN or infinite; caught by the run, which goes on in fp32."""
+    """The loss became NaN or infinite; caught by the run, which continues in fp32."""
 
 
 @dataclass(slots=True)
@@ -85,7 +85,7 @@ class _State:
     seconds: float = 0.0
     """Of killed processes, writing of savepoints left out."""
     resumed: int = 0
-    """How often the state was taken up from disk."""
+    """How often the state was resumed from disk."""
 
 
 class Run:
@@ -123,12 +123,12 @@ class Run:
         if self.weights is not None:
             self.weights = self.weights.to(self.device)
 
-    def train(self, held: dict[str, Any] | None = None) -> Outcome:
-        """Train, restore the best weights, predict the test split. held: a savepoint's state to go on from."""
+    def train(self, saved: dict[str, Any] | None = None) -> Outcome:
+        """Train, restore the best weights, predict the test split. saved: a savepoint's state to continue from."""
         with trained_rows(self.network.encoder, [e.ids for e in self.prepared.train.encoded]) as rows:
             self.rows = rows
             began = time.perf_counter()
-            return self.finish(began, self.fit(held))
+            return self.finish(began, self.fit(saved))
 
     def optimizer(self) -> torch.optim.Optimizer:
         """A fresh optimiser of what is trained."""
@@ -138,13 +138,13 @@ class Run:
         """Learning rate of optimiser step `step` (0-based)."""
         return rate(step, self.total, self.recipe)
 
-    def fit(self, held: dict[str, Any] | None = None) -> bool:
+    def fit(self, saved: dict[str, Any] | None = None) -> bool:
         """Train, keep the best weights; whether patience ended it early. Raises NonFiniteLossError."""
         began, state = time.perf_counter(), self.state
         optimizer = self.optimizer()
         parameters = [p for p in self.network.parameters() if p.requires_grad]
-        if held is not None:
-            self._take_up(held, optimizer)
+        if saved is not None:
+            self._resume(saved, optimizer)
         self.written = 0.0 if self.keep is None else self.keep.seconds
         for batch in self._batches(state.step):
             for group in optimizer.param_groups:
@@ -166,20 +166,20 @@ class Run:
                     return state.step < self.total
                 state.losses = []
             if self.keep is not None and self.keep.due():
-                self.keep.save(lambda: self._held(optimizer, began))
+                self.keep.save(lambda: self._saved_state(optimizer, began))
         return False
 
     def _unkept(self) -> str:
         """A word about a savepoint that could not be written."""
         problem = None if self.keep is None else self.keep.problem
-        return "" if problem is None else f" (cannot be taken up later: {problem})"
+        return "" if problem is None else f" (cannot be resumed later: {problem})"
 
     def _seconds(self, began: float) -> float:
         """Of the run so far, by this process and those before it, writing of savepoints left out."""
         writing = 0.0 if self.keep is None else self.keep.seconds - self.written
         return self.state.seconds + time.perf_counter() - began - writing
 
-    def _held(self, optimizer: torch.optim.Optimizer, began: float) -> dict[str, Any]:
+    def _saved_state(self, optimizer: torch.optim.Optimizer, began: float) -> dict[str, Any]:
         """Everything that the next step depends on, and what the record tells of the steps before it."""
         state = {f.name: getattr(self.state, f.name) for f in fields(_State)}
         state["curve"] = [point.model_dump() for point in self.state.curve]
@@ -197,24 +197,24 @@ class Run:
             "backoffs": list(self.backoffs),
         }
 
-    def _take_up(self, held: dict[str, Any], optimizer: torch.optim.Optimizer) -> None:
-        state = dict(held["state"])
+    def _resume(self, saved: dict[str, Any], optimizer: torch.optim.Optimizer) -> None:
+        state = dict(saved["state"])
         state["curve"] = [CurvePoint.model_validate(point) for point in state["curve"]]
         state["resumed"] += 1
         for name, value in state.items():
             setattr(self.state, name, value)
         if self.state.best_weights is not None:
             self.state.best_weights = {k: v.to(self.device) for k, v in self.state.best_weights.items()}
-        self.network.load_state_dict(held["network"])
+        self.network.load_state_dict(saved["network"])
         if self.rows is not None:
-            self.rows.pending = held["rows"]
-        optimizer.load_state_dict(held["optimizer"])
-        torch.set_rng_state(held["random"])
-        if held["cuda_random"] is not None:
-            torch.cuda.set_rng_state(held["cuda_random"], self.device)
-        self.budget = held["budget"]
-        held.clear()  # two copies of the weights, and two of the optimiser's moments
-        self.progress(self.state.step, self.total, Note("goes on where it was stopped"))
+            self.rows.pending = saved["rows"]
+        optimizer.load_state_dict(saved["optimizer"])
+        torch.set_rng_state(saved["random"])
+        if saved["cuda_random"] is not None:
+            torch.cuda.set_rng_state(saved["cuda_random"], self.device)
+        self.budget = saved["budget"]
+        saved.clear()  # two copies of the weights, and two of the optimiser's moments
+        self.progress(self.state.step, self.total, Note("continues where it was stopped"))
 
     def _batches(self, done: int) -> Iterator[list[int]]:
         """Batches of the whole run after the first `done`, epoch after epoch, cut at the last step."""

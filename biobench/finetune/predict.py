@@ -22,14 +22,14 @@ def probabilities(
 ) -> list[NDArray[Any]]:
     """What the network says of each window."""
     network.eval()
-    found: list[NDArray[Any]] = [np.zeros(0, dtype=np.float32)] * len(split.encoded)
+    answers: list[NDArray[Any]] = [np.zeros(0, dtype=np.float32)] * len(split.encoded)
     for part in inference_order(split.lengths, budget, padded=network.attention != "packed"):
         encoded = [split.encoded[i] for i in part]
         with torch.autocast(network.encoder.device.type, torch.bfloat16, enabled=precision == "bf16"):
             logits = network(encoded)
         for index, piece in zip(part, prepared.kind.answers(prepared, logits, encoded), strict=True):
-            found[index] = piece
-    return found
+            answers[index] = piece
+    return answers
 
 
 def decide(prepared: Prepared, split: Split, answers: Answers, threshold: float) -> list[Prediction]:

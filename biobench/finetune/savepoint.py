@@ -1,9 +1,9 @@
-"""The state of a fine-tuning run on disk, so that a killed run goes on where it stood instead of beginning anew.
+"""The state of a fine-tuning run on disk, so that a killed run continues where it stood.
 
 A run writes its state every few minutes; short runs never do. The file is complete or not there, and is only
-taken up by the same run (the store's key names it) under the same torch and device, and on a CPU with the same
+resumed by the same run (the store's key names it) under the same torch and device, and on a CPU with the same
 number of threads, which is set for the rest of the run: the scores are those of a run that nobody killed. It is
-no result: where it cannot be written, the run goes on without, and says so.
+no result: where it cannot be written, the run continues without, and says so.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Savepoint:
     """The state file of one run, which only the process that holds the run may touch.
 
     path: the file. every: seconds of work between two writes; a slow disk makes it longer. since: a state
-    written before this moment (seconds since the epoch) is not taken up.
+    written before this moment (seconds since the epoch) is not used.
     """
 
     def __init__(self, path: Path, device: torch.device, *, every: float = EVERY_SECONDS, since: float = 0.0) -> None:
@@ -44,8 +44,8 @@ class Savepoint:
         """What writing has cost in this process."""
         self.problem: str | None = None
         """Why the state is no longer written."""
-        self.refused: str | None = None
-        """Why a file that is there was not taken up."""
+        self.refusal: str | None = None
+        """Why a file that is there was not used."""
         self._last = time.perf_counter()
         self._wait = every
 
@@ -61,7 +61,7 @@ class Savepoint:
     def load(self) -> dict[str, Any] | None:
         """What `save` was given last, on the CPU.
 
-        None where there is nothing that this process may go on from; `refused` says why there is no using a file.
+        None where there is nothing that this process may continue from; `refusal` says why there is no using a file.
         """
         try:
             if self.path.stat().st_mtime < self.since:
@@ -70,17 +70,17 @@ class Savepoint:
                 broken = archive.testzip()  # torch reads without looking at the checksums
             if broken is not None:
                 raise ValueError(f"{broken} is damaged")
-            held = torch.load(self.path, map_location="cpu", weights_only=True)
-            made_with, state = held["made_with"], held["state"]
+            content = torch.load(self.path, map_location="cpu", weights_only=True)
+            origin, state = content["made_with"], content["state"]
         except FileNotFoundError:
             return None
         except _UNREADABLE as error:
-            self.refused = f"the state on disk cannot be read: {_reason(error)}"
+            self.refusal = f"the state on disk cannot be read: {_reason(error)}"
             return None
-        mine, threads = self._made_with(), made_with.pop("threads", None)
-        if made_with != mine or (threads is not None and threads > _cores()):
-            other = [f"{name} {value}" for name, value in made_with.items() if mine.get(name) != value]
-            self.refused = f"the state on disk was made with {', '.join(other) or f'{threads} threads'}"
+        mine, threads = self._origin(), origin.pop("threads", None)
+        if origin != mine or (threads is not None and threads > _cores()):
+            other = [f"{name} {value}" for name, value in origin.items() if mine.get(name) != value]
+            self.refusal = f"the state on disk was made with {', '.join(other) or f'{threads} threads'}"
             return None
         assert isinstance(state, dict)
         if threads is not None:
@@ -94,10 +94,10 @@ class Savepoint:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._remove_temporary()
             with temporary_file(self.path) as stream:
-                made_with = self._made_with()
+                origin = self._origin()
                 if self.device.type == "cpu":
-                    made_with["threads"] = torch.get_num_threads()
-                torch.save({"made_with": made_with, "state": state()}, stream)
+                    origin["threads"] = torch.get_num_threads()
+                torch.save({"made_with": origin, "state": state()}, stream)
             commit(Path(stream.name), self.path)
         except (OSError, RuntimeError, StoreError) as error:
             # torch reports a full disk as a RuntimeError of its writer
@@ -120,7 +120,7 @@ class Savepoint:
         for path in self.path.parent.glob(f".{self.path.name}.*.tmp"):
             path.unlink(missing_ok=True)
 
-    def _made_with(self) -> dict[str, str | int]:
+    def _origin(self) -> dict[str, str | int]:
         return {
             "format": _FORMAT,
             "torch": str(torch.__version__),

@@ -36,7 +36,7 @@ class _Best:
 
 @dataclass(slots=True)
 class _Trials:
-    """The trials made so far; seconds and tokens are of all of them together."""
+    """The trials so far; seconds and tokens are of all of them together."""
 
     done: list[Trial] = field(default_factory=list)
     best: _Best | None = None
@@ -69,7 +69,7 @@ class _Trials:
             weights = {k: v.detach().clone() for k, v in outcome.network.state_dict().items()}
             self.best = _Best(factor, outcome.record, outcome.best_score, outcome.threshold, weights)
 
-    def held(self) -> dict[str, Any]:
+    def saved_state(self) -> dict[str, Any]:
         """As a savepoint keeps it."""
         assert self.best is not None
         best = {f.name: getattr(self.best, f.name) for f in fields(_Best)}
@@ -82,11 +82,11 @@ class _Trials:
         }
 
     @classmethod
-    def taken_up(cls, held: dict[str, Any]) -> _Trials:
-        """From what `held` gave."""
-        best = {**held["best"], "record": Training.model_validate(held["best"]["record"])}
-        done = [Trial.model_validate(trial) for trial in held["done"]]
-        return cls(**{**held, "done": done, "best": _Best(**best), "resumed": held["resumed"] + 1})
+    def resumed_from(cls, saved: dict[str, Any]) -> _Trials:
+        """From what `saved_state` returned."""
+        best = {**saved["best"], "record": Training.model_validate(saved["best"]["record"])}
+        done = [Trial.model_validate(trial) for trial in saved["done"]]
+        return cls(**{**saved, "done": done, "best": _Best(**best), "resumed": saved["resumed"] + 1})
 
 
 def tuned(
@@ -106,13 +106,13 @@ def tuned(
     """
     if prepared.spec.training.encoder == "frozen":
         raise TrainingError("a probe chooses its rate itself", hint="leave out --track tuned")
-    held = None if keep is None else keep.load()
-    trials = _Trials() if held is None else _Trials.taken_up(held)
-    if keep is not None and keep.refused is not None:
-        progress(0, 1, Note(f"begins anew: {keep.refused}"))
+    saved = None if keep is None else keep.load()
+    trials = _Trials() if saved is None else _Trials.resumed_from(saved)
+    if keep is not None and keep.refusal is not None:
+        progress(0, 1, Note(f"starts again: {keep.refusal}"))
     factors = prepared.spec.training.grid
     if trials.done:
-        progress(0, 1, Note(f"goes on after trial {len(trials.done)}/{len(factors)}"))
+        progress(0, 1, Note(f"continues after trial {len(trials.done)}/{len(factors)}"))
     for number, factor in enumerate(factors, start=1):
         if number <= len(trials.done):
             continue
@@ -121,7 +121,7 @@ def tuned(
         outcome = finetune(loaded, blind, seed, precision, _named(progress, number, len(factors)), part)
         trials.add(factor, blind.spec, outcome)
         if keep is not None and keep.due():
-            keep.save(trials.held)
+            keep.save(trials.saved_state)
             if part is not None and keep.problem is None:
                 part.remove()
     best = trials.best

@@ -98,7 +98,7 @@ def _packed_attention(
 
     def masks() -> list[Tensor | None]:
         blocks = [dropout == 0.0 and in_blocks(g.length, sliding_window) for g in groups.groups]
-        return [None if own else visible(g, sliding_window) for g, own in zip(groups.groups, blocks, strict=True)]
+        return [None if block else visible(g, sliding_window) for g, block in zip(groups.groups, blocks, strict=True)]
 
     known = layout.remember(f"masks {sliding_window} {dropout > 0.0}", masks)
     out = grouped_attention(groups, query, key, value, known, dropout=dropout, scaling=scaling, window=sliding_window)

@@ -116,18 +116,18 @@ class LinearCRF(nn.Module):
         return torch.logsumexp(forward_sums[:, -1] + self._scores()[2], dim=-1)
 
     def path_scores(self, emissions: Tensor, mask: Tensor, tags: Tensor) -> Tensor:
-        """(sequences, groups): score of the given tags (sequences, words, groups)."""
+        """(sequences, groups): score of `tags` (sequences, words, groups)."""
         moves, first, last = self._scores()
         groups = torch.arange(tags.shape[2], device=tags.device)
         real = mask[:, :, None]
-        said = emissions.gather(3, tags[..., None])[..., 0]
+        emitted = emissions.gather(3, tags[..., None])[..., 0]
         moved = moves[groups, tags[:, :-1], tags[:, 1:]]
         end = tags[torch.arange(len(tags), device=tags.device), mask.sum(1) - 1]
-        total = (said * real).sum(1) + (moved * real[:, 1:]).sum(1)
+        total = (emitted * real).sum(1) + (moved * real[:, 1:]).sum(1)
         return total + first[groups, tags[:, 0]] + last[groups, end]
 
     def log_likelihood(self, emissions: Tensor, mask: Tensor, tags: Tensor, forward_sums: Tensor) -> Tensor:
-        """(sequences, groups): log probability of the given tags."""
+        """(sequences, groups): log probability of `tags`."""
         return self.path_scores(emissions, mask, tags) - self.partition(forward_sums)
 
     def log_marginals(self, emissions: Tensor, mask: Tensor, forward_sums: Tensor) -> Tensor:
@@ -144,13 +144,13 @@ class LinearCRF(nn.Module):
         for at in range(1, emissions.shape[1]):
             step, source = (best[..., :, None] + moves).max(dim=-2)
             real = mask[:, at, None, None]
-            own = torch.arange(step.shape[-1], device=step.device).expand_as(source)
+            same = torch.arange(step.shape[-1], device=step.device).expand_as(source)
             best = torch.where(real, step + emissions[:, at], best)
-            came.append(torch.where(real, source, own))
+            came.append(torch.where(real, source, same))
         tag = (best + last).argmax(dim=-1)
         tags = [tag]
         for source in reversed(came):
             tag = source.gather(-1, tag[..., None])[..., 0]
             tags.append(tag)
-        found = torch.stack(tags[::-1], dim=1)
-        return torch.where(mask[:, :, None], found, OUTSIDE)
+        path = torch.stack(tags[::-1], dim=1)
+        return torch.where(mask[:, :, None], path, OUTSIDE)

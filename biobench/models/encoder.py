@@ -124,8 +124,8 @@ class Encoder(nn.Module):
         more = {}
         if types is not None:
             segments = np.zeros_like(ids)
-            for row, own in enumerate(types):
-                segments[row, : len(own)] = own
+            for row, kinds in enumerate(types):
+                segments[row, : len(kinds)] = kinds
             more = {"token_type_ids": torch.from_numpy(segments).to(self.device)}
         states: Tensor = self.model(
             input_ids=torch.from_numpy(ids).to(self.device), attention_mask=real, **more
@@ -139,8 +139,8 @@ class Encoder(nn.Module):
             groups.setdefault(len(sequence), []).append(index)
         parts: dict[int, Tensor] = {}
         for length, members in groups.items():
-            own = None if types is None else [types[i] for i in members]
-            states = self._padded([sequences[i] for i in members], own)
+            part_types = None if types is None else [types[i] for i in members]
+            states = self._padded([sequences[i] for i in members], part_types)
             parts.update(zip(members, torch.split(states, length), strict=True))
         return torch.cat([parts[i] for i in range(len(sequences))])
 

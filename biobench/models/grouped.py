@@ -171,11 +171,11 @@ class _Attention(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         groups: Groups = ctx.groups
         padded, kept = ctx.saved_tensors[:3], ctx.saved_tensors[3:]
-        given = groups.blocks(gradient)
-        found = [torch.empty_like(x) for x in padded]
+        gradients = groups.blocks(gradient)
+        changes = [torch.empty_like(x) for x in padded]
         for at, group in enumerate(groups.groups):
             chances, keep = kept[2 * at], kept[2 * at + 1]
-            block, q, k, v = (groups.block(x, group).to(chances.dtype) for x in (given, *padded))
+            block, q, k, v = (groups.block(x, group).to(chances.dtype) for x in (gradients, *padded))
             if group.real is not None:
                 # What a padded query row shows is another token's gradient.
                 real = group.real[:, None, :].expand(-1, groups.heads, -1).reshape(-1, group.length, 1)
@@ -184,9 +184,9 @@ class _Attention(torch.autograd.Function):
             change = torch._softmax_backward_data(change, chances, -1, change.dtype).mul_(ctx.scaling)
             value = torch.bmm((chances * keep).mul_(ctx.scale).transpose(1, 2), block)
             results = torch.bmm(change, k), torch.bmm(change.transpose(1, 2), q), value
-            for whole, part in zip(found, results, strict=True):
+            for whole, part in zip(changes, results, strict=True):
                 groups.block(whole, group).copy_(part)
-        dq, dk, dv = (x.index_select(0, groups.gather) for x in found)
+        dq, dk, dv = (x.index_select(0, groups.gather) for x in changes)
         return dq, dk, dv, None, None, None, None
 
 

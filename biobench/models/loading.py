@@ -75,8 +75,8 @@ def find_checkpoint(model: str, *, offline: bool = False, trust_remote_code: boo
             file=folder / "config.json",
         ) from error
     _check_pickle(folder, name)
-    made = content_hash(folder, code=trust_remote_code)
-    return Checkpoint(name, revision, folder, made, config, trust_remote_code)
+    digest = content_hash(folder, code=trust_remote_code)
+    return Checkpoint(name, revision, folder, digest, config, trust_remote_code)
 
 
 PICKLE = "BIOBENCH_ALLOW_PICKLE"
@@ -100,7 +100,7 @@ def _check_sizes(folder: Path) -> None:
 def _check_pickle(folder: Path, name: str) -> None:
     """A pickle can run any code where it is loaded; it is taken from those alone whom the user names."""
     pickled = sorted(folder.glob("pytorch_model*.bin"))
-    allowed = {own.strip() for own in os.environ.get(PICKLE, "").split(",")}
+    allowed = {folder.strip() for folder in os.environ.get(PICKLE, "").split(",")}
     if pickled and not any(folder.glob("*.safetensors")) and name not in allowed:
         raise ModelError(
             "the weights are a pickle file, which can run code of whoever wrote it",
@@ -109,9 +109,9 @@ def _check_pickle(folder: Path, name: str) -> None:
         )
 
 
-def _class_name(said: Any) -> str | None:
+def _class_name(name: Any) -> str | None:
     """The first of a config's texts where it can be a class's name; a stranger's config may hold anything."""
-    first = said[0] if isinstance(said, (list, tuple)) and said else None
+    first = name[0] if isinstance(name, (list, tuple)) and name else None
     return first if isinstance(first, str) and re.fullmatch(r"[A-Za-z_][\w.-]{0,199}", first, re.ASCII) else None
 
 
@@ -237,7 +237,7 @@ def load_base(checkpoint: Checkpoint, dtype: torch.dtype) -> PreTrainedModel:
     architectures = getattr(checkpoint.config, "architectures", None) or [""]
     alone = architectures[0].endswith("EncoderModel")  # the encoder half of T5 and its kind
     try:
-        model, found = (AutoModelForTextEncoding if alone else AutoModel).from_pretrained(
+        model, report = (AutoModelForTextEncoding if alone else AutoModel).from_pretrained(
             checkpoint.folder,
             dtype=dtype,
             trust_remote_code=checkpoint.trust_remote_code,
@@ -255,12 +255,12 @@ def load_base(checkpoint: Checkpoint, dtype: torch.dtype) -> PreTrainedModel:
     if getattr(model.config, "is_encoder_decoder", False) and not alone:
         raise ModelError("an encoder-decoder model is not an encoder", hint="give an encoder checkpoint")
     # Masked-LM checkpoints have no pooler, and nothing here reads one.
-    missing = sorted(name for name in found["missing_keys"] if not name.startswith("pooler."))
+    missing = sorted(name for name in report["missing_keys"] if not name.startswith("pooler."))
     if missing:
-        stray = sorted(found["unexpected_keys"])
-        said = f"; they hold '{stray[0]}', which the model does not know" if stray else ""
+        stray = sorted(report["unexpected_keys"])
+        detail = f"; they hold '{stray[0]}', which the model does not know" if stray else ""
         raise ModelError(
-            f"the files lack {len(missing)} of the encoder's weights, such as '{missing[0]}'{said}",
+            f"the files lack {len(missing)} of the encoder's weights, such as '{missing[0]}'{detail}",
             hint="save the model again with save_pretrained, without wrappers that change the weights' names",
             file=checkpoint.folder,
         )

@@ -39,8 +39,8 @@ class ProbeHead(nn.Module):
         """Take mean and standard deviation of each dimension from these states' real vectors."""
         count, total = 0, torch.zeros_like(self.mean, dtype=torch.float64)
         square = torch.zeros_like(total)
-        for part, own in zip(torch.split(states, 256), torch.split(real, 256), strict=True):
-            rows = part[own].double()
+        for part, present in zip(torch.split(states, 256), torch.split(real, 256), strict=True):
+            rows = part[present].double()
             count += len(rows)
             total = total + rows.sum(0)
             square = square + rows.square().sum(0)

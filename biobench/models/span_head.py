@@ -60,10 +60,10 @@ class GatedBiLSTM(nn.Module):
         sizes = torch.tensor(counts)
         for rnn, gate, norm in zip(self.rnns, self.gates, self.norms, strict=True):
             packed = pack_padded_sequence(states, sizes, batch_first=True, enforce_sorted=False)
-            found, _ = pad_packed_sequence(rnn(packed)[0], batch_first=True, total_length=states.shape[1])
-            found = self.dropout(found)
-            g = torch.sigmoid(gate(found))
-            states = norm((1 - g) * states + g * found)
+            context, _ = pad_packed_sequence(rnn(packed)[0], batch_first=True, total_length=states.shape[1])
+            context = self.dropout(context)
+            g = torch.sigmoid(gate(context))
+            states = norm((1 - g) * states + g * context)
         return states
 
 
@@ -76,8 +76,8 @@ class SpanHead(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.columns = types + 1 if options.variant == "paper_variant" else types
         if options.variant != "biaffine":
-            own = width == options.width
-            self.project = nn.Identity() if own else nn.Sequential(nn.Linear(width, options.width), nn.GELU())
+            same = width == options.width
+            self.project = nn.Identity() if same else nn.Sequential(nn.Linear(width, options.width), nn.GELU())
             self.context = GatedBiLSTM(options.width, options.layers, dropout)
             width = options.width
             if options.variant == "paper_variant":
@@ -164,8 +164,8 @@ def _band(begin: Tensor, end: Tensor, longest: int) -> Tensor:
     right = end.unfold(0, reach, _BLOCK)  # (blocks, columns, size, reach)
     product = left @ right  # (blocks, columns, _BLOCK, reach)
     at = torch.arange(_BLOCK, device=begin.device)[:, None] + torch.arange(longest, device=begin.device)[None]
-    found = product.gather(3, at.expand(blocks, columns, _BLOCK, longest))
-    return found.permute(0, 2, 3, 1).reshape(blocks * _BLOCK, longest, columns)[:count]
+    spans = product.gather(3, at.expand(blocks, columns, _BLOCK, longest))
+    return spans.permute(0, 2, 3, 1).reshape(blocks * _BLOCK, longest, columns)[:count]
 
 
 def _span_chances(marginals: Tensor, classes: int | None, longest: int, inside: Tensor) -> Tensor:

@@ -45,11 +45,11 @@ def test_lines_without_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 def test_a_note_has_its_line_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     with RunTerminal() as terminal:
         terminal.start(ONE, 1, 2)
-        terminal.step(ONE, 7, 10, Note("goes on where it was stopped"))
+        terminal.step(ONE, 7, 10, Note("continues where it was stopped"))
         terminal.step(ONE, 8, 10, "loss 1.000")
     assert capsys.readouterr().err.splitlines() == [
         "[1/2] tiny · demo_topic · seed 1: started",
-        "[1/2] tiny · demo_topic · seed 1: step 7/10, goes on where it was stopped",
+        "[1/2] tiny · demo_topic · seed 1: step 7/10, continues where it was stopped",
     ]
 
 
@@ -62,7 +62,7 @@ def test_a_bar_for_each_run_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> No
         assert terminal.bar is not None
         terminal.start(ONE, 1, 2)
         terminal.start(TWO, 2, 2)
-        terminal.step(TWO, 3, 20, Note("goes on where it was stopped"))
+        terminal.step(TWO, 3, 20, Note("continues where it was stopped"))
         terminal.step(TWO, 4, 20, "loss 2.000")
         shown = {task.description: (task.completed, task.total) for task in terminal.bar.tasks}
         assert shown == {
@@ -75,4 +75,4 @@ def test_a_bar_for_each_run_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> No
         assert len(terminal.bar.tasks) == 1, "a run that a dead worker left and another began again has one bar"
         terminal.finish(replace(DONE, key=None, seed=None, status="unavailable", scores={}, reason="no data"))
     assert "done, macro_f1 50.00 in 3.0 s" in screen.getvalue()
-    assert "seed 2: step 3/20, goes on where it was stopped\n" in screen.getvalue()
+    assert "seed 2: step 3/20, continues where it was stopped\n" in screen.getvalue()

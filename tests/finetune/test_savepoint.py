@@ -89,7 +89,7 @@ def test_killed_and_taken_up_is_never_killed(
     last = finetune(
         *setup(*arguments), 1, "fp32", lambda done, total, what: heard.append((done, what)), _keep(tmp_path)
     )
-    assert heard[0] == (total - 1, "goes on where it was stopped")
+    assert heard[0] == (total - 1, "continues where it was stopped")
     assert [done for done, what in heard if what.startswith("loss")] == [total]
     _same(whole, weights, last, resumed=len(kills))
     assert last.earlier_seconds > 0
@@ -185,13 +185,13 @@ def test_a_damaged_state_is_not_taken_up(setup: Any, tmp_path: Path) -> None:
         path.write_bytes(damaged)
         keep = _keep(tmp_path)
         assert keep.load() is None
-        assert keep.refused is not None
-        assert keep.refused.startswith("the state on disk cannot be read: ")
+        assert keep.refusal is not None
+        assert keep.refusal.startswith("the state on disk cannot be read: ")
     heard: list[str] = []
     arguments = setup("bert", "demo_topic", "training.epochs=2")
     outcome = finetune(*arguments, 1, "fp32", lambda done, total, what: heard.append(what), _keep(tmp_path))
     assert outcome.record.resumed == 0
-    assert heard[0].startswith("begins anew: the state on disk cannot be read")
+    assert heard[0].startswith("starts again: the state on disk cannot be read")
 
 
 def test_a_state_of_another_machine_or_an_earlier_wish_is_not_taken_up(
@@ -210,8 +210,8 @@ def test_a_state_of_another_machine_or_an_earlier_wish_is_not_taken_up(
             patch.setattr(module, name, value)
             keep = _keep(tmp_path)
             assert keep.load() is None, name
-            assert keep.refused is not None
-            assert keep.refused.startswith("the state on disk was made with ")
+            assert keep.refusal is not None
+            assert keep.refusal.startswith("the state on disk was made with ")
     assert _keep(tmp_path).load() is not None
 
 
@@ -235,8 +235,8 @@ def test_a_disk_that_takes_no_state_stops_nothing(setup: Any, tmp_path: Path) ->
     outcome = finetune(*setup(*arguments), 1, "fp32", lambda done, total, what: heard.append(what), keep)
     assert outcome.record == finetune(*setup(*arguments), 1, "fp32", _silent).record
     steps = [what for what in heard if what.startswith("loss")]
-    assert "cannot be taken up later" not in steps[0]
-    assert all("cannot be taken up later: File exists" in what for what in steps[1:])
+    assert "cannot be resumed later" not in steps[0]
+    assert all("cannot be resumed later: File exists" in what for what in steps[1:])
     keep.remove()
 
 
@@ -291,7 +291,7 @@ def test_the_tuned_track_goes_on_within_a_trial_and_between_trials(setup: Any, t
         tuned(*setup(*arguments), 1, "fp32", _killed_at(4, "trial 2/3: loss"), _keep(tmp_path))
     heard: list[str] = []
     again = tuned(*setup(*arguments), 1, "fp32", lambda done, total, what: heard.append(what), _keep(tmp_path))
-    assert heard[:2] == ["goes on after trial 1/3", "trial 2/3: goes on where it was stopped"]
+    assert heard[:2] == ["continues after trial 1/3", "trial 2/3: continues where it was stopped"]
     assert again.predictions == whole.predictions
     # Once by the trials, once by the trial under way.
     assert again.record == whole.record.model_copy(update={"resumed": 2})
