@@ -120,7 +120,7 @@ def _tasks(request: RunRequest) -> list[LoadedTask]:
     return [_with_share(task, share) for task in loaded for share in shares]
 
 
-def _check_protocol(request: Request) -> None:
+def _check_protocol(request: RunRequest) -> None:
     """Raise UsageError for a protocol that is not declared, or that other options would change."""
     if request.protocol is None:
         return
