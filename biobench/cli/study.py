@@ -75,7 +75,7 @@ def _costs(runs: Sequence[StudyRun]) -> None:
 
 
 def _score(declared: Study, run: StudyRun, out: Path, data_dir: str | None, device: str) -> None:
-    from biobench.cli.progress import Terminal
+    from biobench.cli.progress import RunTerminal
     from biobench.runs.api import run as make_runs
 
     make_runs(
@@ -87,7 +87,7 @@ def _score(declared: Study, run: StudyRun, out: Path, data_dir: str | None, devi
         data_dir=data_dir,
         results_dir=out / "results",
         device=device,
-        reporter=Terminal(),
+        reporter=RunTerminal(),
     )
 
 

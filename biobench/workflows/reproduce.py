@@ -17,7 +17,7 @@ from biobench.stats.intervals import document_interval
 from biobench.store import Store
 
 if TYPE_CHECKING:
-    from biobench.runs.plan import Item, Plan
+    from biobench.runs.plan import Item, RunPlan
 
 Agreement = Literal["identical", "within", "outside", "other", "failed"]
 """identical: the same predictions, bit for bit. within: the score lies in the stored score's 95% interval over test
@@ -136,7 +136,7 @@ def _again(
 ) -> Reproduction:
     from biobench.runs.api import run_plan
     from biobench.runs.execute import Silent
-    from biobench.runs.options import Request
+    from biobench.runs.options import RunRequest
     from biobench.runs.plan import make_plan
 
     def outcome(
@@ -158,7 +158,7 @@ def _again(
 
     metric = record.task.primary
     interval = _interval(store, record)
-    request = Request(
+    request = RunRequest(
         model,
         tasks=[specs.get(record.task.id, record.task.id)],
         seeds=record.seed,
@@ -188,7 +188,7 @@ def _again(
     return outcome("within" if within else "outside", score, same=_same(store, record, Store(results_dir), made))
 
 
-def _differences(record: RunRecord, plan: Plan, item: Item) -> list[str]:
+def _differences(record: RunRecord, plan: RunPlan, item: Item) -> list[str]:
     """What is not as it was, so that another run would be made."""
     data = item.task.data
     assert data is not None
