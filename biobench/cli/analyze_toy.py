@@ -108,13 +108,13 @@ def _finished(result: Result) -> Path:
 
 def _check_seeds(seeds: str) -> None:
     """Raise UsageError before minutes of training, not after."""
+    from biobench.schema.strict import FieldError
     from biobench.schema.task import parse_seeds
 
     try:
         parse_seeds(seeds)
-    except ValueError as error:
-        what, _, hint = str(error).partition(" | hint: ")
-        raise UsageError(f"--seeds: {what}", hint=hint) from None
+    except FieldError as error:
+        raise UsageError(f"--seeds: {error.what}", hint=error.hint) from None
 
 
 def print_decays(models: dict[str, str], score: Callable[[Sequence[str]], Scores]) -> None:

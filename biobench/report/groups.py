@@ -12,6 +12,7 @@ from biobench.errors import StoreError
 from biobench.report.escape import plain
 from biobench.report.notes import Note, note
 from biobench.report.tasks import TaskInfo
+from biobench.schema.protocols import protocol_named_by
 from biobench.schema.record import ENGINE_VERSION, RunRecord
 from biobench.store import Brief, Store
 
@@ -115,7 +116,10 @@ def group_runs(
             parts.append(b.track)
         if b.limit is not None:
             parts.append(f"{_LIMIT}{b.limit}")
-        if b.spec != shipped:
+        protocol = protocol_named_by(b.overrides)
+        if protocol is not None:
+            parts.append(f"{protocol} protocol")
+        elif b.spec != shipped:
             parts += sorted(b.overrides)
             if not b.overrides and (shipped is not None or len(specs[b.task]) > 1):
                 parts.append(f"version {b.version}, spec {b.spec[:8]}")

@@ -18,7 +18,7 @@ from biobench.models.loading import Checkpoint, find_checkpoint
 from biobench.runs.options import Executor, RunRequest, Track
 from biobench.schema.document import TaskData
 from biobench.schema.protocols import PROTOCOLS
-from biobench.schema.strict import suggest
+from biobench.schema.strict import FieldError, suggest
 from biobench.schema.task import parse_seeds
 from biobench.store import run_key
 
@@ -192,9 +192,8 @@ def _entry(task: LoadedTask, request: RunRequest, device: torch.device) -> TaskE
 def _seeds(request: RunRequest, task: LoadedTask) -> list[int]:
     try:
         return parse_seeds(task.spec.seeds if request.seeds is None else request.seeds)
-    except ValueError as error:
-        what, _, hint = str(error).partition(" | hint: ")
-        raise UsageError(f"--seeds: {what}", hint=hint) from None
+    except FieldError as error:
+        raise UsageError(f"--seeds: {error.what}", hint=error.hint) from None
 
 
 def _key(checkpoint: Checkpoint, entry: TaskEntry, seed: int, request: RunRequest) -> str:

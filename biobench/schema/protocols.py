@@ -1,8 +1,9 @@
 """Declared protocols: named, fixed changes of a task's recipe, so that a whole suite fits a small machine.
 
-A protocol caps training and validation documents and epochs; the test split is always whole and nothing else of
-the recipe changes. Its overrides stand in every record, so its runs have keys and rows of their own, and are never
-mixed with runs of the spec's own recipe. A protocol never changes: another choice gets another name.
+A protocol caps training and validation documents and steps, and sets the rates for so few steps; the test split
+is always whole and nothing else of the recipe changes. Its overrides stand in every record, so its runs have keys and
+rows of their own, and are never mixed with runs of the spec's own recipe. A protocol never changes: another choice
+gets another name.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-Grain: TypeAlias = Literal["sentence", "document", "needle"]
-"""What a task's examples are: sentences or lines, whole documents, or needle examples (their encoder is frozen)."""
+Grain: TypeAlias = Literal["text", "document", "needle"]
+"""What a task's examples are: short texts, long documents that bear labels, or needle examples (a frozen encoder)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,25 +28,26 @@ class DeclaredProtocol:
         """The overrides for a task of this kind (`type` of its spec) and unit."""
         if kind == "needle":
             return self.overrides["needle"]
-        return self.overrides["document" if unit == "document" else "sentence"]
+        return self.overrides["document" if unit == "document" and kind.endswith("_label") else "text"]
 
 
-def _capped(train: int, validation: int, epochs: int | None) -> tuple[str, ...]:
+def _capped(train: int, validation: int, steps: int | None = None) -> tuple[str, ...]:
     documents = (f"training.train_documents={train}", f"training.validation_documents={validation}")
-    if epochs is None:
+    if steps is None:
         return documents
-    recipe = (f"training.epochs={epochs}", "training.max_steps=null", "training.patience=null")
-    return (*documents, *recipe, "training.evaluate_every=epoch")
+    length = ("training.epochs=null", f"training.max_steps={steps}", "training.patience=null")
+    rates = ("training.learning_rate=1e-4", "training.head_learning_rate=1e-3", "training.warmup_ratio=0.1")
+    return (*documents, *length, f"training.evaluate_every={steps // 3}", *rates)
 
 
 SMALL = DeclaredProtocol(
     name="small",
-    summary="at most 1,000 training sentences (5 epochs), 300 documents (2 epochs) or 600 needle examples; "
-    "whole test splits",
+    summary="at most 2,000 training texts and 600 steps, 300 long documents and 240 steps, or 600 needle examples; "
+    "one rate for all; whole test splits",
     overrides={
-        "sentence": _capped(1000, 500, 5),
-        "document": _capped(300, 100, 2),
-        "needle": _capped(600, 120, None),
+        "text": _capped(2000, 500, 600),
+        "document": _capped(300, 100, 240),
+        "needle": _capped(600, 120),
     },
 )
 PROTOCOLS = {p.name: p for p in (SMALL,)}

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from biobench.schema.strict import Strict, suggest
+from biobench.schema.strict import FieldError, Strict, suggest
 
 
 def descriptive(default: Any = ...) -> Any:
@@ -24,9 +24,9 @@ def later(default: Any) -> Any:
     return Field(default, json_schema_extra={"later": True})
 
 
-def fail(what: str, hint: str) -> ValueError:
-    """A validator's complaint with its remedy; `strict.spec_error` takes the two apart."""
-    return ValueError(f"{what} | hint: {hint}")
+def fail(what: str, hint: str) -> FieldError:
+    """A validator's complaint with its remedy."""
+    return FieldError(what, hint)
 
 
 def below(value: str, what: str) -> str:

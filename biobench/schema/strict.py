@@ -196,6 +196,14 @@ def _show(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+class FieldError(ValueError):
+    """A validator's complaint with its remedy; `spec_error` adds file and line."""
+
+    def __init__(self, what: str, hint: str) -> None:
+        super().__init__(f"{what} ({hint})")
+        self.what, self.hint = what, hint
+
+
 def spec_error(error: ValidationError, located: Located, model: type[BaseModel], prefix: Path_ = ()) -> SpecError:
     """The most telling of pydantic's complaints as one SpecError with line and suggestion."""
     detail = _most_telling(error.errors(), located, prefix)
@@ -220,8 +228,9 @@ def spec_error(error: ValidationError, located: Located, model: type[BaseModel],
         expected = [e.strip(" '") for e in detail["ctx"]["expected"].replace(" or ", ", ").split(",")]
         hint = suggest(str(detail["input"]), expected)
     message = detail["msg"].removeprefix("Value error, ")
-    if kind == "value_error" and " | hint: " in message:
-        message, hint = message.split(" | hint: ", 1)
+    complaint = detail.get("ctx", {}).get("error")
+    if isinstance(complaint, FieldError):
+        message, hint = complaint.what, complaint.hint
         steps = (int(s) if s.isdecimal() else s for s in message.split(" ", 1)[0].split("."))
         named = located.line_of((*prefix, *loc, *steps))
         return SpecError(f"{shown}: {message}" if shown else message, hint=hint, file=located.file, line=named)

@@ -16,7 +16,7 @@ from pydantic import Field, field_validator
 
 from biobench.errors import SpecError, UsageError
 from biobench.schema.protocols import PROTOCOLS
-from biobench.schema.strict import Strict, suggest, validate
+from biobench.schema.strict import FieldError, Strict, suggest, validate
 from biobench.schema.task import parse_seeds
 from biobench.schema.yaml12 import parse_file
 from biobench.stats import seed_interval
@@ -48,7 +48,7 @@ class Benchmark(Strict):
     @classmethod
     def _protocol(cls, value: str | None) -> str | None:
         if value is not None and value not in PROTOCOLS:
-            raise ValueError(f"'{value}' is not a declared protocol | hint: {suggest(value, list(PROTOCOLS))}")
+            raise FieldError(f"'{value}' is not a declared protocol", suggest(value, list(PROTOCOLS)))
         return value
 
 

@@ -39,7 +39,7 @@ def test_every_shipped_spec_takes_the_protocol_and_keeps_the_rest_of_its_recipe(
     assert small.spec.training.train_documents
     assert full.spec.model_copy(update={"training": None}) == small.spec.model_copy(update={"training": None})
     assert protocol_named_by(overrides) == "small"
-    assert protocol_named_by([*overrides, "training.learning_rate=1e-4"]) is None
+    assert protocol_named_by([*overrides, "training.weight_decay=0.1"]) is None
     assert protocol_named_by(overrides[:1]) is None
 
 
@@ -49,7 +49,7 @@ def test_the_caps_hold_for_training_and_validation_and_never_for_the_test(
     whole = load_data(load_task("demo_topic"), None)
     monkeypatch.setitem(
         PROTOCOLS["small"].overrides,
-        "sentence",
+        "text",
         ("training.train_documents=17", "training.validation_documents=5", "training.epochs=1"),
     )
     (result,) = biobench.run(encoder, tasks="demo_topic", protocol="small", **QUICK)
@@ -82,3 +82,19 @@ def test_what_would_change_the_protocol_is_refused(encoder: Path, beside: dict[s
     with pytest.raises(UsageError, match=words):
         biobench.run(encoder, tasks="demo_topic", **{**QUICK, "protocol": "small", **beside})
     assert not Path("results").exists()
+
+
+def test_reports_call_the_runs_by_the_protocol_and_never_full(encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from biobench.report.conditions import is_full
+    from biobench.report.table import load
+
+    monkeypatch.setitem(
+        PROTOCOLS["small"].overrides,
+        "text",
+        ("training.train_documents=17", "training.validation_documents=5", "training.epochs=1"),
+    )
+    biobench.run(encoder, tasks="demo_topic", protocol="small", **QUICK)
+    biobench.run(encoder, tasks="demo_topic", overrides=["training.epochs=1", "training.train_documents=16"], **QUICK)
+    groups = {g.variant: g for g in load("results").groups}
+    assert set(groups) == {"small protocol", "training.epochs=1, training.train_documents=16"}
+    assert not any(is_full(g) for g in groups.values())

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from biobench.schema.strict import FieldError
+
 _UNITS = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
 
 
@@ -16,22 +18,22 @@ def parse_amount(value: object) -> object:
         return value
     match = re.fullmatch(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([kKMBT]?)\s*", str(value))
     if match is None:
-        raise ValueError(f"'{value}' is not an amount of tokens | hint: write 10B, 100M, 512k or a whole number")
+        raise FieldError(f"'{value}' is not an amount of tokens", "write 10B, 100M, 512k or a whole number")
     number = float(match[1].replace("_", "")) * _UNITS[match[2]]
     if number != int(number):
-        raise ValueError(f"'{value}' is not a whole number of tokens | hint: write 10B, 100M or a whole number")
+        raise FieldError(f"'{value}' is not a whole number of tokens", "write 10B, 100M or a whole number")
     return int(number)
 
 
 def _positive(value: int) -> int:
     if value <= 0:
-        raise ValueError("an amount of tokens must be above 0 | hint: write 10B, 100M or a whole number")
+        raise FieldError("an amount of tokens must be above 0", "write 10B, 100M or a whole number")
     return value
 
 
 def _not_negative(value: int) -> int:
     if value < 0:
-        raise ValueError("an amount of tokens must not be below 0 | hint: write 0, 100M, 512k or a whole number")
+        raise FieldError("an amount of tokens must not be below 0", "write 0, 100M, 512k or a whole number")
     return value
 
 
