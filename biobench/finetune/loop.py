@@ -140,19 +140,28 @@ class Run:
         """Train, restore the best weights, predict the test split. saved: a savepoint's state to continue from."""
         with trained_rows(self.network.encoder, [e.ids for e in self.prepared.train.encoded]) as rows:
             self.rows = rows
-            return self._train(saved)
+            began = time.perf_counter()
+            return self.finish(began, self.fit(saved))
 
-    def _train(self, saved: dict[str, Any] | None) -> Outcome:
+    def optimizer(self) -> torch.optim.Optimizer:
+        """A fresh optimiser of what is trained."""
+        return make_optimizer(self.network, self.recipe)
+
+    def rate(self, step: int) -> float:
+        """Learning rate of optimiser step `step` (0-based)."""
+        return rate(step, self.total, self.recipe)
+
+    def fit(self, saved: dict[str, Any] | None = None) -> bool:
+        """Train, keep the best weights; whether patience ended it early. Raises NonFiniteLossError."""
         began, state = time.perf_counter(), self.state
-        optimizer = make_optimizer(self.network, self.recipe)
+        optimizer = self.optimizer()
         parameters = [p for p in self.network.parameters() if p.requires_grad]
         if saved is not None:
             self._resume(saved, optimizer)
         self.written = 0.0 if self.keep is None else self.keep.seconds
-        stopped = False
         for batch in self._batches(state.step):
             for group in optimizer.param_groups:
-                group["lr"] = rate(state.step, self.total, self.recipe) * group.get("scale", 1.0)
+                group["lr"] = self.rate(state.step) * group.get("scale", 1.0)
             self.unread.append(self._backward(batch))
             state.step += 1
             if not self.late:
@@ -172,12 +181,11 @@ class Run:
             self._warn_of_slow_attention()
             if validates:
                 if self._validate(state.step, state.losses):
-                    stopped = state.step < self.total
-                    break
+                    return state.step < self.total
                 state.losses = []
             if saves and self.keep is not None:
                 self.keep.save(lambda: self._saved_state(optimizer, began))
-        return self._finish(began, stopped)
+        return False
 
     def _read_losses(self) -> None:
         """Bring the losses of the last steps to the host. Raises NonFiniteLossError for the first that is none."""
@@ -316,7 +324,7 @@ class Run:
                 epoch=round(step / self.per_epoch, 4),
                 train_loss=sum(losses) / len(losses),
                 validation=self.prepared.kind.curve(scores),
-                learning_rate=rate(step - 1, self.total, self.recipe),
+                learning_rate=self.rate(step - 1),
             )
         )
         score = scores[self.prepared.spec.selection]
@@ -329,7 +337,8 @@ class Run:
         state.evaluation_seconds += time.perf_counter() - began
         return self.recipe.patience is not None and state.waited >= self.recipe.patience
 
-    def _finish(self, began: float, stopped: bool) -> Outcome:
+    def finish(self, began: float, stopped: bool) -> Outcome:
+        """Predict the test split with the best weights. began: when `fit` was called; stopped: what it gave."""
         state = self.state
         train_seconds = self._seconds(began) - state.evaluation_seconds
         if state.best_weights is not None:

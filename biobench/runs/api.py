@@ -39,7 +39,12 @@ def run(call: _Call) -> list[RunResult]:
     not an exception.
     """
     request = RunRequest(**{f.name: getattr(call, f.name) for f in fields(RunRequest)})
-    return run_plan(make_plan(request), call.reporter or Silent())
+    return make_runs(request, call.reporter or Silent())
+
+
+def make_runs(request: RunRequest, reporter: Reporter) -> list[RunResult]:
+    """Plan the request and make its runs; one result a run. Raises BioBenchError when the input is wrong."""
+    return run_plan(make_plan(request), reporter)
 
 
 def planned(plan: RunPlan) -> list[RunResult]:

@@ -23,7 +23,8 @@ FORMAT = 'one JSON object a line: {"document": ID, "labels": [...]} or {"documen
 
 
 class Expected:
-    """What the predictions must fit. documents: the split that is scored; decode: how tags become spans; scale: of a number.
+    """What the predictions must fit. documents: the split that is scored; decode: how tags become spans;
+    scale: of a number.
 
     redact: no message names a document or quotes its text (data under an agreement).
     """

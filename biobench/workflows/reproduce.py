@@ -184,14 +184,14 @@ def _again(
     if differences := _differences(record, plan, plan.items[0]):
         return outcome("other", reason=", ".join(differences))
     (result,) = run_plan(plan, Silent())
-    made = Store(results_dir).get(record.task.id, plan.items[0].key)
-    if made is None:
+    repeated = Store(results_dir).get(record.task.id, plan.items[0].key)
+    if repeated is None:
         return outcome("failed", reason=result.reason)
-    score = made.scores[metric]
-    if made.predictions_sha256 == record.predictions_sha256:
+    score = repeated.scores[metric]
+    if repeated.predictions_sha256 == record.predictions_sha256:
         return outcome("identical", score, same=1.0)
     within = score == record.scores[metric] if interval is None else interval[0] <= score <= interval[1]
-    return outcome("within" if within else "outside", score, same=_same(store, record, Store(results_dir), made))
+    return outcome("within" if within else "outside", score, same=_same(store, record, Store(results_dir), repeated))
 
 
 def _differences(record: RunRecord, plan: RunPlan, item: Item) -> list[str]:
