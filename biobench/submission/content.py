@@ -159,7 +159,7 @@ def _prediction(record: RunRecord, said: Prediction) -> str:
         # the likeliest set need not hold the likeliest options
         fits = bool(own)
     elif task.type != "multi_label":
-        fits = own and max(others, default=0.0) <= max(own.values()) + ROUNDING
+        fits = bool(own) and max(others, default=0.0) <= max(own.values()) + ROUNDING
     else:
         threshold = 0.5 if record.training.threshold is None else record.training.threshold
         passed = all(score >= threshold - ROUNDING for score in own.values())
