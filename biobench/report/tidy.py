@@ -30,7 +30,7 @@ COLUMNS = (
 
 
 def tidy(
-    held: Results,
+    results: Results,
     *,
     labels: bool = False,
     tasks: Collection[str] | None = None,
@@ -45,12 +45,12 @@ def tidy(
     """
     return [
         row
-        for group in held.groups
+        for group in results.groups
         if _wanted(group.task, tasks)
-        and _wanted(held.infos[group.task].suite, suites)
+        and _wanted(results.infos[group.task].suite, suites)
         and _wanted(group.model, models)
         and _wanted(group.source, sources)
-        for row in _of_group(held, group, labels)
+        for row in _of_group(results, group, labels)
     ]
 
 
@@ -58,8 +58,8 @@ def _wanted(value: str, allowed: Collection[str] | None) -> bool:
     return allowed is None or value in allowed
 
 
-def _of_group(held: Results, group: RunGroup, labels: bool) -> Iterator[dict[str, Any]]:
-    info = held.infos[group.task]
+def _of_group(results: Results, group: RunGroup, labels: bool) -> Iterator[dict[str, Any]]:
+    info = results.infos[group.task]
     base = {
         "model": group.model,
         "variant": group.variant,
@@ -78,8 +78,8 @@ def _of_group(held: Results, group: RunGroup, labels: bool) -> Iterator[dict[str
             support = int(scores["support"])
             for metric in ("precision", "recall", "f1"):
                 if metric in scores:
-                    held_value = {"metric": metric, "label": label, "value": scores[metric]}
-                    yield run | held_value | {"support": support, "key": brief.key}
+                    measured = {"metric": metric, "label": label, "value": scores[metric]}
+                    yield run | measured | {"support": support, "key": brief.key}
 
 
 def as_csv(rows: list[dict[str, Any]]) -> str:
