@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,13 +12,14 @@ import typer
 from biobench.cli.common import DataDir, Json, Overrides, ResultsDir, Threads, percent, print_json
 from biobench.core.packages import check_ours
 from biobench.errors import UsageError
+from biobench.runs.options import RunRequest
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from biobench.report.mechanism import Stability, Standings
     from biobench.stats import MeanTest
-    from biobench.workflows.mechanism import Scores, Scoring
+    from biobench.workflows.mechanism import Scores
 
 Task = Annotated[list[str], typer.Option("--task", metavar="ID_OR_YAML", help="Task id or YAML path; repeatable.")]
 Seeds = Annotated[str | None, typer.Option("--seeds", help="42-50 or 42,43 (default: the spec's).")]
@@ -66,7 +68,7 @@ def transplant(
     check_ours("trainer")
     from biobench.models.loading import quiet_libraries
     from biobench.report.mechanism import standings
-    from biobench.workflows.mechanism import PROBE, Scoring, check_runs, hybrids
+    from biobench.workflows.mechanism import PROBE, check_runs, hybrids
     from trainer.analysis.transplant import transplant as make
 
     if (probe or figure) and not task:
@@ -74,11 +76,10 @@ def transplant(
     quiet_libraries()
     _check_figures(figure)
     wanted = hybrids(layers, modules)
-    settings = [*(PROBE if probe else ()), *overrides]
-    scoring = Scoring(
+    scoring = RunRequest(
         tasks=task,
         seeds=seeds,
-        overrides=settings,
+        overrides=[*(PROBE if probe else ()), *overrides],
         results_dir=results_dir,
         data_dir=data_dir,
         device=device,
@@ -172,7 +173,7 @@ def stability(
     """Spread of scores over fine-tuning learning rates."""
     from biobench.models.loading import quiet_libraries
     from biobench.report.mechanism import stability as summarise
-    from biobench.workflows.mechanism import Scoring, check_runs
+    from biobench.workflows.mechanism import check_runs
 
     try:
         asked = list(dict.fromkeys(float(part) for part in rates.split(",")))
@@ -181,7 +182,7 @@ def stability(
     if len(asked) < 2:
         raise UsageError("one learning rate has no spread", hint="give --learning-rates two values or more")
     quiet_libraries()
-    how = Scoring(
+    how = RunRequest(
         tasks=task,
         seeds=seeds,
         overrides=overrides,
@@ -190,7 +191,7 @@ def stability(
         device=device,
         limit=limit,
     )
-    at_rate = {rate: how.changed(f"training.learning_rate={rate!r}") for rate in asked}
+    at_rate = {rate: replace(how, overrides=(*how.overrides, f"training.learning_rate={rate!r}")) for rate in asked}
     for one in at_rate.values():
         check_runs(models, one)
     scores = {rate: scored(models, one) for rate, one in at_rate.items()}
@@ -201,7 +202,7 @@ def stability(
         _print_stability(report)
 
 
-def scored(models: Sequence[str], how: Scoring) -> Scores:
+def scored(models: Sequence[str], how: RunRequest) -> Scores:
     """The scores of models on what `how` says, runs under way on the terminal."""
     from biobench.cli.progress import RunTerminal
     from biobench.workflows.mechanism import run_scores

@@ -20,6 +20,7 @@ from biobench.cli.analyze_cka import cka
 from biobench.cli.common import Threads, percent
 from biobench.core.packages import check_ours
 from biobench.errors import UsageError
+from biobench.runs.options import RunRequest
 
 if TYPE_CHECKING:
     from biobench.workflows.mechanism import Scores
@@ -48,7 +49,7 @@ def toy(
     from biobench.cli.pretrain import stderr
     from biobench.models.loading import quiet_libraries
     from biobench.report.mechanism import standings, standings_chart
-    from biobench.workflows.mechanism import PROBE, Scoring, frozen_layers
+    from biobench.workflows.mechanism import PROBE, frozen_layers
     from biobench.workflows.toy import FROZEN, QUICK, phase_end, pretrain_all, transplant_all
     from trainer.analysis.figures import save
 
@@ -70,9 +71,7 @@ def toy(
         series=[f"{phase_end(models['detour'], 'detour')}={phase_end(models['twin'], 'masked')}"],
     )
     settings = () if finetune else (*PROBE, *QUICK)
-    how = Scoring(
-        tasks=[TASK], seeds=seeds, overrides=settings, results_dir=str(root / "results"), data_dir=None, device="cpu"
-    )
+    how = RunRequest(tasks=[TASK], seeds=seeds, overrides=settings, results_dir=str(root / "results"), device="cpu")
 
     def score(names: Sequence[str]) -> Scores:
         return analyze_runs.scored([models[x] for x in names], how)

@@ -98,7 +98,8 @@ def print_verdict(verdict: FloorRecord) -> None:
     console = Console()
     console.print(table)
     for check in verdict.checks:
-        console.print(Text(f"{'ok ' if check.passed else 'NO '} {check.words}"), soft_wrap=True)
+        mark = "NO " if not check.passed else "(!)" if check.flagged else "ok "
+        console.print(Text(f"{mark} {check.words}"), soft_wrap=True)
     expects = {
         "text_informative": "the text must tell something of the labels",
         "chance": "the text must tell nothing of the labels",

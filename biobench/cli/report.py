@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Collection, Iterable
 from dataclasses import replace
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from biobench.cli.common import Output, ResultsDir, check_results_dir, write_output
+from biobench.cli.common import DataDir, Output, ResultsDir, check_results_dir, write_output
 from biobench.errors import UsageError
 from biobench.schema.strict import suggest
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from biobench.schema.suite import SuiteSpec
 
 AVERAGES: tuple[AverageName, ...] = ("macro", "micro", "weighted", "paper")
-SOURCES = ("published", "run", "submitted", "floor", "ceiling")
+SOURCES = ("published", "run", "outside", "submitted", "floor", "ceiling")
 FORMATS = ("table", "md", "csv", "latex", "json", "html")
 ALL = "all"
 """`--average all`: a row for each of macro, micro and weighted."""
@@ -51,7 +52,7 @@ def report(
         ),
     ] = [],  # noqa: B006
     source: Annotated[
-        list[str], typer.Option("--source", help="Only published, run, submitted, floor or ceiling rows.")
+        list[str], typer.Option("--source", help="Only published, run, outside, submitted, floor or ceiling rows.")
     ] = [],  # noqa: B006
     model: Annotated[list[str], typer.Option("--model", help="Only this model; repeatable.")] = [],  # noqa: B006
     incomplete: Annotated[bool, typer.Option("--incomplete", help="Average incomplete suites too.")] = False,
@@ -61,6 +62,11 @@ def report(
     ] = False,
     seeds: Annotated[bool, typer.Option("--per-seed", help="csv, json: a row a run and metric.")] = False,
     labels: Annotated[bool, typer.Option("--per-label", help="As --per-seed, with each label's scores.")] = False,
+    slices: Annotated[
+        bool,
+        typer.Option("--slices", help="Calibration, and scores by length, label and what training has shown."),
+    ] = False,
+    data_dir: DataDir = None,
     results_dir: ResultsDir = "results",
     output: Output = None,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
@@ -88,14 +94,19 @@ def report(
 
         built_suite = build_suite(results, declared, suite[0], incomplete=incomplete)
         if format_ == "table":
-            filters = {"tasks": None, "sources": None}
-            _print(results, built_suite, filters=filters, notes=notes, experiments=experiments, output=output)
+            nothing: dict[str, list[str] | None] = {"tasks": None, "sources": None}
+            _print(results, built_suite, filters=nothing, notes=notes, experiments=experiments, output=output)
         else:
             _put(render(built_suite, format_), output)
         return
     _check(suite, {*SUITES, *(info.suite for info in results.infos.values())}, "--suite")
     if model:
         _check(model, _models(results), "--model")
+    if slices:
+        if format_ not in ("table", "json", "csv"):
+            raise UsageError(f"--slices has no form in {format_}", hint="use --format table, json or csv")
+        _slices(results, data_dir, _some(task), _some(model), format_, output)
+        return
     filters = {"tasks": _some(task), "suites": _some(suite), "sources": _some(source), "models": _some(model)}
     if seeds or labels:
         from biobench.report import tidy
@@ -131,6 +142,26 @@ def _declared(names: list[str]) -> SuiteSpec | None:
             if found is not None:
                 return found
     return None
+
+
+def _slices(
+    results: Results,
+    data_dir: str | None,
+    tasks: list[str] | None,
+    models: list[str] | None,
+    format_: str,
+    output: Path | None,
+) -> None:
+    from biobench.report.slices import slices
+    from biobench.report.slices_render import as_csv, as_table
+
+    rows, notes = slices(results, data_dir, tasks=tasks, models=models)
+    if format_ == "json":
+        _put(json.dumps([row.as_json() for row in rows], ensure_ascii=False, indent=2) + "\n", output)
+        return
+    _put(as_csv(rows) if format_ == "csv" else as_table(rows), output)
+    for line in notes:
+        typer.echo(line, err=True)
 
 
 def tasks_with_runs(results: Results) -> list[str] | None:

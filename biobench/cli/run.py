@@ -59,6 +59,7 @@ def run(
 def decide(request: RunRequest, against: str, max_seeds: int, rope: float, *, as_json: bool) -> int:
     """Run seeds until two models are told apart or shown to be the same; the exit status."""
     from biobench.cli.progress import RunTerminal
+    from biobench.comparison.decided import decided_sentences
     from biobench.models.loading import quiet_libraries
     from biobench.runs import RunPlan, make_plan
     from biobench.runs.api import run_plan
@@ -72,24 +73,28 @@ def decide(request: RunRequest, against: str, max_seeds: int, rope: float, *, as
             return plan, run_plan(plan, reporter)
 
     decision = run_until_decided(request, against, make, max_seeds=max_seeds, rope=rope)
+    words = " ".join(decided_sentences(decision.first, decision.second, decision.look, decision.seeds, rope=rope))
     if as_json:
         print_json([r.as_json() for r in decision.runs])
-        sys.stderr.write(decision.words + "\n")
+        sys.stderr.write(words + "\n")
     else:
         print_results(decision.runs)
-        typer.echo(decision.words)
+        typer.echo(words)
     return 0
 
 
 def run_request(request: RunRequest, *, as_json: bool) -> int:
     """Plan, make and print the runs; the exit status."""
     from biobench.cli.progress import RunTerminal
+    from biobench.data.suite import left_out
     from biobench.models.loading import quiet_libraries
     from biobench.runs import make_plan
     from biobench.runs.api import contradicted, refused, run_plan
 
     quiet_libraries()
     plan = make_plan(request)
+    for line in [] if request.suite is None else left_out(request.suite):
+        typer.echo(line, err=True)
     for line in contradicted(plan):
         typer.echo(line, err=True)
     try:

@@ -27,6 +27,8 @@ from biobench.store import Store
 #: How far a score recomputed from counts may lie from the stored one.
 ROUNDING = 1e-9
 
+_UNREADABLE = (StoreError, DataUnavailableError, DataFormatError, ScoreError, StatsInputError)
+
 _EXACT: dict[str, Average] = {
     "macro_f1": "macro",
     "macro_f1_all": "macro_all",
@@ -47,7 +49,7 @@ _SHARES = ("exact_match", "hamming")
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class GroupEvidence:
     """counts: (seeds, groups, labels) in the order of `seeds`. average: the one to take, over the labels that are
     `evaluated` (those with gold). groups: the groups' ids."""
 
@@ -87,12 +89,12 @@ class Evidence:
     data_dir: Path | None = None
     specs: Mapping[str, Path] = field(default_factory=dict)
     _test: dict[tuple[str, str, int | None], list[Document]] = field(default_factory=dict)
-    _read: dict[tuple[Path, tuple[str, ...], str], _Held] = field(default_factory=dict)
+    _read: dict[tuple[Path, tuple[str, ...], str], GroupEvidence] = field(default_factory=dict)
 
-    def task_runs(self, held: Match, info: TaskInfo) -> TaskRuns | str:
+    def task_runs(self, match: Match, info: TaskInfo) -> TaskRuns | str:
         """The counts of all models on one task, or why there are none, in words."""
-        cells = [mine[info.id] for mine in held.cells]
-        metric = held.metrics[info.id]
+        cells = [mine[info.id] for mine in match.cells]
+        metric = match.metrics[info.id]
         if any(cell.group is None and not cell.policy for cell in cells):
             return note("published means come without predictions")
         if any(cell.policy for cell in cells):
@@ -100,11 +102,11 @@ class Evidence:
         if metric not in _EXACT and metric not in _PARTIAL and metric not in _SHARES:
             return note("{metric} is no average of F1 counts", metric=metric)
         try:
-            found = [self._held(cast(RunGroup, c.group), metric) for c in cells]
-            runs = [held.of(cell.seeds) for held, cell in zip(found, cells, strict=True)]
-            first = found[0]
-            for cell, made in zip(cells, runs, strict=True):
-                again = f1_scores(made, first.average, first.evaluated)
+            evidence = [self._evidence_of(cast(RunGroup, c.group), metric) for c in cells]
+            runs = [side.of(cell.seeds) for side, cell in zip(evidence, cells, strict=True)]
+            first = evidence[0]
+            for cell, counted in zip(cells, runs, strict=True):
+                again = f1_scores(counted, first.average, first.evaluated)
                 if np.abs(again - np.array(cell.scores)).max() > ROUNDING:
                     return note("stored scores are not those of the stored predictions; run `biobench rescore`")
             return TaskRuns.of(
@@ -114,10 +116,10 @@ class Evidence:
                 cluster=info.corpus,
                 groups=first.groups,
                 evaluated=first.evaluated,
-                paired_seeds=held.paired[info.id],
-                resolution=held.unit(info.id),
+                paired_seeds=match.paired[info.id],
+                resolution=match.unit(info.id),
             )
-        except (StoreError, DataUnavailableError, DataFormatError, ScoreError, StatsInputError) as error:
+        except _UNREADABLE as error:
             return f"{error} ({error.hint})"
 
     def numbers(self, match: Match, info: TaskInfo) -> Numbers | str:
@@ -150,14 +152,23 @@ class Evidence:
             rows[record.seed] = np.array([by_id[d.id] for d in documents])
         return gold, groups, np.stack([rows[seed] for seed in seeds])
 
-    def _held(self, group: RunGroup, metric: str) -> _Held:
+    def group_counts(self, group: RunGroup, metric: str) -> GroupEvidence | str:
+        """The counts of all seeds of a group, or why there are none, in words."""
+        if metric not in _EXACT and metric not in _PARTIAL and metric not in _SHARES:
+            return note("{metric} is no average of F1 counts", metric=metric)
+        try:
+            return self._evidence_of(group, metric)
+        except _UNREADABLE as error:
+            return f"{error} ({error.hint})"
+
+    def _evidence_of(self, group: RunGroup, metric: str) -> GroupEvidence:
         """The counts of all seeds, read once however many pairs ask for them."""
         key = (group.store.root, tuple(b.key for b in group.briefs), metric)
         if key not in self._read:
             self._read[key] = self._counts(group, metric)
         return self._read[key]
 
-    def _counts(self, group: RunGroup, metric: str) -> _Held:
+    def _counts(self, group: RunGroup, metric: str) -> GroupEvidence:
         single = [self._run_counts(group.store, record, metric) for record in group.records]
         first, task = single[0], group.records[0].task
         labels = list(first.labels)
@@ -168,11 +179,11 @@ class Evidence:
                 raise StatsInputError(
                     f"{task.id}: seeds were scored on different documents or labels", hint="repeat the runs"
                 )
-        made = Counts.of(*(np.stack([getattr(c, name)[:, columns] for c in single]) for name in ("tp", "fp", "fn")))
+        stacked = Counts.of(*(np.stack([getattr(c, name)[:, columns] for c in single]) for name in ("tp", "fp", "fn")))
         gold = set(task.gold_labels)
         mask = [labels[i] in gold or metric in _SHARES for i in columns]
         averages: dict[str, Average] = {**_EXACT, **_PARTIAL, **dict.fromkeys(_SHARES, "micro")}
-        return _Held(group.seeds, made, averages[metric], mask, first.groups)
+        return GroupEvidence(group.seeds, stacked, averages[metric], mask, first.groups)
 
     def _run_counts(self, store: Store, record: RunRecord, metric: str) -> GroupCounts:
         documents = self._documents(record) if record.redacted else None

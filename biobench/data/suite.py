@@ -52,6 +52,12 @@ def suite_tasks(name: str) -> list[LoadedTask]:
     return [load_task(task) for member in spec.tasks if (task := task_of(member, name)) is not None]
 
 
+def left_out(name: str) -> list[str]:
+    """A line for each task of a declared suite that cannot be run, with the reason."""
+    spec = load_suite(name)
+    return [] if spec is None else [f"{m.name} is left out: {m.needs}" for m in spec.tasks if m.needs is not None]
+
+
 def matching(names: Iterable[str | Path]) -> list[str]:
     """As `split_names`, with patterns such as ``bc5*`` replaced by the shipped ids that they match.
 

@@ -54,7 +54,7 @@ def export(model: str, format: str, results_dir: str | Path = "results", *, data
     name = of_model[0].group.model
     if format in ("csv", "latex"):
         tasks = [result.info.id for result in of_model]
-        report = build(results, models=[name], tasks=tasks, sources=["run", "submitted"])
+        report = build(results, models=[name], tasks=tasks, sources=["run", "outside", "submitted"])
         whole = tuple(row for row in report.rows if row.variant in {result.group.variant for result in of_model})
         return render(replace(report, rows=whole), format)
     if format == "bibtex":

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from biobench.core.machine import Precision, keep_freed_memory
 from biobench.errors import ModelError, TrainingError
+from biobench.finetune.adaptation import adapted
 from biobench.finetune.features import Features, extract
 from biobench.finetune.loop import NonFiniteLossError, Note, Outcome, Progress, Run
 from biobench.finetune.machine import micro_batch_tokens, settled_precision
@@ -131,11 +132,15 @@ def finetune(
         # A run that was abandoned leaves its gradients behind.
         loaded.encoder.zero_grad(set_to_none=True)
         loaded.encoder.paths.clear()
-        seed_everything(seed, loaded.encoder.device)
+        head_seed = prepared.spec.training.head_seed
+        seed_everything(seed if head_seed is None else head_seed, loaded.encoder.device)
         network = new_network(loaded, prepared)
+        if head_seed not in (None, seed):
+            torch.manual_seed(seed)  # dropout stays that of the run's seed
         budget = micro_batch_tokens(loaded.encoder.device)
         try:
-            return Run(network, prepared, seed, precision, budget, backoffs, progress, keep).train(saved)
+            with adapted(network, prepared.spec.training):
+                return Run(network, prepared, seed, precision, budget, backoffs, progress, keep).train(saved)
         except NonFiniteLossError as error:
             saved = None
             if keep is not None:

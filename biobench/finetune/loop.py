@@ -23,6 +23,7 @@ from biobench.core.machine import Precision
 from biobench.core.transfer import is_asynchronous
 from biobench.encode.batches import cut_packed, cut_padded, epoch_order, steps_per_epoch
 from biobench.errors import TrainingError
+from biobench.finetune.adaptation import trained_parameters
 from biobench.finetune.network import Network
 from biobench.finetune.optim import all_finite, make_optimizer, rate
 from biobench.finetune.predict import decide, probabilities
@@ -114,7 +115,7 @@ class Run:
         self.network = network
         self.prepared = prepared
         self.recipe = prepared.spec.training
-        self.seed = seed
+        self.order_seed = seed if self.recipe.order_seed is None else self.recipe.order_seed
         self.precision: Precision = precision
         self.budget = budget
         self.backoffs = backoffs
@@ -139,19 +140,28 @@ class Run:
         """Train, restore the best weights, predict the test split. saved: a savepoint's state to continue from."""
         with trained_rows(self.network.encoder, [e.ids for e in self.prepared.train.encoded]) as rows:
             self.rows = rows
-            return self._train(saved)
+            began = time.perf_counter()
+            return self.finish(began, self.fit(saved))
 
-    def _train(self, saved: dict[str, Any] | None) -> Outcome:
+    def optimizer(self) -> torch.optim.Optimizer:
+        """A fresh optimiser of what is trained."""
+        return make_optimizer(self.network, self.recipe)
+
+    def rate(self, step: int) -> float:
+        """Learning rate of optimiser step `step` (0-based)."""
+        return rate(step, self.total, self.recipe)
+
+    def fit(self, saved: dict[str, Any] | None = None) -> bool:
+        """Train, keep the best weights; whether patience ended it early. Raises NonFiniteLossError."""
         began, state = time.perf_counter(), self.state
-        optimizer = make_optimizer(self.network, self.recipe)
+        optimizer = self.optimizer()
         parameters = [p for p in self.network.parameters() if p.requires_grad]
         if saved is not None:
             self._resume(saved, optimizer)
         self.written = 0.0 if self.keep is None else self.keep.seconds
-        stopped = False
         for batch in self._batches(state.step):
             for group in optimizer.param_groups:
-                group["lr"] = rate(state.step, self.total, self.recipe) * group.get("scale", 1.0)
+                group["lr"] = self.rate(state.step) * group.get("scale", 1.0)
             self.unread.append(self._backward(batch))
             state.step += 1
             if not self.late:
@@ -171,12 +181,11 @@ class Run:
             self._warn_of_slow_attention()
             if validates:
                 if self._validate(state.step, state.losses):
-                    stopped = state.step < self.total
-                    break
+                    return state.step < self.total
                 state.losses = []
             if saves and self.keep is not None:
                 self.keep.save(lambda: self._saved_state(optimizer, began))
-        return self._finish(began, stopped)
+        return False
 
     def _read_losses(self) -> None:
         """Bring the losses of the last steps to the host. Raises NonFiniteLossError for the first that is none."""
@@ -250,7 +259,8 @@ class Run:
         epoch = done // self.per_epoch
         step, train = epoch * self.per_epoch, self.prepared.train
         while True:
-            for batch in epoch_order(train.lengths, self.recipe.batch_size, self.seed, epoch, self.recipe.batching):
+            recipe = self.recipe
+            for batch in epoch_order(train.lengths, recipe.batch_size, self.order_seed, epoch, recipe.batching):
                 if step == self.total:
                     return
                 step += 1
@@ -314,7 +324,7 @@ class Run:
                 epoch=round(step / self.per_epoch, 4),
                 train_loss=sum(losses) / len(losses),
                 validation=self.prepared.kind.curve(scores),
-                learning_rate=rate(step - 1, self.total, self.recipe),
+                learning_rate=self.rate(step - 1),
             )
         )
         score = scores[self.prepared.spec.selection]
@@ -327,7 +337,8 @@ class Run:
         state.evaluation_seconds += time.perf_counter() - began
         return self.recipe.patience is not None and state.waited >= self.recipe.patience
 
-    def _finish(self, began: float, stopped: bool) -> Outcome:
+    def finish(self, began: float, stopped: bool) -> Outcome:
+        """Predict the test split with the best weights. began: when `fit` was called; stopped: what it gave."""
         state = self.state
         train_seconds = self._seconds(began) - state.evaluation_seconds
         if state.best_weights is not None:
@@ -350,6 +361,7 @@ class Run:
             threshold=state.threshold if self.prepared.kind.thresholds else None,
             stopped_early=stopped,
             resumed=state.resumed,
+            trained_parameters=trained_parameters(self.network, self.recipe),
         )
         evaluation = state.evaluation_seconds + time.perf_counter() - testing
         best = (state.best_score, state.threshold, self.network)

@@ -1,36 +1,91 @@
-"""A probe trained on cached states: for each learning rate once, the one with the best validation score kept."""
+"""A probe: the fine-tuning loop on cached states, for each learning rate once; the best on validation is used."""
 
 from __future__ import annotations
 
-import copy
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from biobench.encode.batches import epoch_order, steps_per_epoch
+from biobench.encode.tokens import Encoded
 from biobench.errors import TrainingError
 from biobench.finetune.features import Features, unit_bounds
-from biobench.finetune.loop import Outcome, Progress
-from biobench.finetune.predict import decide
+from biobench.finetune.loop import NonFiniteLossError, Outcome, Progress, Run
+from biobench.finetune.network import Network
 from biobench.finetune.prepare import Prepared
-from biobench.kinds import Answers, Split
-from biobench.models.encoder import Encoder
+from biobench.models.encoder import Attention, Encoder
 from biobench.models.probe import ProbeHead
-from biobench.schema.record import CurvePoint
-from biobench.schema.record import Training as TrainingRecord
+from biobench.schema.probe import Probe
+from biobench.schema.task import Training
+
+_WHOLE_BATCH = 2**40
+"""Tokens of a micro-batch: cached states of a batch are few, so a batch is never cut."""
+
+_CHUNK = 256
+"""Units that are answered at once."""
 
 
-class _Attempt:
-    """One learning rate: the best weights on validation, their score and threshold, and the curve."""
+class CachedStates:
+    """The states of every window of a task, by the window."""
 
-    def __init__(self, head: ProbeHead) -> None:
+    def __init__(self, features: Features, prepared: Prepared, device: torch.device) -> None:
+        self.device = device
+        self.states = {name: value.to(device) for name, value in features.states.items()}
+        self.real = {name: value.to(device) for name, value in features.real.items()}
+        self._places: dict[int, tuple[str, int, int]] = {}
+        for name in self.states:
+            split = getattr(prepared, name)
+            bounds = unit_bounds(split, words=prepared.kind.words).tolist()
+            for window, begin, end in zip(split.encoded, bounds, bounds[1:], strict=False):
+                self._places[id(window)] = (name, begin, end)
+
+    def of(self, windows: Sequence[Encoded]) -> tuple[Tensor, Tensor]:
+        """(units, vectors, width) of windows of one split, in their order, and (units, vectors) which are real."""
+        places = [self._places[id(window)] for window in windows]
+        units = np.concatenate([np.arange(begin, end) for _, begin, end in places])
+        rows = torch.from_numpy(units).to(self.device)
+        name = places[0][0]
+        return self.states[name][rows], self.real[name][rows]
+
+
+class ProbeNetwork(Network):
+    """A head on cached states in the place of an encoder with a head; the encoder has no part in it."""
+
+    def __init__(self, encoder: Encoder, head: nn.Module, cached: CachedStates) -> None:
+        nn.Module.__init__(self)
+        self.__dict__["encoder"] = encoder  # named for its device; its weights are neither trained nor kept
         self.head = head
-        self.threshold = 0.5
-        self.score = -2.0  # below every score, correlations included
-        self.step = 0
-        self.curve: list[CurvePoint] = []
+        self.cached = cached
+
+    @property
+    def attention(self) -> Attention:
+        """Batches keep their order."""
+        return "packed"
+
+    def forward(self, encoded: Sequence[Encoded]) -> Tensor:
+        """(units, outputs) logits in fp32."""
+        states, real = self.cached.of(encoded)
+        if self.training:
+            return self.head(states, real)  # type: ignore[no-any-return]
+        parts = zip(torch.split(states, _CHUNK), torch.split(real, _CHUNK), strict=True)
+        return torch.cat([self.head(*part) for part in parts])
+
+
+class ProbeRun(Run):
+    """One learning rate of a probe: AdamW that decays all weights alike, and a rate that falls by the step to 0."""
+
+    def optimizer(self) -> torch.optim.Optimizer:
+        """A fresh optimiser of the head."""
+        return torch.optim.AdamW(
+            self.network.parameters(), lr=self.recipe.learning_rate, weight_decay=self.recipe.weight_decay
+        )
+
+    def rate(self, step: int) -> float:
+        """Learning rate of optimiser step `step` (0-based)."""
+        return self.recipe.learning_rate * (1 - step / self.total)
 
 
 def train_probe(features: Features, prepared: Prepared, seed: int, encoder: Encoder, progress: Progress) -> Outcome:
@@ -40,119 +95,68 @@ def train_probe(features: Features, prepared: Prepared, seed: int, encoder: Enco
     where no learning rate gives a finite loss.
     """
     began = time.perf_counter()
-    probe = prepared.spec.probe
+    probe, training = prepared.spec.probe, prepared.spec.training
     assert probe is not None
-    device = encoder.device
-    states = {name: value.to(device) for name, value in features.states.items()}
-    real = {name: value.to(device) for name, value in features.real.items()}
-    steps = steps_per_epoch(len(prepared.train.encoded), probe.batch_size) * probe.epochs
-    best: _Attempt | None = None
-    backoffs = list(features.backoffs)
+    cached = CachedStates(features, prepared, encoder.device)
+    best: Run | None = None
+    backoffs, trials = list(features.backoffs), len(probe.learning_rates)
     for number, learning_rate in enumerate(probe.learning_rates):
-        torch.manual_seed(seed)
-        head = ProbeHead(encoder.width, len(prepared.outputs), probe).to(device)
+        torch.manual_seed(seed if training.head_seed is None else training.head_seed)
+        head = ProbeHead(encoder.width, len(prepared.outputs), probe).to(encoder.device)
         if probe.standardise:
-            head.standardise(states["train"], real["train"])
-        done = (number * steps, len(probe.learning_rates) * steps)
-        attempt = _train(head, prepared, states, real, seed, learning_rate, done, progress)
-        if attempt is None:
+            head.standardise(cached.states["train"], cached.real["train"])
+        recipe = probe_recipe(training, probe, learning_rate)
+        run = ProbeRun(
+            ProbeNetwork(encoder, head, cached),
+            replace(prepared, spec=prepared.spec.model_copy(update={"training": recipe})),
+            seed,
+            "fp32",
+            _WHOLE_BATCH,
+            backoffs,
+            _named(progress, learning_rate, number, trials),
+        )
+        try:
+            run.fit()
+        except NonFiniteLossError:
             backoffs.append(f"the loss is not finite at learning rate {learning_rate:g}: left out")
-        elif best is None or attempt.score > best.score:
-            best = attempt
+            continue
+        if best is None or run.state.best_score > best.state.best_score:
+            best = run
     if best is None:
         raise TrainingError("no learning rate gives a finite loss", hint="lower --set probe.learning_rates")
     train_seconds = time.perf_counter() - began
     testing = time.perf_counter()
-    chances = _probabilities(best.head, prepared, prepared.test, states["test"], real["test"])
-    predictions = decide(prepared, prepared.test, chances, best.threshold)
-    record = TrainingRecord(
-        steps=len(probe.learning_rates) * steps,
-        best_step=best.step,
-        curve=tuple(best.curve),
-        precision=features.precision,
-        attention=encoder.attention,
-        batch_size=probe.batch_size,
-        micro_batch_tokens=features.budget,
-        backoffs=tuple(backoffs),
-        threshold=best.threshold if prepared.kind.thresholds else None,
+    outcome = best.finish(testing, stopped=False)
+    outcome.record = outcome.record.model_copy(
+        update={
+            "steps": trials * best.total,
+            "precision": features.precision,
+            "attention": encoder.attention,
+            "micro_batch_tokens": features.budget,
+        }
     )
     # The states are computed once for all seeds; each run's cost names them whole, as if it stood alone.
-    return Outcome(
-        predictions,
-        record,
-        features.seconds + train_seconds,
-        time.perf_counter() - testing,
-        features.tokens,
-        best.score,
-        best.threshold,
+    outcome.train_seconds = features.seconds + train_seconds
+    outcome.evaluation_seconds = time.perf_counter() - testing
+    outcome.train_tokens, outcome.network = features.tokens, None
+    return outcome
+
+
+def probe_recipe(training: Training, probe: Probe, learning_rate: float) -> Training:
+    """The recipe by which the loop trains a probe; of the task's own only the weights of positives remain."""
+    return Training(
+        epochs=probe.epochs,
+        learning_rate=learning_rate,
+        batch_size=probe.batch_size,
+        weight_decay=probe.weight_decay,
+        encoder="frozen",
+        positive_weights=training.positive_weights,
+        order_seed=training.order_seed,
     )
 
 
-def _train(
-    head: ProbeHead,
-    prepared: Prepared,
-    states: dict[str, Tensor],
-    real: dict[str, Tensor],
-    seed: int,
-    learning_rate: float,
-    place: tuple[int, int],
-    progress: Progress,
-) -> _Attempt | None:
-    """The best epoch on validation (the earliest of equal ones); None where the loss is not finite."""
-    probe = prepared.spec.probe
-    assert probe is not None
-    split, kind = prepared.train, prepared.kind
-    weights = kind.weights(prepared.spec, split)
-    weights = None if weights is None else weights.to(states["train"].device)
-    bounds = unit_bounds(split, words=kind.words)
-    optimizer = torch.optim.AdamW(head.parameters(), lr=learning_rate, weight_decay=probe.weight_decay)
-    per_epoch = steps_per_epoch(len(split.encoded), probe.batch_size)
-    total, step = per_epoch * probe.epochs, 0
-    attempt = _Attempt(head)
-    for epoch in range(probe.epochs):
-        head.train(True)
-        losses: list[float] = []
-        for batch in epoch_order(split.lengths, probe.batch_size, seed, epoch, "random"):
-            rate = learning_rate * (1 - step / total)
-            for group in optimizer.param_groups:
-                group["lr"] = rate
-            units = np.concatenate([np.arange(bounds[i], bounds[i + 1]) for i in batch])
-            chosen = torch.from_numpy(units).to(states["train"].device)
-            logits = head(states["train"][chosen], real["train"][chosen])
-            targets = [split.targets[i] for i in batch]
-            loss = kind.loss(prepared.spec, logits, targets, weights) / max(kind.terms(prepared.spec, targets, ()), 1)
-            losses.append(float(loss.detach()))
-            if not np.isfinite(losses[-1]):
-                return None
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
-            nn.utils.clip_grad_norm_(head.parameters(), 1.0)
-            optimizer.step()
-            step += 1
-        progress(place[0] + step, place[1], f"probe, learning rate {learning_rate:g}")
-        chances = _probabilities(head, prepared, prepared.validation, states["validation"], real["validation"])
-        threshold = kind.threshold(prepared, prepared.validation, chances)
-        predictions = decide(prepared, prepared.validation, chances, threshold)
-        scores = prepared.score(prepared.validation.documents, predictions).values
-        attempt.curve.append(
-            CurvePoint(
-                step=step,
-                epoch=float(epoch + 1),
-                train_loss=sum(losses) / len(losses),
-                validation=kind.curve(scores),
-                learning_rate=rate,
-            )
-        )
-        if scores[prepared.spec.selection] > attempt.score:
-            attempt.score, attempt.step, attempt.threshold = scores[prepared.spec.selection], step, threshold
-            attempt.head = copy.deepcopy(head)
-    return attempt
+def _named(progress: Progress, learning_rate: float, number: int, trials: int) -> Progress:
+    def named(done: int, total: int, what: str) -> None:
+        progress(number * total + done, trials * total, f"probe, learning rate {learning_rate:g}: {what}")
 
-
-@torch.inference_mode()
-def _probabilities(head: ProbeHead, prepared: Prepared, split: Split, states: Tensor, real: Tensor) -> Answers:
-    """What the probe says of each window, in the form that `decide` takes."""
-    head.train(False)
-    parts = [head(*part) for part in zip(torch.split(states, 256), torch.split(real, 256), strict=True)]
-    rows = torch.cat([prepared.kind.probabilities(logits) for logits in parts]) if len(states) else torch.zeros(0)
-    return prepared.kind.by_window(rows.cpu().numpy(), split.encoded)
+    return named

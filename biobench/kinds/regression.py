@@ -14,7 +14,6 @@ from biobench.kinds.labels import LabelKind
 from biobench.schema.document import Document, Prediction
 from biobench.schema.kind import number_of
 from biobench.schema.task import TaskSpec
-from biobench.stats.correlation import edrm, pearson, spearman
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -55,9 +54,9 @@ class Regression(LabelKind):
 
     def loss(self, spec: TaskSpec, logits: Tensor, targets: Targets, weights: Tensor | None) -> Tensor:
         """Squared error."""
-        import torch
+        from biobench.core.transfer import to_device
 
-        return ((logits[:, 0] - torch.from_numpy(np.stack(targets)).to(logits.device)) ** 2).sum()
+        return ((logits[:, 0] - to_device(np.stack(targets), logits.device)) ** 2).sum()
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """The output itself."""
@@ -75,6 +74,8 @@ class Regression(LabelKind):
 
     def extra_scores(self, run: Answered) -> dict[str, float]:
         """pearson, spearman (0 where undefined), edrm, and mse on the corpus's own scale."""
+        from biobench.stats.correlation import edrm, pearson, spearman
+
         gold = np.array([float(d.labels[0]) for d in run.gold])
         assert run.scale is not None
         low, high = run.scale

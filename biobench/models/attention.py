@@ -9,7 +9,7 @@ attention, and the layout says why. On a CPU groups of similar length do (`group
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,6 +71,11 @@ def packed(layout: Layout) -> Iterator[None]:
         yield
     finally:
         _current.pop()
+
+
+def current_layout() -> AbstractContextManager[None]:
+    """The present layout as a block of its own; of nothing outside of packed documents."""
+    return packed(_current[-1]) if _current else nullcontext()
 
 
 def _packed_attention(

@@ -170,7 +170,8 @@ class _Attention(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         groups: Groups = ctx.groups
-        padded, kept = ctx.saved_tensors[:3], ctx.saved_tensors[3:]
+        saved = ctx.saved_tensors  # read once: where layers are computed anew it can be unpacked only once
+        padded, kept = saved[:3], saved[3:]
         gradients = groups.blocks(gradient)
         changes = [torch.empty_like(x) for x in padded]
         for at, group in enumerate(groups.groups):

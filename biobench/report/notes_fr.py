@@ -48,6 +48,7 @@ _NOTES = {
     "{task}: no gate verdict on the data of its runs; `biobench tasks gate {task}` gives one": (
         "{task} : aucun verdict du contrôle sur les données de ses essais ; `biobench tasks gate {task}` en donne un"
     ),
+    "the gate flags {task}: {reasons}": "le contrôle signale {task} : {reasons}",
     "{task} fails its gate, its runs are not compared: {reasons}": (
         "{task} échoue à son contrôle, ses essais ne sont pas comparés : {reasons}"
     ),
@@ -86,8 +87,10 @@ _NOTES = {
         " ; {lost} mentions de référence sont au-delà et comptent comme manquées"
     ),
     "; the corpus does not say which labels that hides": " ; le corpus ne dit pas quelles étiquettes cela cache",
-    "; {lost} gold labels have no mention in it; oracle of the others: micro F1 {reached:.1f}": (
-        " ; {lost} étiquettes de référence n'y ont aucune mention ; oracle des autres : micro-F1 {reached:.1f}"
+    "; {lost} gold labels have no mention in it, the others alone give micro F1 {reached:.1f} (no ceiling: a "
+    "label can be told without its mention)": (
+        " ; {lost} étiquettes de référence n'y ont aucune mention, les autres seules donnent un micro-F1 de "
+        "{reached:.1f} (ce n'est pas un plafond : une étiquette peut se deviner sans sa mention)"
     ),
     # training text
     "; the text of its base {name} is not known": " ; le texte de sa base {name} n'est pas connu",
@@ -139,6 +142,7 @@ _NOTES = {
     # who and what is compared
     "{model}: its {source} scores are left aside": "{model} : ses scores de source « {source} » sont laissés de côté",
     "run": "essai",
+    "outside": "extérieur",
     "submitted": "soumis",
     "floor": "plancher",
     "ceiling": "plafond",

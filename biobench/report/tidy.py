@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from biobench.report.escape import for_csv
+from biobench.report.floors import no_skill
 from biobench.report.groups import RunGroup
 from biobench.report.table import Results
 
@@ -25,8 +26,11 @@ COLUMNS = (
     "value",
     "support",
     "key",
+    "failed",
 )
-"""value: a fraction (0-1) for scores. label: empty but for scores of one label. support: gold of that label."""
+"""value: a fraction (0-1) for scores. label: empty but for scores of one label. support: gold of that label. failed:
+the run did not train, by its macro F1 or, where the kind has none, the score that published ones are compared with
+(`stats.failed_runs`)."""
 
 
 def tidy(
@@ -68,8 +72,10 @@ def _of_group(results: Results, group: RunGroup, labels: bool) -> Iterator[dict[
         "language": info.language,
         "source": group.source,
     }
+    headline = "macro_f1" if group.scores("macro_f1") is not None else info.paper
+    failed = group.failed(headline, no_skill(results.floors))
     for i, brief in enumerate(group.briefs):
-        run = base | {"seed": brief.seed}
+        run = base | {"seed": brief.seed, "failed": failed[i]}
         for metric, value in brief.scores.items():
             yield run | {"metric": metric, "label": "", "value": value, "support": None, "key": brief.key}
         if not labels:

@@ -10,11 +10,12 @@ import torch
 from biobench.data.load import load_data
 from biobench.gate import ensure
 from biobench.runs.cluster import run_on_ray
+from biobench.runs.estimate import Paced, pace_of
 from biobench.runs.execute import Reporter, Silent, execute, without_data
 from biobench.runs.options import RunRequest, with_arguments_of
 from biobench.runs.parallel import run_workers, runs_per_device, worker_count
 from biobench.runs.plan import Item, RunPlan, TaskEntry, make_plan
-from biobench.runs.result import RunResult, of_record
+from biobench.runs.result import RunResult, of_record, without_record
 from biobench.schema.document import TaskData
 from biobench.store import Store
 from biobench.store.floors import find_floor
@@ -38,30 +39,35 @@ def run(call: _Call) -> list[RunResult]:
     not an exception.
     """
     request = RunRequest(**{f.name: getattr(call, f.name) for f in fields(RunRequest)})
-    return run_plan(make_plan(request), call.reporter or Silent())
+    return make_runs(request, call.reporter or Silent())
+
+
+def make_runs(request: RunRequest, reporter: Reporter) -> list[RunResult]:
+    """Plan the request and make its runs; one result a run. Raises BioBenchError when the input is wrong."""
+    return run_plan(make_plan(request), reporter)
 
 
 def planned(plan: RunPlan) -> list[RunResult]:
     """The results of a dry run: what is stored is `skipped`, what would be made is `planned`."""
     store = Store(plan.request.results_dir)
     lines = without_data(plan)
+    pace = pace_of(plan)
     for item in plan.items:
         record = None if plan.request.force else store.get(item.task.id, item.key)
         if record is not None:
             lines.append(of_record(record, "skipped", str(store.path_of(record)), "the same run is stored already"))
             continue
-        spec = item.task.loaded.spec
         begun = not plan.request.force and store.is_begun(item.task.id, item.key)
         lines.append(
-            RunResult(
-                model=item.checkpoint.id,
-                task=item.task.id,
-                task_version=spec.version,
+            without_record(
+                plan.request,
+                item.task,
+                item.checkpoint.id,
+                "planned",
                 seed=item.seed,
-                status="planned",
                 reason="goes on from where it was stopped" if begun else None,
                 key=item.key,
-                primary=spec.metric.primary,
+                expected=pace.seconds(item, item.checkpoint.parameters),
             )
         )
     return lines
@@ -130,13 +136,15 @@ def run_plan(plan: RunPlan, reporter: Reporter) -> list[RunResult]:
 
 
 def _make_runs(plan: RunPlan, reporter: Reporter) -> list[RunResult]:
-    if plan.request.gate:
+    if plan.request.gate and not plan.request.no_test:
         ask_gate(plan)
     if plan.request.executor == "ray" and undone(plan):
         plan.workers = 1 + run_on_ray(plan.request, _workers(plan), plan.device)
         return list(execute(plan, reporter))
-    left = len(undone(plan))
+    waiting = undone(plan)
+    left = len(waiting)
     workers = min(worker_count(plan.request.parallel, plan.device) * runs_per_device(plan), left)
+    reporter = Paced(reporter, plan, waiting, max(1, workers))
     known: dict[str, RunResult] = {}
     if workers > 1:
         known = run_workers(plan, workers, len(plan.items) - left, reporter)

@@ -72,7 +72,10 @@ class RunRequest:
     """The arguments of `run`, as the command line or the Python interface gives them."""
 
     model: Option[Names, tuple[str, ...]] = Option(
-        (), convert=_names, metavar="MODEL...", help="Hub id, id@revision, or local folder."
+        (),
+        convert=_names,
+        metavar="MODEL...",
+        help="Hub id, id@revision, local folder, or dummy (a random tiny encoder).",
     )
     tasks: Option[Names, tuple[str, ...]] = Option(
         (), "--task", convert=_names, metavar="ID_OR_YAML", help="Task id, pattern ('bc5*') or YAML path; repeatable."
@@ -122,8 +125,8 @@ class RunRequest:
         (),
         "--set",
         convert=_names,
-        metavar="KEY=VALUE",
-        help="Change a field of the spec, e.g. training.epochs=1.",
+        metavar="[TASK:]KEY=VALUE",
+        help="Change a field of the spec, e.g. training.epochs=1; of one task alone: gad:training.epochs=1.",
     )
     limit: Option[int | None, int | None] = Option(None, "--limit", help="Training documents; the rest in proportion.")
     track: Option[Track, Track] = Option(
@@ -134,6 +137,26 @@ class RunRequest:
     )
     train_fractions: Option[float | Iterable[float], tuple[float, ...]] = Option(
         (1.0,), "--train-fraction", convert=_shares, help="Shares of the training documents, such as 0.1,0.25,1.0."
+    )
+    no_test: Option[bool, bool] = Option(
+        False, "--no-test", help="Score on validation and leave the test split alone; shown apart from tested runs."
+    )
+    no_training: Option[bool, bool] = Option(
+        False, "--no-training", help="Evaluate checkpoints that are fine-tuned already, as they are."
+    )
+    label_map: Option[Names, tuple[str, ...]] = Option(
+        (),
+        "--label-map",
+        convert=_names,
+        metavar="MODEL_LABEL=TASK_LABEL",
+        help="With --no-training: which label of the task a checkpoint's label is; repeatable.",
+    )
+    keep_model: Option[str | Path | None, str | None] = Option(
+        None,
+        "--keep-model",
+        convert=_folder,
+        metavar="DIR",
+        help="Save each fine-tuned model as a checkpoint below DIR.",
     )
     dry_run: Option[bool, bool] = Option(False, "--dry-run", help="Print the plan and stop.")
     force: Option[bool, bool] = Option(False, "--force", help="Make runs anew that are stored already.")

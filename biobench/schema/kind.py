@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 from biobench.schema.document import Prediction
 
@@ -43,6 +43,9 @@ class Traits:
 
 KINDS: dict[str, Traits] = {}
 """Name to kind; filled by importing `biobench.kinds`."""
+
+PLUGIN_METRICS: dict[str, Callable[[Any], float | None]] = {}
+"""Name to metric of installed packages: from a `kinds.base.Answered` to a fraction, None where it is not defined."""
 
 AVERAGES = ("macro_f1", "micro_f1", "weighted_f1", "macro_f1_all")
 """Averages that every kind of task has."""
@@ -88,4 +91,4 @@ def leading_metrics(kind: Traits) -> tuple[str, ...]:
 
 def metric_names() -> list[str]:
     """The averages of all kinds."""
-    return [*AVERAGES, *dict.fromkeys(name for kind in KINDS.values() for name in kind.metrics)]
+    return [*AVERAGES, *dict.fromkeys(name for kind in KINDS.values() for name in kind.metrics), *PLUGIN_METRICS]

@@ -10,10 +10,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from biobench.schema.adaptation import NOT_SEARCHED, Adapter, Search
 from biobench.schema.deviation import Deviations
-from biobench.schema.kind import KINDS, kind_names, leading_metrics
+from biobench.schema.kind import KINDS, PLUGIN_METRICS, kind_names, leading_metrics
 from biobench.schema.metric import Gate, Metric, MetricName, Obtain
 from biobench.schema.probe import Probe
+from biobench.schema.seeds import parse_seeds
 from biobench.schema.source import (
     CollectedLabels,
     HubSource,
@@ -125,10 +127,25 @@ class Training(Strict):
     """--track tuned: what the rates are multiplied by, one whole run each; the best on validation is kept."""
     train_fraction: float = Field(1.0, gt=0, le=1, json_schema_extra={"later": True})
     """Share of the training documents, by one fixed shuffle: a smaller share is part of every larger one."""
+    head_seed: int | None = Field(None, ge=0, json_schema_extra={"later": True})
+    """Draws the head's initial weights; null: the run's seed. Set by the runs of `biobench analyze variance`."""
+    order_seed: int | None = Field(None, ge=0, json_schema_extra={"later": True})
+    """Draws the order of the training documents; null: the run's seed."""
     train_documents: int | None = Field(None, gt=0, json_schema_extra={"later": True})
     """Training documents at most, the first of the same shuffle; null: all."""
     validation_documents: int | None = Field(None, gt=0, json_schema_extra={"later": True})
     """Validation documents at most, the first of the same shuffle; null: all. The test split is never cut."""
+
+    adapter: Adapter | None = later(None)
+    """Train small weights beside the encoder's frozen ones."""
+    top_layers: int | None = Field(None, ge=0, json_schema_extra={"later": True})
+    """Train this many layers at the encoder's end, and what follows them; those below and the embeddings stay."""
+    layer_decay: float = Field(1.0, gt=0, le=1, json_schema_extra={"later": True})
+    """Each layer's rate is that of the layer above it times this; the embeddings stand below the first layer."""
+    gradient_checkpointing: bool = later(False)
+    """Compute the layers' states again in the backward pass instead of storing them: less memory, more time."""
+    search: Search | None = later(None)
+    """--track tuned: what is tried instead of `grid`."""
 
     @model_validator(mode="after")
     def _length(self) -> Training:
@@ -138,6 +155,12 @@ class Training(Strict):
             raise fail("training.grid must be distinct positive factors", "for example `grid: [0.4, 1.0, 2.0]`")
         if isinstance(self.evaluate_every, int) and self.evaluate_every < 1:
             raise fail("evaluate_every must be 'epoch' or at least 1 step", "for example `evaluate_every: 500`")
+        for name in () if self.search is None else (self.search.grid or self.search.study or ()):
+            if name.split(".")[0] not in type(self).model_fields and name != "head.dropout":
+                known = [*(n for n in type(self).model_fields if n not in NOT_SEARCHED), "head.dropout"]
+                raise fail(f"training.search: '{name}' is no field of the recipe", suggest(name, known))
+        if self.adapter is not None and (self.top_layers is not None or self.layer_decay != 1.0):
+            raise fail("training.adapter freezes the encoder", "leave top_layers and layer_decay out beside it")
         return self
 
 
@@ -294,7 +317,7 @@ class TaskSpec(Strict):
             name = getattr(self.metric, field)
             if name in kind.lower_is_better:
                 raise fail(f"metric.{field} '{name}' falls as predictions get better", f"use {kind.metrics[0]}")
-            if name is not None and name not in leading_metrics(kind):
+            if name is not None and name not in (*leading_metrics(kind), *PLUGIN_METRICS):
                 best = "macro_f1" if kind.counted else kind.metrics[0]
                 raise fail(f"metric.{field} '{name}' is not defined for type '{self.type}'", f"use {best}")
         if kind.numeric != (self.scale is not None):
@@ -367,19 +390,3 @@ class TaskSpec(Strict):
     def splits_of(self, source: Source) -> Splits:
         """How `source` is split."""
         return source.splits if source.splits is not None else self.splits
-
-
-def parse_seeds(text: str) -> list[int]:
-    """``42-50`` or ``42,43`` (or both: ``1,5-7``) to a list of distinct seeds. Raises ValueError."""
-    seeds: list[int] = []
-    for part in text.split(","):
-        match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", part)
-        if not match:
-            raise fail(f"seeds '{text}' are not understood", "write 42-50 or 42,43")
-        low, high = int(match[1]), int(match[2] or match[1])
-        if high < low or high - low > 999:
-            raise fail(f"seeds '{part.strip()}' run backwards or are too many", "write the smaller one first")
-        seeds += range(low, high + 1)
-    if len(set(seeds)) < len(seeds):
-        raise fail(f"seeds '{text}' name one twice", "write each once")
-    return seeds

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from biobench.kinds.base import Answered, get_kind
 from biobench.schema.document import Document, Prediction
+from biobench.schema.kind import PLUGIN_METRICS
 from biobench.schema.record import RunRecord
 from biobench.score.averages import Scores, Sums, f1_averages, micro_without, per_label
 from biobench.score.counting import Match, ScoreError, fit_together, label_sums
@@ -46,11 +47,14 @@ def compute(
         return Scores(kind.extra_scores(Answered(labels, gold, prediction_of, dict, scale)), {})
     exact = sums("exact")
     values = f1_averages(exact, gold_labels)
-    values |= kind.extra_scores(
-        Answered(labels, gold, prediction_of, lambda: f1_averages(sums("partial"), gold_labels))
-    )
+    answered = Answered(labels, gold, prediction_of, lambda: f1_averages(sums("partial"), gold_labels))
+    values |= kind.extra_scores(answered)
     if kind.single and negative_label is not None:
         values["micro_f1_positive"] = micro_without(exact, negative_label)
+    for name, metric in PLUGIN_METRICS.items():
+        value = metric(answered)
+        if value is not None:
+            values[name] = float(value)
     return Scores(values, per_label(exact))
 
 

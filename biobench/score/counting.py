@@ -137,16 +137,16 @@ def shares(
     What a document reaches is tp; what it misses stands in fp and fn, so that its gold is the same in every run.
     """
     kind = get_kind(type)
-    said = fit_together(kind, gold, predictions, labels)
+    prediction_of = fit_together(kind, gold, predictions, labels)
     names = sorted({d.group for d in gold})
     row = {name: i for i, name in enumerate(names)}
     tp, missed = (np.zeros((len(names), 1), dtype=np.int64) for _ in range(2))
     for document in gold:
-        found = kind.share(metric, document, said.get(document.id))
-        if found is None:
+        share = kind.share(metric, document, prediction_of.get(document.id))
+        if share is None:
             return None
-        tp[row[document.group]] += found[0]
-        missed[row[document.group]] += found[1] - found[0]
+        tp[row[document.group]] += share[0]
+        missed[row[document.group]] += share[1] - share[0]
     return GroupCounts(tuple(names), (metric,), tp, missed, missed)
 
 

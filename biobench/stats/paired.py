@@ -202,8 +202,8 @@ def document_se(
     for weights in group_weights(size, draws, rng):
         drawn: FloatArray = np.zeros(weights.shape[0])
         for task, places in zip(tasks, rows, strict=True):
-            own = weights[:, places]
-            a, b = (score_draws(task.models[m], own, task.average, task.evaluated) for m in (first, second))
+            task_weights = weights[:, places]
+            a, b = (score_draws(task.models[m], task_weights, task.average, task.evaluated) for m in (first, second))
             drawn += (a.mean(axis=1) - b.mean(axis=1)) / len(tasks)
         parts.append(drawn)
     return float(np.concatenate(parts).std(ddof=1)), chosen
@@ -230,11 +230,11 @@ def crossed(sources: Sequence[Sequence[tuple[float, float]]], twice: float) -> t
     total = sum(variance for variance, _ in parts)
     if total == 0:
         return 0.0, math.inf
-    own = [(sum(variance for variance, _ in source), pooled_df(source)) for source in sources]
-    variance = max([total - twice, *(v for v, _ in own)])
+    sums = [(sum(variance for variance, _ in source), pooled_df(source)) for source in sources]
+    variance = max([total - twice, *(v for v, _ in sums)])
     lowest = min(df for part, df in parts if part > 0)
     df = max(lowest, pooled_df(parts) * (variance / total) ** 2)
-    wider = [d for v, d in own if _half(v, d) > _half(variance, df)]
+    wider = [d for v, d in sums if _half(v, d) > _half(variance, df)]
     return variance, min([df, *wider])
 
 

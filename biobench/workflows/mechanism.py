@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from biobench.errors import TrainingError, UsageError
-from biobench.runs.api import run
+from biobench.runs.api import make_runs
 from biobench.runs.execute import Reporter
 from biobench.runs.options import RunRequest
 from biobench.runs.plan import make_plan
@@ -20,23 +20,6 @@ PROBE = (
     "probe={kind: linear, pooling: mean, dropout: 0.0, learning_rates: [3e-4, 1e-3, 3e-3, 1e-2], epochs: 20}",
 )
 """Settings that put a linear probe on frozen states in the place of fine-tuning; later --set may change them."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Scoring:
-    """How models are scored: what `biobench run` is told. seeds: None for the spec's."""
-
-    tasks: Sequence[str]
-    seeds: str | None
-    overrides: Sequence[str]
-    results_dir: str
-    data_dir: str | None
-    device: str
-    limit: int | None = None
-
-    def changed(self, *overrides: str) -> Scoring:
-        """The same with further settings."""
-        return replace(self, overrides=[*self.overrides, *overrides])
 
 
 def hybrids(layers: Sequence[str], modules: Sequence[str]) -> list[tuple[str, list[int] | None, tuple[Any, ...]]]:
@@ -61,42 +44,23 @@ def hybrids(layers: Sequence[str], modules: Sequence[str]) -> list[tuple[str, li
     return chosen
 
 
-def check_runs(models: Sequence[str], how: Scoring) -> None:
+def check_runs(models: Sequence[str], how: RunRequest) -> None:
     """Raise, before anything is made, what `run_scores` would raise: bad arguments, missing models and data."""
-    request = RunRequest(
-        models,
-        how.tasks,
-        seeds=how.seeds,
-        data_dir=how.data_dir,
-        results_dir=how.results_dir,
-        device=how.device,
-        overrides=how.overrides,
-        limit=how.limit,
-    )
-    for entry in make_plan(request).tasks:
+    for entry in make_plan(replace(how, model=tuple(models))).tasks:
         if entry.unavailable is not None:
             raise UsageError(f"{entry.id}: {entry.unavailable}", hint=entry.unavailable.hint)
 
 
-def run_scores(models: Sequence[str], how: Scoring, reporter: Reporter) -> Scores:
+def run_scores(models: Sequence[str], how: RunRequest, reporter: Reporter) -> Scores:
     """Run what is not stored yet; primary scores per model, task and seed, models by the names given.
 
-    Raises TrainingError when a run failed, DataUnavailableError's words as UsageError when data is missing.
+    how: tasks and options of the runs, without a model. Raises TrainingError when a run failed,
+    DataUnavailableError's words as UsageError when data is missing.
     """
     scores: Scores = {}
     for model in models:
         table: dict[str, dict[int, float]] = {}
-        results = run(
-            model,
-            how.tasks,
-            seeds=how.seeds,
-            overrides=how.overrides,
-            results_dir=how.results_dir,
-            data_dir=how.data_dir,
-            device=how.device,
-            limit=how.limit,
-            reporter=reporter,
-        )
+        results = make_runs(replace(how, model=(model,)), reporter)
         for r in results:
             if r.status == "failed":
                 raise TrainingError(f"{r.model} on {r.task}: {r.reason}", hint="see `biobench run` with the same task")

@@ -158,10 +158,13 @@ def _again(
 
     metric = record.task.primary
     interval = _interval(store, record)
+    if record.origin == "outside":
+        return outcome("other", reason="its predictions were made elsewhere; `biobench score` reads them")
+    answered = record.origin == "checkpoint"
     request = RunRequest(
         model,
         tasks=[specs.get(record.task.id, record.task.id)],
-        seeds=record.seed,
+        seeds=None if answered else record.seed,
         overrides=record.overrides,
         limit=record.limit,
         track=record.track,
@@ -171,6 +174,9 @@ def _again(
         offline=offline,
         parallel=1,
         gate=False,
+        no_test=record.split == "validation",
+        no_training=answered,
+        label_map=[f"{name}={label}" for name, label in record.label_map.items()],
     )
     plan = make_plan(request)
     if not plan.items:
@@ -178,14 +184,14 @@ def _again(
     if differences := _differences(record, plan, plan.items[0]):
         return outcome("other", reason=", ".join(differences))
     (result,) = run_plan(plan, Silent())
-    made = Store(results_dir).get(record.task.id, plan.items[0].key)
-    if made is None:
+    repeated = Store(results_dir).get(record.task.id, plan.items[0].key)
+    if repeated is None:
         return outcome("failed", reason=result.reason)
-    score = made.scores[metric]
-    if made.predictions_sha256 == record.predictions_sha256:
+    score = repeated.scores[metric]
+    if repeated.predictions_sha256 == record.predictions_sha256:
         return outcome("identical", score, same=1.0)
     within = score == record.scores[metric] if interval is None else interval[0] <= score <= interval[1]
-    return outcome("within" if within else "outside", score, same=_same(store, record, Store(results_dir), made))
+    return outcome("within" if within else "outside", score, same=_same(store, record, Store(results_dir), repeated))
 
 
 def _differences(record: RunRecord, plan: RunPlan, item: Item) -> list[str]:

@@ -205,12 +205,12 @@ def scores_of(runs: Sequence[StudyRun], out: Path) -> dict[str, dict[str, float]
     from biobench.store import Store
 
     names = {_hash(out / "runs" / run.name): run.name for run in runs}
-    found: dict[str, dict[str, list[float]]] = {}
+    by_run: dict[str, dict[str, list[float]]] = {}
     for record in Store(out / "results").records():
         if record.model.hash in names:
-            tasks = found.setdefault(names[record.model.hash], {})
+            tasks = by_run.setdefault(names[record.model.hash], {})
             tasks.setdefault(record.task.id, []).append(record.scores[record.task.primary])
-    return {name: {task: fmean(values) for task, values in tasks.items()} for name, tasks in found.items()}
+    return {name: {task: fmean(values) for task, values in tasks.items()} for name, tasks in by_run.items()}
 
 
 def _hash(folder: Path) -> str:

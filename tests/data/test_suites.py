@@ -12,7 +12,7 @@ import biobench
 from biobench.cli.main import app
 from biobench.data import suite as suites
 from biobench.data.catalog import list_tasks, load_task, suite
-from biobench.data.suite import load_suite, matching, picked, pool, suite_tasks
+from biobench.data.suite import left_out, load_suite, matching, picked, pool, suite_tasks
 from biobench.errors import SpecError, UsageError
 from biobench.report.published import SUITE_FOLDER, load_published, published_folder
 from biobench.report.suite import build_suite, suite_mean
@@ -41,6 +41,12 @@ def test_the_nineteen_are_as_before_and_no_suite_adds_to_them() -> None:
     shipped = {t.id for name in ("fr", "en") for t in suite(name)}
     assert len(shipped) == 19
     assert not shipped & {t.id for t in list_tasks() if t.path.parent.name in ("blurb", "drbenchmark")}
+
+
+def test_what_a_suite_leaves_out_is_named() -> None:
+    lines = left_out("blurb")
+    assert [line.split()[0] for line in lines] == ["ebm_pico", "bioasq"]
+    assert left_out("fr") == []
 
 
 def test_patterns_and_filters_pick_tasks() -> None:

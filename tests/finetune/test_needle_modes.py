@@ -9,7 +9,8 @@ import pytest
 
 import biobench
 from biobench.data.load import load_data
-from biobench.finetune import probe as probes
+from biobench.finetune.loop import NonFiniteLossError
+from biobench.finetune.probe import ProbeRun
 from biobench.schema.needle import PRESENT, cell_of
 from biobench.schema.record import RunRecord
 from biobench.store import Store
@@ -118,35 +119,38 @@ def test_a_trained_encoder_learns_with_the_task_and_scores_the_same_cells(model:
 def test_the_learning_rate_is_the_one_with_the_best_validation_score(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tried = {}
-    attempt = probes._train
+    tried: dict[float, ProbeRun] = {}
+    fit = ProbeRun.fit
 
-    def noted(*arguments):  # type: ignore[no-untyped-def]
-        made = attempt(*arguments)
-        tried[arguments[5]] = made
-        return made
+    def noted(run: ProbeRun) -> bool:
+        tried[run.recipe.learning_rate] = run
+        return fit(run)
 
-    monkeypatch.setattr(probes, "_train", noted)
+    monkeypatch.setattr(ProbeRun, "fit", noted)
     biobench.run(str(model), spec(tmp_path), seeds=42, results_dir=tmp_path / "out", device="cpu", gate=False)
     assert list(tried) == [1e-9, 1e-2, 3e-2]
-    best = max(a.score for a in tried.values())
-    chosen = next(rate for rate, a in tried.items() if a.score == best)
+    best = max(run.state.best_score for run in tried.values())
+    chosen = next(rate for rate, run in tried.items() if run.state.best_score == best)
     record = only(tmp_path / "out")
-    assert record.training.best_step == tried[chosen].step
-    assert record.training.curve == tuple(tried[chosen].curve)
+    assert record.training.best_step == tried[chosen].state.best_step
+    assert record.training.curve == tuple(tried[chosen].state.curve)
     assert max(p.validation["micro_f1"] for p in record.training.curve) == pytest.approx(best)
-    assert record.training.steps == sum(a.curve[-1].step for a in tried.values()), "all that was tried is counted"
+    assert record.training.steps == sum(run.state.step for run in tried.values()), "all that was tried is counted"
 
 
 def test_a_rate_whose_loss_is_not_finite_is_left_out(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    attempt = probes._train
-    monkeypatch.setattr(probes, "_train", lambda *a: None if a[5] != 1e-2 else attempt(*a))
+    fit = ProbeRun.fit
+
+    def fails(run: ProbeRun) -> bool:
+        raise NonFiniteLossError("step 1")
+
+    monkeypatch.setattr(ProbeRun, "fit", lambda run: (fit if run.recipe.learning_rate == 1e-2 else fails)(run))
     biobench.run(str(model), spec(tmp_path), seeds=42, results_dir=tmp_path / "out", device="cpu", gate=False)
     left = [text for text in only(tmp_path / "out").training.backoffs if "left out" in text]
     assert [text.split(":")[0].split()[-1] for text in left] == ["1e-09", "0.03"]
-    monkeypatch.setattr(probes, "_train", lambda *a: None)
+    monkeypatch.setattr(ProbeRun, "fit", fails)
     (result,) = biobench.run(
         str(model), spec(tmp_path), seeds=43, results_dir=tmp_path / "out", device="cpu", gate=False
     )

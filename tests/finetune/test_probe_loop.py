@@ -13,9 +13,11 @@ import torch
 
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
-from biobench.finetune import probe as probes
+from biobench.finetune import loop
 from biobench.finetune.engine import LoadedEncoder, finetune, load_encoder
 from biobench.finetune.features import _Extraction, extract
+from biobench.finetune.network import Network
+from biobench.finetune.predict import probabilities
 from biobench.finetune.prepare import Prepared, prepare
 from biobench.models.loading import find_checkpoint, load_tokenizer
 from biobench.models.probe import ProbeHead
@@ -99,11 +101,11 @@ def test_the_first_of_the_best_epochs_of_the_first_of_the_best_rates_is_kept(
     spec = prepared.spec.model_copy(update={"head": head})
     prepared = replace(prepared, spec=spec)
     left, thresholds, used, seen = iter(scores), iter(0.1 * i for i in range(1, 7)), [], []
-    whole = probes._probabilities
+    whole = probabilities
 
-    def watched(own: ProbeHead, *arguments: Any) -> Any:
-        seen.append({k: v.clone() for k, v in own.state_dict().items()})
-        return whole(own, *arguments)
+    def watched(network: Network, *arguments: Any) -> Any:
+        seen.append({k: v.clone() for k, v in network.state_dict().items()})
+        return whole(network, *arguments)
 
     def decided(own: Prepared, split: Any, chances: Any, threshold: float) -> list[Any]:
         used.append(threshold)
@@ -112,8 +114,8 @@ def test_the_first_of_the_best_epochs_of_the_first_of_the_best_rates_is_kept(
     def scored(*_: Any) -> Any:
         return SimpleNamespace(values=dict.fromkeys(("macro_f1", "micro_f1", "weighted_f1"), next(left)))
 
-    monkeypatch.setattr(probes, "_probabilities", watched)
-    monkeypatch.setattr(probes, "decide", decided)
+    monkeypatch.setattr(loop, "probabilities", watched)
+    monkeypatch.setattr(loop, "decide", decided)
     monkeypatch.setattr(type(prepared.kind), "threshold", lambda *_: next(thresholds))
     monkeypatch.setattr(Prepared, "score", scored)
     outcome = finetune(loaded, prepared, 1, "fp32", _quiet)

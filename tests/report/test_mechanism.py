@@ -13,6 +13,7 @@ from biobench.cli.analyze_runs import print_standings
 from biobench.cli.main import app
 from biobench.errors import SpecError, TrainingError, UsageError
 from biobench.report.mechanism import stability, standings, standings_chart, stored_scores
+from biobench.runs.options import RunRequest
 from biobench.runs.result import RunResult
 from biobench.stats import Estimand, mean_test
 from biobench.workflows.mechanism import frozen_layers
@@ -147,13 +148,14 @@ def test_the_frozen_layers_are_those_of_the_ledger(tmp_path: Path) -> None:
 def test_stability_command_runs_every_rate(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     asked: list[tuple[str, str]] = []
 
-    def run(model: str, tasks: Any, *, overrides: Any, **_: Any) -> list[RunResult]:
-        asked.append((model, overrides[-1]))
-        rate = float(overrides[-1].partition("=")[2])
+    def run(request: RunRequest, _: Any) -> list[RunResult]:
+        (model,), tasks, setting = request.model, request.tasks, request.overrides[-1]
+        asked.append((model, setting))
+        rate = float(setting.partition("=")[2])
         level = 0.6 if model == "steady" else 0.6 - 2000 * rate
         return [RunResult(model, tasks[0], 1, seed, "done", scores={"macro_f1": level + NOISE[seed]}) for seed in SEEDS]
 
-    monkeypatch.setattr("biobench.workflows.mechanism.run", run)
+    monkeypatch.setattr("biobench.workflows.mechanism.make_runs", run)
     monkeypatch.setattr("biobench.workflows.mechanism.check_runs", lambda *_: None)  # the models are names alone
     command = ["analyze", "stability", "steady", "shaky", "--learning-rates", "1e-5,1e-4", "--task", "demo_ner"]
     app([*command, "--json"], standalone_mode=False)
@@ -167,10 +169,10 @@ def test_stability_command_runs_every_rate(monkeypatch: pytest.MonkeyPatch, caps
     with pytest.raises(UsageError, match="not understood"):
         app([*command[:4], "--learning-rates", "high", "--task", "x"], standalone_mode=False)
 
-    def fails(model: str, tasks: Any, **_: Any) -> list[RunResult]:
-        return [RunResult(model, "demo_ner", 1, 42, "failed", reason="out of memory")]
+    def fails(request: RunRequest, _: Any) -> list[RunResult]:
+        return [RunResult(request.model[0], "demo_ner", 1, 42, "failed", reason="out of memory")]
 
-    monkeypatch.setattr("biobench.workflows.mechanism.run", fails)
+    monkeypatch.setattr("biobench.workflows.mechanism.make_runs", fails)
     with pytest.raises(TrainingError, match="out of memory"):
         app(command, standalone_mode=False)
 
@@ -179,7 +181,7 @@ def test_a_rate_that_cannot_be_trained_is_refused_before_any_run(monkeypatch: py
     def run(*_: Any, **__: Any) -> list[RunResult]:
         raise AssertionError("a run was begun")
 
-    monkeypatch.setattr("biobench.workflows.mechanism.run", run)
+    monkeypatch.setattr("biobench.workflows.mechanism.make_runs", run)
     command = ["analyze", "stability", "some/model", "--task", "demo_ner", "--learning-rates", "1e-5,-1"]
     found: list[str] = []
     monkeypatch.setattr("biobench.runs.plan.find_checkpoint", lambda model, **_: found.append(model))
