@@ -40,9 +40,9 @@ class BioBenchError(Exception):
 
 
 def _again(kind: type[BioBenchError], args: tuple[Any, ...], fields: dict[str, Any]) -> BioBenchError:
-    made = kind.__new__(kind, *args)
-    made.__dict__.update(fields)
-    return made
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(fields)
+    return error
 
 
 class SpecError(BioBenchError):

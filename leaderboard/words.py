@@ -80,7 +80,7 @@ _WORDS: dict[str, tuple[str, str]] = {
         "This corpus is under an agreement: neither text nor gold is shown.",
         "Ce corpus est sous accord : ni texte ni annotations ne sont montrés.",
     ),
-    "said": ("predicted", "prédit"),
+    "predicted": ("predicted", "prédit"),
     "gold": ("gold", "référence"),
     "no_runs_to_browse": ("There are no runs to browse yet.", "Il n'y a pas encore d'exécutions à parcourir."),
     "documents_found": ("documents", "documents"),

@@ -41,29 +41,29 @@ def compare_counts(spec: TaskSpec, counted: Mapping[str, Mapping[str, int]], sou
             problems.append(f"counts.{split}: there is no such split")
             continue
         for name, number in expected.items():
-            found = counted[split].get(name, 0)
-            if found != number:
-                problems.append(f"counts.{split}.{name}: the spec says {number}, source '{source}' has {found}")
+            count = counted[split].get(name, 0)
+            if count != number:
+                problems.append(f"counts.{split}.{name}: the spec says {number}, source '{source}' has {count}")
     return problems
 
 
 def count_unexpressed(documents: Mapping[str, Sequence[Document]], labels: Sequence[str]) -> dict[str, dict[str, int]]:
     """Split -> label -> mentions of the corpus that are in no score (`Document.unexpressed`); only numbers above 0."""
     result: dict[str, dict[str, int]] = {}
-    for split, own in documents.items():
-        found = Counter(label for d in own for label in d.unexpressed)
-        if found:
-            result[split] = {label: found[label] for label in labels if found[label]}
+    for split, split_documents in documents.items():
+        numbers = Counter(label for d in split_documents for label in d.unexpressed)
+        if numbers:
+            result[split] = {label: numbers[label] for label in labels if numbers[label]}
     return result
 
 
 def unexpressed_in_words(counted: Mapping[str, Mapping[str, int]]) -> str:
     """``7 mentions that units and tokens cannot express are in no score: train 5 (Val 5), ...``; empty without any."""
-    total = sum(n for own in counted.values() for n in own.values())
+    total = sum(n for numbers in counted.values() for n in numbers.values())
     if not total:
         return ""
     each = "; ".join(
-        f"{split} {sum(own.values())} ({', '.join(f'{label} {n}' for label, n in own.items())})"
-        for split, own in counted.items()
+        f"{split} {sum(numbers.values())} ({', '.join(f'{label} {n}' for label, n in numbers.items())})"
+        for split, numbers in counted.items()
     )
     return f"{total} mention{'s' * (total > 1)} that units and tokens cannot express, in no score: {each}"

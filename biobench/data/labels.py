@@ -49,7 +49,7 @@ def _restricted(documents: Sequence[Document], labels: tuple[str, ...], *, drop:
     order = {label: i for i, label in enumerate(labels)}
     kept: list[Document] = []
     for d in documents:
-        own = tuple(sorted((label for label in set(d.labels) if label in order), key=order.__getitem__))
-        if own or not drop:
-            kept.append(replace(d, labels=own))
+        remaining = tuple(sorted((label for label in set(d.labels) if label in order), key=order.__getitem__))
+        if remaining or not drop:
+            kept.append(replace(d, labels=remaining))
     return kept

@@ -34,8 +34,8 @@ class Located:
     @property
     def partial(self) -> bool:
         """Some of the source's own files are there and some are not."""
-        own = [name for name in self.missing if not name.startswith("../")]
-        return bool(own) and any(self.files.values())
+        names = [name for name in self.missing if not name.startswith("../")]
+        return bool(names) and any(self.files.values())
 
 
 def default_data_dir() -> Path:
@@ -73,13 +73,13 @@ def _resolve(folder: Path, named: Mapping[str, str | list[str]]) -> tuple[dict[s
     files: dict[str, list[Path]] = {}
     missing: list[str] = []
     for role, patterns in named.items():
-        found: list[Path] = []
+        paths: list[Path] = []
         for pattern in [patterns] if isinstance(patterns, str) else patterns:
             matches = _matches(folder, pattern) or _matches(folder, _any_case(pattern))
             if not matches:
                 missing.append(pattern)
-            found += matches
-        files[role] = found
+            paths += matches
+        files[role] = paths
     return files, missing
 
 
@@ -87,8 +87,8 @@ def _matches(folder: Path, pattern: str) -> list[Path]:
     """The files that a name or a pattern stands for, by name."""
     if not any(c in pattern for c in "*?["):
         return [folder / pattern] if (folder / pattern).is_file() else []
-    found = [p for p in folder.glob(pattern) if p.is_file() and not _resource_fork(p, folder)]
-    return sorted(found, key=lambda p: (p.name, p))
+    files = [p for p in folder.glob(pattern) if p.is_file() and not _resource_fork(p, folder)]
+    return sorted(files, key=lambda p: (p.name, p))
 
 
 def _any_case(pattern: str) -> str:

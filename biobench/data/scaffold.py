@@ -80,7 +80,7 @@ def scaffold(path: str | Path, task_id: str | None = None, type_: str | None = N
     if sniffed.doubt and type_ is None:
         hint = "relations are written with their sentences (docs/adding-a-task.md); if it is a classification, "
         raise DataFormatError(sniffed.doubt, hint=f"{hint}say --type {sniffed.type}", file=path)
-    own = task_id or _as_task_id(folder.resolve().name)
+    task = task_id or _as_task_id(folder.resolve().name)
     ner = sniffed.head != "sequence"
     listed = ", ".join(f"{name}: {json.dumps(part.pattern)}" for name, part in parts.items())
     unused = f"; not read: {', '.join(sniffed.unused)}" if sniffed.unused else ""
@@ -88,9 +88,9 @@ def scaffold(path: str | Path, task_id: str | None = None, type_: str | None = N
         sniffed.remark = f"{len(sniffed.labels)} labels that look like concept ids"
     remark = f"  # check: {sniffed.remark}" if sniffed.remark else ""
     text = f"""# Made by `biobench tasks new`; run it with --data-dir {folder.resolve().parent}
-id: {own}
+id: {task}
 version: 1
-name: {own.replace("_", " ")}
+name: {task.replace("_", " ")}
 language: en            # check
 type: {sniffed.type}
 source:
@@ -116,9 +116,9 @@ citation: unknown       # fill in
     detected += [f"not read: {', '.join(sniffed.unused)}"] if sniffed.unused else []
     detected += [f"check: {sniffed.remark}"] if sniffed.remark else []
     data_dir = folder.resolve().parent
-    made = Scaffold(text + _facts(text, own, data_dir))
-    made.detected, made.data_dir = tuple(detected), data_dir
-    return made
+    draft = Scaffold(text + _facts(text, task, data_dir))
+    draft.detected, draft.data_dir = tuple(detected), data_dir
+    return draft
 
 
 def _words(sniffed: Sniffed) -> str:
@@ -136,14 +136,16 @@ def _facts(text: str, task_id: str, data_dir: Path) -> str:
             task = load_task(spec)
             labels, documents = read_source(task, choose(task, data_dir))
         except BioBenchError as error:
-            said = str(error).replace(f"{spec}:", "line ").replace("\n", " ")
-            return f"# counts and findings: not made, the data cannot be read so: {said}; {error.hint}\n"
+            message = str(error).replace(f"{spec}:", "line ").replace("\n", " ")
+            return f"# counts and findings: not made, the data cannot be read so: {message}; {error.hint}\n"
     lines = ["counts:                 # check: against the corpus's documentation"]
     for split in SPLITS:
         counted = count(documents[split], labels, task.spec.is_ner)
         lines.append(f"  {split}: {_mapping({k: n for k, n in counted.items() if n})}")
-    found = {finding.name: finding.number for finding in audit(documents, labels, {})}
-    lines.append(f"findings: {_mapping(found)}" + ("  # check: look at each, `biobench data verify`" if found else ""))
+    numbers = {finding.name: finding.number for finding in audit(documents, labels, {})}
+    lines.append(
+        f"findings: {_mapping(numbers)}" + ("  # check: look at each, `biobench data verify`" if numbers else "")
+    )
     return "\n".join(lines) + "\n"
 
 
@@ -175,8 +177,8 @@ def _parts(path: Path) -> tuple[Path, dict[str, _Part]]:
         if path.resolve().name.lower() in _SPLIT_NAMES and {"train", "test"} <= set(_named(above, None)):
             path = above
     folder = path if path.is_dir() else path.parent
-    found = _named(folder, None if path.is_dir() else path.suffix)
-    ordered: dict[str, _Part] = {name: found[name] for name in SPLITS if name in found}
+    parts = _named(folder, None if path.is_dir() else path.suffix)
+    ordered: dict[str, _Part] = {name: parts[name] for name in SPLITS if name in parts}
     named = path.is_dir() or any(path in part.paths for part in ordered.values())
     if named and {"train", "test"} <= set(ordered):
         return folder, ordered
@@ -190,22 +192,22 @@ def _parts(path: Path) -> tuple[Path, dict[str, _Part]]:
 
 def _named(folder: Path, suffix: str | None) -> dict[str, _Part]:
     """The files (of this ending; None: of any) and, where None, folders that are called like splits."""
-    found: dict[str, _Part] = {}
+    parts: dict[str, _Part] = {}
     for entry in sorted(folder.iterdir()):
         name = entry.stem if entry.is_file() else entry.name
         split = _SPLIT_NAMES.get(name.lower())
-        if split is None or split in found:
+        if split is None or split in parts:
             continue
         if entry.is_file() and suffix in (None, entry.suffix) and entry.suffix in _ENDINGS:
-            found[split] = _Part(entry.name, [entry])
+            parts[split] = _Part(entry.name, [entry])
         elif entry.is_dir() and suffix is None:
             inside = _files(entry)
             texts = None if inside else _brat_texts(entry)
             if inside:
-                found[split] = _Part(f"{entry.name}/*{inside[0].suffix}", inside)
+                parts[split] = _Part(f"{entry.name}/*{inside[0].suffix}", inside)
             elif texts is not None:
-                found[split] = _Part(f"{entry.name}/{texts.pattern}", texts.paths)
-    return found
+                parts[split] = _Part(f"{entry.name}/{texts.pattern}", texts.paths)
+    return parts
 
 
 def _brat_texts(folder: Path) -> _Part | None:

@@ -73,15 +73,15 @@ def sniff(path: Path, *, tokens: bool = False) -> Sniffed:
             or _sniff_objects(items, path, "json, layout: lines", "label")
         )
     lines = [line for _, line in lines_of(path)]
-    found = _sniff_tokens(lines, outside=tokens) or _sniff_rows(lines)
-    if found is None:
+    sniffed = _sniff_tokens(lines, outside=tokens) or _sniff_rows(lines)
+    if sniffed is None:
         raise DataFormatError(
             "is neither a token file with IOB or IOBES tags nor rows with a text and a label",
             hint="see the formats in the documentation and write the spec by hand",
             file=path,
             line=1,
         )
-    return found
+    return sniffed
 
 
 def _sniff_parquet(path: Path) -> Sniffed:
@@ -106,26 +106,26 @@ def _sniff_tagged(
     if pair is None:
         return None
     words, tags = pair
-    given = (names or {}).get(tags, [])
+    tag_names = (names or {}).get(tags, [])
     fields = f"tokens: {json.dumps(words)}, tags: {json.dumps(tags)}"
     fields = f"columns: {{{fields}}}" if format == "parquet" else fields
     seen = {tag for item in items for tag in item.get(tags) or ()}
-    if any(isinstance(tag, int) for tag in seen) and not given:
+    if any(isinstance(tag, int) for tag in seen) and not tag_names:
         reader = f"{{format: {format}, {fields}, names: [O, B-..., I-..., ...]}}"
         raise DataFormatError(
             f"has numbers in its column of tags, '{tags}', and does not name them",
             hint=f"write the spec by hand with `reader: {reader}`",
             file=path,
         )
-    known = set(given) if given else {str(tag) for tag in seen}
+    known = set(tag_names) if tag_names else {str(tag) for tag in seen}
     if not all(_TAG.fullmatch(tag) for tag in known):
         raise DataFormatError(
             f"has tags in '{tags}' that are not O, B- or I- (or E- and S-)", hint="rewrite them as IOB2", file=path
         )
-    own = f", names: {_listed(given)}" if given else ""
+    option = f", names: {_listed(tag_names)}" if tag_names else ""
     scheme = ", scheme: IOBES" if any(tag[0] in "ESUL" for tag in known) else ""
     unused = list(dict.fromkeys(name for item in items for name in item if name not in pair))
-    reader = f"{{format: {format}, {fields}{own}{scheme}}}"
+    reader = f"{{format: {format}, {fields}{option}{scheme}}}"
     return Sniffed("token_ner", reader, {t[2:] for t in known if t != "O"}, "token", len(items), unused)
 
 
@@ -135,13 +135,13 @@ def _class_names(metadata: Mapping[bytes, bytes]) -> dict[str, list[str]]:
         features = json.loads(metadata.get(b"huggingface", b"{}"))["info"]["features"]
     except (KeyError, TypeError, ValueError):
         return {}
-    found: dict[str, list[str]] = {}
+    by_column: dict[str, list[str]] = {}
     for column, feature in features.items() if isinstance(features, dict) else ():
         inner = feature.get("feature", feature) if isinstance(feature, dict) else {}
         names = inner.get("names") if isinstance(inner, dict) else None
         if isinstance(names, list) and all(isinstance(name, str) for name in names):
-            found[column] = names
-    return found
+            by_column[column] = names
+    return by_column
 
 
 def _tokens_and_tags(items: Sequence[Mapping[str, Any]]) -> tuple[str, str] | None:
@@ -238,7 +238,11 @@ def _sniff_objects(
             several.add(name)
         each = (x for v in values for x in (v if isinstance(v, list) else [v]))
         labels[name] = {str(x) for x in each if not missing(x)}
-    fitting = {n: found for n, found in labels.items() if 2 <= len(found) <= max(2, min(200, len(items) // 2))}
+    fitting = {
+        n: label_values
+        for n, label_values in labels.items()
+        if 2 <= len(label_values) <= max(2, min(200, len(items) // 2))
+    }
     if text is None or not fitting:
         numbers = any(isinstance(v, float) for values in columns.values() for v in values)
         hint = "a label is a class; tasks that predict a decimal number are not supported" if numbers else ""
@@ -250,17 +254,19 @@ def _sniff_objects(
     group = next((n for n in columns if n not in (text, label) and _groups(n, [str(v) for v in columns[n]])), None)
     fields = {"text": text, role: label} | ({"group": group} if group else {}) | ({"first": before} if before else {})
     listed = ", ".join(f"{key}: {json.dumps(value)}" for key, value in fields.items())
-    own = (names or {}).get(label, [])
+    class_names = (names or {}).get(label, [])
     if format == "parquet":
-        listed = f"columns: {{{listed}}}" + (f", names: {_listed(own)}" if own else "")
-    found = set(own) or fitting[label]
+        listed = f"columns: {{{listed}}}" + (f", names: {_listed(class_names)}" if class_names else "")
+    label_values = set(class_names) or fitting[label]
     unused = [n for n in columns if n not in fields.values()]
     kind = "multi_label" if label in several else "single_label"
-    made = Sniffed(kind, f"{{format: {format}, {listed}}}", found, "sequence", len(items), unused, group is not None)
+    sniffed = Sniffed(
+        kind, f"{{format: {format}, {listed}}}", label_values, "sequence", len(items), unused, group is not None
+    )
     words = {n: [v for v in cells if isinstance(v, str)] for n, cells in columns.items()}
     if kind == "single_label" and before is None:
-        made.doubt = triplets({n: cells for n, cells in words.items() if cells or n == label}, text, label)
-    return made
+        sniffed.doubt = triplets({n: cells for n, cells in words.items() if cells or n == label}, text, label)
+    return sniffed
 
 
 def _pair(names: Sequence[str]) -> tuple[str | None, str | None]:
@@ -280,13 +286,13 @@ def _listed(names: Sequence[str]) -> str:
 
 def _columns(items: list[dict[str, Any]]) -> dict[str, list[Any]]:
     """Field name to its values that are not null, for the fields that enough of the objects fill."""
-    found: dict[str, list[Any]] = {}
+    columns: dict[str, list[Any]] = {}
     for item in items:
         for name, value in item.items():
-            cells = found.setdefault(name, [])
+            cells = columns.setdefault(name, [])
             if not missing(value):
                 cells.append(value)
-    return {name: cells for name, cells in found.items() if len(cells) > _FILLED * len(items)}
+    return {name: cells for name, cells in columns.items() if len(cells) > _FILLED * len(items)}
 
 
 def _sniff_tokens(lines: list[str], *, outside: bool) -> Sniffed | None:
@@ -353,11 +359,11 @@ def _sniff_rows(lines: list[str]) -> Sniffed | None:
         columns = ", ".join(f"{role}: {json.dumps(first[c]) if header else c}" for role, c in roles.items())
         reader = f"{{format: tsv, separator: {name}, header: {str(header).lower()}, columns: {{{columns}}}}}"
         unused = [first[c] if header else str(c) for c in range(width) if c not in roles.values()]
-        found = distinct[label]
+        label_values = distinct[label]
         units = len(body) + (not header)
-        made = Sniffed("single_label", reader, found, "sequence", units, unused, group is not None)
+        sniffed = Sniffed("single_label", reader, label_values, "sequence", units, unused, group is not None)
         if before is None:
             names = [name if header else str(c) for c, name in enumerate(first)]
-            made.doubt = triplets({n: [r[c] for r in body] for c, n in enumerate(names)}, names[text], names[label])
-        return made
+            sniffed.doubt = triplets({n: [r[c] for r in body] for c, n in enumerate(names)}, names[text], names[label])
+        return sniffed
     return None

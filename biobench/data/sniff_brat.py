@@ -37,7 +37,7 @@ def sniff_brat(texts: Sequence[Path]) -> Sniffed:
             lonely += 1
             continue
         mentions: set[str] = set()
-        said: dict[tuple[str, str], str] = {}
+        note_texts: dict[tuple[str, str], str] = {}
         for number, line in lines_of(ann):
             fields = line.split("\t", 2)
             if line.startswith("T"):
@@ -50,18 +50,18 @@ def sniff_brat(texts: Sequence[Path]) -> Sniffed:
             elif line[:1] in ("#", "N"):
                 note = note_of(fields)
                 if note is not None:
-                    said[note[:2]] = note[2]
-        for (kind, mention), words in said.items():
+                    note_texts[note[:2]] = note[2]
+        for (kind, mention), words in note_texts.items():
             if mention in mentions:
                 notes.setdefault(kind, []).append(words)
     labels, options, remark = Counter(types), "", ""
     if looks_like_ids(types):
-        found = _in_a_note(notes, types.total())
+        choice = _in_a_note(notes, types.total())
         remark = f"{len(types)} types that look like concept ids"
-        if found is None:
+        if choice is None:
             remark += ", and no note gives few labels: map them by reader.types"
         else:
-            kind, match, labels = found
+            kind, match, labels = choice
             options = f", label_note: {json.dumps(kind, ensure_ascii=False)}, label_match: {json.dumps(match)}"
             remark += f"; the labels are from note {kind}"
             without = types.total() - labels.total()
@@ -79,8 +79,8 @@ def _in_a_note(notes: dict[str, list[str]], mentions: int) -> tuple[str, str, Co
     """(kind of note, expression, labels) of the first place that gives nearly all mentions one of a few labels."""
     for kind, texts in notes.items():
         for match in _MATCHES:
-            found = Counter(hit[1] for text in texts if (hit := re.search(match, text)))
-            few = 2 <= len(found) <= min(_MOST, found.total() // 2)
-            if few and found.total() >= _COVERED * mentions and not looks_like_ids(found):
-                return kind, match, found
+            values = Counter(hit[1] for text in texts if (hit := re.search(match, text)))
+            few = 2 <= len(values) <= min(_MOST, values.total() // 2)
+            if few and values.total() >= _COVERED * mentions and not looks_like_ids(values):
+                return kind, match, values
     return None

@@ -66,8 +66,8 @@ def ratio_indices(n: int, splits: SplitRatios) -> tuple[list[int], list[int], li
         a, b = _sizes(n, splits)
         return order[:a], order[a : a + b], order[a + b :]
     if splits.first_cut == "train":
-        held, kept = _hold_out(list(range(n)), validation + test, splits)
-        tested, validated = _hold_out(held, test / (validation + test), splits)
+        held_out, kept = _hold_out(list(range(n)), validation + test, splits)
+        tested, validated = _hold_out(held_out, test / (validation + test), splits)
         return kept, validated, tested
     tested, kept = _hold_out(list(range(n)), test, splits)
     validated, trained = _hold_out(kept, validation / (train + validation), splits)
@@ -153,10 +153,10 @@ def _carved(documents: Sequence[Document], splits: SplitCarve) -> dict[str, list
             + (" beside a validation file" if result["validation"] else ""),
             hint="check splits.validation_from_train_tail and `files`",
         )
-    held = set(units[-size:])
+    held_out = set(units[-size:])
     cut: dict[str, list[Document]] = {"train": [], "validation": [], "test": result["test"]}
     for d in train:
-        cut["validation" if (d.group if splits.by == "group" else d.id) in held else "train"].append(d)
+        cut["validation" if (d.group if splits.by == "group" else d.id) in held_out else "train"].append(d)
     return cut
 
 
@@ -199,8 +199,8 @@ def _read_ids(path: Path) -> dict[str, str]:
         raise SpecError("does not name train, validation and test", hint=hint, file=path)
     where: dict[str, str] = {}
     for split, ids in content.items():
-        for own in ids:
-            if not isinstance(own, str) or own in where:
-                raise SpecError(f"id {own!r} is not a text or stands twice", hint=hint, file=path)
-            where[own] = split
+        for document_id in ids:
+            if not isinstance(document_id, str) or document_id in where:
+                raise SpecError(f"id {document_id!r} is not a text or stands twice", hint=hint, file=path)
+            where[document_id] = split
     return where

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from biobench.encode.tokens import Encoded, Ints
 
-Found = NDArray[np.float64]
+PlacedSpans = NDArray[np.float64]
 """(spans, 4): first unit, last unit, type, score (0-1); units are counted in the document."""
 
 _FAR = 1 << 40
@@ -57,12 +57,12 @@ def merge_words(windows: Sequence[Encoded], rows: Sequence[NDArray[np.float32]])
     return Encoded(ids=np.zeros(0, np.int64), first=words, words=words, truncated=True), merged
 
 
-def merge_spans(windows: Sequence[Encoded], found: Sequence[Found]) -> Found:
+def merge_spans(windows: Sequence[Encoded], window_spans: Sequence[PlacedSpans]) -> PlacedSpans:
     """The spans that their deciding windows found. Spans are in units of the document."""
     if len(windows) == 1:
-        return found[0]
+        return window_spans[0]
     kept = []
-    for index, spans in enumerate(found):
+    for index, spans in enumerate(window_spans):
         chosen = deciding(windows, spans[:, 0].astype(np.int64), spans[:, 1].astype(np.int64))
         kept.append(spans[chosen == index])
     return np.concatenate(kept)

@@ -157,7 +157,7 @@ def _word_starts(words: Sequence[tuple[int, int]], offsets: Sequence[tuple[int, 
 
     A word that no token overlaps (all its characters dropped by the tokenizer) has no entry.
     """
-    found: list[tuple[int, int, int]] = []
+    runs: list[tuple[int, int, int]] = []
     token = 0
     for word, (start, end) in enumerate(words):
         while token < len(offsets) and offsets[token][1] <= start:
@@ -169,8 +169,8 @@ def _word_starts(words: Sequence[tuple[int, int]], offsets: Sequence[tuple[int, 
                 first, last = (at if first < 0 else first), at
             at += 1
         if first >= 0:
-            found.append((word, first, last + 1))
-    return found
+            runs.append((word, first, last + 1))
+    return runs
 
 
 def _slow_body(document: Document, tokenizer: PreTrainedTokenizerBase, words: bool) -> Body:

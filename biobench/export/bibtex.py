@@ -29,13 +29,13 @@ class Work:
 
 def bibtex(infos: Iterable[TaskInfo]) -> str:
     """Entries in order of first use. A citation in an unknown form becomes a ``note`` as it stands."""
-    found: dict[Work, list[str]] = {}
+    tasks_of: dict[Work, list[str]] = {}
     for info in infos:
         for work in works_of(info):
-            found.setdefault(work, []).append(info.id)
+            tasks_of.setdefault(work, []).append(info.id)
     keys: dict[str, int] = {}
     entries = []
-    for work, tasks in found.items():
+    for work, tasks in tasks_of.items():
         keys[work.key] = keys.get(work.key, 0) + 1
         key = work.key if keys[work.key] == 1 else f"{work.key}_{keys[work.key]}"
         fields = [*work.fields, ("keywords", f"biobench: {', '.join(tasks)}")]

@@ -49,19 +49,19 @@ def export(model: str, format: str, results_dir: str | Path = "results", *, data
         raise UsageError(f"unknown format '{plain(format)}'", hint=suggest(format, list(FORMATS)))
     if dataset is not None and not _REPOSITORY.fullmatch(dataset):
         raise UsageError(f"'{plain(dataset)}' is not a dataset repository", hint="write --dataset ORGANISATION/NAME")
-    held = load(results_dir)
-    found = model_results(held, model)
-    name = found[0].group.model
+    results = load(results_dir)
+    of_model = model_results(results, model)
+    name = of_model[0].group.model
     if format in ("csv", "latex"):
-        tasks = [result.info.id for result in found]
-        report = build(held, models=[name], tasks=tasks, sources=["run", "outside", "submitted"])
-        whole = tuple(row for row in report.rows if row.variant in {result.group.variant for result in found})
+        tasks = [result.info.id for result in of_model]
+        report = build(results, models=[name], tasks=tasks, sources=["run", "outside", "submitted"])
+        whole = tuple(row for row in report.rows if row.variant in {result.group.variant for result in of_model})
         return render(replace(report, rows=whole), format)
     if format == "bibtex":
-        return bibtex(result.info for result in found)
+        return bibtex(result.info for result in of_model)
     if format == "every-eval-ever":
-        return every_eval_ever(name, found)
-    return _model_card(name, found) if format == "model-card" else _eval_results(found, dataset or BENCHMARK)
+        return every_eval_ever(name, of_model)
+    return _model_card(name, of_model) if format == "model-card" else _eval_results(of_model, dataset or BENCHMARK)
 
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")

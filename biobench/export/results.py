@@ -39,10 +39,10 @@ class Result:
         return repos.pop() if len(repos) == 1 else None
 
 
-def model_results(held: Results, model: str) -> list[Result]:
+def model_results(results: Results, model: str) -> list[Result]:
     """The full runs of a model (as the report names it, with or without its revision, or its folder), in the
     order of the catalogue. Raises UsageError where there are none."""
-    entrant = find_entrants([model], held)[0]
+    entrant = find_entrants([model], results)[0]
     if entrant.is_published:
         raise UsageError(
             f"'{entrant.label}' has no runs here, its scores are published ones", hint="export models that were run"
@@ -61,16 +61,16 @@ def model_results(held: Results, model: str) -> list[Result]:
         )
     rows: dict[str, list[Row]] = {}
     for average in AVERAGES:
-        for row in build(held, average, models=[entrant.model], sources=[entrant.source]).rows:
+        for row in build(results, average, models=[entrant.model], sources=[entrant.source]).rows:
             if row.task in full and row.variant == full[row.task].variant:
                 known = rows.setdefault(row.task, [])
                 if row.metric not in {r.metric for r in known}:  # kinds without F1 have one score whatever the average
                     known.append(row)
-    found = [
+    listed = [
         Result(info, full[task], tuple(rows[task]))
-        for task, info in held.infos.items()
+        for task, info in results.infos.items()
         if task in full and len(rows.get(task, ())) == (len(AVERAGES) if has_f1(info.type) else 1)
     ]
-    if not found:
+    if not listed:
         raise UsageError(f"the records of '{entrant.label}' have no scores", hint="run `biobench rescore`")
-    return found
+    return listed

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from biobench.encode.merge import Found, merge_spans
+from biobench.encode.merge import PlacedSpans, merge_spans
 from biobench.encode.tokens import Encoded, Ints
 from biobench.errors import ModelError
 from biobench.kinds.base import Answers, Documents, SpanKind, Targets, Task, Windows, register
@@ -38,7 +38,7 @@ def _options(spec: TaskSpec) -> SpanOptions:
 
 @register
 class SpanNer(SpanKind):
-    """A target is spans (first, last, type) in places of the window's units; an answer is `Found`."""
+    """A target is spans (first, last, type) in places of the window's units; an answer is `PlacedSpans`."""
 
     name, head, probes = "span_ner", "span", False
 
@@ -68,7 +68,7 @@ class SpanNer(SpanKind):
         """That of the spec's variant."""
         return span_loss(logits, targets, paper=_options(spec).variant == "paper_variant")
 
-    def answers(self, task: Task, logits: SpanScores, encoded: Sequence[Encoded]) -> list[Found]:
+    def answers(self, task: Task, logits: SpanScores, encoded: Sequence[Encoded]) -> list[PlacedSpans]:
         """The spans that each window shows."""
         return span_answers(logits, encoded, paper=_options(task.spec).variant == "paper_variant")
 
@@ -178,7 +178,7 @@ def outermost(spans: Ints) -> Ints:
     return np.asarray(sorted(kept), dtype=np.int64).reshape(-1, 3)
 
 
-def same_type_filter(spans: Found) -> Found:
+def same_type_filter(spans: PlacedSpans) -> PlacedSpans:
     """Of overlapping spans of one type the most confident stays (ties: the earlier, then the longer)."""
     order = sorted(range(len(spans)), key=lambda i: (-spans[i, 3], spans[i, 0], -spans[i, 1]))
     kept: list[int] = []
@@ -189,7 +189,7 @@ def same_type_filter(spans: Found) -> Found:
     return spans[sorted(kept)]
 
 
-def predict_spans(document: Document, answers: Found, outputs: Sequence[str], *, filtered: bool) -> Prediction:
+def predict_spans(document: Document, answers: PlacedSpans, outputs: Sequence[str], *, filtered: bool) -> Prediction:
     """Prediction from spans over the document's units."""
     if filtered:
         answers = same_type_filter(answers)
@@ -201,7 +201,9 @@ def predict_spans(document: Document, answers: Found, outputs: Sequence[str], *,
     return Prediction(document=document.id, spans=tuple(spans), span_scores=tuple(round(scores[s], 6) for s in spans))
 
 
-def gold_answers(document: Document, encoded: Encoded, index: dict[str, int], longest: int, *, tagger: bool) -> Found:
+def gold_answers(
+    document: Document, encoded: Encoded, index: dict[str, int], longest: int, *, tagger: bool
+) -> PlacedSpans:
     """What a perfect head says of this window: visible gold spans, in units of the document.
 
     longest: units of the longest span that the scorer sees; a tagger carries longer ones if they are outermost.
@@ -314,7 +316,7 @@ def _sampled_loss(scores: SpanScores, targets: Sequence[NDArray[Any]]) -> Tensor
 _THRESHOLD = 0.5
 
 
-def span_answers(scores: SpanScores, encoded: Sequence[Encoded], *, paper: bool) -> list[Found]:
+def span_answers(scores: SpanScores, encoded: Sequence[Encoded], *, paper: bool) -> list[PlacedSpans]:
     """Per window: (spans, 4) first unit, last unit, type, probability; units counted in the document.
 
     A span and type counts when its own sigmoid passes 0.5, so one span may have two types. Outermost spans
@@ -332,7 +334,7 @@ def span_answers(scores: SpanScores, encoded: Sequence[Encoded], *, paper: bool)
     values = chances[at[:, 0], at[:, 1], at[:, 2]].cpu().numpy()
     rows = at.cpu().numpy()
     long = _longer(scores) if scores.crf is not None and not paper else [[] for _ in encoded]
-    answers: list[Found] = []
+    answers: list[PlacedSpans] = []
     begin = 0
     for window, extra, count in zip(encoded, long, scores.counts, strict=True):
         mine = (rows[:, 0] >= begin) & (rows[:, 0] < begin + count)

@@ -50,7 +50,7 @@ def suite_averages(
     for row in rows:
         if infos[row.task].in_suite and row.source not in ("ceiling", "floor"):
             lines[row.suite, row.line].append(row)
-    found: list[Row] = []
+    averages: list[Row] = []
     parts: dict[str, int] = defaultdict(int)
     for (suite, _), members_rows in lines.items():
         needed = len(members[suite])
@@ -58,7 +58,7 @@ def suite_averages(
             continue
         complete = len(members_rows) == needed
         if complete or (incomplete and len(members_rows) > 1):
-            found.append(_average(suite, members_rows, needed, [infos[r.task].corpus for r in members_rows]))
+            averages.append(_average(suite, members_rows, needed, [infos[r.task].corpus for r in members_rows]))
         else:
             parts[suite] += 1
     notes = [
@@ -71,12 +71,12 @@ def suite_averages(
         for suite, count in parts.items()
         if asked is None or set(members[suite]) <= set(asked)
     ]
-    ranked, said = _beside(found, lines, infos)
-    return Averages(tuple(ranked), tuple(dict.fromkeys([*(n for r in found for n in r.notes), *notes, *said])))
+    ranked, rank_notes = _beside(averages, lines, infos)
+    return Averages(tuple(ranked), tuple(dict.fromkeys([*(n for r in averages for n in r.notes), *notes, *rank_notes])))
 
 
 def _beside(
-    found: Sequence[Row],
+    averages: Sequence[Row],
     lines: Mapping[tuple[str, tuple[str, str, Source]], Sequence[Row]],
     infos: Mapping[str, TaskInfo],
 ) -> tuple[list[Row], list[str]]:
@@ -86,8 +86,8 @@ def _beside(
     """
     ranks: dict[tuple[str, tuple[str, str, Source]], float] = {}
     notes: list[str] = []
-    for suite in dict.fromkeys(row.suite for row in found):
-        whole = sorted((r for r in found if r.suite == suite and r.complete), key=lambda r: -r.mean)
+    for suite in dict.fromkeys(row.suite for row in averages):
+        whole = sorted((r for r in averages if r.suite == suite and r.complete), key=lambda r: -r.mean)
         if len(whole) < 3:
             continue
         tasks = sorted(r.task for r in lines[suite, whole[0].line])
@@ -106,7 +106,7 @@ def _beside(
         if orders:
             form = "{suite}: the order depends on the average; it is another one {orders}"
             notes.append(note(form, suite=suite, orders=orders))
-    return [replace(row, mean_rank=ranks.get((row.suite, row.line))) for row in found], notes
+    return [replace(row, mean_rank=ranks.get((row.suite, row.line))) for row in averages], notes
 
 
 def known_mean(values: Sequence[float | None]) -> float | None:

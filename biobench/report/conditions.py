@@ -60,14 +60,14 @@ def unlike_lengths(runs: Sequence[tuple[str, RunGroup | None]]) -> Note | None:
 def differences(runs: Sequence[tuple[str, RunGroup | None]]) -> list[Note]:
     """What is not part of the protocol, yet may explain a difference of (model, group): precision and the window."""
     briefs = [(label, g.briefs[0]) for label, g in runs if g is not None and g.source != "outside"]
-    found = []
+    notes = []
     if len({b.precision for _, b in briefs}) > 1:
         each = [note("{model} in {precision}", model=label, precision=b.precision) for label, b in briefs]
-        found.append(note("trained in different precision ({each})", each=each))
+        notes.append(note("trained in different precision ({each})", each=each))
     if len({(b.max_length, b.lost_gold) for _, b in briefs if b.type != NEEDLE}) > 1:
         cut = [
             note("{model} {window} tokens, {lost} lost", model=label, window=b.max_length, lost=b.lost_gold)
             for label, b in briefs
         ]
-        found.append(note("windows cut the test documents differently, gold beyond them is missed ({each})", each=cut))
-    return found
+        notes.append(note("windows cut the test documents differently, gold beyond them is missed ({each})", each=cut))
+    return notes

@@ -15,18 +15,22 @@ MARK = "†"
 
 def known(group: RunGroup) -> Contamination | None:
     """The worst of what the group's records say, None where they say nothing. Runs of one group share a model."""
-    found = [Contamination.model_validate(b.contamination) for b in group.briefs if b.contamination is not None]
-    return max(found, key=lambda c: (c.seen, c.test is not None, c.excluded), default=None)
+    records = [Contamination.model_validate(b.contamination) for b in group.briefs if b.contamination is not None]
+    return max(records, key=lambda c: (c.seen, c.test is not None, c.excluded), default=None)
 
 
-def as_fields(held: Contamination | None) -> dict[str, Any] | None:
+def as_fields(contamination: Contamination | None) -> dict[str, Any] | None:
     """For a row: test documents seen, of how many, their share, and the counts that they come from."""
-    if held is None:
+    if contamination is None:
         return None
-    fields: dict[str, Any] = {"corpus": held.corpus, "base": held.base, "excluded": held.excluded}
-    fields["measured"] = held.test is not None
-    if held.test is not None:
-        test = held.test
+    fields: dict[str, Any] = {
+        "corpus": contamination.corpus,
+        "base": contamination.base,
+        "excluded": contamination.excluded,
+    }
+    fields["measured"] = contamination.test is not None
+    if contamination.test is not None:
+        test = contamination.test
         fields |= {
             "documents": test.documents,
             "seen": test.seen,
@@ -41,8 +45,8 @@ def as_fields(held: Contamination | None) -> dict[str, Any] | None:
 
 def remark(group: RunGroup) -> list[str]:
     """The footnote on the group's training text, where something is known of it."""
-    held = known(group)
-    return [] if held is None else [_words(group, held)]
+    contamination = known(group)
+    return [] if contamination is None else [_words(group, contamination)]
 
 
 def marked(fields: Mapping[str, Any] | None) -> bool:
@@ -50,29 +54,29 @@ def marked(fields: Mapping[str, Any] | None) -> bool:
     return fields is not None and fields.get("seen", 0) > 0
 
 
-def _words(group: RunGroup, held: Contamination) -> Note:
+def _words(group: RunGroup, contamination: Contamination) -> Note:
     base: Note | str = ""
-    if held.base and held.base != "fresh weights":
-        base = note("; the text of its base {name} is not known", name=held.base)
-    said = {"model": group.model, "task": group.task, "corpus": held.corpus, "base": base}
-    if held.test is None:
-        if held.excluded:
+    if contamination.base and contamination.base != "fresh weights":
+        base = note("; the text of its base {name} is not known", name=contamination.base)
+    values = {"model": group.model, "task": group.task, "corpus": contamination.corpus, "base": base}
+    if contamination.test is None:
+        if contamination.excluded:
             return note(
                 "{model} on {task}: validation and test documents were kept out of its training text '{corpus}'{base}",
-                **said,
+                **values,
             )
         return note(
             "{model} on {task}: its training text '{corpus}' has not been compared with the test documents (`biobench "
             "data overlap`){base}",
-            **said,
+            **values,
         )
-    test = held.test
+    test = contamination.test
     if not test.seen:
-        how = note(", from which all of them were kept out") if held.excluded else ""
+        how = note(", from which all of them were kept out") if contamination.excluded else ""
         return note(
             "{model} on {task}: none of {documents} test documents was found in its training text '{corpus}'{how}"
             "{base}",
-            **said,
+            **values,
             documents=test.documents,
             how=how,
         )
@@ -80,7 +84,7 @@ def _words(group: RunGroup, held: Contamination) -> Note:
         "{mark} {model} on {task}: {seen} of {documents} test documents ({share:.1f}%) share 13 words in a row or all "
         "of their text with its training text '{corpus}', {exact} of them verbatim; {runs:.1f}% of all runs of 13 "
         "words{base}",
-        **said,
+        **values,
         mark=MARK,
         seen=test.seen,
         documents=test.documents,

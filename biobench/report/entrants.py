@@ -54,21 +54,21 @@ def line_name(model: str, variant: str) -> str:
     return f"{model} [{variant}]" if variant else model
 
 
-def find_entrants(given: Sequence[str], results: Results, floors: Sequence[FloorRecord] = ()) -> list[Entrant]:
+def find_entrants(names: Sequence[str], results: Results, floors: Sequence[FloorRecord] = ()) -> list[Entrant]:
     """The models of these names, in order; one that is named twice gets a number.
 
     A name is a model as the report prints it (with or without the bracket of its variant, with or without
     its revision), the folder that was run, a published model, or a policy of the gate. Raises UsageError.
     """
-    found: list[Entrant] = []
-    for name in given:
+    entrants: list[Entrant] = []
+    for name in names:
         entrant = _find(name, results, floors)
-        label, times, used = entrant.label, 1, {other.label for other in found}
+        label, times, used = entrant.label, 1, {other.label for other in entrants}
         while label in used:
             times += 1
             label = f"{entrant.label} #{times}"
-        found.append(replace(entrant, label=label))
-    return found
+        entrants.append(replace(entrant, label=label))
+    return entrants
 
 
 def _find(name: str, results: Results, floors: Sequence[FloorRecord]) -> Entrant:

@@ -17,11 +17,11 @@ Escape = Callable[[str], str]
 def terminal(published: Sequence[PublishedExperiments], width: int) -> list[Table | Text]:
     """A table an experiment; columns that do not fit go into further tables."""
     parts: list[Table | Text] = [Text(f"\n{TITLE}")] if published else []
-    for held in published:
-        for experiment in held.experiments:
+    for paper in published:
+        for experiment in paper.experiments:
             parts += _tables(experiment, width)
-            parts += [Text(f"* {line}") for line in _below(held, experiment, plain)]
-        parts += [Text(f"* {line}") for line in _absent(held, plain)]
+            parts += [Text(f"* {line}") for line in _below(paper, experiment, plain)]
+        parts += [Text(f"* {line}") for line in _absent(paper, plain)]
     return parts
 
 
@@ -43,14 +43,14 @@ def _tables(experiment: Experiment, width: int) -> Iterator[Table]:
 def markdown(published: Sequence[PublishedExperiments]) -> list[str]:
     """Lines, a piped table an experiment."""
     out = [f"## {TITLE}", ""] if published else []
-    for held in published:
-        for experiment in held.experiments:
+    for paper in published:
+        for experiment in paper.experiments:
             out += [f"### {_words(experiment.title, for_markdown)}", ""]
             out.append(_piped(["", *(for_markdown(h) for h in experiment.headings)]))
             out.append(_piped(["---", *("---:" for _ in experiment.columns)]))
             out += [_piped([for_markdown(line.name), *experiment.cells(line)]) for line in experiment.lines]
-            out += ["", *(f"- {line}" for line in _below(held, experiment, for_markdown)), ""]
-        out += [*(f"- {line}" for line in _absent(held, for_markdown)), ""]
+            out += ["", *(f"- {line}" for line in _below(paper, experiment, for_markdown)), ""]
+        out += [*(f"- {line}" for line in _absent(paper, for_markdown)), ""]
     return out
 
 
@@ -61,9 +61,9 @@ def _piped(cells: Sequence[str]) -> str:
 def latex(published: Sequence[PublishedExperiments]) -> list[str]:
     """A booktabs table an experiment, what stands below it in the caption."""
     out: list[str] = []
-    for held in published:
-        for experiment in held.experiments:
-            told = " ".join(_below(held, experiment, for_latex))
+    for paper in published:
+        for experiment in paper.experiments:
+            remarks = " ".join(_below(paper, experiment, for_latex))
             out += [
                 r"\begin{table}",
                 r"\centering",
@@ -77,11 +77,11 @@ def latex(published: Sequence[PublishedExperiments]) -> list[str]:
                 ),
                 r"\bottomrule",
                 r"\end{tabular}",
-                rf"\caption{{{_words(experiment.title, for_latex)}. {told}}}",
+                rf"\caption{{{_words(experiment.title, for_latex)}. {remarks}}}",
                 r"\end{table}",
                 "",
             ]
-        named = _absent(held, for_latex)
+        named = _absent(paper, for_latex)
         if named:
             out += [r"\begin{itemize}", *(rf"\item {line}" for line in named), r"\end{itemize}", ""]
     return out
@@ -92,15 +92,15 @@ def html(published: Sequence[PublishedExperiments]) -> str:
     if not published:
         return ""
     parts = [f"<h2>{TITLE}</h2>"]
-    for held in published:
-        parts += [experiment_html(held, experiment) for experiment in held.experiments]
-        named = "".join(f"<li>{line}</li>" for line in _absent(held, for_html))
+    for paper in published:
+        parts += [experiment_html(paper, experiment) for experiment in paper.experiments]
+        named = "".join(f"<li>{line}</li>" for line in _absent(paper, for_html))
         if named:
             parts.append(f'<ul class="notes">{named}</ul>')
     return "\n".join(parts)
 
 
-def experiment_html(held: PublishedExperiments, experiment: Experiment) -> str:
+def experiment_html(paper: PublishedExperiments, experiment: Experiment) -> str:
     """One experiment's table with what stands below it; everything escaped, no script."""
     head = "".join(f'<th scope="col">{for_html(h)}</th>' for h in experiment.headings)
     body = "".join(
@@ -109,15 +109,15 @@ def experiment_html(held: PublishedExperiments, experiment: Experiment) -> str:
         + "</tr>"
         for line in experiment.lines
     )
-    told = "".join(f"<li>{line}</li>" for line in _below(held, experiment, for_html))
+    remarks = "".join(f"<li>{line}</li>" for line in _below(paper, experiment, for_html))
     return (
         f'<div class="scroll"><table>\n<caption>{_words(experiment.title, for_html)}</caption>\n'
         f'<thead><tr><th scope="col" class="text"></th>{head}</tr></thead>\n<tbody>{body}</tbody>\n</table></div>\n'
-        f'<ul class="notes">{told}</ul>'
+        f'<ul class="notes">{remarks}</ul>'
     )
 
 
-def below(held: PublishedExperiments, experiment: Experiment) -> list[str]:
+def below(paper: PublishedExperiments, experiment: Experiment) -> list[str]:
     """What stands below an experiment's table: setting, remarks, what of ours goes beside it, and the source."""
     beside = experiment.beside
     commands = f" ({'; '.join(beside.commands)})" if beside.commands else ""
@@ -125,21 +125,21 @@ def below(held: PublishedExperiments, experiment: Experiment) -> list[str]:
         experiment.setting,
         *experiment.notes,
         f"Of ours beside it: {beside.what.rstrip('.')}{commands}.",
-        f"Source: {held.source}.",
+        f"Source: {paper.source}.",
     ]
 
 
-def absent(held: PublishedExperiments) -> list[str]:
+def absent(paper: PublishedExperiments) -> list[str]:
     """A line for each baseline that is named but has no values."""
-    return [f"{a.model}: no published values. {a.why} ({held.source})" for a in held.without_values]
+    return [f"{a.model}: no published values. {a.why} ({paper.source})" for a in paper.without_values]
 
 
-def _below(held: PublishedExperiments, experiment: Experiment, escape: Escape) -> list[str]:
-    return [_words(line, escape) for line in below(held, experiment)]
+def _below(paper: PublishedExperiments, experiment: Experiment, escape: Escape) -> list[str]:
+    return [_words(line, escape) for line in below(paper, experiment)]
 
 
-def _absent(held: PublishedExperiments, escape: Escape) -> list[str]:
-    return [_words(line, escape) for line in absent(held)]
+def _absent(paper: PublishedExperiments, escape: Escape) -> list[str]:
+    return [_words(line, escape) for line in absent(paper)]
 
 
 def _words(text: str, escape: Escape) -> str:

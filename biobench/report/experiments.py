@@ -141,17 +141,17 @@ def experiments_for(results_dir: Path) -> tuple[PublishedExperiments, ...]:
 
     Raises SpecError with file and line for a damaged file, and for an id that is taken.
     """
-    held: dict[str, Path] = {}
-    found: list[PublishedExperiments] = []
+    file_of: dict[str, Path] = {}
+    papers: list[PublishedExperiments] = []
     for path in _files(results_dir):
-        made = _load(path, path.stat().st_mtime_ns, path.stat().st_size)
-        if made.id in held:
+        paper = _load(path, path.stat().st_mtime_ns, path.stat().st_size)
+        if paper.id in file_of:
             raise SpecError(
-                f"the id '{made.id}' is that of {held[made.id]}", hint="give each file an id of its own", file=path
+                f"the id '{paper.id}' is that of {file_of[paper.id]}", hint="give each file an id of its own", file=path
             )
-        held[made.id] = path
-        found.append(made)
-    return tuple(found)
+        file_of[paper.id] = path
+        papers.append(paper)
+    return tuple(papers)
 
 
 def experiments_state(results_dir: Path) -> str:
@@ -160,8 +160,8 @@ def experiments_state(results_dir: Path) -> str:
 
 
 def _files(results_dir: Path) -> Iterator[Path]:
-    shipped, own = published_folder() / EXPERIMENTS, results_dir / FOLDER / EXPERIMENTS
-    for folder in dict.fromkeys([shipped.resolve(), own.resolve()]):
+    shipped, local = published_folder() / EXPERIMENTS, results_dir / FOLDER / EXPERIMENTS
+    for folder in dict.fromkeys([shipped.resolve(), local.resolve()]):
         if folder.is_dir():
             yield from sorted(folder.glob("*.yaml"))
 

@@ -88,8 +88,8 @@ def judge(groups: Sequence[RunGroup], floors: Sequence[FloorRecord]) -> Judged:
 def verdict_on(group: RunGroup, floors: Sequence[FloorRecord]) -> FloorRecord | None:
     """The verdict on the group's spec and data, else the newest on its data (see `store.floors.find_floor`)."""
     first = group.briefs[0]
-    own = [r for r in floors if (r.task, r.task_hash, r.data_hash) == (group.task, first.spec, first.data)]
-    return own[0] if own else latest(floors, group.task, first.data)
+    matching = [r for r in floors if (r.task, r.task_hash, r.data_hash) == (group.task, first.spec, first.data)]
+    return matching[0] if matching else latest(floors, group.task, first.data)
 
 
 def floor_infos(floors: Sequence[FloorRecord], infos: Mapping[str, TaskInfo]) -> dict[str, TaskInfo]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class ResultsFolder:
     """Stored runs of a results folder. data_dir: where texts are looked for (None: the default data folder)."""
 
-    held: Results
+    results: Results
     data_dir: str | Path | None = None
 
     def to_dataframe(self, *, labels: bool = False) -> pd.DataFrame:
@@ -32,11 +32,11 @@ class ResultsFolder:
         """
         import pandas as pd
 
-        return pd.DataFrame(tidy(self.held, labels=labels), columns=list(COLUMNS))
+        return pd.DataFrame(tidy(self.results, labels=labels), columns=list(COLUMNS))
 
     def report(self, average: AverageName | None = None, **filters: Any) -> Report:
         """The rows of the report; filters as of `report.table.build`."""
-        return build(self.held, average or first_average(self.held), **filters)
+        return build(self.results, average or first_average(self.results), **filters)
 
     def predictions(self, model: str, task: str, *, seed: int | None = None) -> pd.DataFrame:
         """One row a test document of one run: document, text, gold and said (lists), wrong (number of mistakes).
@@ -46,15 +46,15 @@ class ResultsFolder:
         """
         import pandas as pd
 
-        found = self._mistakes(model, task, seed)
+        mistakes = self._mistakes(model, task, seed)
         rows = []
-        for one in found.judged:
+        for one in mistakes.judged:
             sides = {
                 "gold": [m.gold for m in one.marks if m.gold is not None],
-                "said": [m.said for m in one.marks if m.said is not None],
+                "said": [m.predicted for m in one.marks if m.predicted is not None],
             }
             shown = {k: [tuple(s) if s.end else s.label for s in spans] for k, spans in sides.items()}
-            text = found.texts.get(one.document.id)
+            text = mistakes.texts.get(one.document.id)
             rows.append({"document": one.document.id, "text": text, **shown, "wrong": one.wrong})
         return pd.DataFrame(rows, columns=["document", "text", "gold", "said", "wrong"])
 
@@ -87,7 +87,7 @@ class ResultsFolder:
         return alt.layer(points, means).facet(row=alt.Row("task:N", title=None)).resolve_scale(y="independent")
 
     def _mistakes(self, model: str, task: str, seed: int | None) -> Mistakes:
-        return read_mistakes(self.held, model, task, seed=seed, data_dir=self.data_dir)
+        return read_mistakes(self.results, model, task, seed=seed, data_dir=self.data_dir)
 
 
 def results(results_dir: str | Path = "results", *, data_dir: str | Path | None = None) -> ResultsFolder:

@@ -74,8 +74,8 @@ class RunGroup:
 
     def scores(self, metric: str) -> list[float] | None:
         """The metric per seed; None where a record does not have it."""
-        found = [b.scores.get(metric) for b in self.briefs]
-        return None if any(v is None for v in found) else [v for v in found if v is not None]
+        values = [b.scores.get(metric) for b in self.briefs]
+        return None if any(v is None for v in values) else [v for v in values if v is not None]
 
     def failed(self, metric: str, floors: Mapping[tuple[str, str], float]) -> tuple[bool, ...]:
         """Which runs failed, in the order of the seeds: the one flag of report, comparison, data frame and board.
@@ -90,12 +90,12 @@ class RunGroup:
 
     def labels(self) -> dict[str, tuple[int, float]]:
         """Label -> (gold in the test split, F1 mean over seeds), in the task's order."""
-        found: dict[str, tuple[int, float]] = {}
+        by_label: dict[str, tuple[int, float]] = {}
         for label in self.records[0].task.labels:
             rows = [r.per_label[label] for r in self.records if label in r.per_label]
             if rows:
-                found[label] = (int(rows[0]["support"]), sum(row["f1"] for row in rows) / len(rows))
-        return found
+                by_label[label] = (int(rows[0]["support"]), sum(row["f1"] for row in rows) / len(rows))
+        return by_label
 
 
 def is_limited(variant: str) -> bool:
@@ -162,33 +162,33 @@ def apart(groups: Iterable[RunGroup]) -> tuple[RunGroup, ...]:
     checked that they are of one model, and parts of a suite from different hands are not one whole. Groups that
     still share a name say what else differs: their weights, spec or data.
     """
-    found = list(groups)
+    named = list(groups)
     folders: dict[str, set[str]] = defaultdict(set)
-    for g in found:
+    for g in named:
         if g.source == "submitted":
             folders[g.model].add(g.store.root.name)
     several = {model for model, names in folders.items() if len(names) > 1}
-    for place, g in enumerate(found):
+    for place, g in enumerate(named):
         if g.source == "submitted" and g.model in several:
-            found[place] = _said_of(g, f"submission {plain(g.store.root.name)}")
+            named[place] = _with_variant(g, f"submission {plain(g.store.root.name)}")
     alike: dict[tuple[str, ...], list[RunGroup]] = defaultdict(list)
-    for g in found:
+    for g in named:
         alike[g.source, g.model, g.variant, g.task].append(g)
     return tuple(
-        _said_of(g, *_differing([other.briefs[0] for other in others], g.briefs[0]))
-        for g in found
+        _with_variant(g, *_differing([other.briefs[0] for other in others], g.briefs[0]))
+        for g in named
         for others in [alike[g.source, g.model, g.variant, g.task]]
     )
 
 
-def _said_of(group: RunGroup, *parts: str) -> RunGroup:
+def _with_variant(group: RunGroup, *parts: str) -> RunGroup:
     return replace(group, variant=", ".join(part for part in (group.variant, *parts) if part))
 
 
-def _differing(briefs: Sequence[Brief], own: Brief) -> list[str]:
-    """The hashes of `own` that the briefs do not share."""
+def _differing(briefs: Sequence[Brief], brief: Brief) -> list[str]:
+    """The hashes of `brief` that the briefs do not share."""
     return [
-        f"{name} {getattr(own, name)[:8]}"
+        f"{name} {getattr(brief, name)[:8]}"
         for name in ("weights", "spec", "data")
         if len({getattr(b, name) for b in briefs}) > 1
     ]

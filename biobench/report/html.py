@@ -26,7 +26,7 @@ small { opacity: .75; }
 
 def to_html(report: Report) -> str:
     """A whole document. Everything that a user can name is escaped."""
-    parts = [_table(block) for block in blocks(report, own_first=True)]
+    parts = [_table(block) for block in blocks(report, runs_first=True)]
     if not parts:
         parts = ["<p>No results yet.</p>"]
     grids = needle_section(report)
@@ -78,6 +78,6 @@ def _cell(row: Row | None) -> str:
     shown, _, margin = percent(row).partition(" ")
     seeds = f"{row.n_seeds} seed{'' if row.n_seeds == 1 else 's'}"
     if row.contamination is not None and marked(row.contamination):
-        held = row.contamination
-        seeds += f"; {held['seen']} of {held['documents']} test documents in its training text"
+        contamination = row.contamination
+        seeds += f"; {contamination['seen']} of {contamination['documents']} test documents in its training text"
     return f'<td title="{for_html(row.metric)}, {seeds}">{shown}{f" <small>{margin}</small>" if margin else ""}</td>'

@@ -53,27 +53,27 @@ def ledger_facts(file: Path) -> LedgerFacts:
     check_ours("trainer")
     from trainer.ledger.fields import read_ledger
 
-    held = read_ledger(file)
-    seeds = ", ".join(f"{name} {seed}" for name, seed in sorted(held.seeds.items()))
-    sources = ", ".join(f"{name} {share:.1%}" for name, share in held.corpus.sources.items())
+    ledger = read_ledger(file)
+    seeds = ", ".join(f"{name} {seed}" for name, seed in sorted(ledger.seeds.items()))
+    sources = ", ".join(f"{name} {share:.1%}" for name, share in ledger.corpus.sources.items())
     facts = (
-        ("run", held.name),
-        ("start", held.base.source + (f"@{held.base.revision}" if held.base.revision else "")),
-        ("corpus", f"{held.corpus.manifest_hash[:16]} ({held.corpus.tokens:,} tokens; {sources})"),
-        ("benchmark documents to be kept out", f"{held.corpus.excluded_documents:,}"),
-        ("documents removed for it", "–" if (n := held.corpus.removed_documents) is None else f"{n:,}"),
-        ("tasks not guarded", "–" if held.corpus.unguarded is None else ", ".join(held.corpus.unguarded) or "none"),
-        ("tokens", f"{held.tokens:,}"),
-        ("steps", f"{held.steps:,} of {held.step_tokens:,} tokens"),
-        ("window tokens", f"{held.sequence_length:,}"),
+        ("run", ledger.name),
+        ("start", ledger.base.source + (f"@{ledger.base.revision}" if ledger.base.revision else "")),
+        ("corpus", f"{ledger.corpus.manifest_hash[:16]} ({ledger.corpus.tokens:,} tokens; {sources})"),
+        ("benchmark documents to be kept out", f"{ledger.corpus.excluded_documents:,}"),
+        ("documents removed for it", "–" if (n := ledger.corpus.removed_documents) is None else f"{n:,}"),
+        ("tasks not guarded", "–" if ledger.corpus.unguarded is None else ", ".join(ledger.corpus.unguarded) or "none"),
+        ("tokens", f"{ledger.tokens:,}"),
+        ("steps", f"{ledger.steps:,} of {ledger.step_tokens:,} tokens"),
+        ("window tokens", f"{ledger.sequence_length:,}"),
         ("seeds", seeds),
-        ("precision", held.precision),
-        ("FLOPs", f"{held.flops:.2e}"),
-        ("hours", f"{held.seconds / 3600:.2f}"),
-        ("finished", held.finished),
-        ("made with", f"BioBench {held.code_version}"),
+        ("precision", ledger.precision),
+        ("FLOPs", f"{ledger.flops:.2e}"),
+        ("hours", f"{ledger.seconds / 3600:.2f}"),
+        ("finished", ledger.finished),
+        ("made with", f"BioBench {ledger.code_version}"),
     )
-    return LedgerFacts(held.name, facts, tuple(_phase(phase) for phase in held.phases))
+    return LedgerFacts(ledger.name, facts, tuple(_phase(phase) for phase in ledger.phases))
 
 
 def _phase(phase: PhaseRecord) -> tuple[tuple[str, str], ...]:

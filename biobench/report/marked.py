@@ -50,7 +50,7 @@ def sample(document: Document, most: int = 1_500) -> str:
 
 def _coloured(text: str, marks: Sequence[Mark]) -> str:
     """Text cut at every end of a mention; a piece has the colour of its first mark that is a mistake."""
-    sides = [(span, mark) for mark in marks for span in (mark.gold, mark.said) if span is not None and span.end]
+    sides = [(span, mark) for mark in marks for span in (mark.gold, mark.predicted) if span is not None and span.end]
     cuts = sorted({0, len(text), *(min(x, len(text)) for span, _ in sides for x in (span.start, span.end))})
     pieces = []
     for start, end in pairwise(cuts):
@@ -70,7 +70,7 @@ def _coloured(text: str, marks: Sequence[Mark]) -> str:
 def _line(mark: Mark, text: str, words: Mapping[str, str]) -> str:
     kind = words["label_error" if mark.kind == "label" else mark.kind]
     sides = []
-    for name, span in ((words["gold"], mark.gold), (words["said"], mark.said)):
+    for name, span in ((words["gold"], mark.gold), (words["predicted"], mark.predicted)):
         if span is not None:
             place = f" “{text[span.start : span.end][:80]}”" if text and span.end else ""
             sides.append(f"{name}: {span.label}{place}")

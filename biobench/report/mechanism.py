@@ -92,23 +92,23 @@ def stored_scores(models: Sequence[str], results_dir: str | Path, tasks: Sequenc
     tasks: keep only these. Raises UsageError for an unknown name, one known from a paper alone, or runs of several
     conditions on one task.
     """
-    found: dict[str, dict[str, dict[int, float]]] = {}
-    for given, entrant in zip(models, find_entrants(models, load(results_dir)), strict=True):
+    scores: dict[str, dict[str, dict[int, float]]] = {}
+    for name, entrant in zip(models, find_entrants(models, load(results_dir)), strict=True):
         if entrant.is_published:
-            raise UsageError(f"'{given}' is known from a paper alone", hint="this needs scores by seed: run it")
-        found[entrant.label] = {}
+            raise UsageError(f"'{name}' is known from a paper alone", hint="this needs scores by seed: run it")
+        scores[entrant.label] = {}
         for task, groups in entrant.groups.items():
             if tasks and task not in tasks:
                 continue
             if len(groups) > 1:
                 names = ", ".join(g.variant or "the shipped protocol" for g in groups)
                 raise UsageError(
-                    f"'{given}' has runs of several conditions on {task}: {names}",
+                    f"'{name}' has runs of several conditions on {task}: {names}",
                     hint="name one as the report prints it, MODEL [condition]",
                 )
             records = groups[0].records
-            found[entrant.label][task] = {r.seed: r.scores[r.task.primary] for r in records}
-    return found
+            scores[entrant.label][task] = {r.seed: r.scores[r.task.primary] for r in records}
+    return scores
 
 
 def shared(scores: Scores) -> tuple[tuple[str, ...], tuple[int, ...]]:

@@ -32,7 +32,7 @@ NAMES: dict[Kind, str] = {
 _WORDS = {kind: NAMES.get(kind, kind) for kind in KINDS} | {
     "label_error": "wrong label",
     "gold": "gold",
-    "said": "said",
+    "predicted": "predicted",
 }
 
 
@@ -52,18 +52,18 @@ class Mistakes:
     @property
     def confusion(self) -> dict[str, Counter[str]] | None:
         """Gold label to predicted label to documents; None unless every document has exactly one of each."""
-        found: dict[str, Counter[str]] = {}
+        counts: dict[str, Counter[str]] = {}
         for one in self.judged:
             gold = {m.gold.label for m in one.marks if m.gold is not None}
-            said = {m.said.label for m in one.marks if m.said is not None}
-            if one.document.spans or len(gold) != 1 or len(said) != 1:
+            predicted = {m.predicted.label for m in one.marks if m.predicted is not None}
+            if one.document.spans or len(gold) != 1 or len(predicted) != 1:
                 return None
-            found.setdefault(gold.pop(), Counter())[said.pop()] += 1
-        return dict(sorted(found.items())) or None
+            counts.setdefault(gold.pop(), Counter())[predicted.pop()] += 1
+        return dict(sorted(counts.items())) or None
 
 
 def read_mistakes(
-    held: Results, model: str, task: str, *, seed: int | None = None, data_dir: str | Path | None = None
+    results: Results, model: str, task: str, *, seed: int | None = None, data_dir: str | Path | None = None
 ) -> Mistakes:
     """The mistakes of the model's run on a task (id, or the YAML of one's own), of its first seed unless one is named.
 
@@ -71,26 +71,26 @@ def read_mistakes(
     Raises UsageError where there is no such run, DataUnavailableError where the gold itself is under an agreement and
     not at hand, StoreError for damaged predictions.
     """
-    own = task.endswith((".yaml", ".yml"))
-    name = load_task(task).spec.id if own else task
-    group = _group(held, model, name)
+    is_file = task.endswith((".yaml", ".yml"))
+    name = load_task(task).spec.id if is_file else task
+    group = _group(results, model, name)
     record = group.records[0]
     if seed is not None:
-        found = [r for r in group.records if r.seed == seed]
-        if not found:
+        records = [r for r in group.records if r.seed == seed]
+        if not records:
             raise UsageError(f"no run with seed {seed}", hint=f"stored: {', '.join(map(str, group.seeds))}")
-        record = found[0]
+        record = records[0]
     if is_numeric(record.task.type):
         hint = "`biobench report` has its correlation; the predicted numbers stand in the stored predictions"
         raise UsageError(f"{name} asks for numbers, which are not simply right or wrong", hint=hint)
-    documents, why = _documents(task if own else name, record, data_dir)
+    documents, why = _documents(task if is_file else name, record, data_dir)
     judged = judge(*group.store.load_predictions(record, documents if record.redacted else None))
     texts = {} if record.redacted else {d.id: d.reading for d in documents or ()}
     return Mistakes(group.model, name, record.seed, group.seeds, tuple(judged), texts, why)
 
 
-def _group(held: Results, model: str, task: str) -> RunGroup:
-    entrant = find_entrants([model], held)[0]
+def _group(results: Results, model: str, task: str) -> RunGroup:
+    entrant = find_entrants([model], results)[0]
     groups = entrant.groups.get(task, ())
     if not groups:
         hint = f"it has runs on: {', '.join(sorted(entrant.groups))}" if entrant.groups else "run it first"
@@ -144,7 +144,7 @@ def _lines(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None, limit: 
             yield f"  {plain(' '.join(text.split()))}"
         for mark in one.marks:
             if mark.kind in kinds and label in (None, mark.label):
-                yield f"  {_WORDS[mark.kind]}: {_said(mark, text)}"
+                yield f"  {_WORDS[mark.kind]}: {_described(mark, text)}"
     if len(chosen) > limit:
         yield f"{len(chosen) - limit} more documents: --documents {len(chosen)}, or --html FILE"
 
@@ -160,14 +160,14 @@ def _title(mistakes: Mistakes) -> str:
 
 
 def _sides(one: Judged) -> list[Span]:
-    return [span for mark in one.marks for span in (mark.gold, mark.said) if span is not None]
+    return [span for mark in one.marks for span in (mark.gold, mark.predicted) if span is not None]
 
 
-def _said(mark: Mark, text: str) -> str:
+def _described(mark: Mark, text: str) -> str:
     """``Disease … left [asthma] right``; both sides where they differ."""
-    if mark.gold is not None and mark.said is not None:
-        return f"gold {_one(mark.gold, text)} | said {_one(mark.said, text)}"
-    side = mark.gold or mark.said
+    if mark.gold is not None and mark.predicted is not None:
+        return f"gold {_one(mark.gold, text)} | predicted {_one(mark.predicted, text)}"
+    side = mark.gold or mark.predicted
     return "" if side is None else _one(side, text)
 
 
@@ -194,10 +194,10 @@ def _counts(mistakes: Mistakes) -> Table:
     return ["label", *(_WORDS[k] for k in kinds)], rows
 
 
-def _confusion(found: Mapping[str, Counter[str]]) -> Table:
-    said = sorted({name for counted in found.values() for name in counted} | set(found))
-    rows = [[gold, *(str(counted[name]) for name in said)] for gold, counted in found.items()]
-    return ["gold \\ said", *said], rows
+def _confusion(counts: Mapping[str, Counter[str]]) -> Table:
+    predicted = sorted({name for counted in counts.values() for name in counted} | set(counts))
+    rows = [[gold, *(str(counted[name]) for name in predicted)] for gold, counted in counts.items()]
+    return ["gold \\ predicted", *predicted], rows
 
 
 def _aligned(headings: list[str], rows: list[list[str]]) -> Iterator[str]:
@@ -224,7 +224,7 @@ def as_data(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None) -> lis
                     "document": one.document.id,
                     "kind": mark.kind,
                 }
-                for side, span in (("gold", mark.gold), ("said", mark.said)):
+                for side, span in (("gold", mark.gold), ("said", mark.predicted)):
                     mention = span is not None and span.end > 0
                     row[f"{side}_label"] = None if span is None else span.label
                     row[f"{side}_start"] = span.start if span is not None and mention else None

@@ -23,12 +23,12 @@ class Mark:
 
     kind: Kind
     gold: Span | None
-    said: Span | None
+    predicted: Span | None
 
     @property
     def label(self) -> str:
         """The gold label, or the predicted one where there is no gold."""
-        side = self.gold or self.said
+        side = self.gold or self.predicted
         assert side is not None
         return side.label
 
@@ -52,28 +52,28 @@ def judge(gold: Sequence[Document], predictions: Sequence[Prediction]) -> list[J
     Each predicted mention explains at most one gold mention: an exact one first, then, in reading order, an
     overlapping one with the same ends, the same label, or the longest overlap.
     """
-    said = {p.document: p for p in predictions}
-    judged = [Judged(d, tuple(_marks(d, said.get(d.id)))) for d in gold]
+    prediction_of = {p.document: p for p in predictions}
+    judged = [Judged(d, tuple(_marks(d, prediction_of.get(d.id)))) for d in gold]
     return sorted(judged, key=lambda j: (-j.wrong, j.document.id))
 
 
 def tally(judged: Sequence[Judged]) -> dict[str, Counter[Kind]]:
     """Label -> how often each kind."""
-    found: dict[str, Counter[Kind]] = {}
+    counts: dict[str, Counter[Kind]] = {}
     for one in judged:
         for mark in one.marks:
-            found.setdefault(mark.label, Counter())[mark.kind] += 1
-    return dict(sorted(found.items()))
+            counts.setdefault(mark.label, Counter())[mark.kind] += 1
+    return dict(sorted(counts.items()))
 
 
 def _marks(document: Document, prediction: Prediction | None) -> list[Mark]:
     if prediction is None:
         prediction = Prediction(document=document.id)
     true = {*document.spans, *(Span(0, 0, label) for label in document.labels)}
-    found = {*prediction.spans, *(Span(0, 0, label) for label in prediction.labels)}
-    marks = [Mark("right", span, span) for span in true & found]
-    free = found - true
-    for span in sorted(true - found):
+    predicted = {*prediction.spans, *(Span(0, 0, label) for label in prediction.labels)}
+    marks = [Mark("right", span, span) for span in true & predicted]
+    free = predicted - true
+    for span in sorted(true - predicted):
         near = [other for other in free if other.start < span.end and span.start < other.end]
         if not near:
             marks.append(Mark("missed", span, None))
@@ -82,7 +82,7 @@ def _marks(document: Document, prediction: Prediction | None) -> list[Mark]:
         free.discard(best)
         marks.append(Mark(_kind(span, best), span, best))
     marks += [Mark("spurious", None, span) for span in free]
-    return sorted(marks, key=lambda m: (m.gold or m.said or Span(0, 0, ""), m.kind))
+    return sorted(marks, key=lambda m: (m.gold or m.predicted or Span(0, 0, ""), m.kind))
 
 
 def _distance(span: Span, other: Span) -> tuple[bool, bool, int]:

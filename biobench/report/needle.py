@@ -61,8 +61,8 @@ class NeedleGrid:
 
         A mean over the lengths read alone would put a model that reads a page before one that reads a book.
         """
-        found = [self.share(n) for n in self.lengths]
-        return sum(CHANCE if share is None else share.mean for share in found) / len(found)
+        shares = [self.share(n) for n in self.lengths]
+        return sum(CHANCE if share is None else share.mean for share in shares) / len(shares)
 
     @property
     def reads_up_to(self) -> int | None:
@@ -121,11 +121,11 @@ def needle_grids(
     Computed from stored predictions alone. Runs that the gate refuses have none. Raises StoreError where
     predictions are damaged, DataUnavailableError where a redacted run's data is not at hand.
     """
-    held = results if isinstance(results, Results) else load(results)
+    loaded = results if isinstance(results, Results) else load(results)
     return [
         grid_of(group)
-        for group in held.groups
-        if held.infos[group.task].type == NEEDLE
+        for group in loaded.groups
+        if loaded.infos[group.task].type == NEEDLE
         and (tasks is None or group.task in tasks)
         and (models is None or group.model in models or group.records[0].model.id in models)
     ]
@@ -165,22 +165,22 @@ def needle_grid(
     Rows of one grid stand together, lengths rising (None, all lengths, last), positions in reading order (None,
     all positions, last). Raises as `needle_grids`.
     """
-    return [row for held in needle_grids(results, tasks, models) for row in grid_rows(held)]
+    return [row for grid in needle_grids(results, tasks, models) for row in grid_rows(grid)]
 
 
-def grid_rows(held: NeedleGrid) -> list[NeedleRow]:
+def grid_rows(grid: NeedleGrid) -> list[NeedleRow]:
     """The rows of one grid; every length has all positions, those beyond the window without a score."""
     rows = []
-    for length in (*held.lengths, None):
-        for position in (*held.positions, None):
-            share = held.share(length, position)
+    for length in (*grid.lengths, None):
+        for position in (*grid.positions, None):
+            share = grid.share(length, position)
             rows.append(
                 NeedleRow(
-                    held.task,
-                    held.model,
-                    held.variant,
-                    len(held.seeds),
-                    held.window,
+                    grid.task,
+                    grid.model,
+                    grid.variant,
+                    len(grid.seeds),
+                    grid.window,
                     length,
                     position,
                     None if share is None else share.mean,
@@ -188,8 +188,8 @@ def grid_rows(held: NeedleGrid) -> list[NeedleRow]:
                     None if share is None else share.high,
                     0 if share is None else share.documents,
                     0 if share is None else share.groups,
-                    held.majority,
-                    held.source,
+                    grid.majority,
+                    grid.source,
                 )
             )
     return rows
@@ -226,23 +226,23 @@ def grid_of(group: RunGroup) -> NeedleGrid:
     )
 
 
-def render_grid(held: NeedleGrid) -> str:
+def render_grid(grid: NeedleGrid) -> str:
     """The heat map (length x position), then the margins with 95% intervals, in percent."""
-    whole = held.share()
-    lines = [f"{held.title}: accuracy in %, {seeds_of(held)}, window {held.window}", ""]
-    lines.append(f"{held.unit:<9}" + "".join(f"{p:>16}" for p in held.positions) + f"{'all positions':>24}{'n':>7}")
-    for length in (*held.lengths, None):
-        cells = "".join(f"{_cell(held, length, p):>16}" for p in held.positions)
-        share = held.share(length)
+    whole = grid.share()
+    lines = [f"{grid.title}: accuracy in %, {seeds_of(grid)}, window {grid.window}", ""]
+    lines.append(f"{grid.unit:<9}" + "".join(f"{p:>16}" for p in grid.positions) + f"{'all positions':>24}{'n':>7}")
+    for length in (*grid.lengths, None):
+        cells = "".join(f"{_cell(grid, length, p):>16}" for p in grid.positions)
+        share = grid.share(length)
         name = "all" if length is None else str(length)
-        lines.append(f"{name:<9}{cells}{_whole(held, length):>24}{0 if share is None else share.documents:>7}")
+        lines.append(f"{name:<9}{cells}{_whole(grid, length):>24}{0 if share is None else share.documents:>7}")
     lines.append("")
-    width = max((len(t) for t in held.templates), default=0) + 2
-    pairs = [f"{t:<{width}}{interval(held.shares[None, None, t]):<20}" for t in held.templates]
+    width = max((len(t) for t in grid.templates), default=0) + 2
+    pairs = [f"{t:<{width}}{interval(grid.shares[None, None, t]):<20}" for t in grid.templates]
     lines += ["    ".join(pairs[i : i + 2]).rstrip() for i in range(0, len(pairs), 2)]
-    lines += ["", f"most frequent answer: {100 * held.majority:.1f}"]
-    if whole is not None and held.lengths and held.share(held.lengths[-1]) is None:
-        read = ", ".join(str(n) for n in held.lengths if held.share(n) is not None)
+    lines += ["", f"most frequent answer: {100 * grid.majority:.1f}"]
+    if whole is not None and grid.lengths and grid.share(grid.lengths[-1]) is None:
+        read = ", ".join(str(n) for n in grid.lengths if grid.share(n) is not None)
         lines.append(f"all: of the lengths, {read} only; the others are beyond the window, nothing was scored (n/a).")
     lines.append(
         "[low, high] and ±: 95% intervals for other examples of the same kind (Wilson, pairs that share a haystack\n"
@@ -251,9 +251,9 @@ def render_grid(held: NeedleGrid) -> str:
     return "\n".join(lines) + "\n"
 
 
-def seeds_of(held: NeedleGrid) -> str:
+def seeds_of(grid: NeedleGrid) -> str:
     """``5 seeds``."""
-    return f"{len(held.seeds)} seed{'s' if len(held.seeds) > 1 else ''}"
+    return f"{len(grid.seeds)} seed{'s' if len(grid.seeds) > 1 else ''}"
 
 
 def interval(share: Share) -> str:
@@ -266,14 +266,14 @@ def _place(key: Key) -> tuple[int, str]:
     return order.get(key[1] or "", 3), key[1] or ""
 
 
-def _cell(held: NeedleGrid, length: int | None, position: str) -> str:
-    share = held.share(length, position)
+def _cell(grid: NeedleGrid, length: int | None, position: str) -> str:
+    share = grid.share(length, position)
     if share is None:
-        return held.missing(length)
+        return grid.missing(length)
     shade = _SHADES[min(len(_SHADES) - 1, max(0, int((share.mean - 0.5) * 2 * len(_SHADES))))]
     return f"{2 * shade} {100 * share.mean:.1f} ±{50 * (share.high - share.low):.1f}"
 
 
-def _whole(held: NeedleGrid, length: int | None) -> str:
-    share = held.share(length)
-    return held.missing(length) if share is None else interval(share)
+def _whole(grid: NeedleGrid, length: int | None) -> str:
+    share = grid.share(length)
+    return grid.missing(length) if share is None else interval(share)

@@ -31,12 +31,12 @@ def needle_section(report: Report) -> str:
     parts = []
     for group in groups:
         try:
-            held = grid_of(group)
+            grid = grid_of(group)
         except BioBenchError as error:
             words = f"{group.model} · {group.task}: no grid, {error.what}; {error.hint}"
             parts.append(f"<p>{_sentence(words)}</p>")
             continue
-        parts.append(f'<div class="needle">\n{heat_map(held)}\n{_table(held)}\n</div>')
+        parts.append(f'<div class="needle">\n{heat_map(grid)}\n{_table(grid)}\n</div>')
     if not parts:
         return ""
     note = (
@@ -48,9 +48,9 @@ def needle_section(report: Report) -> str:
     return f'<h2>Needle in a haystack: length and position</h2>\n<p class="notes">{note}</p>\n{body}'
 
 
-def heat_map(held: NeedleGrid) -> str:
+def heat_map(grid: NeedleGrid) -> str:
     """An SVG picture: lengths down, positions across, darker for higher accuracy between 50 and 100 percent."""
-    positions, lengths = held.positions, held.lengths
+    positions, lengths = grid.positions, grid.lengths
     wide = _WIDTH if len(positions) <= _MAX_COLUMNS else _WIDTH // 3
     marks = []
     for column, position in enumerate(positions):
@@ -60,29 +60,29 @@ def heat_map(held: NeedleGrid) -> str:
         top = _TOP + _HEIGHT * row
         marks.append(f'<text x="{_LEFT - 8}" y="{top + 22}" text-anchor="end">{length}</text>')
         for column, position in enumerate(positions):
-            marks.append(_mark(held, length, position, _LEFT + wide * column, top, wide))
+            marks.append(_mark(grid, length, position, _LEFT + wide * column, top, wide))
     width, height = _LEFT + wide * len(positions) + 2, _TOP + _HEIGHT * len(lengths) + 2
-    label = f"Heat map of accuracy by length and position, as in the table beside it: {for_html(held.title)}"
-    unit = for_html(held.unit)
+    label = f"Heat map of accuracy by length and position, as in the table beside it: {for_html(grid.title)}"
+    unit = for_html(grid.unit)
     return (
         f'<svg role="img" aria-label="{label}" width="{width}" height="{height}" viewBox="0 0 {width} {height}">\n'
         f'<text x="{_LEFT - 8}" y="{_TOP - 8}" text-anchor="end">{unit}</text>\n' + "\n".join(marks) + "\n</svg>"
     )
 
 
-def _mark(held: NeedleGrid, length: int, position: str, left: int, top: int, wide: int) -> str:
-    share = held.share(length, position)
+def _mark(grid: NeedleGrid, length: int, position: str, left: int, top: int, wide: int) -> str:
+    share = grid.share(length, position)
     place = f'x="{left + 1}" y="{top + 1}" width="{wide - 2}" height="{_HEIGHT - 2}"'
     centre = f'x="{left + wide // 2}" y="{top + 22}" text-anchor="middle"'
     if share is None:
         return (
             f'<rect {place} fill="none" stroke="currentColor" stroke-opacity=".4" stroke-dasharray="3 3"/>'
-            f"<text {centre}>{held.missing(length)}</text>"
+            f"<text {centre}>{grid.missing(length)}</text>"
         )
     # From white at chance to a dark blue at 100%; below chance stays white.
     part = min(max(2 * share.mean - 1, 0.0), 1.0)
     colour = f"hsl(215 65% {97 - 69 * part:.0f}%)"
-    words = for_html(f"{length} {held.unit}, {position}: {interval(share)}, {share.documents} examples")
+    words = for_html(f"{length} {grid.unit}, {position}: {interval(share)}, {share.documents} examples")
     tone = "on-dark" if part > 0.5 else "on-light"
     shown = f"{100 * share.mean:.1f}" if wide == _WIDTH else f"{100 * share.mean:.0f}"
     return (
@@ -91,25 +91,25 @@ def _mark(held: NeedleGrid, length: int, position: str, left: int, top: int, wid
     )
 
 
-def _table(held: NeedleGrid) -> str:
-    columns: tuple[str | None, ...] = (*held.positions, None)
-    head = f'<th scope="col" class="text">{for_html(held.unit)}</th>'
+def _table(grid: NeedleGrid) -> str:
+    columns: tuple[str | None, ...] = (*grid.positions, None)
+    head = f'<th scope="col" class="text">{for_html(grid.unit)}</th>'
     head += "".join(f'<th scope="col">{for_html("all positions" if p is None else p)}</th>' for p in columns)
     rows = []
-    for length in (*held.lengths, None):
-        cells = "".join(_cell(held, length, position) for position in columns)
+    for length in (*grid.lengths, None):
+        cells = "".join(_cell(grid, length, position) for position in columns)
         rows.append(f'<tr><th scope="row">{"all that are read" if length is None else length}</th>{cells}</tr>')
-    facts = f"{seeds_of(held)}, window {held.window} tokens, most frequent answer {100 * held.majority:.1f}"
+    facts = f"{seeds_of(grid)}, window {grid.window} tokens, most frequent answer {100 * grid.majority:.1f}"
     return (
-        f'<div class="scroll"><table>\n<caption>{_sentence(held.title)} <small>{for_html(facts)}</small></caption>\n'
+        f'<div class="scroll"><table>\n<caption>{_sentence(grid.title)} <small>{for_html(facts)}</small></caption>\n'
         f"<thead><tr>{head}</tr></thead>\n<tbody>\n" + "\n".join(rows) + "\n</tbody>\n</table></div>"
     )
 
 
-def _cell(held: NeedleGrid, length: int | None, position: str | None) -> str:
-    share = held.share(length, position)
+def _cell(grid: NeedleGrid, length: int | None, position: str | None) -> str:
+    share = grid.share(length, position)
     if share is None:
-        return f"<td>{held.missing(length)}</td>"
+        return f"<td>{grid.missing(length)}</td>"
     mean, _, bounds = interval(share).partition(" ")
     return f'<td title="{share.documents} examples">{mean} <small>{bounds}</small></td>'
 

@@ -18,9 +18,9 @@ class Note(str):
 
 def note(form: str, /, **values: object) -> Note:
     """The form filled in. Values: texts, numbers, notes, and lists of texts or notes, which semicolons join."""
-    made = Note(filled(form, values))
-    made.form, made.values = form, values
-    return made
+    text = Note(filled(form, values))
+    text.form, text.values = form, values
+    return text
 
 
 def filled(form: str, values: Mapping[str, object]) -> str:

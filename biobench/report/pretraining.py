@@ -143,19 +143,19 @@ def read_pretraining(folder: str | Path) -> Pretraining:
             hint = "move it out of the folder"
             findings.append(UnusableFile(name, f"has {status.st_size} bytes, at most {limit} are read", hint))
         elif path.name == METRICS and len(runs) < MOST_RUNS:
-            run, found = _run(path, plain(path.parent.relative_to(root).as_posix()), name)
+            run, problems = _run(path, plain(path.parent.relative_to(root).as_posix()), name)
             runs += [run] if run.points else []
-            findings += found
+            findings += problems
         elif path.name not in (METRICS, LEDGER) and len(analyses) < MOST_ANALYSES:
-            analysis, found = _analysis(path, name)
+            analysis, problems = _analysis(path, name)
             analyses += [analysis] if analysis else []
-            findings += found
+            findings += problems
     return Pretraining(tuple(runs), tuple(analyses), tuple(findings))
 
 
 def _files(root: Path) -> list[tuple[Path, os.stat_result]]:
     """Metrics and JSON files, sorted; regular files alone."""
-    found = []
+    files = []
     for folder in _folders(root):
         for entry in _entries(folder):
             if not entry.name.endswith((".json", METRICS)) or entry.name in ("recipe.json", "progress.json"):
@@ -165,8 +165,8 @@ def _files(root: Path) -> list[tuple[Path, os.stat_result]]:
             except OSError:
                 continue  # removed since it was listed
             if stat.S_ISREG(status.st_mode):
-                found.append((Path(entry.path), status))
-    return sorted(found, key=lambda f: str(f[0]))
+                files.append((Path(entry.path), status))
+    return sorted(files, key=lambda f: str(f[0]))
 
 
 def _folders(root: Path) -> Iterator[Path]:
@@ -248,11 +248,11 @@ def _thinned(points: Sequence[Point]) -> tuple[tuple[Point, ...], int]:
     kept: list[Point] = []
     skipped = 0
     for event in ("train", "evaluation"):
-        own = [p for p in points if p.event == event]
-        step = -(-len(own) // MOST_POINTS) or 1
-        kept += own[::step]
-        if own and (len(own) - 1) % step:
-            kept.append(own[-1])
+        of_event = [p for p in points if p.event == event]
+        step = -(-len(of_event) // MOST_POINTS) or 1
+        kept += of_event[::step]
+        if of_event and (len(of_event) - 1) % step:
+            kept.append(of_event[-1])
         if event == "train":
             skipped = step - 1
     return tuple(sorted(kept, key=lambda p: (p.tokens, p.event))), skipped
@@ -261,15 +261,15 @@ def _thinned(points: Sequence[Point]) -> tuple[tuple[Point, ...], int]:
 def _analysis(path: Path, name: str) -> tuple[Analysis | None, list[UnusableFile]]:
     """None without a finding for JSON of another kind, such as a figure or another analysis."""
     try:
-        held = json.loads(path.read_bytes())
+        content = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
         return None, [UnusableFile(name, "is not JSON", "write it again with `biobench analyze cka --json`")]
-    if not isinstance(held, dict) or not {"pair", "lines"} <= held.keys():
+    if not isinstance(content, dict) or not {"pair", "lines"} <= content.keys():
         return None, []
     try:
-        found = _Analysis.model_validate(held)
+        analysis = _Analysis.model_validate(content)
     except ValidationError as error:
         hint = "write it again with `biobench analyze cka --json`"
         return None, [UnusableFile(name, f"is no CKA analysis: {_reason(error)}", hint)]
-    first, second = found.pair
-    return Analysis(name, (plain(first), plain(second)), found.model_dump(mode="json")), []
+    first, second = analysis.pair
+    return Analysis(name, (plain(first), plain(second)), analysis.model_dump(mode="json")), []

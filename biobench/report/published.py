@@ -125,16 +125,16 @@ def published_for(results_dir: Path) -> tuple[PublishedValue, ...]:
     The values of a model that several papers print stay apart, as lines that bear the paper's id. Raises SpecError
     for a damaged file and for an id that is taken.
     """
-    held: dict[str, Path] = {}
+    file_of: dict[str, Path] = {}
     papers: dict[str, set[str]] = defaultdict(set)
     values: list[PublishedValue] = []
     for folder in _folders(results_dir):
-        found = load_published(folder)
-        for paper, file in found.files.items():
-            if paper in held:
-                raise _taken(paper, file, held[paper])
-            held[paper] = file
-        values += found.values
+        loaded = load_published(folder)
+        for paper, file in loaded.files.items():
+            if paper in file_of:
+                raise _taken(paper, file, file_of[paper])
+            file_of[paper] = file
+        values += loaded.values
     for value in values:
         papers[value.model].add(value.paper)
     return tuple(replace(v, variant=v.paper) if len(papers[v.model]) > 1 else v for v in values)
@@ -146,8 +146,8 @@ def published_state(results_dir: Path) -> str:
 
 
 def _folders(results_dir: Path) -> list[Path]:
-    shipped, own = published_folder(), results_dir / FOLDER
-    return [shipped, own] if own.is_dir() and own.resolve() != shipped.resolve() else [shipped]
+    shipped, local = published_folder(), results_dir / FOLDER
+    return [shipped, local] if local.is_dir() and local.resolve() != shipped.resolve() else [shipped]
 
 
 def _state(folder: Path) -> tuple[tuple[str, int, int], ...]:

@@ -60,7 +60,7 @@ def render(report: Report, format: str) -> str:
 
 def _markdown(report: Report) -> str:
     out = []
-    for block in blocks(report, own_first=True):
+    for block in blocks(report, runs_first=True):
         names = ["model", "source", *(for_markdown(h) for h in headings(block))]
         out += [f"### {block.title}", "", _piped(names)]
         out.append(_piped(["---", "---", *("---:" for _ in names[2:])]))
@@ -92,7 +92,7 @@ def _csv(report: Report) -> str:
 def _latex(report: Report) -> str:
     """A booktabs table a suite; needs \\usepackage{booktabs,textcomp} and T1 fonts."""
     out = [r"% \usepackage[T1]{fontenc}\usepackage{booktabs,textcomp}"]
-    for block in blocks(report, own_first=True):
+    for block in blocks(report, runs_first=True):
         names = ["model", "source", *(for_latex(h) for h in headings(block))]
         out += [
             r"\begin{table}",

@@ -114,8 +114,8 @@ class Report:
     def suites(self) -> tuple[str, ...]:
         """The suites that have columns: fr, en, needle, then others."""
         order = ["fr", "en", "needle"]
-        found = dict.fromkeys(c.suite for c in self.columns)
-        return tuple(sorted(found, key=lambda s: (order.index(s) if s in order else len(order), s)))
+        names = dict.fromkeys(c.suite for c in self.columns)
+        return tuple(sorted(names, key=lambda s: (order.index(s) if s in order else len(order), s)))
 
     def as_json(self) -> list[dict[str, Any]]:
         """All rows, tasks first, then averages."""

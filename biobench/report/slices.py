@@ -119,7 +119,7 @@ def _of_group(group: RunGroup, data: TaskData | None) -> Iterator[SliceRow]:
             parts["f1"] = 2 * tp / (2 * tp + fp + fn)
             for metric, value in parts.items():
                 values[dimension, name, metric].append(value)
-    for (dimension, name, metric), own in values.items():
+    for (dimension, name, metric), numbers in values.items():
         yield SliceRow(
             model=group.model,
             variant=group.variant,
@@ -128,8 +128,8 @@ def _of_group(group: RunGroup, data: TaskData | None) -> Iterator[SliceRow]:
             dimension=dimension,
             slice=name,
             metric=metric,
-            mean=sum(own) / len(own),
-            n_seeds=len(own),
+            mean=sum(numbers) / len(numbers),
+            n_seeds=len(numbers),
             gold=gold_items.get((dimension, name)),
         )
 
@@ -142,8 +142,8 @@ def counted(
     sums: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
     for document in documents:
         true = kind.items(document)
-        said = kind.items(answers[document.id]) if document.id in answers else set()
-        for place, items in enumerate((true & said, said - true, true - said)):
+        predicted = kind.items(answers[document.id]) if document.id in answers else set()
+        for place, items in enumerate((true & predicted, predicted - true, true - predicted)):
             for item in items:
                 for dimension, slicer in slicers.items():
                     sums[dimension, slicer(document, item)][place] += 1

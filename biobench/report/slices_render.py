@@ -38,9 +38,9 @@ def as_table(rows: Sequence[SliceRow], width: int = FILE_WIDTH) -> str:
     stream = io.StringIO()
     console = Console(file=stream, width=width, color_system=None)
     for measures, title in ((MEASURES, "Probabilities"), (_COUNTED, "Slices, over the items of each")):
-        own = [row for row in rows if (row.dimension == "all") == (measures is MEASURES)]
-        if own:
-            console.print(_table(own, measures, title))
+        part = [row for row in rows if (row.dimension == "all") == (measures is MEASURES)]
+        if part:
+            console.print(_table(part, measures, title))
     return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
 
 

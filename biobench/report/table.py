@@ -90,7 +90,7 @@ def load(results_dir: str | Path) -> Results:
         groups=judged.groups,
         infos=infos,
         published=published,
-        findings=(*(f for *_, found in scanned for f in found), *damaged),
+        findings=(*(f for *_, problems in scanned for f in problems), *damaged),
         floors=tuple(floors),
         refused=judged.refused,
         judged=judged.remarks,
@@ -126,9 +126,9 @@ def build(
     tasks, suites, sources, models: keep only these. incomplete: average over the tasks that a model has even
     where its suite is not whole. Raises SpecError where a shipped spec or published data file is wrong.
     """
-    held = results if isinstance(results, Results) else load(results)
-    infos = held.infos
-    everything = held.rows(average)
+    loaded = results if isinstance(results, Results) else load(results)
+    infos = loaded.infos
+    everything = loaded.rows(average)
     # experiments are of the publications: where tasks or models are picked, nothing was asked of them
     whole = tasks is None and models is None and (sources is None or "published" in sources)
 
@@ -140,10 +140,10 @@ def build(
         )
 
     rows = [r for r in everything.rows if wanted(r.task, r.source) and (models is None or r.model in models)]
-    ranked = {task: info for task, info in infos.items() if task not in held.refused}
+    ranked = {task: info for task, info in infos.items() if task not in loaded.refused}
     means = suite_averages([r for r in rows if r.task in ranked], ranked, incomplete=incomplete, asked=tasks)
     present = {r.task for r in rows}
-    notes = [said for row in rows for said in row.notes]
+    notes = [remark for row in rows for remark in row.notes]
     notes += [text for source, task, text in everything.remarks if wanted(task, source)]
     notes += [a.text for a in everything.published if any(wanted(task, "published") for task in a.tasks)]
     beside = {r.task for r in rows if r.source == "published"}
@@ -151,17 +151,17 @@ def build(
     notes += likely_note(rows)
     notes += deviation_notes([info for info in infos.values() if info.id in beside])
     notes += means.notes
-    notes += _unranked(means.rows, [infos[t] for t in sorted(held.refused) if infos[t].in_suite])
+    notes += _unranked(means.rows, [infos[t] for t in sorted(loaded.refused) if infos[t].in_suite])
     return Report(
         average=average,
         rows=tuple(rows),
         averages=means.rows,
         columns=tuple(info for info in infos.values() if info.id in present),
-        unranked=held.refused,
-        experiments=of_suites(held.experiments, suites) if whole else (),
+        unranked=loaded.refused,
+        experiments=of_suites(loaded.experiments, suites) if whole else (),
         notes=tuple(dict.fromkeys(notes)),
-        findings=held.findings,
-        groups=held.groups,
+        findings=loaded.findings,
+        groups=loaded.groups,
     )
 
 
@@ -182,23 +182,23 @@ def _unranked(averages: Sequence[Row], refused: Sequence[TaskInfo]) -> list[str]
 
 def _stores(results_dir: Path) -> list[tuple[Source, Store]]:
     """The folder's own runs, then each accepted submission's."""
-    found: list[tuple[Source, Store]] = [("run", Store(results_dir))]
+    stores: list[tuple[Source, Store]] = [("run", Store(results_dir))]
     folder = results_dir / SUBMITTED
     if folder.is_dir():
         # Their indexes stand apart: nothing is written into an accepted submission, and no index in it is believed.
-        held = results_dir / ".indexes"
+        indexes = results_dir / ".indexes"
         for path in sorted(folder.iterdir()):
             if path.is_dir():
-                found.append(("submitted", Store(path, held / f"{path.name}.parquet")))
-    return found
+                stores.append(("submitted", Store(path, indexes / f"{path.name}.parquet")))
+    return stores
 
 
-def first_average(held: Results) -> AverageName:
+def first_average(results: Results) -> AverageName:
     """The average on show unless another is asked for: macro, and each task's published one where there are no runs.
 
     Hardly any published value stands beside macro F1, so a folder without runs would show none of them.
     """
-    return "macro" if held.groups else "paper"
+    return "macro" if results.groups else "paper"
 
 
 def metric_of(info: TaskInfo, average: AverageName) -> str:

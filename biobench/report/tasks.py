@@ -41,11 +41,11 @@ class TaskInfo:
 @lru_cache(maxsize=1)
 def shipped() -> dict[str, TaskInfo]:
     """All shipped tasks by id, in the order of the catalogue."""
-    found: dict[str, TaskInfo] = {}
+    tasks: dict[str, TaskInfo] = {}
     for loaded in list_tasks():
         spec = loaded.spec
         folder = loaded.path.parent.name
-        found[spec.id] = TaskInfo(
+        tasks[spec.id] = TaskInfo(
             id=spec.id,
             name=spec.name,
             language=spec.language,
@@ -58,7 +58,7 @@ def shipped() -> dict[str, TaskInfo]:
             hashes={source.id: task_hash(loaded, source.id) for source in spec.all_sources},
             spec=spec,
         )
-    return found
+    return tasks
 
 
 def task_infos(records: Iterable[Brief], published: Iterable[PublishedValue]) -> dict[str, TaskInfo]:

@@ -58,12 +58,12 @@ def plain_note(note: str) -> str:
 
 
 def _terminal(report: Report, width: int, notes: bool, experiments: bool) -> Group:
-    parts: list[Table | Text] = [t for block in blocks(report, own_first=True) for t in _tables(block, width)]
+    parts: list[Table | Text] = [t for block in blocks(report, runs_first=True) for t in _tables(block, width)]
     parts.append(Text(caption(report) if parts else EMPTY))
     parts += [Text(f"* {plain_note(note)}") for note in (report.notes if notes else _few(report.notes))]
     if experiments:
         parts += experiment_render.terminal(report.experiments, width)
-    elif count := sum(len(held.experiments) for held in report.experiments):
+    elif count := sum(len(paper.experiments) for paper in report.experiments):
         tables = "1 more published table" if count == 1 else f"{count} more published tables"
         parts.append(Text(f"* {tables} (needle, freezing, layers and the like): `biobench report --experiments`"))
     parts += [Text(f"! {plain_note(str(f))}; {plain_note(f.hint)}") for f in report.findings]
@@ -76,8 +76,8 @@ def _few(notes: Sequence[Note | str]) -> Iterator[str]:
     for note in notes:
         form = getattr(note, "form", note)
         kinds["published" if form.startswith("Published values") else _protocol(form)].append(note)
-    for told in kinds["runs"][:MOST_NOTES]:
-        yield shorten(told, LONGEST_NOTE, placeholder=" …")
+    for message in kinds["runs"][:MOST_NOTES]:
+        yield shorten(message, LONGEST_NOTE, placeholder=" …")
     more = [f"{len(kinds['runs']) - MOST_NOTES} more remarks"] if len(kinds["runs"]) > MOST_NOTES else []
     if kinds["published"]:
         more.append("which averages the published values are")
@@ -115,21 +115,21 @@ def _tables(block: Block, width: int) -> Iterator[Table]:
         [list(range(first)), *groups.values()] if first else list(groups.values()), widths, width - name_width - 2
     )
     for number, columns in enumerate(pieces):
-        held = dict.fromkeys(group_of(block.columns[i - first]) for i in columns if i >= first)
-        part = f" ({number + 1} of {len(pieces)}: {', '.join(held)})" if len(pieces) > 1 else ""
+        headings = dict.fromkeys(group_of(block.columns[i - first]) for i in columns if i >= first)
+        part = f" ({number + 1} of {len(pieces)}: {', '.join(headings)})" if len(pieces) > 1 else ""
         table = Table(title=Text(block.title + part, style="bold"), title_justify="left", box=box.SIMPLE_HEAD)
         table.padding, table.pad_edge = (0, 1, 0, 0), False
         table.add_column("model", overflow="fold", width=name_width)
         for i in columns:
             table.add_column(Text(titles[i]), justify="right", overflow="fold", vertical="bottom")
-        said = ""
+        section = ""
         for line, row in zip(block.lines, rows, strict=True):
             if all(row[i] == "–" for i in columns):
                 continue  # nothing in this piece: the line stands in another one
-            if line.source != said:
-                said = line.source
+            if line.source != section:
+                section = line.source
                 table.add_section()
-                table.add_row(Text(_SECTIONS.get(said, said), style="italic"))
+                table.add_row(Text(_SECTIONS.get(section, section), style="italic"))
             table.add_row(Text(plain(line.name)), *(Text(row[i]) for i in columns))
         yield table
 

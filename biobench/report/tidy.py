@@ -84,8 +84,8 @@ def _of_group(results: Results, group: RunGroup, labels: bool) -> Iterator[dict[
             support = int(scores["support"])
             for metric in ("precision", "recall", "f1"):
                 if metric in scores:
-                    score = {"metric": metric, "label": label, "value": scores[metric]}
-                    yield run | score | {"support": support, "key": brief.key}
+                    measured = {"metric": metric, "label": label, "value": scores[metric]}
+                    yield run | measured | {"support": support, "key": brief.key}
 
 
 def as_csv(rows: list[dict[str, Any]]) -> str:

@@ -12,7 +12,7 @@ from biobench.report.tasks import TaskInfo
 
 SUITES = {"fr": "French", "en": "English", "needle": "Needle in a haystack"}
 _LAST = {"ceiling": 2, "floor": 1}
-OWN_FIRST = ("run", "outside", "submitted", "published", "floor", "ceiling")
+RUNS_FIRST = ("run", "outside", "submitted", "published", "floor", "ceiling")
 """The sources in the order of printed tables."""
 
 
@@ -47,12 +47,12 @@ class Block:
         return any(line.average is not None for line in self.lines)
 
 
-def blocks(report: Report, *, own_first: bool = False) -> list[Block]:
+def blocks(report: Report, *, runs_first: bool = False) -> list[Block]:
     """One block a suite. Lines with the best average first, then those without one by name; oracles last.
 
-    own_first: the lines of each source together, in the order of `OWN_FIRST`.
+    runs_first: the lines of each source together, in the order of `RUNS_FIRST`.
     """
-    found = []
+    result = []
     for suite in report.suites:
         columns = tuple(c for c in report.columns if c.suite == suite)
         averages = {row.line: row for row in report.averages if row.suite == suite}
@@ -61,14 +61,14 @@ def blocks(report: Report, *, own_first: bool = False) -> list[Block]:
             if row.suite == suite:
                 cells.setdefault(row.line, {})[row.task] = row
         lines = [
-            Line(model, variant, source, own, averages.get((model, variant, source)))  # type: ignore[arg-type]
-            for (model, variant, source), own in cells.items()
+            Line(model, variant, source, line_cells, averages.get((model, variant, source)))  # type: ignore[arg-type]
+            for (model, variant, source), line_cells in cells.items()
         ]
         lines.sort(key=_order)
-        if own_first:
-            lines.sort(key=lambda line: OWN_FIRST.index(line.source))
-        found.append(Block(suite, SUITES.get(suite, suite), columns, tuple(lines)))
-    return found
+        if runs_first:
+            lines.sort(key=lambda line: RUNS_FIRST.index(line.source))
+        result.append(Block(suite, SUITES.get(suite, suite), columns, tuple(lines)))
+    return result
 
 
 def _order(line: Line) -> tuple[int, int, float, str, str, str]:

@@ -254,11 +254,11 @@ def _most_telling(details: list[Any], located: Located, prefix: Path_) -> Any:
     for detail in details:
         loc = tuple(detail["loc"])
         present = loc[:-1] if detail["type"] == "missing" else loc
-        own = next((i for i in range(len(present)) if (*prefix, *loc[: i + 1]) not in located.lines), None)
-        if own is None:
+        depth = next((i for i in range(len(present)) if (*prefix, *loc[: i + 1]) not in located.lines), None)
+        if depth is None:
             pool.append(detail)
         else:
-            unions.setdefault(loc[:own], {}).setdefault(loc[: own + 1], []).append(detail)
+            unions.setdefault(loc[:depth], {}).setdefault(loc[: depth + 1], []).append(detail)
     for alternatives in unions.values():
         meant: list[Any] = min(alternatives.values(), key=_misfit)
         pool += meant

@@ -37,20 +37,20 @@ def decode_tags(tags: Sequence[str], mode: Mode) -> list[TokenSpan]:
 
     Raises ValueError when a tag has another shape. Entities never overlap.
     """
-    found: list[TokenSpan] = []
+    spans: list[TokenSpan] = []
     begin, current = -1, ""
     for i, tag in enumerate(tags):
         prefix, label = split_tag(tag)
         if prefix == "I" and begin >= 0 and label == current:
             continue
         if begin >= 0:
-            found.append((begin, i, current))
+            spans.append((begin, i, current))
             begin = -1
         if prefix == "B" or (prefix == "I" and mode == "lenient"):
             begin, current = i, label
     if begin >= 0:
-        found.append((begin, len(tags), current))
-    return found
+        spans.append((begin, len(tags), current))
+    return spans
 
 
 def iob1_to_iob2(tags: Sequence[str]) -> list[str]:

@@ -39,15 +39,15 @@ def compute(
             tuple(labels), *label_sums(type=type, labels=labels, gold=gold, predictions=predictions, match=match)
         )
 
-    said = {p.document: p for p in predictions}
+    prediction_of = {p.document: p for p in predictions}
     if kind.numeric and scale is None:
         raise ScoreError("the scale of the numbers is not known", hint="the record's protocol names it; repeat the run")
     if not kind.counted:
         fit_together(kind, gold, predictions, labels)
-        return Scores(kind.extra_scores(Answered(labels, gold, said, dict, scale)), {})
+        return Scores(kind.extra_scores(Answered(labels, gold, prediction_of, dict, scale)), {})
     exact = sums("exact")
     values = f1_averages(exact, gold_labels)
-    answered = Answered(labels, gold, said, lambda: f1_averages(sums("partial"), gold_labels))
+    answered = Answered(labels, gold, prediction_of, lambda: f1_averages(sums("partial"), gold_labels))
     values |= kind.extra_scores(answered)
     if kind.single and negative_label is not None:
         values["micro_f1_positive"] = micro_without(exact, negative_label)

@@ -52,13 +52,13 @@ def counts(
     """
     column = {label: i for i, label in enumerate(labels)}
     kind = get_kind(type)
-    said = _by_document(kind, gold, predictions, column)
+    prediction_of = _by_document(kind, gold, predictions, column)
     names = sorted({d.group if by == "group" else d.id for d in gold})
     row = {name: i for i, name in enumerate(names)}
     tp, fp, fn = (np.zeros((len(names), len(labels)), dtype=np.int64) for _ in range(3))
     for document in gold:
         at = row[document.group if by == "group" else document.id]
-        _count(kind, match, document, said.get(document.id), column, tp[at], fp[at], fn[at])
+        _count(kind, match, document, prediction_of.get(document.id), column, tp[at], fp[at], fn[at])
     return GroupCounts(tuple(names), tuple(labels), tp, fp, fn)
 
 
@@ -73,10 +73,10 @@ def label_sums(
     """tp, fp, fn over all documents, (labels,) each: `counts` summed, without its groups x labels arrays."""
     column = {label: i for i, label in enumerate(labels)}
     kind = get_kind(type)
-    said = _by_document(kind, gold, predictions, column)
+    prediction_of = _by_document(kind, gold, predictions, column)
     tp, fp, fn = (np.zeros(len(labels), dtype=np.int64) for _ in range(3))
     for document in gold:
-        _count(kind, match, document, said.get(document.id), column, tp, fp, fn)
+        _count(kind, match, document, prediction_of.get(document.id), column, tp, fp, fn)
     return tp, fp, fn
 
 
@@ -100,12 +100,12 @@ def _count(
         _count_partial(document, prediction, column, tp, fp, fn)
         return
     true = kind.items(document)
-    found = set() if prediction is None else kind.items(prediction)
-    for item in true & found:
+    predicted = set() if prediction is None else kind.items(prediction)
+    for item in true & predicted:
         tp[column[item[0]]] += 1
-    for item in found - true:
+    for item in predicted - true:
         fp[column[item[0]]] += 1
-    for item in true - found:
+    for item in true - predicted:
         fn[column[item[0]]] += 1
 
 
@@ -118,10 +118,10 @@ def _count_partial(
     fn: IntArray,
 ) -> None:
     true = set(document.spans)
-    found = set() if prediction is None else set(prediction.spans)
-    for label in {s.label for s in true | found}:
+    predicted = set() if prediction is None else set(prediction.spans)
+    for label in {s.label for s in true | predicted}:
         a = [(s.start, s.end) for s in true if s.label == label]
-        b = [(s.start, s.end) for s in found if s.label == label]
+        b = [(s.start, s.end) for s in predicted if s.label == label]
         matched = overlap_matches(a, b)
         at = column[label]
         tp[at] += matched
@@ -137,16 +137,16 @@ def shares(
     What a document reaches is tp; what it misses stands in fp and fn, so that its gold is the same in every run.
     """
     kind = get_kind(type)
-    said = fit_together(kind, gold, predictions, labels)
+    prediction_of = fit_together(kind, gold, predictions, labels)
     names = sorted({d.group for d in gold})
     row = {name: i for i, name in enumerate(names)}
     tp, missed = (np.zeros((len(names), 1), dtype=np.int64) for _ in range(2))
     for document in gold:
-        found = kind.share(metric, document, said.get(document.id))
-        if found is None:
+        share = kind.share(metric, document, prediction_of.get(document.id))
+        if share is None:
             return None
-        tp[row[document.group]] += found[0]
-        missed[row[document.group]] += found[1] - found[0]
+        tp[row[document.group]] += share[0]
+        missed[row[document.group]] += share[1] - share[0]
     return GroupCounts(tuple(names), (metric,), tp, missed, missed)
 
 
@@ -174,7 +174,7 @@ def _by_document(
                 f"document '{document.id}' has {len(document.labels)} gold labels in a single-label task",
                 hint="each document needs exactly one",
             )
-    said: dict[str, Prediction] = {}
+    prediction_of: dict[str, Prediction] = {}
     for prediction in predictions:
         name = prediction.document
         if name not in known:
@@ -182,7 +182,7 @@ def _by_document(
                 f"a prediction names document '{name}', which the gold does not have",
                 hint="score predictions against the data they were made on",
             )
-        if name in said:
+        if name in prediction_of:
             raise ScoreError(f"document '{name}' is predicted twice", hint="keep one prediction a document")
         if kind.numeric:
             _check_number(prediction)
@@ -199,8 +199,8 @@ def _by_document(
                     f"document '{name}': predicted span {span.start}-{span.end} holds no character",
                     hint="spans are characters [start, end) with start < end",
                 )
-        said[name] = prediction
-    return said
+        prediction_of[name] = prediction
+    return prediction_of
 
 
 def _check_number(prediction: Prediction) -> None:

@@ -33,8 +33,8 @@ def grid(
     and of each length, which are asked in order; positions, templates and the cells of length and position have
     it together each, by Bonferroni's correction for their number.
     """
-    said = [{p.document: p.labels for p in run} for run in runs]
-    hits = {d.id: sum(run.get(d.id) == d.labels for run in said) / len(said) for d in gold}
+    labels_of = [{p.document: p.labels for p in run} for run in runs]
+    hits = {d.id: sum(run.get(d.id) == d.labels for run in labels_of) / len(labels_of) for d in gold}
     members: dict[Key, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for document in gold:
         cell = cell_of(document.id)
@@ -52,11 +52,11 @@ def _family(key: Key) -> object:
 
 
 def _share(groups: Mapping[str, Sequence[float]], level: float) -> Share:
-    sizes = [len(own) for own in groups.values()]
+    sizes = [len(values) for values in groups.values()]
     total, count = sum(sizes), len(groups)
     mean = sum(map(sum, groups.values())) / total
     # Variance of a ratio of sums over groups, as in cluster sampling.
-    residual = math.fsum((sum(own) - mean * len(own)) ** 2 for own in groups.values())
+    residual = math.fsum((sum(values) - mean * len(values)) ** 2 for values in groups.values())
     variance = residual * count / max(count - 1, 1) / total**2
     independent = mean * (1 - mean) / variance if variance > 0 else float(total)
     # Where everything is right (or the spread is chance's gift) there are no more observations than documents.

@@ -55,12 +55,12 @@ class Verification:
     def state(self) -> State:
         """That of the submission: of its worst run, and no better than its findings allow."""
         grades = {c.grade for c in self.checks}
-        own = {r.state for r in self.runs}
-        if "error" in grades or "refused" in own or not self.runs:
+        states = {r.state for r in self.runs}
+        if "error" in grades or "refused" in states or not self.runs:
             return "refused"
-        if "person" in grades or "person" in own:
+        if "person" in grades or "person" in states:
             return "person"
-        return "consistent" if "consistent" in own else "verified"
+        return "consistent" if "consistent" in states else "verified"
 
     @property
     def accepted(self) -> bool:

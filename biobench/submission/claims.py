@@ -59,39 +59,39 @@ def check_record(record: RunRecord, manifest: Manifest) -> list[Check]:
     def error(code: str, what: str) -> Check:
         return Check(code, "error", where, what)
 
-    found = []
+    checks = []
     fractions = ("precision", "recall", "f1")
     numbers = [v[n] for v in record.per_label.values() for n in fractions if n in v]
     possible = all(is_possible(name, value) for name, value in record.scores.items())
     if any(not 0 <= v <= 1 for v in numbers) or not possible or not record.scores:
-        found.append(error("R02", "a score is missing or not a fraction between 0 and 1"))
+        checks.append(error("R02", "a score is missing or not a fraction between 0 and 1"))
     impossible = list(dict.fromkeys(_impossible(record)))
     if impossible:
-        found.append(error("R02", f"{', '.join(impossible)}: no run can have this value"))
+        checks.append(error("R02", f"{', '.join(impossible)}: no run can have this value"))
     if record.engine_version != ENGINE_VERSION:
-        found.append(error("R03", f"was made by engine {record.engine_version}, this is engine {ENGINE_VERSION}"))
+        checks.append(error("R03", f"was made by engine {record.engine_version}, this is engine {ENGINE_VERSION}"))
     if record.limit is not None or record.track != "fixed" or record.overrides or record.training.trials:
-        found.append(error("R04", "is a limited, tuned or overridden run; submissions hold full runs"))
+        checks.append(error("R04", "is a limited, tuned or overridden run; submissions hold full runs"))
     if record.key not in _keys(record):
-        found.append(error("R05", "the key does not follow from what the record says"))
+        checks.append(error("R05", "the key does not follow from what the record says"))
     name = record.model.id if record.model.revision is None else f"{record.model.id}@{record.model.revision}"
     if name != manifest.model:
-        found.append(error("R06", "is of another model than the manifest names"))
+        checks.append(error("R06", "is of another model than the manifest names"))
     info = shipped().get(record.task.id)
     if info is None or info.spec is None:
-        return [*found, error("T01", f"task {record.task.id} is not shipped")]
+        return [*checks, error("T01", f"task {record.task.id} is not shipped")]
     if info.hashes.get(record.task.source) != record.task.hash:
-        found.append(error("T02", "was run on another spec than the shipped one"))
+        checks.append(error("T02", "was run on another spec than the shipped one"))
     elif _expected(record, info.spec) not in (None, record.task.data_hash):
-        found.append(error("D02", "was made on other data than the spec expects"))
+        checks.append(error("D02", "was made on other data than the spec expects"))
     elif _says_otherwise(record, info, info.spec):
-        found.append(error("T03", "labels, protocol, metric, type or language are not those of the shipped spec"))
-    elif not any(c.code == "R02" for c in found):
-        found += [error("S06", f"{what}: these claims contradict each other") for what in _contradictions(record)]
+        checks.append(error("T03", "labels, protocol, metric, type or language are not those of the shipped spec"))
+    elif not any(c.code == "R02" for c in checks):
+        checks += [error("S06", f"{what}: these claims contradict each other") for what in _contradictions(record)]
     if record.contamination is not None:
         what = "what it says of the model's training text is the submitter's word: nothing here shows it"
-        found.append(Check("C04", "warning", where, what))
-    return found
+        checks.append(Check("C04", "warning", where, what))
+    return checks
 
 
 def check_canonical(content: bytes, path: Path, where: str) -> list[Check]:
@@ -149,14 +149,14 @@ def _impossible(record: RunRecord) -> Iterator[str]:
 
 
 def _contamination(record: RunRecord) -> Iterator[str]:
-    said = record.contamination
-    if said is None:
+    claimed = record.contamination
+    if claimed is None:
         return
-    if not _HASH.fullmatch(said.corpus_hash):
+    if not _HASH.fullmatch(claimed.corpus_hash):
         yield "contamination.corpus_hash"
-    if said.test is not None and said.test.documents != record.task.test_documents:
+    if claimed.test is not None and claimed.test.documents != record.task.test_documents:
         yield "contamination.test"
-    for name, split in (("validation", said.validation), ("test", said.test)):
+    for name, split in (("validation", claimed.validation), ("test", claimed.test)):
         if split is None:
             continue
         most = max(split.exact, split.touched)
@@ -187,7 +187,7 @@ def _contradictions(record: RunRecord) -> Iterator[str]:
         yield "counts of a label"
         return
     sums = Sums(task.labels, tp, predicted - tp, support - tp)
-    if any(not _equal(rows[label], own) for label, own in per_label(sums).items()):
+    if any(not _equal(rows[label], row) for label, row in per_label(sums).items()):
         yield "counts and fractions of a label"
     try:
         averages = f1_averages(sums, task.gold_labels)
@@ -205,8 +205,8 @@ def _contradictions(record: RunRecord) -> Iterator[str]:
                 yield f"{name} and the ceiling of its window"
 
 
-def _equal(said: dict[str, float], own: dict[str, float]) -> bool:
-    return said.keys() == own.keys() and all(abs(said[n] - own[n]) <= TOLERANCE for n in own)
+def _equal(claimed: dict[str, float], computed: dict[str, float]) -> bool:
+    return claimed.keys() == computed.keys() and all(abs(claimed[n] - computed[n]) <= TOLERANCE for n in computed)
 
 
 def _keys(record: RunRecord) -> set[str]:

@@ -109,16 +109,16 @@ def check_predictions(
 
     gold: the documents as the file holds them, before anything of them is replaced.
     """
-    found = [_redacted(d) for d in gold] if record.redacted else []
-    found += ["documents of another split than test"] if any(d.split != "test" for d in gold) else []
-    found += [p for prediction in predictions if (p := _prediction(record, prediction))]
+    problems = [_redacted(d) for d in gold] if record.redacted else []
+    problems += ["documents of another split than test"] if any(d.split != "test" for d in gold) else []
+    problems += [p for prediction in predictions if (p := _prediction(record, prediction))]
     if record.task.type == "token_ner" and not record.redacted:
         tokens = {d.id: len(d.tokens) for d in gold}
         if any(p.tags and len(p.tags) != tokens.get(p.document, -1) for p in predictions):
-            found.append("another number of tags than of tokens")
+            problems.append("another number of tags than of tokens")
     if record.redacted and record.task.labels and not _predicts_as_claimed(record, predictions):
-        found.append("another number of predictions of a label than the record counts")
-    return [Check("P01", "error", where, f"holds {what}") for what in dict.fromkeys(filter(None, found))]
+        problems.append("another number of predictions of a label than the record counts")
+    return [Check("P01", "error", where, f"holds {what}") for what in dict.fromkeys(filter(None, problems))]
 
 
 def _redacted(document: Document) -> str:
@@ -129,41 +129,46 @@ def _redacted(document: Document) -> str:
     return ""
 
 
-def _prediction(record: RunRecord, said: Prediction) -> str:
+def _prediction(record: RunRecord, prediction: Prediction) -> str:
     """What is wrong with the scores of one prediction; empty where nothing is."""
     task = record.task
     if is_numeric(task.type):
-        numbers = said.label_scores
+        numbers = prediction.label_scores
         low, high = record.scale or (0.0, 0.0)
-        fits = len(numbers) == 1 and low <= numbers[0] <= high and not (said.labels or said.spans or said.tags)
+        fits = (
+            len(numbers) == 1
+            and low <= numbers[0] <= high
+            and not (prediction.labels or prediction.spans or prediction.tags)
+        )
         return "" if fits else "something else than one number of the scale"
-    if any(not 0 <= s <= 1 for s in (*said.span_scores, *said.label_scores)):  # NaN is not in there either
+    if any(not 0 <= s <= 1 for s in (*prediction.span_scores, *prediction.label_scores)):  # NaN is not in there either
         return "scores that are no fractions between 0 and 1"
     if task.type in NER_TYPES:
-        if said.labels or said.label_scores:
+        if prediction.labels or prediction.label_scores:
             return "labels of documents in a task of spans"
-        if len(said.span_scores) not in (0, len(said.spans)):
+        if len(prediction.span_scores) not in (0, len(prediction.spans)):
             return "another number of span scores than of spans"
-        if len(set(said.spans)) < len(said.spans):
+        if len(set(prediction.spans)) < len(prediction.spans):
             return "a span twice"
         return ""
-    if said.spans or said.span_scores or said.tags:
+    if prediction.spans or prediction.span_scores or prediction.tags:
         return "spans in a task of document labels"
-    if len(said.label_scores) != len(task.labels):
+    if len(prediction.label_scores) != len(task.labels):
         return "another number of label scores than the task has labels"
-    if len(set(said.labels)) < len(said.labels):
+    if len(set(prediction.labels)) < len(prediction.labels):
         return "a label twice for one document"
-    own = {label: score for label, score in zip(task.labels, said.label_scores, strict=True) if label in said.labels}
-    others = [score for label, score in zip(task.labels, said.label_scores, strict=True) if label not in said.labels]
+    scores = dict(zip(task.labels, prediction.label_scores, strict=True))
+    chosen = {label: score for label, score in scores.items() if label in prediction.labels}
+    others = [score for label, score in scores.items() if label not in prediction.labels]
     if task.type == "multiple_choice":
         # the likeliest set need not hold the likeliest options
-        fits = bool(own)
+        fits = bool(chosen)
     elif task.type != "multi_label":
-        fits = bool(own) and max(others, default=0.0) <= max(own.values()) + ROUNDING
+        fits = bool(chosen) and max(others, default=0.0) <= max(chosen.values()) + ROUNDING
     else:
         threshold = 0.5 if record.training.threshold is None else record.training.threshold
-        passed = all(score >= threshold - ROUNDING for score in own.values())
-        best = len(own) == 1 and max(others, default=0.0) <= max(own.values()) + ROUNDING
+        passed = all(score >= threshold - ROUNDING for score in chosen.values())
+        best = len(chosen) == 1 and max(others, default=0.0) <= max(chosen.values()) + ROUNDING
         fits = all(score <= threshold + ROUNDING for score in others) and (passed or best)
     return "" if fits else "labels that do not follow from their scores"
 

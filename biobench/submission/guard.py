@@ -61,8 +61,8 @@ def _ended(done: subprocess.CompletedProcess[bytes] | None) -> str:
         return f"the check took more than {WALL_SECONDS:g} s"
     if done.returncode == -signal.SIGPROF:
         return f"takes more than {SECONDS:g} s of processor time"
-    said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    last = said[-1][:200] if said else ""
+    lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    last = lines[-1][:200] if lines else ""
     if done.returncode < 0:
         return f"ended the process that read it ({signal.Signals(-done.returncode).name}; more memory than is given?)"
     return f"cannot be checked: {last}"
@@ -110,11 +110,11 @@ def _main() -> None:
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
-        found = examine(folder, data_dir or None, against or None, limits)
+        verification = examine(folder, data_dir or None, against or None, limits)
     except Exception as error:
         print("".join(traceback.format_exception_only(error)).strip(), file=sys.stderr)
         sys.exit(1)
-    print(json.dumps(found.as_json()), flush=True)
+    print(json.dumps(verification.as_json()), flush=True)
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ def check_layout(folder: Path) -> list[Check]:
     if kind != "folder":
         what = "is not there" if kind == "missing" else f"is a {kind}, not a folder"
         return [Check("L05", "error", str(folder), what)]
-    found: list[Check] = []
+    checks: list[Check] = []
     total = count = records = runs = 0
     for root, folders, files in os.walk(folder, followlinks=False):
         for name in [*folders, *files]:
@@ -49,12 +49,12 @@ def check_layout(folder: Path) -> list[Check]:
             status = path.lstat()
             count += 1
             if count > MOST_FILES:
-                found.append(Check("L04", "error", ".", f"holds more than {MOST_FILES} files and folders"))
-                return found
+                checks.append(Check("L04", "error", ".", f"holds more than {MOST_FILES} files and folders"))
+                return checks
             if stat.S_ISDIR(status.st_mode):
                 continue
             if not stat.S_ISREG(status.st_mode):
-                found.append(Check("L01", "error", where, f"is a {kind_of(status.st_mode)}, not a file"))
+                checks.append(Check("L01", "error", where, f"is a {kind_of(status.st_mode)}, not a file"))
                 continue
             total += status.st_size
             records += status.st_size if where.endswith(".json") and where != MANIFEST else 0
@@ -62,18 +62,18 @@ def check_layout(folder: Path) -> list[Check]:
             limit = allowed_bytes(where)
             if where == f"runs/{INDEX}":
                 # Never let through: a forged one could stand for other scores than the records'.
-                found.append(Check("L02", "error", where, "is an index that the board made; remove it"))
+                checks.append(Check("L02", "error", where, "is an index that the board made; remove it"))
             elif limit is None:
-                found.append(Check("L02", "error", where, "does not belong into a submission"))
+                checks.append(Check("L02", "error", where, "does not belong into a submission"))
             elif status.st_size > limit:
-                found.append(Check("L03", "error", where, f"has {status.st_size} bytes, at most {limit} are taken"))
+                checks.append(Check("L03", "error", where, f"has {status.st_size} bytes, at most {limit} are taken"))
     if runs > MOST_RUNS:
-        found.append(Check("L04", "error", "runs", f"holds {runs} runs, at most {MOST_RUNS} are taken"))
+        checks.append(Check("L04", "error", "runs", f"holds {runs} runs, at most {MOST_RUNS} are taken"))
     if records > RECORDS_BYTES:
-        found.append(Check("L03", "error", ".", f"has {records} bytes of records, at most {RECORDS_BYTES} are taken"))
+        checks.append(Check("L03", "error", ".", f"has {records} bytes of records, at most {RECORDS_BYTES} are taken"))
     if total > TOTAL_BYTES:
-        found.append(Check("L03", "error", ".", f"has {total} bytes in all, at most {TOTAL_BYTES} are taken"))
-    return found
+        checks.append(Check("L03", "error", ".", f"has {total} bytes in all, at most {TOTAL_BYTES} are taken"))
+    return checks
 
 
 def allowed_bytes(where: str) -> int | None:
@@ -102,22 +102,22 @@ def check_manifest(folder: Path) -> tuple[Manifest | None, list[Check]]:
         first = error.errors(include_url=False, include_input=False)[0]
         what = f"is damaged: {'.'.join(map(str, first['loc']))}: {first['msg']}"
         return None, [Check("M01", "error", MANIFEST, plain(what)[:200])]
-    found = []
+    checks = []
     for field, limit in (("model", NAME_LIMIT), ("notes", NOTES_LIMIT)):
         text = getattr(manifest, field)
         hidden = [c for c in text if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Co", "Cn") and c != "\n"]
         if len(text) > limit or hidden or (field == "model" and ("\n" in text or not text.strip())):
-            found.append(Check("M05", "error", MANIFEST, f"'{field}' is empty, too long or holds hidden characters"))
+            checks.append(Check("M05", "error", MANIFEST, f"'{field}' is empty, too long or holds hidden characters"))
     listed = {f.path: f for f in manifest.files}
     there = {p.relative_to(folder).as_posix() for p in packed_files(folder)}
-    found += [Check("M02", "error", path, "is listed but not there") for path in sorted(listed.keys() - there)]
-    found += [Check("M03", "error", path, "is not in the manifest") for path in sorted(there - listed.keys())]
+    checks += [Check("M02", "error", path, "is listed but not there") for path in sorted(listed.keys() - there)]
+    checks += [Check("M03", "error", path, "is not in the manifest") for path in sorted(there - listed.keys())]
     for path in sorted(there & listed.keys()):
         try:
             content = read_regular(folder / path)
         except StoreError as error:
-            found.append(Check("M04", "error", path, plain(error.what)))
+            checks.append(Check("M04", "error", path, plain(error.what)))
             continue
         if hashlib.sha256(content).hexdigest() != listed[path].sha256 or len(content) != listed[path].size:
-            found.append(Check("M04", "error", path, "is not the file that the manifest describes"))
-    return manifest, found
+            checks.append(Check("M04", "error", path, "is not the file that the manifest describes"))
+    return manifest, checks

@@ -59,8 +59,8 @@ def submit(model: str, results_dir: str | Path = "results", out: str | Path | No
     """
     if len(notes) > NOTES_LIMIT:
         raise UsageError(f"the notes have {len(notes)} characters", hint=f"at most {NOTES_LIMIT}")
-    held = load(results_dir)
-    groups = full_runs(held, model)
+    results = load(results_dir)
+    groups = full_runs(results, model)
     name = groups[0].model
     folder = Path(out) if out is not None else Path("submissions") / slug(name)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -70,7 +70,7 @@ def submit(model: str, results_dir: str | Path = "results", out: str | Path | No
     for group in groups:
         for record in group.records:
             store.copy(source, record)
-        verdict = verdict_on(group, held.floors)
+        verdict = verdict_on(group, results.floors)
         if verdict is not None:
             save_floor(folder, verdict)
     files = [_described(folder, path) for path in packed_files(folder)]
@@ -87,10 +87,10 @@ def packed_files(folder: Path) -> list[Path]:
     return sorted(p for part in ("runs", "floors") for p in folder.glob(f"{part}/*/*") if p.is_file())
 
 
-def full_runs(held: Results, model: str) -> list[RunGroup]:
+def full_runs(results: Results, model: str) -> list[RunGroup]:
     """The model's own runs on the shipped protocols, of one set of weights. Raises UsageError where there are none."""
-    whole = [g for g in held.groups if g.source == "run" and is_whole(g.variant)]
-    own = [g for g in whole if not g.variant]
+    whole = [g for g in results.groups if g.source == "run" and is_whole(g.variant)]
+    plain_runs = [g for g in whole if not g.variant]
     for reading in (model, Path(model).expanduser().resolve().name):
         exact = [g for g in whole if line_name(g.model, g.variant) == reading]
         if exact:
@@ -101,15 +101,15 @@ def full_runs(held: Results, model: str) -> list[RunGroup]:
                 f"'{plain(reading)}' names {len(several)} different weights here",
                 hint="name one: " + ", ".join(f"'{plain(name)}'" for name in several),
             )
-        bare = [g for g in own if g.model.partition("@")[0] == reading]
+        bare = [g for g in plain_runs if g.model.partition("@")[0] == reading]
         if len({g.model for g in bare}) == 1:
             return bare
-    others = sorted({g.variant for g in held.groups if g.model in (model, Path(model).name) and g.variant})
+    others = sorted({g.variant for g in results.groups if g.model in (model, Path(model).name) and g.variant})
     if others:
         what = "has only limited or overridden runs"
         hint = f"run it in full; only such runs are submitted (here: {plain('; '.join(others))})"
     else:
-        what, hint = "has no full runs here", suggest(plain(model), sorted({plain(g.model) for g in own}))
+        what, hint = "has no full runs here", suggest(plain(model), sorted({plain(g.model) for g in plain_runs}))
     raise UsageError(f"'{plain(model)}' {what}", hint=hint)
 
 

@@ -54,17 +54,18 @@ class Print:
 
 def print_of(record: RunRecord, gold: Sequence[Document], predictions: Sequence[Prediction], place: str = "") -> Print:
     """gold: as the file or the data holds it; without spans and labels where it is not known."""
-    said = {p.document: p for p in predictions}
+    prediction_of = {p.document: p for p in predictions}
     documents = sorted(gold, key=lambda d: d.id)
     known = any(d.spans or d.labels for d in documents)
     decided, scored, right = [], [], []
     for document in documents:
-        own = said.get(document.id) or Prediction(document=document.id)
-        decided.append(_digest(sorted(set(own.spans)), sorted(own.labels)))
-        scores = own.label_scores or own.span_scores
+        prediction = prediction_of.get(document.id) or Prediction(document=document.id)
+        decided.append(_digest(sorted(set(prediction.spans)), sorted(prediction.labels)))
+        scores = prediction.label_scores or prediction.span_scores
         tells = any(1e-3 < s < 1 - 1e-3 for s in scores)
         scored.append(_digest(scores) if tells else 0)
-        right.append(known and set(own.spans) == set(document.spans) and set(own.labels) == set(document.labels))
+        same = set(prediction.spans) == set(document.spans) and set(prediction.labels) == set(document.labels)
+        right.append(known and same)
     return Print(
         task=record.task.id,
         key=record.key,
@@ -106,25 +107,25 @@ def alike(a: Print, b: Print) -> Alike:
     )
 
 
-def check_twins(own: Sequence[Print], others: Iterable[Print] = ()) -> list[Check]:
+def check_twins(prints: Sequence[Print], others: Iterable[Print] = ()) -> list[Check]:
     """P02 codes: seeds of the submission that say the same, and runs of other weights that say the same.
 
     others: runs that were there before; one of the same weights and seed is the same run and may say the same.
     """
-    found: list[Check] = []
+    checks: list[Check] = []
     by_task: dict[tuple[str, str], list[Print]] = defaultdict(list)
-    for run in own:
+    for run in prints:
         # one finding a run: copies of one file would give as many as there are pairs
-        found += next(filter(None, (_pair(run, earlier) for earlier in by_task[run.task, run.data])), [])
+        checks += next(filter(None, (_pair(run, earlier) for earlier in by_task[run.task, run.data])), [])
         by_task[run.task, run.data].append(run)
-    told: set[str] = set()
+    reported: set[str] = set()
     for other in others:
         for run in by_task.get((other.task, other.data), ()):
-            if run.key not in told and (run.weights, run.seed) != (other.weights, other.seed):
+            if run.key not in reported and (run.weights, run.seed) != (other.weights, other.seed):
                 pair = _pair(run, other)
-                told |= {run.key} if pair else set()
-                found += pair
-    return found
+                reported |= {run.key} if pair else set()
+                checks += pair
+    return checks
 
 
 def _pair(run: Print, other: Print) -> list[Check]:
@@ -148,7 +149,7 @@ def _pair(run: Print, other: Print) -> list[Check]:
 
 def check_scores(records: Sequence[RunRecord]) -> list[Check]:
     """P03 and P04: scores of the oracle, and seeds without any spread."""
-    found = []
+    checks = []
     by_task: dict[str, list[RunRecord]] = defaultdict(list)
     for record in records:
         by_task[record.task.id].append(record)
@@ -156,11 +157,11 @@ def check_scores(records: Sequence[RunRecord]) -> list[Check]:
         best = max((record.scores[n] for n in names), default=0.0)
         if best >= ORACLE:
             what = f"scores {best:.4f}, as the gold itself does"
-            found.append(Check("P03", "person", f"runs/{record.task.id}/{record.key}.json", what))
-    for task, own in by_task.items():
-        several = len(own) > 1 and all(r.scores == own[0].scores for r in own)
-        most = len(own) > 2 and len({r.scores.get(r.task.primary) for r in own}) == 1
+            checks.append(Check("P03", "person", f"runs/{record.task.id}/{record.key}.json", what))
+    for task, task_records in by_task.items():
+        several = len(task_records) > 1 and all(r.scores == task_records[0].scores for r in task_records)
+        most = len(task_records) > 2 and len({r.scores.get(r.task.primary) for r in task_records}) == 1
         if several or most:
-            what = f"the spread of its {len(own)} seeds is exactly zero"
-            found.append(Check("P04", "person", f"runs/{task}", what))
-    return found
+            what = f"the spread of its {len(task_records)} seeds is exactly zero"
+            checks.append(Check("P04", "person", f"runs/{task}", what))
+    return checks

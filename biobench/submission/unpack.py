@@ -37,10 +37,10 @@ def unpack(file: IO[bytes], target: Path) -> list[Check]:
             if len(members) > MOST_FILES:
                 return [_error("L04", ".", f"holds more than {MOST_FILES} files")]
             top = _top(members)
-            found = [check for m in members if (check := _refused(m, top))]
+            checks = [check for m in members if (check := _refused(m, top))]
             if len({m.filename for m in members}) < len(members):
-                found.append(_error("L02", ".", "names a file twice"))
-            return found or _write(archive, members, top, target)
+                checks.append(_error("L02", ".", "names a file twice"))
+            return checks or _write(archive, members, top, target)
     except DAMAGED as error:
         return [_error("L06", ".", f"is not a zip file that can be read ({type(error).__name__})")]
 

@@ -54,8 +54,8 @@ def examine(
     if any(c.grade == "error" for c in checks):
         return Verification(str(folder), "", tuple(map(_printable, checks)))
     with bounded("submission.json"):
-        manifest, found = check_manifest(folder)
-    checks += found
+        manifest, manifest_checks = check_manifest(folder)
+    checks += manifest_checks
     if manifest is None:
         return Verification(str(folder), "", tuple(map(_printable, checks)))
     store, records = Store(folder), list[RunRecord]()
@@ -65,14 +65,14 @@ def examine(
         with bounded(where):
             try:
                 record = store.get(path.parent.name, path.stem)
-                own = [] if record is None else check_record(record, manifest)
-                own += check_canonical(read_regular(path), path, where)
+                record_checks = [] if record is None else check_record(record, manifest)
+                record_checks += check_canonical(read_regular(path), path, where)
             except StoreError as error:
-                record, own = None, [Check("R01", "error", where, error.what)]
-        checks += own
+                record, record_checks = None, [Check("R01", "error", where, error.what)]
+        checks += record_checks
         if record is not None:
             records.append(record)
-            refused |= {record.key} if any(c.grade == "error" for c in own) else set()
+            refused |= {record.key} if any(c.grade == "error" for c in record_checks) else set()
     if not records and not any(c.code == "R01" for c in checks):
         checks.append(Check("R01", "error", "runs", "holds no record"))
     records.sort(key=lambda r: (r.task.id, r.model.id, r.seed, r.key))
@@ -81,8 +81,8 @@ def examine(
     for record in records:
         if record.key in refused:
             continue
-        own, states[record.key] = desk.check(record)
-        checks += own
+        record_checks, states[record.key] = desk.check(record)
+        checks += record_checks
     checks += desk.remarks() + check_scores(records)
     checks += check_twins(desk.prints, () if against is None else _earlier(Path(against), folder, desk.prints, bounded))
     with bounded("floors"):
@@ -95,21 +95,21 @@ def examine(
 
 
 def _state(record: RunRecord, state: State, persons: set[str]) -> State:
-    own = f"runs/{record.task.id}"
-    asked = persons & {own, f"{own}/{record.key}.json", f"{own}/{record.key}.parquet"}
+    folder = f"runs/{record.task.id}"
+    asked = persons & {folder, f"{folder}/{record.key}.json", f"{folder}/{record.key}.parquet"}
     return "person" if asked and state != "refused" else state
 
 
-def _earlier(results: Path, folder: Path, own: Sequence[Print], bounded: Bounded) -> Iterator[Print]:
+def _earlier(results: Path, folder: Path, prints: Sequence[Print], bounded: Bounded) -> Iterator[Print]:
     """The runs of a results folder on tasks and data of these; what cannot be read there is passed over."""
-    wanted = {(run.task, run.data) for run in own}
+    wanted = {(run.task, run.data) for run in prints}
     submitted = results / SUBMITTED
     packs = sorted(submitted.iterdir()) if submitted.is_dir() else []
     for place in [results, *packs]:
         if not (place / "runs").is_dir() or place.resolve() == folder.resolve():
             continue
         store, name = Store(place), place.name if place != results else "the results"
-        for task in sorted({run.task for run in own}):
+        for task in sorted({run.task for run in prints}):
             for path in sorted(place.glob(f"runs/{task}/*.json")):
                 with bounded(_inside(results, str(path))):
                     try:
@@ -118,10 +118,10 @@ def _earlier(results: Path, folder: Path, own: Sequence[Print], bounded: Bounded
                             continue
                         if check_content(store.path_of(record), "", record):
                             continue
-                        said = print_of(record, *store.stored_predictions(record), place=plain(name))
+                        earlier = print_of(record, *store.stored_predictions(record), place=plain(name))
                     except StoreError:
                         continue
-                yield said
+                yield earlier
 
 
 def _printable(check: Check) -> Check:
@@ -138,15 +138,15 @@ def _inside(folder: Path, file: str) -> str:
 def _check_floors(folder: Path, records: Sequence[RunRecord]) -> list[Check]:
     """G codes: the gate's verdicts that came along. The board asks its own gate and takes none of these over."""
     floors, findings = scan_floors(folder)
-    found = [Check("G01", "error", _inside(folder, f.file), f.what) for f in findings]
+    checks = [Check("G01", "error", _inside(folder, f.file), f.what) for f in findings]
     data = {(r.task.id, r.task.data_hash) for r in records}
     for floor in floors:
         where = f"floors/{floor.task}/{floor_key(floor.task_hash, floor.data_hash)}.json"
         if (floor.task, floor.data_hash) not in data:
-            found.append(Check("G02", "error", where, "is a gate verdict on data that no run here was made on"))
+            checks.append(Check("G02", "error", where, "is a gate verdict on data that no run here was made on"))
         elif not floor.passed:
-            found.append(Check("G03", "error", where, "says that the task fails its gate: its runs are not ranked"))
-    return found
+            checks.append(Check("G03", "error", where, "says that the task fails its gate: its runs are not ranked"))
+    return checks
 
 
 @dataclass(slots=True)
@@ -165,14 +165,14 @@ class _Desk:
         data = self._of(record.task.id)
         with self.bounded(where):
             try:
-                found = check_content(self.store.path_of(record), where, record)
-                found = found or list(self._check(record, where, data if isinstance(data, TaskData) else None))
+                checks = check_content(self.store.path_of(record), where, record)
+                checks = checks or list(self._check(record, where, data if isinstance(data, TaskData) else None))
             except (StoreError, ScoreError) as error:
-                found = [Check("R07", "error", where, error.what)]
+                checks = [Check("R07", "error", where, error.what)]
             except (MemoryError, pa.ArrowMemoryError):
-                found = [Check("L07", "error", where, "needs more memory than is given")]
-        if found:
-            return found, "refused"
+                checks = [Check("L07", "error", where, "needs more memory than is given")]
+        if checks:
+            return checks, "refused"
         return [], "verified" if isinstance(data, TaskData) else "consistent"
 
     def _check(self, record: RunRecord, where: str, data: TaskData | None) -> Iterator[Check]:
@@ -205,12 +205,12 @@ class _Desk:
             return
         gold = stored
         if documents is not None:
-            own = under_aliases(documents) if record.redacted else documents
-            same = {d.id for d in own} == {d.id for d in stored}
-            if not same or (not record.redacted and _truth(stored) != _truth(own)):
+            expected = under_aliases(documents) if record.redacted else documents
+            same = {d.id for d in expected} == {d.id for d in stored}
+            if not same or (not record.redacted and _truth(stored) != _truth(expected)):
                 yield from error("D01", "its documents or their gold are not those of the data")
                 return
-            gold = own
+            gold = expected
         self.prints.append(print_of(record, gold, predictions))
         if record.redacted and documents is None:
             return  # its gold is nowhere to be had
@@ -275,9 +275,9 @@ def _read_by(record: RunRecord, documents: Sequence[Document]) -> list[Document]
     return [d for d in documents if d.plan is None or d.plan.fit != "tokens" or d.plan.length <= window]
 
 
-def _equal(said: Mapping[str, float], found: Mapping[str, float]) -> bool:
+def _equal(claimed: Mapping[str, float], computed: Mapping[str, float]) -> bool:
     """Whether both hold the same numbers under the same names."""
-    return said.keys() == found.keys() and all(abs(said[n] - found[n]) <= TOLERANCE for n in said)
+    return claimed.keys() == computed.keys() and all(abs(claimed[n] - computed[n]) <= TOLERANCE for n in claimed)
 
 
 def _truth(documents: Sequence[Document]) -> set[tuple[Any, ...]]:
@@ -286,22 +286,22 @@ def _truth(documents: Sequence[Document]) -> set[tuple[Any, ...]]:
 
 def _completeness(records: Sequence[RunRecord]) -> list[Check]:
     """C codes: what a complete submission would hold beyond this."""
-    found = []
+    checks = []
     seeds: dict[str, list[int]] = defaultdict(list)
     for record in records:
         seeds[record.task.id].append(record.seed)
     tasks = shipped()
-    for task, own in sorted(seeds.items()):
+    for task, present in sorted(seeds.items()):
         spec = tasks[task].spec if task in tasks else None
-        if len(set(own)) < len(own):
-            found.append(Check("C03", "error", f"runs/{task}", "a seed is there twice"))
-        missing = [] if spec is None else sorted(set(parse_seeds(spec.seeds)) - set(own))
+        if len(set(present)) < len(present):
+            checks.append(Check("C03", "error", f"runs/{task}", "a seed is there twice"))
+        missing = [] if spec is None else sorted(set(parse_seeds(spec.seeds)) - set(present))
         if missing:
             what = f"seeds {', '.join(map(str, missing))} of the protocol are missing"
-            found.append(Check("C02", "warning", f"runs/{task}", what))
+            checks.append(Check("C02", "warning", f"runs/{task}", what))
     for suite in sorted({tasks[t].suite for t in seeds if t in tasks and tasks[t].in_suite}):
         lacking = [i.id for i in tasks.values() if i.in_suite and i.suite == suite and i.id not in seeds]
         if lacking:
             what = f"no results on {', '.join(lacking)}: no average over the {suite} suite"
-            found.append(Check("C01", "warning", "runs", what))
-    return found
+            checks.append(Check("C01", "warning", "runs", what))
+    return checks

@@ -53,4 +53,4 @@ def test_marks_add_up_to_the_counts(true, found):
     right = sum(m.kind == "right" for m in judged.marks)
     assert right == counted.tp.sum()
     assert sum(m.gold is not None for m in judged.marks) == counted.tp.sum() + counted.fn.sum()
-    assert sum(m.said is not None for m in judged.marks) == counted.tp.sum() + counted.fp.sum()
+    assert sum(m.predicted is not None for m in judged.marks) == counted.tp.sum() + counted.fp.sum()

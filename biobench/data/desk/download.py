@@ -57,10 +57,10 @@ def download(url: str, target: Path, sha256: str | None = None, progress: Progre
             if attempt + 1 == _TRIES:
                 raise _failed(url, f"the download is cut off: {size} of {expected} bytes")
         time.sleep(0.2 * attempt)
-    if sha256 is not None and (found := file_hash(part)) != sha256:
+    if sha256 is not None and (digest := file_hash(part)) != sha256:
         part.unlink()
         raise DataUnavailableError(
-            f"{url}: the SHA-256 is {found}, the spec says {sha256}",
+            f"{url}: the SHA-256 is {digest}, the spec says {sha256}",
             hint="the file has changed or was damaged on its way; fetch again, and do not use it if this stays",
         )
     part.replace(target)

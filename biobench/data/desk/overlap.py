@@ -50,24 +50,24 @@ def overlap(corpus: Iterable[str], tasks: Mapping[str, Mapping[str, list[Documen
     """
     grams: dict[int, bool] = {}
     whole: dict[int, bool] = {}
-    held: dict[tuple[str, str], list[tuple[int, list[int]]]] = {}
+    rows_of: dict[tuple[str, str], list[tuple[int, list[int]]]] = {}
     for task, splits in tasks.items():
         for split in _SPLITS:
-            rows = held.setdefault((task, split), [])
+            rows = rows_of.setdefault((task, split), [])
             for document in splits[split]:
-                own = _whole(document.reading)
+                reading = _whole(document.reading)
                 parts = _grams(document.reading)
-                whole[own] = False
+                whole[reading] = False
                 grams.update(dict.fromkeys(parts, False))
-                rows.append((own, parts))
+                rows.append((reading, parts))
     for text in corpus:
-        own = _whole(text)
-        if own in whole and text.strip():
-            whole[own] = True
+        reading = _whole(text)
+        if reading in whole and text.strip():
+            whole[reading] = True
         for gram in _grams(text):
             if gram in grams:
                 grams[gram] = True
-    return [_row(task, split, rows, grams, whole) for (task, split), rows in held.items()]
+    return [_row(task, split, rows, grams, whole) for (task, split), rows in rows_of.items()]
 
 
 def _row(
@@ -78,12 +78,12 @@ def _row(
         task=task,
         split=split,
         documents=len(rows),
-        exact=sum(whole[own] for own, _ in rows),
+        exact=sum(whole[reading] for reading, _ in rows),
         touched=sum(n > 0 for n in seen),
         ngrams=sum(len(parts) for _, parts in rows),
         ngrams_seen=sum(seen),
         short=sum(not parts for _, parts in rows),
-        seen=sum(whole[own] or n > 0 for (own, _), n in zip(rows, seen, strict=True)),
+        seen=sum(whole[reading] or n > 0 for (reading, _), n in zip(rows, seen, strict=True)),
     )
 
 

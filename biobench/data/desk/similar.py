@@ -46,7 +46,7 @@ def near(left: Sequence[str], right: Sequence[str], threshold: float = JACCARD) 
         if len(words) >= _FEWEST:
             for word in prefix(words):
                 index.setdefault(word, []).append(i)
-    found: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
     for i, words in enumerate(left_sets):
         if len(words) < _FEWEST:
             continue
@@ -54,9 +54,9 @@ def near(left: Sequence[str], right: Sequence[str], threshold: float = JACCARD) 
         for word in prefix(words):
             match = _first(words, index.get(word, ()), right_sets, tried, threshold)
             if match is not None:
-                found.append((i, match))
+                pairs.append((i, match))
                 break
-    return found
+    return pairs
 
 
 def _first(

@@ -105,11 +105,11 @@ def _by_hand(place: Located) -> str:
         prefix = f"../{original.folder}/"
         beside = Path(os.path.normpath(place.folder / ".." / original.folder))
         wanted.append((beside, [n.removeprefix(prefix) for n in place.missing if n.startswith(prefix)]))
-    said = []
+    steps = []
     for folder, names in wanted:
         nested = ", in these folders inside it" if any("/" in name for name in names) else ""
-        said += [f"make the folder {folder} and put the files there{nested}: {', '.join(names)}"] if names else []
-    return "; ".join(said)
+        steps += [f"make the folder {folder} and put the files there{nested}: {', '.join(names)}"] if names else []
+    return "; ".join(steps)
 
 
 def preferred(task: LoadedTask) -> Source:
@@ -130,16 +130,16 @@ def addresses(source: Source) -> list[str]:
 
 def urls(part: Source | Original) -> list[UrlSource]:
     """The downloads of a source or of its original release, in the long form."""
-    given = part.url if isinstance(part.url, list) else [part.url]
-    return [UrlSource(url=u) if isinstance(u, str) else u for u in given if u is not None]
+    entries = part.url if isinstance(part.url, list) else [part.url]
+    return [UrlSource(url=u) if isinstance(u, str) else u for u in entries if u is not None]
 
 
 def files_of(place: Located) -> list[Path]:
     """All files of a source, each once: those it names, those of the original release, and the .ann files
     that lie beside named texts."""
-    found = {p for files in (place.files, place.original) for paths in files.values() for p in paths}
-    beside = {p.with_name(p.name.removesuffix(".txt") + ".ann") for p in found if p.suffix == ".txt"}
-    return sorted(found | {p for p in beside if p.is_file()})
+    listed = {p for files in (place.files, place.original) for paths in files.values() for p in paths}
+    beside = {p.with_name(p.name.removesuffix(".txt") + ".ann") for p in listed if p.suffix == ".txt"}
+    return sorted(listed | {p for p in beside if p.is_file()})
 
 
 def files_hash(place: Located, data_dir: Path) -> str:

@@ -95,11 +95,11 @@ def verify(task: LoadedTask, data_dir: str | Path | None) -> Report:
 def audit(documents: dict[str, list[Document]], labels: tuple[str, ...], known: dict[str, int]) -> list[Finding]:
     """All findings with a number above 0, in the order of the docstring of `verify`."""
     texts = {name: [d.reading for d in documents[name]] for name in SPLITS}
-    found: list[Finding] = []
+    findings: list[Finding] = []
 
     def add(name: str, examples: list[str], what: str) -> None:
         if examples:
-            found.append(Finding(name, len(examples), known.get(name, 0), what, examples[:5]))
+            findings.append(Finding(name, len(examples), known.get(name, 0), what, examples[:5]))
 
     for a, b in _PAIRS:
         ids = [documents[a][i].id for i, _ in same(texts[a], texts[b])]
@@ -118,4 +118,4 @@ def audit(documents: dict[str, list[Document]], labels: tuple[str, ...], known: 
         add(f"empty.{name}", [d.id for d in documents[name] if not d.text.strip()], f"{name} documents without text")
     gold = {s.label for d in documents["test"] for s in d.spans} | {x for d in documents["test"] for x in d.labels}
     add("unsupported.test", [label for label in labels if label not in gold], "labels without gold in test")
-    return found
+    return findings

@@ -49,17 +49,17 @@ def read_haystacks(request: Request) -> list[Haystack]:
 
     Raises DataFormatError for a file that is neither, or two of one name.
     """
-    found: dict[str, Haystack] = {}
+    haystacks: dict[str, Haystack] = {}
     seen: set[tuple[str, ...]] = set()
     for _, path in sorted(request.only_splits("texts"), key=lambda item: item[1].name):
-        if path.stem in found:
+        if path.stem in haystacks:
             raise request.bad("two files have the name {}", "names of haystack files are unique", path, value=path.stem)
         haystack = haystack_of(path.stem, _text(request, path))
         # The same text under two names would put one document into two splits.
         if haystack.units and haystack.units not in seen:
             seen.add(haystack.units)
-            found[path.stem] = haystack
-    return list(found.values())
+            haystacks[path.stem] = haystack
+    return list(haystacks.values())
 
 
 def _text(request: Request, path: Path) -> str:

@@ -129,11 +129,11 @@ class DocumentNames:
         """(id, group) of the next document of this name in `split`."""
         if self._policy == "name":
             return name, name
-        own = f"{split}/{name}"
+        document_id = f"{split}/{name}"
         if self._policy == "split_and_name":
-            return own, own
-        self._times[own] += 1
-        return (own if self._times[own] == 1 else f"{own}#{self._times[own]}"), name
+            return document_id, document_id
+        self._times[document_id] += 1
+        return (document_id if self._times[document_id] == 1 else f"{document_id}#{self._times[document_id]}"), name
 
 
 def read_text(request: Request, path: Path, errors: str = "strict") -> str:

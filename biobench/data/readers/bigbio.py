@@ -38,11 +38,16 @@ def read_bigbio(request: Request) -> Iterator[Document]:
                 if missing(row[column]):
                     hint = f"column '{column}' is null there: fill it in or remove the row"
                     raise request.bad(f"the row has no {column}", hint, path, number)
-            own = str(row["document_id"])
+            document_id = str(row["document_id"])
             text = row["text"] if options.view == "source" else _joined(request, row["passages"], path, number)
             spans = {s for entity in row["entities"] for s in _spans(request, options, entity, text, path, number)}
             yield Document(
-                id=own, group=own, text=text, split=split, spans=tuple(sorted(spans)), origin=at(path, number)
+                id=document_id,
+                group=document_id,
+                text=text,
+                split=split,
+                spans=tuple(sorted(spans)),
+                origin=at(path, number),
             )
 
 
@@ -65,8 +70,8 @@ def _spans(
         return
     label = request.check_label(label, path, number)
     fragments = [(int(a), int(b)) for a, b in entity["offsets"]]
-    found = "".join("".join(text[a:b].split()) for a, b in fragments)
-    if not fragments or found != "".join("".join(piece.split()) for piece in entity["text"]):
+    covered = "".join("".join(text[a:b].split()) for a, b in fragments)
+    if not fragments or covered != "".join("".join(piece.split()) for piece in entity["text"]):
         raise request.bad("mention {} is not at its offsets", "use another view", path, number, str(entity["text"]))
     try:
         place = flatten(merge_fragments(fragments, text), options.discontinuous)

@@ -48,14 +48,14 @@ def _documents(request: Request, path: Path) -> Iterator[ET.Element]:
 
 
 def _document(request: Request, options: BiocOptions, element: ET.Element, split: str, path: Path) -> Document:
-    own = (element.findtext("id") or "").strip()
-    if not own:
+    document_id = (element.findtext("id") or "").strip()
+    if not document_id:
         raise request.bad("a document has no id", "is this a BioC file?", path, 1)
     text = ""
     for passage in element.iter("passage"):
-        offset = _number(request, passage.findtext("offset"), own, path)
+        offset = _number(request, passage.findtext("offset"), document_id, path)
         if offset < len(text):
-            raise request.bad("passages of document {} overlap", "check the offsets", path, 1, own)
+            raise request.bad("passages of document {} overlap", "check the offsets", path, 1, document_id)
         text = text.ljust(offset) + (passage.findtext("text") or "")
     spans: set[Span] = set()
     for annotation in element.iter("annotation"):
@@ -67,30 +67,32 @@ def _document(request: Request, options: BiocOptions, element: ET.Element, split
         if label is None:
             continue
         label = request.check_label(label, path, 1)
-        place = _place(request, options, annotation, text, own, path)
+        place = _place(request, options, annotation, text, document_id, path)
         if place is not None:
             spans.add(Span(*place, label))
-    return Document(id=own, group=own, text=text, split=split, spans=tuple(sorted(spans)), origin=at(path, 1))
+    return Document(
+        id=document_id, group=document_id, text=text, split=split, spans=tuple(sorted(spans)), origin=at(path, 1)
+    )
 
 
 def _place(
-    request: Request, options: BiocOptions, annotation: ET.Element, text: str, own: str, path: Path
+    request: Request, options: BiocOptions, annotation: ET.Element, text: str, document_id: str, path: Path
 ) -> tuple[int, int] | None:
     fragments: list[tuple[int, int]] = []
     for location in annotation.iter("location"):
-        start = _number(request, location.get("offset"), own, path)
-        fragments.append((start, start + _number(request, location.get("length"), own, path)))
+        start = _number(request, location.get("offset"), document_id, path)
+        fragments.append((start, start + _number(request, location.get("length"), document_id, path)))
     surface = "".join((annotation.findtext("text") or "").split())
-    found = "".join("".join(text[a:b].split()) for a, b in sorted(fragments))
-    if not fragments or (len(fragments) == 1 and found != surface):
-        raise request.bad("a mention of document {} is not at its offset", "the file is damaged", path, 1, own)
+    covered = "".join("".join(text[a:b].split()) for a, b in sorted(fragments))
+    if not fragments or (len(fragments) == 1 and covered != surface):
+        raise request.bad("a mention of document {} is not at its offset", "the file is damaged", path, 1, document_id)
     try:
         return flatten(merge_fragments(fragments, text), options.discontinuous)
     except ValueError as error:
-        raise request.bad(f"{error} (document {{}})", "set `discontinuous`", path, 1, own) from None
+        raise request.bad(f"{error} (document {{}})", "set `discontinuous`", path, 1, document_id) from None
 
 
-def _number(request: Request, value: str | None, own: str, path: Path) -> int:
+def _number(request: Request, value: str | None, document_id: str, path: Path) -> int:
     if value is None or not value.strip().isdecimal():
-        raise request.bad("an offset of document {} is no number", "the file is damaged", path, 1, own)
+        raise request.bad("an offset of document {} is no number", "the file is damaged", path, 1, document_id)
     return int(value)

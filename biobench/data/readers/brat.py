@@ -129,9 +129,9 @@ def parse_brat(
             )
     for _, line in notes:
         fields = line.split("\t", 2)
-        said = note_of(fields)
-        if said is not None and said[1] in mentions:
-            mentions[said[1]].codes.append((said[0], said[2]))
+        note = note_of(fields)
+        if note is not None and note[1] in mentions:
+            mentions[note[1]].codes.append((note[0], note[2]))
     return RawDocument(path.name.removesuffix(".txt"), text, list(mentions.values()), ann)
 
 
@@ -159,9 +159,9 @@ def _bound(request: Request, ann: Path, number: int, line: str, text: str | None
     if any(not 0 <= a < b <= len(text) for a, b in fragments):
         hint = f"check the pair{way_out or ''}"
         raise request.bad(f"offsets {match[2]} leave the text (length {len(text)})", hint, ann, number)
-    found = " ".join(text[a:b] for a, b in fragments)
+    covered = " ".join(text[a:b] for a, b in fragments)
     # The format shows line ends as blanks, and editors trim the column.
-    if "".join(found.split()) != "".join(surface.split()) or not found.strip():
+    if "".join(covered.split()) != "".join(surface.split()) or not covered.strip():
         hint = f"the text and its .ann do not fit{way_out or ''}"
         raise request.bad(f"characters {match[2]} are not {{}}", hint, ann, number, surface)
     return Mention(fields[0], match[1], fragments, number, surface)
@@ -188,12 +188,12 @@ def _units(request: Request, options: BratOptions, raw: RawDocument, split: str)
     if options.segment == "line":
         places = [(a, b, f"{raw.id}:{number}", number) for a, b, number in line_units(raw.text)]
     else:
-        found = [m for m in raw.mentions if m.label == options.segment_type]
-        places = [(m.start, m.end, f"{raw.id}:{m.id}", raw.text.count("\n", 0, m.start) + 1) for m in found]
-    for start, end, own, line in places:
+        segments = [m for m in raw.mentions if m.label == options.segment_type]
+        places = [(m.start, m.end, f"{raw.id}:{m.id}", raw.text.count("\n", 0, m.start) + 1) for m in segments]
+    for start, end, unit_id, line in places:
         spans = [Span(a - start, b - start, label) for _, label, (a, b) in kept if a >= start and b <= end]
         cut = tuple(label for label, a, b in {(la, *place) for _, la, place in kept} if start <= a < end < b)
-        yield _make(request, options, raw, own, raw.text[start:end], spans, split, line, cut)
+        yield _make(request, options, raw, unit_id, raw.text[start:end], spans, split, line, cut)
 
 
 def _label(request: Request, options: BratOptions, mention: Mention, path: Path) -> str | None:
@@ -222,7 +222,7 @@ def _make(
     request: Request,
     options: BratOptions,
     raw: RawDocument,
-    own: str,
+    unit_id: str,
     text: str,
     spans: list[Span],
     split: str,
@@ -231,9 +231,15 @@ def _make(
 ) -> Document:
     """cut: labels of mentions that the unit's border cuts."""
     origin = at(raw.path.with_suffix(".txt"), line)
-    group = raw.group if options.group == "file" else own
+    group = raw.group if options.group == "file" else unit_id
     whole = Document(
-        id=own, group=group, text=text, split=split, spans=tuple(spans), origin=origin, unexpressed=tuple(sorted(cut))
+        id=unit_id,
+        group=group,
+        text=text,
+        split=split,
+        spans=tuple(spans),
+        origin=origin,
+        unexpressed=tuple(sorted(cut)),
     )
     if options.tokens == "none":
         return replace(whole, spans=tuple(sorted(set(spans))))

@@ -75,11 +75,11 @@ def read_chemprot(request: Request) -> Iterator[Document]:
 
 
 def _abstracts(request: Request, texts: Path, entities: Path, gold: Path) -> list[_Abstract]:
-    found: dict[str, _Abstract] = {}
+    abstracts: dict[str, _Abstract] = {}
     for line, (pmid, title, body) in _table(request, texts, 3):
-        found[pmid] = _Abstract(pmid, len(title) + 1, f"{title} {body}", line, [], {})
-    for line, (pmid, own, kind, start, end, surface) in _table(request, entities, 6):
-        abstract = _of(request, found, pmid, entities, line)
+        abstracts[pmid] = _Abstract(pmid, len(title) + 1, f"{title} {body}", line, [], {})
+    for line, (pmid, entity_id, kind, start, end, surface) in _table(request, entities, 6):
+        abstract = _of(request, abstracts, pmid, entities, line)
         if not (start.isdecimal() and end.isdecimal()) or abstract.text[int(start) : int(end)] != surface:
             raise request.bad(
                 f"characters {start}-{end} are not {{}}",
@@ -88,9 +88,9 @@ def _abstracts(request: Request, texts: Path, entities: Path, gold: Path) -> lis
                 line,
                 surface,
             )
-        abstract.entities.append(_Entity(own, kind == "CHEMICAL", int(start), int(end)))
+        abstract.entities.append(_Entity(entity_id, kind == "CHEMICAL", int(start), int(end)))
     for line, (pmid, group, first, second) in _table(request, gold, 4):
-        abstract = _of(request, found, pmid, gold, line)
+        abstract = _of(request, abstracts, pmid, gold, line)
         label = request.check_label(group.strip(), gold, line)
         pair = (first.removeprefix("Arg1:"), second.removeprefix("Arg2:"))
         known = {e.id for e in abstract.entities}
@@ -99,7 +99,7 @@ def _abstracts(request: Request, texts: Path, entities: Path, gold: Path) -> lis
         labels = abstract.gold.setdefault(pair, [])
         if label not in labels:
             labels.append(label)
-    return list(found.values())
+    return list(abstracts.values())
 
 
 def _table(request: Request, path: Path, columns: int) -> Iterator[tuple[int, list[str]]]:
@@ -111,10 +111,10 @@ def _table(request: Request, path: Path, columns: int) -> Iterator[tuple[int, li
             yield number, fields
 
 
-def _of(request: Request, found: dict[str, _Abstract], pmid: str, path: Path, line: int) -> _Abstract:
-    if pmid not in found:
+def _of(request: Request, abstracts: dict[str, _Abstract], pmid: str, path: Path, line: int) -> _Abstract:
+    if pmid not in abstracts:
         raise request.bad("abstract {} is not there", "the tables do not fit", path, line, pmid)
-    return found[pmid]
+    return abstracts[pmid]
 
 
 def sentences(text: str, title_end: int, mentions: list[tuple[int, int]]) -> list[tuple[int, int]]:

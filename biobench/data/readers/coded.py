@@ -60,9 +60,9 @@ def read_brat_codes(request: Request) -> Iterator[Document]:
         for mention in raw.mentions:
             if options.mentions and mention.label not in options.mentions:
                 continue
-            own = [text.strip() for kind, text in mention.codes if kind == options.note]
-            if own and own[-1]:
-                codes[own[-1]] = min(mention.end, codes.get(own[-1], mention.end))
+            notes = [text.strip() for kind, text in mention.codes if kind == options.note]
+            if notes and notes[-1]:
+                codes[notes[-1]] = min(mention.end, codes.get(notes[-1], mention.end))
         if codes:
             yield Document(
                 id=raw.id,

@@ -73,10 +73,10 @@ def _flags(request: Request, options: CsvJoinOptions, path: Path) -> Iterator[tu
         if len(row) != len(header):
             raise request.bad(f"the row has {len(row)} fields, the header {len(header)}", "repair it", path, line)
         values = dict(zip(header, (cell.strip() for cell in row), strict=True))
-        own = tuple(label for label in labels if _flag(request, values[label], label, path, line))
-        if options.none is not None and _flag(request, values[options.none], options.none, path, line) and own:
+        flagged = tuple(label for label in labels if _flag(request, values[label], label, path, line))
+        if options.none is not None and _flag(request, values[options.none], options.none, path, line) and flagged:
             continue
-        yield _key(values[options.key]), values[options.group], own, at(path, line)
+        yield _key(values[options.key]), values[options.group], flagged, at(path, line)
 
 
 def _flag(request: Request, value: str, column: str, path: Path, line: int) -> bool:

@@ -98,17 +98,17 @@ def _file(
             return
         if document:
             sentences += 1
-            own = document if by_document else f"{document}/{sentences}"
+            document_id = document if by_document else f"{document}/{sentences}"
         else:
             numbers.sentences += 1
-            own = f"{prefix}-{numbers.sentences}"
-        together = group or (path.stem if options.group == "file" else own)
+            document_id = f"{prefix}-{numbers.sentences}"
+        together = group or (path.stem if options.group == "file" else document_id)
         yield tagged_document(
             block.tokens,
             block.tags,
             options.scheme,
             options.decode,
-            id=own,
+            id=document_id,
             group=together,
             split=split,
             origin=at(path, block.line),

@@ -117,7 +117,7 @@ def _object(request: Request, path: Path, line: int, text: str) -> dict[str, Any
 
 
 def _document(
-    request: Request, options: JsonOptions, item: dict[str, Any], own: str, split: str, path: Path, line: int
+    request: Request, options: JsonOptions, item: dict[str, Any], document_id: str, split: str, path: Path, line: int
 ) -> Document | None:
     for name in filter(None, (options.text, options.label, options.id, options.group, options.first)):
         if name not in item:
@@ -149,10 +149,10 @@ def _document(
         mapped = options.label_map.get(name, name)
         if mapped is not None:
             labels.append(request.check_label(mapped, path, line))
-    own = str(item[options.id]) if options.id else str(item.get(KEY, own))
+    document_id = str(item[options.id]) if options.id else str(item.get(KEY, document_id))
     return Document(
-        id=own,
-        group=str(item[options.group]) if options.group else own,
+        id=document_id,
+        group=str(item[options.group]) if options.group else document_id,
         text=text.strip(),
         query=str(item[options.first]).strip() if options.first else "",
         split=split,

@@ -50,8 +50,8 @@ def read_json_spans(request: Request) -> Iterator[Document]:
     """
     options = request.options
     assert isinstance(options, JsonSpansOptions)
-    for item, own, split, path, line in json_objects(request, options.layout):
-        whole = _document(request, options, item, own, split, path, line)
+    for item, document_id, split, path, line in json_objects(request, options.layout):
+        whole = _document(request, options, item, document_id, split, path, line)
         for document in _units(options, whole):
             if options.tokens == "none":
                 yield replace(document, spans=tuple(sorted(set(document.spans))))
@@ -63,21 +63,27 @@ def read_json_spans(request: Request) -> Iterator[Document]:
 
 
 def _document(
-    request: Request, options: JsonSpansOptions, item: dict[str, Any], own: str, split: str, path: Path, line: int
+    request: Request,
+    options: JsonSpansOptions,
+    item: dict[str, Any],
+    document_id: str,
+    split: str,
+    path: Path,
+    line: int,
 ) -> Document:
     need_fields(request, item, (options.text, options.spans, options.id, options.group), path, line)
     text, mentions = item[options.text], item[options.spans]
     if not isinstance(text, str) or not isinstance(mentions, list):
         what = f"'{options.text}' must be a text and '{options.spans}' a list"
         raise request.bad(what, "check the fields, or repair the object", path, line)
-    own = own if options.id is None else str(item[options.id])
-    found = (_span(request, options, mention, text, path, line) for mention in mentions)
+    document_id = document_id if options.id is None else str(item[options.id])
+    spans = (_span(request, options, mention, text, path, line) for mention in mentions)
     return Document(
-        id=own,
-        group=own if options.group is None else str(item[options.group]),
+        id=document_id,
+        group=document_id if options.group is None else str(item[options.group]),
         text=text,
         split=split,
-        spans=tuple(span for span in found if span is not None),
+        spans=tuple(span for span in spans if span is not None),
         origin=at(path, line),
     )
 
@@ -99,8 +105,8 @@ def _span(request: Request, options: JsonSpansOptions, mention: Any, text: str, 
     if not 0 <= start < end <= len(text):
         what = f"mention {start}-{end} leaves the text (length {len(text)})"
         raise request.bad(what, "offsets count from 0, the end is past the last character", path, line)
-    found = "".join(text[start:end].split())
-    if not found or (isinstance(surface, str) and "".join(surface.split()) != found):
+    covered = "".join(text[start:end].split())
+    if not covered or (isinstance(surface, str) and "".join(surface.split()) != covered):
         hint = "offsets count characters (code points), not bytes or UTF-16 units"
         raise request.bad(f"characters {start}-{end} are not {{}}", hint, path, line, surface or "a mention")
     label = options.types.get(str(kind), str(kind))

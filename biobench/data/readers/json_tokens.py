@@ -43,23 +43,29 @@ def read_json_tokens(request: Request) -> Iterator[Document]:
 
 
 def _document(
-    request: Request, options: JsonTokensOptions, item: dict[str, Any], own: str, split: str, path: Path, line: int
+    request: Request,
+    options: JsonTokensOptions,
+    item: dict[str, Any],
+    document_id: str,
+    split: str,
+    path: Path,
+    line: int,
 ) -> Document:
     need_fields(request, item, (options.tokens, options.tags, options.id, options.group), path, line)
     words, tags = item[options.tokens], item[options.tags]
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise request.bad(f"'{options.tokens}' is not a list of texts", "check `tokens`", path, line)
     if not isinstance(tags, list) or len(tags) != len(words):
-        found = f"{len(tags)} tags" if isinstance(tags, list) else "no list of tags"
-        raise request.bad(f"the object has {len(words)} tokens and {found}", "repair the object", path, line)
-    own = own if options.id is None else str(item[options.id])
+        actual = f"{len(tags)} tags" if isinstance(tags, list) else "no list of tags"
+        raise request.bad(f"the object has {len(words)} tokens and {actual}", "repair the object", path, line)
+    document_id = document_id if options.id is None else str(item[options.id])
     return tagged_document(
         words,
         [_tag(request, options, tag, path, line) for tag in tags],
         options.scheme,
         options.decode,
-        id=own,
-        group=own if options.group is None else str(item[options.group]),
+        id=document_id,
+        group=document_id if options.group is None else str(item[options.group]),
         split=split,
         origin=at(path, line),
         types=options.types,

@@ -44,19 +44,24 @@ def read_meddialog(request: Request) -> Iterator[Document]:
             texts[row["id"]] = row[options.text].strip()
     for path in request.files["labels"]:
         for line, row in _table(request, path, ["id", "split", "labels"]):
-            own = row["id"].strip()
-            question = texts.get(own, "")
+            document_id = row["id"].strip()
+            question = texts.get(document_id, "")
             labels = _labels(request, path, line, row["labels"])
             if not labels or not question:
                 continue
             if row["split"] not in _SPLITS:
                 raise request.bad("split {} is not known", "train, dev or test", path, line, row["split"])
             text = f"{options.question_word} {question}"
-            answer = texts.get(own.removesuffix("_q") + "_a", "") if own.endswith("_q") else ""
+            answer = texts.get(document_id.removesuffix("_q") + "_a", "") if document_id.endswith("_q") else ""
             if answer:
                 text += f"\n\n{options.answer_word} {answer}"
             yield Document(
-                id=own, group=own, text=text, split=_SPLITS[row["split"]], labels=labels, origin=at(path, line)
+                id=document_id,
+                group=document_id,
+                text=text,
+                split=_SPLITS[row["split"]],
+                labels=labels,
+                origin=at(path, line),
             )
 
 

@@ -158,7 +158,7 @@ class _Maker:
             else:
                 after.insert(gap, sentence)
         group = f"needle-{self.language}-{self.split}-{number:05d}"
-        made = []
+        documents = []
         for label, needle in ((PRESENT, query), (ABSENT, other)):
             plan = NeedlePlan(
                 cell.length,
@@ -172,7 +172,7 @@ class _Maker:
                 options.fit,
             )
             words = cell.length - len(needle.split()) if options.fit == "words" else cell.length * 3 // 5
-            made.append(
+            documents.append(
                 Document(
                     id=example_id(self.language, cell, number, label),
                     group=group,
@@ -183,7 +183,7 @@ class _Maker:
                     plan=plan,
                 )
             )
-        return made if rng.random() < 0.5 else made[::-1]
+        return documents if rng.random() < 0.5 else documents[::-1]
 
     def _sentence(self, template: str, fact: Fact) -> str:
         text, slots = TEMPLATES[self.language][template]
@@ -209,13 +209,13 @@ class _Maker:
         )
 
     def _others(self, slots: list[list[str]], template: str, taken: set[Fact], rng: random.Random) -> list[Fact]:
-        found: list[Fact] = []
-        while len(found) < self.options.distractors:
+        facts: list[Fact] = []
+        while len(facts) < self.options.distractors:
             fact = tuple(rng.choice(values) for values in slots)
             if fact not in taken and self._home(template, fact) == self.split:
                 taken.add(fact)
-                found.append(fact)
-        return found
+                facts.append(fact)
+        return facts
 
     def _free(self, template: str, fact: Fact) -> bool:
         return (template, fact) not in self.used and self._home(template, fact) == self.split
@@ -234,13 +234,13 @@ class _Maker:
         self, cell: Cell, place: float, rng: random.Random, facts: tuple[str, ...]
     ) -> tuple[list[str], list[str], list[str]]:
         for _ in range(_TRIES):
-            found = surround(self.pool, cell.length, place, rng)
-            if found is None:
+            surrounding = surround(self.pool, cell.length, place, rng)
+            if surrounding is None:
                 raise DataFormatError(
                     f"the {len(self.pool)} haystack documents of {self.split} are shorter than {cell.length} words",
                     hint="give more text, raise reader.notes, or lower reader.lengths",
                 )
-            text = "\n".join((*found[0], *found[1]))
+            text = "\n".join((*surrounding[0], *surrounding[1]))
             if not any(fact in text for fact in facts):
-                return found
+                return surrounding
         raise DataFormatError("the haystack states the facts that are to be hidden", hint="choose other text")

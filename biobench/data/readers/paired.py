@@ -64,12 +64,12 @@ def _pair(request: Request, options: PairedOptions, path: Path, partner: Path) -
             f"labels {len(segments)} sentences, the text has {len(sentences)}", "the pair must agree", partner, 1
         )
     for index, ((number, line), segment) in enumerate(zip(sentences, segments, strict=True)):
-        found: list[str] = []
+        labels: list[str] = []
         for part in segment.strip().split(options.joined_by):
             name = part.split(options.level, 1)[0].strip()
             if name and name not in options.nothing:
-                found.append(request.check_label(name.lower() if options.lower else name, partner, 1))
-        known = dict.fromkeys(found)
+                labels.append(request.check_label(name.lower() if options.lower else name, partner, 1))
+        known = dict.fromkeys(labels)
         yield Document(
             id=f"{path.stem}_{index}",
             group=path.stem,

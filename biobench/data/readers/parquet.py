@@ -129,13 +129,19 @@ class _Row:
 
 
 def _document(
-    request: Request, options: ParquetOptions, row: dict[str, Any], own: str, split: str, path: Path, number: int
+    request: Request,
+    options: ParquetOptions,
+    row: dict[str, Any],
+    document_id: str,
+    split: str,
+    path: Path,
+    number: int,
 ) -> Document:
     c = options.columns
     there = _Row(request, row, path, number)
     if c.id is not None:
-        own = str(there.value(c.id, "id"))
-    group = own if c.group is None else str(there.value(c.group, "group"))
+        document_id = str(there.value(c.id, "id"))
+    group = document_id if c.group is None else str(there.value(c.group, "group"))
     if options.group_pattern == "before_underscore":
         group = group.rpartition("_")[0] or group
     if c.text is not None and c.labels is not None:
@@ -145,7 +151,7 @@ def _document(
             if (label := _label(request, options, _name(request, options, value, path, number), path, number))
         ]
         return Document(
-            id=own,
+            id=document_id,
             group=group,
             text=str(there.value(c.text, "text")).strip(),
             query="" if c.first is None else str(there.value(c.first, "first text")).strip(),
@@ -169,7 +175,7 @@ def _document(
         tags,
         options.scheme,
         options.decode,
-        id=own,
+        id=document_id,
         group=group,
         split=split,
         origin=at(path, number),

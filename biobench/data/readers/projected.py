@@ -116,8 +116,8 @@ def _project(
     waiting = _Waiting(originals)
     position = 0
     while position < len(stream):
-        found = waiting.take(stream, position, first_at)
-        if found is None:
+        match = waiting.take(stream, position, first_at)
+        if match is None:
             raise request.bad(
                 "no document of the original release begins here: {}",
                 "the two releases must be of the same version",
@@ -125,7 +125,7 @@ def _project(
                 _line(sentences[first_at[position]]),
                 sentences[first_at[position]].text,
             )
-        raw, text = found
+        raw, text = match
         run = sentences[first_at[position] : first_at[position + len(text.text)]]
         yield from _document(request, options, raw, text, run, path)
         position += len(text.text)
@@ -179,13 +179,13 @@ def _document(
     types = _types(request, options, raw, text, run) if options.take == "ids_and_types" else {}
     position = 0
     for number, sentence in enumerate(run, start=1):
-        own = f"{raw.id}/{number}"
+        document_id = f"{raw.id}/{number}"
         if options.take == "ids":
-            yield replace(sentence, id=own, group=raw.id)
+            yield replace(sentence, id=document_id, group=raw.id)
         else:
             tags = _typed(request, options, sentence, position, types, path)
             spans = tags_to_spans(tags, sentence.tokens, options.decode)
-            yield replace(sentence, id=own, group=raw.id, tags=tuple(tags), spans=spans)
+            yield replace(sentence, id=document_id, group=raw.id, tags=tuple(tags), spans=spans)
         position += len(_squeezed(sentence.text))
 
 

@@ -93,9 +93,9 @@ def _document(request: Request, path: Path, block: list[tuple[int, str]]) -> Raw
         if not numbers or len(fields) == 4:
             raise request.bad("not a mention row (id, start, end, text, type): {}", "repair the row", path, number, row)
         start, end, surface = int(fields[1]), int(fields[2]), fields[3]
-        found = text[start:end]
+        covered = text[start:end]
         # One row of the NCBI corpus carries trailing blanks in its text column; offsets are right.
-        if found.strip() != surface.strip() or not found.strip():
+        if covered.strip() != surface.strip() or not covered.strip():
             raise request.bad(
                 f"characters {start}-{end} are not {{}}",
                 "offsets count title, one blank, abstract",

@@ -98,9 +98,9 @@ def _document(request: Request, options: RecordsOptions, record: _Record, twin: 
     for word in words:
         tokens.append((position, position + len(word)))
         position += len(word) + 1
-    own = f"{record.patient}-{record.note}"
+    document_id = f"{record.patient}-{record.note}"
     return Document(
-        id=own,
+        id=document_id,
         group=record.patient,
         text=" ".join(words),
         split="",

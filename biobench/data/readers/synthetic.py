@@ -49,26 +49,26 @@ def read_synthetic(request: Request) -> Iterator[Document]:
             templates += [
                 (language, topic, text) for topic, texts in _WORDS["topic"][language].items() for text in texts
             ]
-    made: dict[str, tuple[str, list[str], list[str]]] = {}
+    sentences: dict[str, tuple[str, list[str], list[str]]] = {}
     for _ in range(200 * options.sentences):
-        if len(made) == options.sentences:
+        if len(sentences) == options.sentences:
             break
         tongue, topic, template = templates[rng.randrange(len(templates))]
         words, tags = _fill(template, tongue, rng)
-        made.setdefault(" ".join(words), (topic, words, tags))
-    if len(made) < options.sentences:
+        sentences.setdefault(" ".join(words), (topic, words, tags))
+    if len(sentences) < options.sentences:
         raise DataFormatError(
-            f"the templates make only {len(made)} different sentences, {options.sentences} are asked for",
+            f"the templates make only {len(sentences)} different sentences, {options.sentences} are asked for",
             hint="lower reader.sentences",
         )
     cut = [round(sum(share for _, share in _SHARES[: i + 1]) * options.sentences) for i in range(3)]
-    for number, (text, (topic, words, tags)) in enumerate(made.items()):
+    for number, (text, (topic, words, tags)) in enumerate(sentences.items()):
         split = next(name for (name, _), end in zip(_SHARES, cut, strict=True) if number < end)
-        own = f"synthetic-{number + 1}"
+        document_id = f"synthetic-{number + 1}"
         if options.content == "topic":
-            yield Document(id=own, group=own, text=text, split=split, labels=(topic,))
+            yield Document(id=document_id, group=document_id, text=text, split=split, labels=(topic,))
             continue
-        yield tagged_document(words, tags, "IOB2", "strict", id=own, group=own, split=split, origin="")
+        yield tagged_document(words, tags, "IOB2", "strict", id=document_id, group=document_id, split=split, origin="")
 
 
 def _fill(template: str, language: str, rng: random.Random) -> tuple[list[str], list[str]]:

@@ -126,7 +126,7 @@ def _file(
                 row[0],
             )
         numbers[prefix] += 1
-        own = row[where["id"]] if "id" in where else f"{prefix}-{numbers[prefix]}"
+        document_id = row[where["id"]] if "id" in where else f"{prefix}-{numbers[prefix]}"
         raw = _mean(request, [row[place] for place in several], path, line) if several else row[where["label"]].strip()
         parts = [raw] if options.label_separator is None else [p.strip() for p in raw.split(options.label_separator)]
         labels: list[str] = []
@@ -135,11 +135,11 @@ def _file(
             if mapped is None or (options.label_separator is not None and not part):
                 continue
             labels.append(request.check_label(mapped, path, line))
-        group = row[where["group"]] if "group" in where else own
+        group = row[where["group"]] if "group" in where else document_id
         if options.group_until is not None:
             group = group.split(options.group_until, 1)[0]
         yield Document(
-            id=own,
+            id=document_id,
             group=group,
             text=row[where["text"]].strip(),
             query=row[where["first"]].strip() if "first" in where else "",
@@ -151,11 +151,11 @@ def _file(
 
 def _locate(request: Request, layout: Layout, first: list[str], path: Path, line: int) -> dict[str, int]:
     """Column positions by role. Raises DataFormatError for a name or number that the first row lacks."""
-    found: dict[str, int] = {}
+    columns: dict[str, int] = {}
     for role, column in layout.columns:
         if column is not None and not isinstance(column, list):
-            found[role] = _place(request, layout, role, column, first, path, line)
-    return found
+            columns[role] = _place(request, layout, role, column, first, path, line)
+    return columns
 
 
 def _place(
