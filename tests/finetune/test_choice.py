@@ -108,11 +108,13 @@ def test_the_threshold_of_the_best_step_decides_on_test(
 
 def test_a_point_of_the_curve_tells_of_the_steps_since_the_last(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     Stage(monkeypatch, [0.1, 0.2, 0.3])
-    losses, whole = [], Run._backward
+    losses: list[float] = []
+    whole = Run._backward
 
-    def spied(run: Run, batch: list[int]) -> float:
-        losses.append(whole(run, batch))
-        return losses[-1]
+    def spied(run: Run, batch: list[int]) -> torch.Tensor:
+        loss = whole(run, batch)
+        losses.append(float(loss))
+        return loss
 
     monkeypatch.setattr(Run, "_backward", spied)
     loaded, prepared = setup(

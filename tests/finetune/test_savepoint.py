@@ -129,9 +129,9 @@ def test_the_best_weights_survive(setup: Any, tmp_path: Path, monkeypatch: pytes
 def test_the_return_to_fp32_is_remembered(setup: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     backward = Run._backward
 
-    def broken(self: Run, batch: list[int]) -> float:
+    def broken(self: Run, batch: list[int]) -> torch.Tensor:
         loss = backward(self, batch)
-        return float("nan") if self.precision == "bf16" and self.state.step == 2 else loss
+        return loss * float("nan") if self.precision == "bf16" and self.state.step == 2 else loss
 
     monkeypatch.setattr(Run, "_backward", broken)
     arguments = ("bert", "demo_topic", "training.epochs=2")
