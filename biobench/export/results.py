@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from biobench.errors import UsageError
 from biobench.report.entrants import find_entrants, line_name
 from biobench.report.escape import plain
-from biobench.report.groups import RunGroup, is_whole
+from biobench.report.groups import RunGroup
 from biobench.report.rows import AverageName, Row
 from biobench.report.table import Results, build
 from biobench.report.tasks import TaskInfo
@@ -47,7 +47,7 @@ def model_results(results: Results, model: str) -> list[Result]:
         raise UsageError(
             f"'{entrant.label}' has no runs here, its scores are published ones", hint="export models that were run"
         )
-    groups = [g for members in entrant.groups.values() for g in members if is_whole(g.variant)]
+    groups = [g for members in entrant.groups.values() for g in members if g.departures.whole]
     several = sorted({line_name(g.model, g.variant) for g in groups})
     if len(several) > 1:
         raise UsageError(

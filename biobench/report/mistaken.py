@@ -13,7 +13,7 @@ from biobench.data.load import load_data
 from biobench.errors import BioBenchError, UsageError
 from biobench.report.entrants import find_entrants, line_name
 from biobench.report.escape import for_html, plain
-from biobench.report.groups import RunGroup, is_whole
+from biobench.report.groups import RunGroup
 from biobench.report.marked import to_html
 from biobench.report.mistakes import KINDS, Judged, Kind, Mark, judge, tally
 from biobench.report.table import Results
@@ -95,7 +95,7 @@ def _group(results: Results, model: str, task: str) -> RunGroup:
     if not groups:
         hint = f"it has runs on: {', '.join(sorted(entrant.groups))}" if entrant.groups else "run it first"
         raise UsageError(f"'{plain(model)}' has no stored run on '{plain(task)}'", hint=hint)
-    whole = [g for g in groups if is_whole(g.variant)] or list(groups)
+    whole = [g for g in groups if g.departures.whole] or list(groups)
     if len(whole) > 1:
         names = ", ".join(f"'{plain(line_name(g.model, g.variant))}'" for g in whole)
         raise UsageError(f"'{plain(model)}' has several kinds of runs on '{task}'", hint=f"name one: {names}")
