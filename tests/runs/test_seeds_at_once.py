@@ -71,7 +71,7 @@ def test_a_run_that_does_not_fit_beside_others_is_made_alone(tmp_path: Path, mon
 
     def small(*arguments: Any) -> Any:
         if crowded:
-            raise MemoryShortError("memory does not suffice for a single document")
+            raise MemoryShortError("memory does not suffice for a single document", hint="a smaller model")
         return whole(*arguments)
 
     monkeypatch.setattr(execution, "finetune", small)
@@ -79,7 +79,8 @@ def test_a_run_that_does_not_fit_beside_others_is_made_alone(tmp_path: Path, mon
     parallel.work(basis, torch.get_num_threads(), None, shares_device=True)
     assert Store(basis.results_dir).records() == []
     crowded = False
-    assert [r.status for r in run_plan(make_plan(basis), Silent())] == ["done"] * 3
+    results = run_plan(make_plan(basis), Silent())
+    assert [(r.status, r.reason) for r in results] == [("done", None)] * 3
     crowded = True
     again = replace(basis, results_dir=str(tmp_path / "again"), started=time.time())
     results = run_plan(make_plan(again), Silent())
