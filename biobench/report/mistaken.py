@@ -15,7 +15,7 @@ from biobench.report.entrants import find_entrants, line_name
 from biobench.report.escape import for_html, plain
 from biobench.report.groups import RunGroup
 from biobench.report.marked import to_html
-from biobench.report.mistakes import KINDS, Judged, Kind, Mark, judge, tally
+from biobench.report.mistakes import KINDS, JudgedDocument, Kind, Mark, judge, tally
 from biobench.report.table import Results
 from biobench.schema.document import Document, Span
 from biobench.schema.kind import is_numeric
@@ -44,7 +44,7 @@ class Mistakes:
     task: str
     seed: int
     seeds: tuple[int, ...]
-    judged: tuple[Judged, ...]
+    judged: tuple[JudgedDocument, ...]
     texts: Mapping[str, str]
     no_text: str = ""
     """Why there is no text."""
@@ -116,7 +116,7 @@ def _documents(task: str, record: RunRecord, data_dir: str | Path | None) -> tup
     return data.test, ""
 
 
-def selected(mistakes: Mistakes, kinds: Sequence[Kind] = KINDS[:-1], label: str | None = None) -> list[Judged]:
+def selected(mistakes: Mistakes, kinds: Sequence[Kind] = KINDS[:-1], label: str | None = None) -> list[JudgedDocument]:
     """Documents with a mark of these kinds and this label (None: any)."""
     return [one for one in mistakes.judged if any(m.kind in kinds and label in (None, m.label) for m in one.marks)]
 
@@ -159,7 +159,7 @@ def _title(mistakes: Mistakes) -> str:
     )
 
 
-def _sides(one: Judged) -> list[Span]:
+def _sides(one: JudgedDocument) -> list[Span]:
     return [span for mark in one.marks for span in (mark.gold, mark.predicted) if span is not None]
 
 
