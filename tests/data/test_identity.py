@@ -92,6 +92,7 @@ def test_each_choice_of_the_recipe_makes_another_run(change: str) -> None:
         ("tokens", ((0, 3), (4, 9))),
         ("tags", ("O", "I-X")),
         ("query", "q"),
+        ("pieces", ((0, 3), (4, 9))),
     ],
 )
 def test_the_data_s_hash_holds_each_part_of_a_document(name: str, value: Any) -> None:
@@ -100,7 +101,7 @@ def test_the_data_s_hash_holds_each_part_of_a_document(name: str, value: Any) ->
     assert documents_hash([replace(DOCUMENT, origin="g:2", evidence=(("l", 3),), unexpressed=("X",))], "s") == own
     assert documents_hash([DOCUMENT], "other") != own
     assert {f.name for f in fields(Document)} == {
-        *("id", "group", "text", "split", "spans", "labels", "tokens", "tags", "query", "plan"),
+        *("id", "group", "text", "split", "spans", "labels", "tokens", "tags", "query", "plan", "pieces"),
         *("origin", "evidence", "unexpressed"),
     }
 

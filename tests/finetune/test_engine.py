@@ -135,7 +135,7 @@ def test_the_loop_is_plain_adamw_on_padded_batches(setup: Any) -> None:
 def test_the_best_validation_weights_predict_the_test_split(setup: Any) -> None:
     loaded, prepared = setup("bert", "demo_topic", "training.epochs=6", "training.learning_rate=2e-3")
     kept: dict[str, Any] = {}
-    original = Run._finish
+    original = Run.finish
 
     def spy(self: Run, *arguments: Any) -> Outcome:
         outcome = original(self, *arguments)
@@ -145,7 +145,7 @@ def test_the_best_validation_weights_predict_the_test_split(setup: Any) -> None:
         return outcome
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Run, "_finish", spy)
+        patch.setattr(Run, "finish", spy)
         record = finetune(loaded, prepared, 2, "fp32", _silent).record
     scores = {point.step: point.validation["macro_f1"] for point in record.curve}
     assert len(scores) == 6

@@ -13,6 +13,7 @@ from biobench.gate import gate
 from biobench.gate.alignment import alignment
 from biobench.gate.verdict import SEED
 from biobench.schema.document import TaskData
+from biobench.schema.floor import ORDER
 from tests.helpers.gate_make import broken, characters_moved, labels_shuffled, rows_moved, tokens_moved
 
 pytestmark = pytest.mark.real
@@ -48,7 +49,9 @@ def test_real_corpora_pass(name: str, data_dir: Path) -> None:
     scores = {p.name: p.scores for p in verdict.policies}
     assert {scores["oracle"][average] for average in ("macro_f1", "micro_f1", "weighted_f1")} == {1.0}
     assert scores["oracle"]["macro_f1_all"] == pytest.approx(len(data.gold_labels) / len(data.labels))
-    blind = [p.scores["macro_f1"] for p in verdict.policies if p.name not in (READERS[name], "oracle")]
+    # the order of ids may follow the labels (ChemProt's name the relation): reported, never a reason to refuse
+    others = (READERS[name], "oracle", ORDER)
+    blind = [p.scores["macro_f1"] for p in verdict.policies if p.name not in others]
     assert scores[READERS[name]]["macro_f1"] > 1.3 * max(blind)
 
 
