@@ -14,7 +14,7 @@ from biobench.report.entrants import line_name
 from biobench.report.render import plain_note, render
 from biobench.report.rows import AverageName, Report, Row
 from biobench.report.table import Results, build
-from biobench.report.wide import Block, Line, blocks
+from biobench.report.wide import Block, ModelLine, blocks
 from biobench.store import Brief
 from leaderboard import charts
 from leaderboard.filters import SIZE_LIMITS, models_below, narrowed
@@ -34,11 +34,11 @@ OWN = ("run", "outside", "submitted")
 class Standing:
     """The lines with a mean, best first, and where those with runs may stand (by their line name)."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[ModelLine, ...]
     placed: Mapping[str, Placing]
 
     @property
-    def own(self) -> list[Line]:
+    def own(self) -> list[ModelLine]:
         """Those with runs."""
         return [line for line in self.lines if line.source in OWN]
 
@@ -160,7 +160,7 @@ def _placed(
     return dict(place(_held, names, average, suite=suite, tasks=tasks or None)) if len(names) > 1 else {}
 
 
-def _mean(line: Line) -> Row:
+def _mean(line: ModelLine) -> Row:
     assert line.average is not None
     return line.average
 
@@ -192,7 +192,7 @@ def _sentence(standing: Standing, words: Mapping[str, str]) -> None:
         st.markdown(f"##### {said[0]}\n{' '.join(said[1:])}")
 
 
-def _name(line: Line) -> str:
+def _name(line: ModelLine) -> str:
     return f"**{literal(shorten(line.name))}**"
 
 

@@ -13,7 +13,7 @@ from biobench.errors import BioBenchError
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
 from biobench.report.marked import to_html
-from biobench.report.mistakes import KINDS, Judged, Kind, judge, tally
+from biobench.report.mistakes import KINDS, JudgedDocument, Kind, judge, tally
 from biobench.report.rows import AverageName
 from biobench.schema.record import RunRecord
 from leaderboard.folder import results, say_no_runs
@@ -58,7 +58,7 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
 
 
 @st.cache_resource(max_entries=8)
-def _judged(predictions: str, _group: RunGroup, _record: RunRecord) -> list[Judged]:
+def _judged(predictions: str, _group: RunGroup, _record: RunRecord) -> list[JudgedDocument]:
     """`predictions`: the file's hash, which names its content."""
     del predictions
     return judge(*_group.store.load_predictions(_record))
@@ -82,7 +82,7 @@ def _read_texts(task: str, overrides: tuple[str, ...], limit: int | None, data_h
     return {d.id: d.reading for d in data.test} if allowed else {}
 
 
-def _tally(judged: Sequence[Judged], words: Mapping[str, str]) -> pd.DataFrame:
+def _tally(judged: Sequence[JudgedDocument], words: Mapping[str, str]) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {words["label"]: label, **{_kind(kind, words): counted[kind] for kind in KINDS}}
@@ -91,7 +91,7 @@ def _tally(judged: Sequence[Judged], words: Mapping[str, str]) -> pd.DataFrame:
     )
 
 
-def _filtered(judged: Sequence[Judged], words: Mapping[str, str]) -> list[Judged]:
+def _filtered(judged: Sequence[JudgedDocument], words: Mapping[str, str]) -> list[JudgedDocument]:
     left, right = st.columns((7, 3))
     mistakes = KINDS[:-1]
     start("errors_kinds", list_from_link("errors_kinds", KINDS, mistakes))
@@ -108,7 +108,7 @@ def _kind(kind: Kind, words: Mapping[str, str]) -> str:
     return words["label_error" if kind == "label" else kind]
 
 
-def _documents(judged: Sequence[Judged], texts: Mapping[str, str], words: Mapping[str, str]) -> None:
+def _documents(judged: Sequence[JudgedDocument], texts: Mapping[str, str], words: Mapping[str, str]) -> None:
     if not judged:
         st.info(words["no_documents"])
         return

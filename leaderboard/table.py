@@ -10,7 +10,7 @@ import streamlit as st
 
 from biobench.report.contamination import MARK, marked
 from biobench.report.escape import for_html
-from biobench.report.wide import Block, Line
+from biobench.report.wide import Block, ModelLine
 from biobench.store import Brief
 from leaderboard.names import shorten
 
@@ -28,11 +28,11 @@ def literal(text: str) -> str:
 
 def to_frame(
     block: Block,
-    lines: Sequence[Line],
+    lines: Sequence[ModelLine],
     ranks: Mapping[str, str],
     held: Mapping[tuple[str, str, str], Brief],
     words: Mapping[str, str],
-) -> tuple[pd.DataFrame, list[Line | None]]:
+) -> tuple[pd.DataFrame, list[ModelLine | None]]:
     """The table in percent, missing scores NaN, and the line of each of its rows (None for the last two).
 
     ranks: by line name. held: (model, variant, source) -> a brief of its runs. The gate's policies and the oracles
@@ -102,7 +102,7 @@ def columns_of(block: Block, words: Mapping[str, str]) -> dict[str, Any]:
     return shown | {c.id: number(format="%.1f", help=f"{c.name} · {c.type}", width=90) for c in block.columns}
 
 
-def _best(lines: Sequence[Line], source: str) -> dict[str, float]:
+def _best(lines: Sequence[ModelLine], source: str) -> dict[str, float]:
     """Task -> the highest score in percent among the lines of this source."""
     found: dict[str, float] = {}
     for line in lines:
@@ -112,7 +112,7 @@ def _best(lines: Sequence[Line], source: str) -> dict[str, float]:
     return found
 
 
-def _remarks(line: Line, floor: Mapping[str, float], words: Mapping[str, str]) -> str:
+def _remarks(line: ModelLine, floor: Mapping[str, float], words: Mapping[str, str]) -> str:
     """What a reader must know of the line, a sign and some words each."""
     below = [task for task, row in line.cells.items() if task in floor and 100 * row.mean < floor[task]]
     said = [f"▽ {words['below_floor'].format(', '.join(below))}"] if below else []
@@ -129,7 +129,7 @@ def _remarks(line: Line, floor: Mapping[str, float], words: Mapping[str, str]) -
     return "; ".join(said)
 
 
-def to_cards(lines: Sequence[Line], ranks: Mapping[str, str], words: Mapping[str, str]) -> str:
+def to_cards(lines: Sequence[ModelLine], ranks: Mapping[str, str], words: Mapping[str, str]) -> str:
     """Rank, name and mean of the first lines, as a list for narrow screens; every name escaped."""
     body = "".join(
         f"<li><b>{for_html(ranks.get(line.name, '–'))}</b> <span>{for_html(shorten(line.name))}</span> "

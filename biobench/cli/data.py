@@ -12,7 +12,7 @@ from biobench.cli.common import DataDir, Json, print_json
 from biobench.cli.overlap import overlap
 
 if TYPE_CHECKING:
-    from biobench.data.desk.verify import Report
+    from biobench.data.desk.verify import DataReport
 
 data = typer.Typer(help="Where each task's data stands, how to get it, and what is in it.", no_args_is_help=True)
 
@@ -85,7 +85,7 @@ def verify_(
     from biobench.data.desk.verify import verify
     from biobench.errors import DataUnavailableError
 
-    reports: list[Report] = []
+    reports: list[DataReport] = []
     for task in [load_task(t) for t in tasks] or list_tasks():
         try:
             reports.append(verify(task, data_dir))
@@ -102,7 +102,7 @@ def verify_(
         raise typer.Exit(1)
 
 
-def _print_report(report: Report) -> None:
+def _print_report(report: DataReport) -> None:
     """Hashes, counts and findings; below alarms the line that makes them known."""
     from biobench.data.counts import unexpressed_in_words
 

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn
 
 from biobench.cli.common import percent
 from biobench.core.progress import QUIET, Display
-from biobench.finetune.loop import Note
+from biobench.finetune.loop import ProgressNote
 from biobench.runs.estimate import in_words
 from biobench.runs.result import RunName, RunResult
 
@@ -51,7 +51,7 @@ class RunTerminal(Display):
     def step(self, run: RunName, done: int, total: int, what: str) -> None:
         """The run moved on."""
         shown = self.runs[run.key]
-        if isinstance(what, Note):
+        if isinstance(what, ProgressNote):
             self.say(f"{shown.label}: step {done}/{total}, {what}")
         if self.bar is not None and shown.bar is not None:
             self.bar.update(shown.bar, completed=done, total=total, what=what)

@@ -136,11 +136,11 @@ def _declared(names: list[str]) -> SuiteSpec | None:
 
     for name in names:
         if name in suite_names() or name.endswith((".yaml", ".yml")):
-            found = load_suite(name) if name not in (*SUITES, "all") else None
-            if found is not None and len(names) > 1:
+            declared = load_suite(name) if name not in (*SUITES, "all") else None
+            if declared is not None and len(names) > 1:
                 raise UsageError(f"--suite {name} has a report of its own", hint="give it alone")
-            if found is not None:
-                return found
+            if declared is not None:
+                return declared
     return None
 
 

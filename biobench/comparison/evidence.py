@@ -190,10 +190,10 @@ class Evidence:
         gold, predictions = store.load_predictions(record, documents)
         if metric in _SHARES:
             task = record.task
-            found = shares(type=task.type, metric=metric, labels=task.labels, gold=gold, predictions=predictions)
-            if found is None:
+            run_shares = shares(type=task.type, metric=metric, labels=task.labels, gold=gold, predictions=predictions)
+            if run_shares is None:
                 raise StatsInputError(f"{task.id}: {metric} is no mean over documents", hint="compare another average")
-            return found
+            return run_shares
         return counts(
             type=record.task.type,
             labels=record.task.labels,

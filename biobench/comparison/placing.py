@@ -27,7 +27,7 @@ class Placing:
     alike: tuple[str, ...]
 
 
-def told_apart(within: WithinTasks) -> bool:
+def differ_within(within: WithinTasks) -> bool:
     """Whether the interval of a pair's difference on these tasks leaves out zero; not where it is unknown."""
     interval = None if within.test is None else within.test.interval
     return interval is not None and not interval.low <= 0 <= interval.high
@@ -70,7 +70,7 @@ def place(
     entrants = dict(zip(names, find_entrants(names, results, results.floors), strict=True))
     for first, second in combinations(names, 2):
         within = _seeds_alone((entrants[first], entrants[second]), results, average, suite, tasks)
-        if within is None or not told_apart(within):
+        if within is None or not differ_within(within):
             continue
         better, worse = (first, second) if within.difference > 0 else (second, first)
         ahead[worse].add(better)

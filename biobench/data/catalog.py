@@ -14,7 +14,7 @@ from biobench.data.readers import ReaderOptions, get_reader
 from biobench.errors import SpecError, UsageError
 from biobench.schema.strict import Strict, apply_overrides, plain, suggest, validate
 from biobench.schema.task import Head, Metric, Protocol, Source, TaskSpec, Training
-from biobench.schema.yaml12 import Located, Path_, parse_file
+from biobench.schema.yaml12 import LocatedYaml, Path_, parse_file
 
 SUITES = ("fr", "en", "needle")
 """Folders of shipped specs that `--suite` runs; `all` is the three together."""
@@ -25,7 +25,7 @@ class LoadedTask:
     """A validated spec with where it came from and its checked reader options."""
 
     spec: TaskSpec
-    located: Located
+    located: LocatedYaml
     path: Path
     options: dict[str, ReaderOptions]
     """Source id to reader options, defaults filled in."""
@@ -108,7 +108,7 @@ _OF_A_TASK = re.compile(r"([a-z0-9_]+):([^=:]+=.*)", re.DOTALL)
 """``TASK:KEY=VALUE``."""
 
 
-def overrides_of(written: Located, overrides: Sequence[str]) -> tuple[str, ...]:
+def overrides_of(written: LocatedYaml, overrides: Sequence[str]) -> tuple[str, ...]:
     """The overrides that mean this task: those of no task, then its own ones, which win."""
     name = str(plain(written.data.get("id"))) if isinstance(written.data, dict) else ""
     parts = [(_OF_A_TASK.fullmatch(text), text) for text in overrides]
@@ -136,7 +136,7 @@ def split_names(names: Iterable[str | Path]) -> list[str]:
     )
 
 
-def _blamed(error: SpecError, written: Located, overrides: Sequence[str]) -> SpecError:
+def _blamed(error: SpecError, written: LocatedYaml, overrides: Sequence[str]) -> SpecError:
     """The error itself where the file is at fault; where only the overrides are, one that names them."""
     if not overrides:
         return error
@@ -159,7 +159,7 @@ def _nested(key: str) -> str | None:
     return fields[close[0]] if close else None
 
 
-def _reader_options(located: Located, spec: TaskSpec) -> dict[str, ReaderOptions]:
+def _reader_options(located: LocatedYaml, spec: TaskSpec) -> dict[str, ReaderOptions]:
     options: dict[str, ReaderOptions] = {}
     for index, source in enumerate(spec.all_sources):
         if spec.sources:

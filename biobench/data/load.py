@@ -11,7 +11,7 @@ from biobench.data.catalog import LoadedTask
 from biobench.data.counts import compare_counts, count, count_unexpressed
 from biobench.data.hashing import documents_hash
 from biobench.data.labels import apply_rule
-from biobench.data.locate import Located, choose, default_data_dir
+from biobench.data.locate import LocatedFiles, choose, default_data_dir
 from biobench.data.readers import Request, get_reader
 from biobench.data.splits import assign_splits
 from biobench.errors import DataFormatError
@@ -76,7 +76,7 @@ def without_test(data: TaskData) -> TaskData:
     )
 
 
-def read_source(task: LoadedTask, place: Located) -> tuple[tuple[str, ...], dict[str, list[Document]]]:
+def read_source(task: LoadedTask, place: LocatedFiles) -> tuple[tuple[str, ...], dict[str, list[Document]]]:
     """(labels in order, all documents by split) of one source. Raises DataFormatError."""
     options = task.options[place.source.id]
     request = Request(

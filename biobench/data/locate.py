@@ -16,7 +16,7 @@ ENVIRONMENT = "BIOBENCH_DATA_DIR"
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
+class LocatedFiles:
     """A source's files: those found by role, and the names that match nothing."""
 
     source: Source
@@ -43,7 +43,7 @@ def default_data_dir() -> Path:
     return Path(os.environ.get(ENVIRONMENT) or "data")
 
 
-def locate(source: Source, data_dir: Path) -> Located:
+def locate(source: Source, data_dir: Path) -> LocatedFiles:
     """Resolve file names and globs (sorted by name; `._*` and `__MACOSX` skipped) of one source.
 
     A folder whose name differs from the spec's in letter case alone is the folder, unless two do.
@@ -54,7 +54,7 @@ def locate(source: Source, data_dir: Path) -> Located:
     if source.original is not None:
         original, more = _resolve(_folder(data_dir, source.original.folder), source.original.files)
         missing += [f"../{source.original.folder}/{name}" for name in more]
-    return Located(source, folder, files, missing, original)
+    return LocatedFiles(source, folder, files, missing, original)
 
 
 def _folder(above: Path, name: str) -> Path:
@@ -104,7 +104,7 @@ def _resource_fork(path: Path, folder: Path) -> bool:
     return parts[-1].startswith("._") or "__MACOSX" in parts
 
 
-def choose(task: LoadedTask, data_dir: Path, *, offline: bool = False) -> Located:
+def choose(task: LoadedTask, data_dir: Path, *, offline: bool = False) -> LocatedFiles:
     """The first source whose files are all at hand.
 
     Raises DataFormatError when a source is there in part only, DataUnavailableError (with the remedy)

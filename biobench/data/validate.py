@@ -9,7 +9,7 @@ from typing import Any, Literal
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.counts import compare_counts, count, count_unexpressed
 from biobench.data.load import read_source
-from biobench.data.locate import Located, choose, default_data_dir, locate
+from biobench.data.locate import LocatedFiles, choose, default_data_dir, locate
 from biobench.errors import DataUnavailableError
 from biobench.schema.task import SPLITS
 
@@ -71,7 +71,7 @@ def data_state(task: LoadedTask, data_dir: str | Path | None) -> State:
     return "missing" if task.spec.access == "open" else "agreement"
 
 
-def find(task: LoadedTask, data_dir: str | Path | None) -> Located | None:
+def find(task: LoadedTask, data_dir: str | Path | None) -> LocatedFiles | None:
     """The source that a run would use, or None. Raises DataFormatError for a folder that is there in part."""
     folder = default_data_dir() if data_dir is None else Path(data_dir)
     try:

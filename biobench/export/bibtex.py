@@ -20,7 +20,7 @@ _ARXIV = re.compile(r"\barXiv:(\d{4}\.\d{4,5})")
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class CitedWork:
     """One cited work. fields: BibTeX field -> plain text; a text that could not be taken apart is in `note`."""
 
     key: str
@@ -29,7 +29,7 @@ class Work:
 
 def bibtex(infos: Iterable[TaskInfo]) -> str:
     """Entries in order of first use. A citation in an unknown form becomes a ``note`` as it stands."""
-    tasks_of: dict[Work, list[str]] = {}
+    tasks_of: dict[CitedWork, list[str]] = {}
     for info in infos:
         for work in works_of(info):
             tasks_of.setdefault(work, []).append(info.id)
@@ -44,7 +44,7 @@ def bibtex(infos: Iterable[TaskInfo]) -> str:
     return "\n".join(entries)
 
 
-def works_of(info: TaskInfo) -> Iterator[Work]:
+def works_of(info: TaskInfo) -> Iterator[CitedWork]:
     """The works of one task's citation; none for a task whose spec is not at hand or names none."""
     spec = info.spec
     if spec is None or not spec.citation.strip():
@@ -55,12 +55,12 @@ def works_of(info: TaskInfo) -> Iterator[Work]:
             yield _work(part, info)
 
 
-def _work(text: str, info: TaskInfo) -> Work:
+def _work(text: str, info: TaskInfo) -> CitedWork:
     assert info.spec is not None  # the caller has looked
     match = _WORK.match(text)
     if match is None:
         url = [("url", info.spec.homepage)] if info.spec.homepage else []
-        return Work(f"biobench_{info.id}", (("title", info.spec.name), ("note", text), *url))
+        return CitedWork(f"biobench_{info.id}", (("title", info.spec.name), ("note", text), *url))
     names = match["authors"].removesuffix(" et al").split(", ")
     authors = " and ".join([*names, *(["others"] if match["authors"].endswith(" et al") else [])])
     fields = [
@@ -76,7 +76,7 @@ def _work(text: str, info: TaskInfo) -> Work:
         fields += [("eprint", arxiv[1]), ("archiveprefix", "arXiv")]
     word = next((w for w in re.findall(r"[a-z]{4,}", _ascii(match["title"]).lower())), "work")
     surname = re.sub(r"[^a-z]", "", _ascii(names[0]).lower()) or "anonymous"
-    return Work(f"{surname}{match['year']}{word}", tuple(fields))
+    return CitedWork(f"{surname}{match['year']}{word}", tuple(fields))
 
 
 def _value(field: str, text: str) -> str:

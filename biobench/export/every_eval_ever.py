@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from biobench.export.results import Result
+from biobench.export.results import TaskResult
 from biobench.report.beside import NAMES
 from biobench.report.rows import Row
 from biobench.schema.kind import is_possible
@@ -20,7 +20,7 @@ VERSION = "0.3.0"
 _METRIC_IDS = {"macro_f1": "f1_macro", "micro_f1": "f1_micro", "weighted_f1": "f1_weighted"}
 
 
-def every_eval_ever(model: str, results: Sequence[Result]) -> str:
+def every_eval_ever(model: str, results: Sequence[TaskResult]) -> str:
     """One JSON document: the model, and a result for every task and average. Scores are fractions."""
     stamp = max(r.date for r in results)
     seconds = str(int(datetime.fromisoformat(stamp).timestamp()))
@@ -56,7 +56,7 @@ def every_eval_ever(model: str, results: Sequence[Result]) -> str:
     return json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
 
 
-def _result(result: Result, row: Row) -> dict[str, Any]:
+def _result(result: TaskResult, row: Row) -> dict[str, Any]:
     record = result.group.records[0]
     details: dict[str, Any] = {"score": row.mean}
     uncertainty: dict[str, Any] = {"num_samples": row.n_seeds}
@@ -101,7 +101,7 @@ def _result(result: Result, row: Row) -> dict[str, Any]:
     }
 
 
-def _source(result: Result) -> dict[str, Any]:
+def _source(result: TaskResult) -> dict[str, Any]:
     name, documents = result.info.name, result.group.records[0].task.test_documents
     if result.hub_repo is not None:
         return {

@@ -19,7 +19,7 @@ import biobench
 from biobench.errors import UsageError
 from biobench.export.bibtex import bibtex
 from biobench.export.every_eval_ever import every_eval_ever
-from biobench.export.results import AVERAGES, Result, model_results
+from biobench.export.results import AVERAGES, TaskResult, model_results
 from biobench.report.beside import NAMES
 from biobench.report.escape import for_markdown, plain
 from biobench.report.render import render
@@ -67,7 +67,7 @@ def export(model: str, format: str, results_dir: str | Path = "results", *, data
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 
 
-def _model_card(model: str, results: Sequence[Result]) -> str:
+def _model_card(model: str, results: Sequence[TaskResult]) -> str:
     entries = []
     for result in results:
         for row in result.rows:
@@ -106,7 +106,7 @@ def _model_card(model: str, results: Sequence[Result]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _eval_results(results: Sequence[Result], dataset: str) -> str:
+def _eval_results(results: Sequence[TaskResult], dataset: str) -> str:
     entries = []
     for result in results:
         record, row = result.group.records[0], result.rows[0]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from biobench.errors import UsageError
 from biobench.report.entrants import find_entrants, line_name
 from biobench.report.escape import plain
-from biobench.report.groups import RunGroup, is_whole
+from biobench.report.groups import RunGroup
 from biobench.report.rows import AverageName, Row
 from biobench.report.table import Results, build
 from biobench.report.tasks import TaskInfo
@@ -17,7 +17,7 @@ AVERAGES: tuple[AverageName, ...] = ("macro", "micro", "weighted")
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class TaskResult:
     """One model on one task: its row for each average, in the order macro, micro, weighted."""
 
     info: TaskInfo
@@ -39,7 +39,7 @@ class Result:
         return repos.pop() if len(repos) == 1 else None
 
 
-def model_results(results: Results, model: str) -> list[Result]:
+def model_results(results: Results, model: str) -> list[TaskResult]:
     """The full runs of a model (as the report names it, with or without its revision, or its folder), in the
     order of the catalogue. Raises UsageError where there are none."""
     entrant = find_entrants([model], results)[0]
@@ -47,7 +47,7 @@ def model_results(results: Results, model: str) -> list[Result]:
         raise UsageError(
             f"'{entrant.label}' has no runs here, its scores are published ones", hint="export models that were run"
         )
-    groups = [g for members in entrant.groups.values() for g in members if is_whole(g.variant)]
+    groups = [g for members in entrant.groups.values() for g in members if g.departures.whole]
     several = sorted({line_name(g.model, g.variant) for g in groups})
     if len(several) > 1:
         raise UsageError(
@@ -67,7 +67,7 @@ def model_results(results: Results, model: str) -> list[Result]:
                 if row.metric not in {r.metric for r in known}:  # kinds without F1 have one score whatever the average
                     known.append(row)
     listed = [
-        Result(info, full[task], tuple(rows[task]))
+        TaskResult(info, full[task], tuple(rows[task]))
         for task, info in results.infos.items()
         if task in full and len(rows.get(task, ())) == (len(AVERAGES) if has_f1(info.type) else 1)
     ]

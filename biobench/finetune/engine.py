@@ -16,7 +16,7 @@ from biobench.core.machine import Precision, keep_freed_memory
 from biobench.errors import ModelError, TrainingError
 from biobench.finetune.adaptation import adapted
 from biobench.finetune.features import Features, extract
-from biobench.finetune.loop import NonFiniteLossError, Note, Outcome, Progress, Run
+from biobench.finetune.loop import NonFiniteLossError, Outcome, Progress, ProgressNote, Run
 from biobench.finetune.machine import micro_batch_tokens, settled_precision
 from biobench.finetune.neighbours import ask_neighbours
 from biobench.finetune.network import Network
@@ -123,7 +123,7 @@ def finetune(
         return train_probe(loaded.features, prepared, seed, loaded.encoder, progress)
     saved = None if keep is None else keep.load()
     if keep is not None and keep.refusal is not None:
-        progress(0, 1, Note(f"starts again: {keep.refusal}"))
+        progress(0, 1, ProgressNote(f"starts again: {keep.refusal}"))
     precision, backoffs = settled_precision(loaded.encoder, precision)
     if saved is not None:
         precision, backoffs = saved["precision"], saved["backoffs"]

@@ -31,14 +31,13 @@ from biobench.finetune.prepare import Prepared
 from biobench.finetune.savepoint import Savepoint
 from biobench.finetune.vocabulary import UsedRows, trained_rows
 from biobench.schema.document import Prediction
-from biobench.schema.record import CurvePoint
-from biobench.schema.record import Training as TrainingRecord
+from biobench.schema.record import CurvePoint, TrainingRecord
 
 Progress = Callable[[int, int, str], None]
-"""(steps done, steps in all, what is happening: text, or a `Note`)."""
+"""(steps done, steps in all, what is happening: text, or a `ProgressNote`)."""
 
 
-class Note(str):
+class ProgressNote(str):
     """What is happening, and worth a line that stays."""
 
     __slots__ = ()
@@ -205,7 +204,7 @@ class Run:
         reason = encoder.slow_attention()
         if reason is not None and not encoder.warned:
             encoder.warned = True
-            self.progress(self.state.step, self.total, Note(f"slow attention: {reason}"))
+            self.progress(self.state.step, self.total, ProgressNote(f"slow attention: {reason}"))
 
     def _unkept(self) -> str:
         """A word about a savepoint that could not be written."""
@@ -252,7 +251,7 @@ class Run:
             torch.cuda.set_rng_state(saved["cuda_random"], self.device)
         self.budget = saved["budget"]
         saved.clear()  # two copies of the weights, and two of the optimiser's moments
-        self.progress(self.state.step, self.total, Note("continues where it was stopped"))
+        self.progress(self.state.step, self.total, ProgressNote("continues where it was stopped"))
 
     def _batches(self, done: int) -> Iterator[list[int]]:
         """Batches of the whole run after the first `done`, epoch after epoch, cut at the last step."""

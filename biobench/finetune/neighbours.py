@@ -16,8 +16,7 @@ from biobench.finetune.prepare import Prepared
 from biobench.kinds import Answers
 from biobench.models.encoder import Encoder
 from biobench.models.probe import ProbeHead
-from biobench.schema.record import CurvePoint
-from biobench.schema.record import Training as TrainingRecord
+from biobench.schema.record import CurvePoint, TrainingRecord
 
 _SMALLEST = 1e-6
 """Share of the votes below which no output falls, so that its logarithm is finite."""

@@ -29,7 +29,7 @@ def _encoder_groups(encoder: nn.Module, recipe: Training) -> list[dict[str, obje
     named = [(layer_of(name, layers), p) for name, p in encoder.named_parameters() if p.requires_grad]
     for height in range(layers + 2):
         scale = recipe.layer_decay ** (layers - min(height, layers))
-        members = [p for own, p in named if own == height]
+        members = [p for level, p in named if level == height]
         for decay, matrices in ((recipe.weight_decay, True), (0.0, False)):
             some = [p for p in members if (p.ndim >= 2) == matrices]
             groups.append({"params": some, "weight_decay": decay, "scale": scale})

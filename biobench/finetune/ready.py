@@ -29,7 +29,7 @@ from biobench.finetune.predict import decide, probabilities
 from biobench.finetune.prepare import Prepared
 from biobench.models.encoder import Attention
 from biobench.models.loading import Checkpoint, weights_error
-from biobench.schema.record import Training
+from biobench.schema.record import TrainingRecord
 from biobench.schema.strict import suggest
 
 HEAD_FILE, HEAD_ABOUT = "head.safetensors", "biobench_head.json"
@@ -120,7 +120,7 @@ class Ready(nn.Module):
             rows = np.repeat(np.arange(len(encoded)), [len(e.first) for e in encoded])
             places = np.concatenate([e.first for e in encoded])
             logits = logits[torch.from_numpy(rows), torch.from_numpy(places)]
-        return torch.stack([torch.logsumexp(logits[:, list(own)], dim=1) for own in self.columns], dim=1)
+        return torch.stack([torch.logsumexp(logits[:, list(members)], dim=1) for members in self.columns], dim=1)
 
 
 def load_ready(
@@ -161,7 +161,7 @@ def load_ready(
             hint=f"--label-map {labels[0]}={prepared.outputs[0]} and so on, one for each",
         )
     columns = columns_of(labels, prepared.outputs, names)
-    if kind.thresholds and any(len(own) > 1 for own in columns):
+    if kind.thresholds and any(len(members) > 1 for members in columns):
         raise ModelError(
             "several labels of the checkpoint stand for one of a task that decides each by itself",
             hint="map one to one with --label-map",
@@ -206,7 +206,7 @@ def evaluate(network: Ready | Network, prepared: Prepared, precision: Precision,
         threshold = prepared.kind.threshold(prepared, split, probabilities(network, prepared, split, precision, budget))
     chances = probabilities(network, prepared, prepared.test, precision, budget)
     predictions = decide(prepared, prepared.test, chances, threshold)
-    record = Training(
+    record = TrainingRecord(
         steps=0,
         best_step=0,
         curve=(),

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from biobench.errors import TrainingError
 from biobench.schema.adaptation import Range, Search
 from biobench.schema.record import Trial
+from biobench.schema.strict import FieldError
 from biobench.schema.task import Head, TaskSpec, Training
 
 
@@ -70,10 +71,11 @@ def changed(spec: TaskSpec, trial: Candidate) -> TaskSpec:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"])) or "training"
-        raise TrainingError(
-            f"training.search tries {trial.changes}: {where}: {first['msg'].partition(' | hint: ')[0]}",
-            hint="correct the values of training.search",
-        ) from error
+        what, hint = first["msg"], "correct the values of training.search"
+        complaint = first.get("ctx", {}).get("error")
+        if isinstance(complaint, FieldError):
+            what, hint = complaint.what, f"{hint}: {complaint.hint}"
+        raise TrainingError(f"training.search tries {trial.changes}: {where}: {what}", hint=hint) from error
 
 
 def check_search(spec: TaskSpec) -> None:
@@ -102,9 +104,9 @@ def _drawn(search: Search, seed: int, done: Sequence[Trial]) -> dict[str, Any]:
     """The next point of the study, from the trials that are done."""
     optuna: Any = import_module("optuna")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    own = int(hashlib.sha256(f"{seed} {len(done)}".encode()).hexdigest()[:8], 16)
+    draw_seed = int(hashlib.sha256(f"{seed} {len(done)}".encode()).hexdigest()[:8], 16)
     samplers = optuna.samplers
-    sampler = samplers.TPESampler(seed=own) if search.sampler == "tpe" else samplers.RandomSampler(seed=own)
+    sampler = samplers.TPESampler(seed=draw_seed) if search.sampler == "tpe" else samplers.RandomSampler(seed=draw_seed)
     study = optuna.create_study(direction="maximize", sampler=sampler)
     space = {name: _distribution(optuna, values) for name, values in (search.study or {}).items()}
     for trial in done:

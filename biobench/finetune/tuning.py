@@ -11,13 +11,13 @@ from torch import Tensor
 from biobench.core.machine import Precision
 from biobench.errors import TrainingError
 from biobench.finetune.engine import LoadedEncoder, finetune, new_network
-from biobench.finetune.loop import Note, Outcome, Progress
+from biobench.finetune.loop import Outcome, Progress, ProgressNote
 from biobench.finetune.predict import decide, probabilities
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.savepoint import Savepoint
 from biobench.finetune.search import Candidate, budget, candidate, changed, check_search
 from biobench.kinds import Split
-from biobench.schema.record import Training, Trial
+from biobench.schema.record import TrainingRecord, Trial
 from biobench.schema.task import TaskSpec
 
 _UNREAD = Split((), (), (), (), (), ())
@@ -29,7 +29,7 @@ class _Best:
     """The best trial so far: what it changed, its record and score, and the weights that reached it."""
 
     factor: float
-    record: Training
+    record: TrainingRecord
     score: float
     threshold: float
     weights: dict[str, Tensor]
@@ -87,7 +87,7 @@ class _Trials:
     @classmethod
     def resumed_from(cls, saved: dict[str, Any]) -> _Trials:
         """From what `saved_state` returned."""
-        best = {**saved["best"], "record": Training.model_validate(saved["best"]["record"])}
+        best = {**saved["best"], "record": TrainingRecord.model_validate(saved["best"]["record"])}
         done = [Trial.model_validate(trial) for trial in saved["done"]]
         return cls(**{**saved, "done": done, "best": _Best(**best), "resumed": saved["resumed"] + 1})
 
@@ -112,11 +112,11 @@ def tuned(
     saved = None if keep is None else keep.load()
     trials = _Trials() if saved is None else _Trials.resumed_from(saved)
     if keep is not None and keep.refusal is not None:
-        progress(0, 1, Note(f"starts again: {keep.refusal}"))
+        progress(0, 1, ProgressNote(f"starts again: {keep.refusal}"))
     check_search(prepared.spec)
     count = budget(prepared.spec.training)
     if trials.done:
-        progress(0, 1, Note(f"continues after trial {len(trials.done)}/{count}"))
+        progress(0, 1, ProgressNote(f"continues after trial {len(trials.done)}/{count}"))
     for number in range(len(trials.done) + 1, count + 1):
         trial = candidate(prepared.spec, seed, trials.done)
         blind = replace(prepared, spec=changed(prepared.spec, trial), test=_UNREAD)
@@ -154,6 +154,6 @@ def tuned(
 def _named(progress: Progress, number: int, count: int) -> Progress:
     def named(done: int, total: int, what: str) -> None:
         text = f"trial {number}/{count}: {what}"
-        progress(done, total, Note(text) if isinstance(what, Note) else text)
+        progress(done, total, ProgressNote(text) if isinstance(what, ProgressNote) else text)
 
     return named

@@ -92,6 +92,8 @@ def _tree(
         picked = tree.fit(train, truth.argmax(axis=1)).predict(test)
         return np.asarray(picked[:, None] == np.arange(truth.shape[1]))
     columns = []
-    for own in truth.T:
-        columns.append(tree.fit(train, own).predict(test) if own.any() and not own.all() else [own.all()] * len(test))
+    for target in truth.T:
+        columns.append(
+            tree.fit(train, target).predict(test) if target.any() and not target.all() else [target.all()] * len(test)
+        )
     return np.array(columns, dtype=np.bool_).T

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from biobench.report.groups import RunGroup, Source, is_limited
+from biobench.report.groups import RunGroup, Source
 from biobench.report.notes import note
 from biobench.report.rows import Row
 from biobench.report.tasks import TaskInfo
@@ -54,7 +54,7 @@ def suite_averages(
     parts: dict[str, int] = defaultdict(int)
     for (suite, _), members_rows in lines.items():
         needed = len(members[suite])
-        if needed < 2 or is_limited(members_rows[0].variant):
+        if needed < 2 or members_rows[0].partial:
             continue
         complete = len(members_rows) == needed
         if complete or (incomplete and len(members_rows) > 1):

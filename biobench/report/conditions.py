@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from biobench.report.groups import RunGroup
 from biobench.report.notes import Note, note
 from biobench.report.tasks import NEEDLE
-from biobench.schema.protocols import protocol_named_by
 from biobench.store import Brief
 
 Condition = tuple[str, str, int | None, str, int, str]
@@ -26,9 +25,8 @@ def condition_of(group: RunGroup) -> Condition:
 
 def is_full(group: RunGroup) -> bool:
     """Whether the runs saw the whole task, without overrides that changed its protocol (those stand in the variant)."""
-    first = group.briefs[0]
-    changed = protocol_named_by(first.overrides) or any(override in group.variant for override in first.overrides)
-    return first.limit is None and first.split == "test" and not changed
+    variant = group.departures
+    return not (variant.partial or variant.protocol or variant.overrides)
 
 
 def in_words(group: RunGroup) -> str:

@@ -28,7 +28,7 @@ class Column(Strict):
     """Decimals that are printed."""
 
 
-class Line(Strict):
+class ConditionLine(Strict):
     """A condition and its values, one a column; null where none is printed."""
 
     name: str
@@ -61,7 +61,7 @@ class Experiment(Strict):
     setting: str
     """Models, data, seeds and measure."""
     columns: list[Column] = Field(min_length=1)
-    lines: list[Line] = Field(min_length=1)
+    lines: list[ConditionLine] = Field(min_length=1)
     beside: Beside
     notes: list[str] = []
 
@@ -82,7 +82,7 @@ class Experiment(Strict):
                     raise fail(f"{value} of '{line.name}' is not a {column.unit}", f"a number from 0 to {top:g}")
         return self
 
-    def cells(self, line: Line) -> list[str]:
+    def cells(self, line: ConditionLine) -> list[str]:
         """The line's values as printed, a dash where there is none."""
         return [
             "–" if value is None else f"{value:,.{column.decimals}f}"

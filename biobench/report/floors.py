@@ -25,7 +25,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedRuns:
     """Runs by the gate's verdict on their task and data.
 
     groups: those that may be shown. refused: tasks all of whose runs the gate refuses; they stay out of every
@@ -39,7 +39,7 @@ class Judged:
     refusals: tuple[Refusal, ...] = ()
 
 
-def judge(groups: Sequence[RunGroup], floors: Sequence[FloorRecord]) -> Judged:
+def judge(groups: Sequence[RunGroup], floors: Sequence[FloorRecord]) -> JudgedRuns:
     """Keep the runs whose task passes its gate on their data, and those that no gate has looked at."""
     kept: list[RunGroup] = []
     failed: dict[tuple[Source, str], FloorRecord] = {}
@@ -82,7 +82,7 @@ def judge(groups: Sequence[RunGroup], floors: Sequence[FloorRecord]) -> Judged:
         for (source, task), reasons in flagged.items()
     ]
     refused = frozenset(task for _, task in failed) - {g.task for g in kept}
-    return Judged(tuple(kept), refused, tuple(remarks), tuple(refusals))
+    return JudgedRuns(tuple(kept), refused, tuple(remarks), tuple(refusals))
 
 
 def verdict_on(group: RunGroup, floors: Sequence[FloorRecord]) -> FloorRecord | None:

@@ -21,27 +21,81 @@ Source = Literal["published", "run", "outside", "submitted", "floor", "ceiling"]
 """Where a score comes from; outside: from predictions that were made elsewhere (`biobench score`)."""
 
 
-_LIMIT = "limit "
-AS_IS = "no training"
-VALIDATION = "validation only"
-_NAMESAKES = ("weights ", "submission ")
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """What sets runs apart from the model's full runs on the shipped spec; empty for those. str() is for people.
+
+    The hashes are there where the results hold more than one of their kind.
+    """
+
+    weights: str = ""
+    trained: bool = True
+    """False: a checkpoint evaluated as it is."""
+    validation: bool = False
+    """Scored on the validation split."""
+    track: str = ""
+    limit: int | None = None
+    protocol: str = ""
+    overrides: tuple[str, ...] = ()
+    """KEY=VALUE in order, but for those of a declared protocol."""
+    version: tuple[int, str] | None = None
+    """Version and hash of a spec that is not the shipped one."""
+    data: tuple[str, str] | None = None
+    """Source and hash."""
+    engine: int | None = None
+    submission: str = ""
+    unlike: tuple[tuple[str, str], ...] = ()
+    """What else groups of one name do not share: (weights, spec or data; hash)."""
+
+    @property
+    def partial(self) -> bool:
+        """Whether the scores are not of the whole test split: a part of it (--limit), or validation."""
+        return self.limit is not None or self.validation
+
+    @property
+    def whole(self) -> bool:
+        """Whether these are full runs on the shipped protocol; of weights or submissions there can be several."""
+        unlike = tuple(pair for pair in self.unlike if pair[0] != "weights")
+        return replace(self, weights="", submission="", unlike=unlike) == Variant()
+
+    def __str__(self) -> str:
+        """In words, with commas."""
+        parts = [
+            f"weights {self.weights[:8]}" if self.weights else "",
+            "" if self.trained else "no training",
+            "validation only" if self.validation else "",
+            self.track,
+            "" if self.limit is None else f"limit {self.limit}",
+            f"{self.protocol} protocol" if self.protocol else "",
+            *self.overrides,
+            f"version {self.version[0]}, spec {self.version[1][:8]}" if self.version else "",
+            f"data {self.data[0]} {self.data[1][:8]}" if self.data else "",
+            "" if self.engine is None else f"engine {self.engine}",
+            f"submission {self.submission}" if self.submission else "",
+            *(f"{name} {value[:8]}" for name, value in self.unlike),
+        ]
+        return ", ".join(part for part in parts if part)
 
 
 @dataclass(frozen=True)
 class RunGroup:
     """Runs that differ by seed alone, one a seed, ordered by seed.
 
-    variant: in words what sets these runs apart from the model's full runs on the shipped spec; empty for
-    those. notes: what a reader must know of the group.
+    notes: what a reader must know of the group.
     """
 
     source: Source
     model: str
-    variant: str
+    departures: Variant
     task: str
     briefs: tuple[Brief, ...]
     store: Store = field(repr=False, compare=False)
     notes: tuple[str, ...] = ()
+
+    @cached_property
+    def variant(self) -> str:
+        """The departures in words."""
+        return str(self.departures)
 
     @cached_property
     def records(self) -> tuple[RunRecord, ...]:
@@ -98,16 +152,6 @@ class RunGroup:
         return by_label
 
 
-def is_limited(variant: str) -> bool:
-    """Whether the scores of this variant are not of the whole test split: a part of it (--limit), or validation."""
-    return any(part.startswith(_LIMIT) or part == VALIDATION for part in variant.split(", "))
-
-
-def is_whole(variant: str) -> bool:
-    """Whether runs of this variant are full runs on the shipped protocol, of which there are several by one name."""
-    return all(part.startswith(_NAMESAKES) for part in variant.split(", ") if part)
-
-
 def group_runs(
     briefs: Sequence[Brief], infos: Mapping[str, TaskInfo], store: Store, source: Source = "run"
 ) -> list[RunGroup]:
@@ -122,37 +166,41 @@ def group_runs(
         specs[b.task].add(b.spec)
     members: dict[tuple[Any, ...], list[Brief]] = defaultdict(list)
     for b in briefs:
-        shipped = infos[b.task].hashes.get(b.source)
-        parts = []
-        if len(weights[b.model, b.revision]) > 1:
-            parts.append(f"weights {b.weights[:8]}")
-        if b.origin == "checkpoint":
-            parts.append(AS_IS)
-        if b.split != "test":
-            parts.append(VALIDATION)
-        if b.track != "fixed":
-            parts.append(b.track)
-        if b.limit is not None:
-            parts.append(f"{_LIMIT}{b.limit}")
-        protocol = protocol_named_by(b.overrides)
-        if protocol is not None:
-            parts.append(f"{protocol} protocol")
-        elif b.spec != shipped:
-            parts += sorted(b.overrides)
-            if not b.overrides and (shipped is not None or len(specs[b.task]) > 1):
-                parts.append(f"version {b.version}, spec {b.spec[:8]}")
-        if len(data[b.task]) > 1:
-            parts.append(f"data {b.source} {b.data[:8]}")
-        if b.engine != ENGINE_VERSION:
-            parts.append(f"engine {b.engine}")
+        variant = Variant(
+            weights=b.weights if len(weights[b.model, b.revision]) > 1 else "",
+            trained=b.origin != "checkpoint",
+            validation=b.split != "test",
+            track="" if b.track == "fixed" else b.track,
+            limit=b.limit,
+            data=(b.source, b.data) if len(data[b.task]) > 1 else None,
+            engine=None if b.engine == ENGINE_VERSION else b.engine,
+        )
+        variant = _of_spec(variant, b, infos[b.task].hashes.get(b.source), several=len(specs[b.task]) > 1)
         name = b.model if b.revision is None else f"{b.model}@{b.revision}"
         of = "outside" if source == "run" and b.origin == "outside" else source
-        members[of, b.task, name, ", ".join(parts), b.weights, b.spec, b.data].append(b)
+        members[of, b.task, name, variant, b.weights, b.spec, b.data].append(b)
     groups = []
-    for (of, task, name, variant, *_), runs in sorted(members.items(), key=lambda item: item[0][1:] + item[0][:1]):
+    for (of, task, name, variant, *_), runs in sorted(members.items(), key=_place):
         kept, notes = _one_a_seed(runs)
         groups.append(RunGroup(of, name, variant, task, tuple(kept), store, tuple(notes)))
     return groups
+
+
+def _place(item: tuple[tuple[Any, ...], list[Brief]]) -> tuple[str, ...]:
+    source, task, name, variant, *hashes = item[0]
+    return (task, name, str(variant), *hashes, source)
+
+
+def _of_spec(variant: Variant, brief: Brief, shipped: str | None, *, several: bool) -> Variant:
+    """With the protocol, or the spec where it is not the shipped one. several: the task was run on several specs."""
+    protocol = protocol_named_by(brief.overrides)
+    if protocol is not None:
+        return replace(variant, protocol=protocol)
+    if brief.spec == shipped:
+        return variant
+    if brief.overrides:
+        return replace(variant, overrides=tuple(sorted(brief.overrides)))
+    return replace(variant, version=(brief.version, brief.spec)) if shipped is not None or several else variant
 
 
 def apart(groups: Iterable[RunGroup]) -> tuple[RunGroup, ...]:
@@ -170,28 +218,21 @@ def apart(groups: Iterable[RunGroup]) -> tuple[RunGroup, ...]:
     several = {model for model, names in folders.items() if len(names) > 1}
     for place, g in enumerate(named):
         if g.source == "submitted" and g.model in several:
-            named[place] = _with_variant(g, f"submission {plain(g.store.root.name)}")
+            named[place] = replace(g, departures=replace(g.departures, submission=plain(g.store.root.name)))
     alike: dict[tuple[str, ...], list[RunGroup]] = defaultdict(list)
     for g in named:
         alike[g.source, g.model, g.variant, g.task].append(g)
     return tuple(
-        _with_variant(g, *_differing([other.briefs[0] for other in others], g.briefs[0]))
+        replace(g, departures=replace(g.departures, unlike=_unlike([other.briefs[0] for other in others], g.briefs[0])))
         for g in named
         for others in [alike[g.source, g.model, g.variant, g.task]]
     )
 
 
-def _with_variant(group: RunGroup, *parts: str) -> RunGroup:
-    return replace(group, variant=", ".join(part for part in (group.variant, *parts) if part))
-
-
-def _differing(briefs: Sequence[Brief], brief: Brief) -> list[str]:
+def _unlike(briefs: Sequence[Brief], brief: Brief) -> tuple[tuple[str, str], ...]:
     """The hashes of `brief` that the briefs do not share."""
-    return [
-        f"{name} {getattr(brief, name)[:8]}"
-        for name in ("weights", "spec", "data")
-        if len({getattr(b, name) for b in briefs}) > 1
-    ]
+    names = ("weights", "spec", "data")
+    return tuple((name, getattr(brief, name)) for name in names if len({getattr(b, name) for b in briefs}) > 1)
 
 
 def _one_a_seed(runs: list[Brief]) -> tuple[list[Brief], list[Note]]:

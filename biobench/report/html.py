@@ -7,7 +7,7 @@ from biobench.report.contamination import marked
 from biobench.report.escape import for_html
 from biobench.report.needle_html import STYLE, needle_section
 from biobench.report.rows import Report, Row
-from biobench.report.wide import Block, Line, blocks, caption, percent
+from biobench.report.wide import Block, ModelLine, blocks, caption, percent
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8886; --soft: #8881; }
@@ -64,7 +64,7 @@ def _table(block: Block) -> str:
     )
 
 
-def _line(block: Block, line: Line) -> str:
+def _line(block: Block, line: ModelLine) -> str:
     cells = [f'<th scope="row">{for_html(line.name)}</th>', f'<td class="text">{for_html(line.source)}</td>']
     if block.has_average:
         cells.append(_cell(line.average))

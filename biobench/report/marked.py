@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from biobench.report.mistakes import Judged, Kind, Mark
+from biobench.report.mistakes import JudgedDocument, Kind, Mark
 from biobench.schema.document import Document
 
 COLOURS: dict[Kind, str] = {
@@ -22,7 +22,7 @@ COLOURS: dict[Kind, str] = {
 _BLOCK = "border: 1px solid rgba(128,128,128,.35); border-radius: .4rem; padding: .6rem .8rem; margin: 0 0 .7rem"
 
 
-def to_html(judged: Judged, text: str, words: Mapping[str, str]) -> str:
+def to_html(judged: JudgedDocument, text: str, words: Mapping[str, str]) -> str:
     """The document as one block: text with marks where it has text, the marks as a list below."""
     shown = _coloured(text, judged.marks) if text else ""
     lines = "".join(f"<li>{_line(mark, text, words)}</li>" for mark in judged.marks if mark.kind != "right" or not text)

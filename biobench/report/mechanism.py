@@ -24,7 +24,7 @@ Scores = Mapping[str, Mapping[str, Mapping[int, float]]]
 
 
 @dataclass(frozen=True)
-class Standing:
+class TwinStanding:
     """One model beside the twin and the reference; differences are fractions, first minus the other.
 
     kept: (this - twin) / (reference - twin), the share of the reference's gain that is there. frozen: which
@@ -48,7 +48,7 @@ class Standings:
 
     tasks: tuple[str, ...]
     seeds: tuple[int, ...]
-    rows: tuple[Standing, ...]
+    rows: tuple[TwinStanding, ...]
     reference: str
     twin: str
 
@@ -58,7 +58,7 @@ class Standings:
 
 
 @dataclass(frozen=True)
-class Spread:
+class RateSpread:
     """How one model's scores move with the learning rate. Scores and spreads are fractions.
 
     by_rate: mean over tasks and seeds at each rate. range: highest less lowest of these. sd: their standard
@@ -78,7 +78,7 @@ class Stability:
 
     tasks: tuple[str, ...]
     seeds: tuple[int, ...]
-    spreads: tuple[Spread, ...]
+    spreads: tuple[RateSpread, ...]
     against_first: Mapping[str, MeanTest]
 
     def as_json(self) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def standings(
         if not ends:
             kept = paired_ratio((values - by_seed[twin]).mean(axis=0), gain, estimand=Estimand.THESE_TEST_SETS)
         rows.append(
-            Standing(
+            TwinStanding(
                 model,
                 roles[0] if model == reference else roles[1] if model == twin else roles[2],
                 (frozen or {}).get(model, ""),
@@ -182,7 +182,7 @@ def stability(scores: Mapping[float, Scores]) -> Stability:
         means = values.mean(axis=(1, 2))
         per_seed[model] = values.std(axis=0, ddof=1).mean(axis=0)
         spreads.append(
-            Spread(
+            RateSpread(
                 model,
                 {r: float(m) for r, m in zip(rates, means, strict=True)},
                 rates[int(means.argmax())],
@@ -233,7 +233,7 @@ def standings_chart(report: Standings) -> Any:
 
 _VALUES = ("value", "low", "high")
 _LAYER_GROUPS = ("low", "mid", "late")
-_OWN, _NOISE = "#1f5fa8", "#b5651d"
+_PAIR, _NOISE = "#1f5fa8", "#b5651d"
 
 
 def cka_chart(analysis: Mapping[str, Any], *, estimator: str = "debiased") -> Any:
@@ -268,7 +268,7 @@ def _by_layer(lines: Sequence[Mapping[str, Any]], title: str) -> Any:
     colour = alt.Color(
         "what:N",
         title=None,
-        scale=alt.Scale(domain=["the pair", "seed noise"], range=[_OWN, _NOISE]),
+        scale=alt.Scale(domain=["the pair", "seed noise"], range=[_PAIR, _NOISE]),
         legend=alt.Legend(orient="top") if noise else None,
     )
     tips = [alt.Tooltip("layer:O"), alt.Tooltip("what:N"), *(alt.Tooltip(f"{x}:Q", format=".3f") for x in _VALUES)]
@@ -288,11 +288,11 @@ def _by_ratio(ratios: Sequence[Mapping[str, Any]]) -> Any:
     floor = min(0.5, 0.6 * min(r["value"] for r in ratios))
     scale = alt.Scale(type="log", domain=[floor, top], clamp=True)
     base = alt.Chart({"values": list(ratios)}).encode(x=_across("layer"))
-    dots = base.mark_point(filled=True, size=60, color=_OWN).encode(
+    dots = base.mark_point(filled=True, size=60, color=_PAIR).encode(
         y=alt.Y("value:Q", title="pair / noise", scale=scale),
         tooltip=[alt.Tooltip("layer:O"), *(alt.Tooltip(f"{x}:Q", format=".2f") for x in _VALUES)],
     )
-    spans = base.mark_rule(strokeWidth=1.5, color=_OWN, opacity=0.7).encode(
+    spans = base.mark_rule(strokeWidth=1.5, color=_PAIR, opacity=0.7).encode(
         y=alt.Y("low:Q", scale=scale), y2=alt.Y2("high:Q")
     )
     one = alt.Chart({"values": [{"one": 1}]}).mark_rule(strokeDash=[4, 4], color="#777")

@@ -13,9 +13,9 @@ from biobench.data.load import load_data
 from biobench.errors import BioBenchError, UsageError
 from biobench.report.entrants import find_entrants, line_name
 from biobench.report.escape import for_html, plain
-from biobench.report.groups import RunGroup, is_whole
+from biobench.report.groups import RunGroup
 from biobench.report.marked import to_html
-from biobench.report.mistakes import KINDS, Judged, Kind, Mark, judge, tally
+from biobench.report.mistakes import KINDS, JudgedDocument, Kind, Mark, judge, tally
 from biobench.report.table import Results
 from biobench.schema.document import Document, Span
 from biobench.schema.kind import is_numeric
@@ -44,7 +44,7 @@ class Mistakes:
     task: str
     seed: int
     seeds: tuple[int, ...]
-    judged: tuple[Judged, ...]
+    judged: tuple[JudgedDocument, ...]
     texts: Mapping[str, str]
     no_text: str = ""
     """Why there is no text."""
@@ -95,7 +95,7 @@ def _group(results: Results, model: str, task: str) -> RunGroup:
     if not groups:
         hint = f"it has runs on: {', '.join(sorted(entrant.groups))}" if entrant.groups else "run it first"
         raise UsageError(f"'{plain(model)}' has no stored run on '{plain(task)}'", hint=hint)
-    whole = [g for g in groups if is_whole(g.variant)] or list(groups)
+    whole = [g for g in groups if g.departures.whole] or list(groups)
     if len(whole) > 1:
         names = ", ".join(f"'{plain(line_name(g.model, g.variant))}'" for g in whole)
         raise UsageError(f"'{plain(model)}' has several kinds of runs on '{task}'", hint=f"name one: {names}")
@@ -116,7 +116,7 @@ def _documents(task: str, record: RunRecord, data_dir: str | Path | None) -> tup
     return data.test, ""
 
 
-def selected(mistakes: Mistakes, kinds: Sequence[Kind] = KINDS[:-1], label: str | None = None) -> list[Judged]:
+def selected(mistakes: Mistakes, kinds: Sequence[Kind] = KINDS[:-1], label: str | None = None) -> list[JudgedDocument]:
     """Documents with a mark of these kinds and this label (None: any)."""
     return [one for one in mistakes.judged if any(m.kind in kinds and label in (None, m.label) for m in one.marks)]
 
@@ -159,7 +159,7 @@ def _title(mistakes: Mistakes) -> str:
     )
 
 
-def _sides(one: Judged) -> list[Span]:
+def _sides(one: JudgedDocument) -> list[Span]:
     return [span for mark in one.marks for span in (mark.gold, mark.predicted) if span is not None]
 
 

@@ -34,7 +34,7 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedDocument:
     """A document with its marks in order of position."""
 
     document: Document
@@ -46,18 +46,18 @@ class Judged:
         return sum(m.kind != "right" for m in self.marks)
 
 
-def judge(gold: Sequence[Document], predictions: Sequence[Prediction]) -> list[Judged]:
+def judge(gold: Sequence[Document], predictions: Sequence[Prediction]) -> list[JudgedDocument]:
     """All documents, those with most mistakes first.
 
     Each predicted mention explains at most one gold mention: an exact one first, then, in reading order, an
     overlapping one with the same ends, the same label, or the longest overlap.
     """
     prediction_of = {p.document: p for p in predictions}
-    judged = [Judged(d, tuple(_marks(d, prediction_of.get(d.id)))) for d in gold]
+    judged = [JudgedDocument(d, tuple(_marks(d, prediction_of.get(d.id)))) for d in gold]
     return sorted(judged, key=lambda j: (-j.wrong, j.document.id))
 
 
-def tally(judged: Sequence[Judged]) -> dict[str, Counter[Kind]]:
+def tally(judged: Sequence[JudgedDocument]) -> dict[str, Counter[Kind]]:
     """Label -> how often each kind."""
     counts: dict[str, Counter[Kind]] = {}
     for one in judged:

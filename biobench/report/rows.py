@@ -34,6 +34,8 @@ class Row:
     n_seeds: int
     source: Source
     variant: str = ""
+    partial: bool = False
+    """Not on the whole test split: a part of it, or validation. Such rows are in no average."""
     language: str = ""
     suite: str = ""
     seeds: tuple[int, ...] = ()

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from biobench.data.suite import task_of
 from biobench.report.beside import NAMES
-from biobench.report.groups import is_limited
 from biobench.report.notes import note
 from biobench.report.published import SUITE_FOLDER, PublishedValue, load_published, published_folder
 from biobench.report.rows import Report, Row
@@ -37,7 +36,7 @@ def build_suite(results: Results, suite: SuiteSpec, name: str, *, incomplete: bo
     averages: list[Row] = []
     for line_rows in lines.values():
         complete = len(line_rows) == len(suite.tasks)
-        if (complete or (incomplete and len(line_rows) > 1)) and not is_limited(line_rows[0].variant):
+        if (complete or (incomplete and len(line_rows) > 1)) and not line_rows[0].partial:
             averages.append(_average(suite, line_rows, tasks, complete))
             ours = _over_corpora(line_rows, infos)
             form = "{model}: {suite} average {mean:.2f}; over corpora {ours:.2f}"

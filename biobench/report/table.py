@@ -255,6 +255,7 @@ def run_rows(
                 kept=summary.mean if any(lost) else None,
                 source=group.source,
                 variant=group.variant,
+                partial=group.departures.partial,
                 language=info.language,
                 suite=info.suite,
                 seeds=group.seeds,

@@ -17,7 +17,7 @@ RUNS_FIRST = ("run", "outside", "submitted", "published", "floor", "ceiling")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ModelLine:
     """One model in one block. cells: task -> row; average: over the suite, None where it has none."""
 
     model: str
@@ -39,7 +39,7 @@ class Block:
     suite: str
     title: str
     columns: tuple[TaskInfo, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[ModelLine, ...]
 
     @property
     def has_average(self) -> bool:
@@ -61,7 +61,7 @@ def blocks(report: Report, *, runs_first: bool = False) -> list[Block]:
             if row.suite == suite:
                 cells.setdefault(row.line, {})[row.task] = row
         lines = [
-            Line(model, variant, source, line_cells, averages.get((model, variant, source)))  # type: ignore[arg-type]
+            ModelLine(model, variant, source, line_cells, averages.get((model, variant, source)))  # type: ignore[arg-type]
             for (model, variant, source), line_cells in cells.items()
         ]
         lines.sort(key=_order)
@@ -71,7 +71,7 @@ def blocks(report: Report, *, runs_first: bool = False) -> list[Block]:
     return result
 
 
-def _order(line: Line) -> tuple[int, int, float, str, str, str]:
+def _order(line: ModelLine) -> tuple[int, int, float, str, str, str]:
     mean = line.average.mean if line.average is not None else 0.0
     return (
         _LAST.get(line.source, 0),
@@ -129,13 +129,13 @@ def headings(block: Block) -> list[str]:
     return [*(["average", "by task"] if block.has_average else []), *(c.id for c in block.columns)]
 
 
-def cells_of(block: Block, line: Line) -> list[str]:
+def cells_of(block: Block, line: ModelLine) -> list[str]:
     """The line's cells below `headings`."""
     cells = [percent(line.average), _by_task(line)] if block.has_average else []
     return [*cells, *(percent(line.cells.get(c.id)) for c in block.columns)]
 
 
-def _by_task(line: Line) -> str:
+def _by_task(line: ModelLine) -> str:
     """The plain mean over tasks, beside the average that orders the lines."""
     mean = None if line.average is None else line.average.task_mean
     return "–" if mean is None else f"{100 * mean:.1f}"

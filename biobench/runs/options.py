@@ -13,8 +13,8 @@ from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast, overload
 
-Given = TypeVar("Given")
-Held = TypeVar("Held")
+Declared = TypeVar("Declared")
+Converted = TypeVar("Converted")
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
@@ -23,7 +23,7 @@ Track = Literal["fixed", "tuned"]
 Names = str | Path | Iterable[str | Path]
 
 
-class Option(Generic[Given, Held]):
+class Option(Generic[Declared, Converted]):
     """One option: what callers may give, and what the request holds.
 
     flags: its names on the command line; none for the argument. convert: from what is given to what is held.
@@ -31,7 +31,7 @@ class Option(Generic[Given, Held]):
     """
 
     def __init__(
-        self, default: Given, *flags: str, convert: Callable[[Given], Held] | None = None, **shown: Any
+        self, default: Declared, *flags: str, convert: Callable[[Declared], Converted] | None = None, **shown: Any
     ) -> None:
         self.default, self.flags, self.convert, self.shown = default, flags, convert, shown
 
@@ -39,13 +39,13 @@ class Option(Generic[Given, Held]):
         self.name = name
 
     @overload
-    def __get__(self, instance: None, owner: type) -> Given: ...
+    def __get__(self, instance: None, owner: type) -> Declared: ...
     @overload
-    def __get__(self, instance: object, owner: type) -> Held: ...
-    def __get__(self, instance: object | None, owner: type) -> Given | Held:
-        return self.default if instance is None else cast(Held, instance.__dict__[self.name])
+    def __get__(self, instance: object, owner: type) -> Converted: ...
+    def __get__(self, instance: object | None, owner: type) -> Declared | Converted:
+        return self.default if instance is None else cast(Converted, instance.__dict__[self.name])
 
-    def __set__(self, instance: object, value: Given) -> None:
+    def __set__(self, instance: object, value: Declared) -> None:
         instance.__dict__[self.name] = value if self.convert is None else self.convert(value)
 
 
@@ -184,11 +184,11 @@ def options() -> dict[str, Option[Any, Any]]:
 
 
 def with_arguments_of(
-    kind: Callable[Arguments, Given],
-) -> Callable[[Callable[[Given], Result]], Callable[Arguments, Result]]:
+    kind: Callable[Arguments, Declared],
+) -> Callable[[Callable[[Declared], Result]], Callable[Arguments, Result]]:
     """A function of what `kind` makes becomes a function of the arguments that `kind` takes, with their types."""
 
-    def decorate(function: Callable[[Given], Result]) -> Callable[Arguments, Result]:
+    def decorate(function: Callable[[Declared], Result]) -> Callable[Arguments, Result]:
         def called(*args: Arguments.args, **keywords: Arguments.kwargs) -> Result:
             return function(kind(*args, **keywords))
 

@@ -18,7 +18,7 @@ from biobench.runs.plan import identity_of
 from biobench.runs.provenance import provenance
 from biobench.runs.result import RunResult, of_record
 from biobench.schema.document import Prediction, TaskData
-from biobench.schema.record import Cost, ModelIdentity, RunRecord, Training, Windows
+from biobench.schema.record import Cost, ModelIdentity, RunRecord, TrainingRecord, Windows
 from biobench.score import scored
 from biobench.score.outside import Expected, read_predictions
 from biobench.store import Store, run_key
@@ -93,7 +93,7 @@ def _record(request: Outside, task: LoadedTask, data: TaskData) -> RunRecord:
         seed=request.seed,
         origin="outside",
         protocol=task_identity(task, data.source),
-        training=Training(
+        training=TrainingRecord(
             steps=0,
             best_step=0,
             curve=(),

@@ -23,7 +23,7 @@ import torch
 
 from biobench.core.machine import free_memory_bytes
 from biobench.errors import BioBenchError, UsageError
-from biobench.finetune.loop import Note
+from biobench.finetune.loop import ProgressNote
 from biobench.models.loading import quiet_libraries
 from biobench.runs.execute import Reporter, Silent, execute
 from biobench.runs.options import RunRequest
@@ -151,7 +151,7 @@ class _Wire:
     def step(self, run: RunName, done: int, total: int, what: str) -> None:
         """The run moved on."""
         now = time.monotonic()
-        if isinstance(what, Note) or now - self.last >= _STEP_SECONDS:
+        if isinstance(what, ProgressNote) or now - self.last >= _STEP_SECONDS:
             self.last = now
             self._send("step", run, done, total, what)
 

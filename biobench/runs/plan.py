@@ -141,7 +141,9 @@ def _tasks(request: RunRequest) -> list[LoadedTask]:
             loaded = [load_task(m.path, request.overrides) for m in picked(pool(), **filters)]
         loaded = picked(loaded, **filters)
         if not loaded:
-            asked = " ".join(f"--{name.removesuffix('s')} {','.join(own)}" for name, own in filters.items() if own)
+            asked = " ".join(
+                f"--{name.removesuffix('s')} {','.join(patterns)}" for name, patterns in filters.items() if patterns
+            )
             raise UsageError(f"no task has {asked}", hint="see `biobench tasks list`")
     if not loaded:
         raise UsageError(f"suite '{request.suite}' holds no task yet", hint="see `biobench tasks list`")

@@ -61,7 +61,7 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True)
-class Ratio:
+class SpeedRatio:
     """A contender over ours, medians over rounds; mean score as a fraction."""
 
     contender: str
@@ -102,7 +102,7 @@ def contenders(device: torch.device) -> dict[str, dict[str, Any] | None]:
 
 def compare_speed(
     work: Work, rounds: int, *, names: Sequence[str] | None = None, report: Callable[[int, Figures], None]
-) -> list[Ratio]:
+) -> list[SpeedRatio]:
     """Let the contenders (all, or these `names`) work in turn; `report` hears of each. Raises BioBenchError."""
     if find_spec("accelerate") is None:
         raise UsageError("--against hf-trainer needs accelerate", hint="pip install 'biobench[speed]'")
@@ -121,7 +121,7 @@ def compare_speed(
     return [_ratio(name, results[name], results[OURS]) for name in chosen]
 
 
-def _ratio(name: str, theirs: Sequence[Figures], ours: Sequence[Figures]) -> Ratio:
+def _ratio(name: str, theirs: Sequence[Figures], ours: Sequence[Figures]) -> SpeedRatio:
     def over(field: str) -> float:
         pairs = zip(theirs, ours, strict=True)
         ratios: list[float] = [getattr(t, field) / getattr(o, field) for t, o in pairs]
@@ -129,7 +129,7 @@ def _ratio(name: str, theirs: Sequence[Figures], ours: Sequence[Figures]) -> Rat
 
     score = statistics.fmean(s for figures in theirs for s in figures.scores)
     wall = statistics.median(f.wall_seconds for f in theirs)
-    return Ratio(name, over("wall_seconds"), over("cpu_seconds"), over("peak_memory_bytes"), wall, score)
+    return SpeedRatio(name, over("wall_seconds"), over("cpu_seconds"), over("peak_memory_bytes"), wall, score)
 
 
 def cost_fits(work: Work, report: Callable[[int, Figures], None]) -> list[Fit]:
@@ -223,6 +223,6 @@ def _theirs(work: Work, device: torch.device, flags: dict[str, Any]) -> tuple[li
     return scores, 0
 
 
-def as_json(lines: Sequence[Figures | Ratio | Fit]) -> list[dict[str, Any]]:
+def as_json(lines: Sequence[Figures | SpeedRatio | Fit]) -> list[dict[str, Any]]:
     """Plain values."""
     return [asdict(line) for line in lines]

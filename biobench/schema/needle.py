@@ -40,7 +40,7 @@ class NeedlePlan(NamedTuple):
     fit: str
 
 
-class Cell(NamedTuple):
+class GridCell(NamedTuple):
     """Where an example stands in the grid. length: tokens (or words); position: start, middle, end or p000-p100."""
 
     length: int
@@ -48,15 +48,15 @@ class Cell(NamedTuple):
     template: str
 
 
-def example_id(language: str, cell: Cell, number: int, label: str) -> str:
+def example_id(language: str, cell: GridCell, number: int, label: str) -> str:
     """``needle-fr-512-start-drug-00017-p``: shared by all models."""
     return f"needle-{language}-{cell.length}-{cell.position}-{cell.template}-{number:05d}-{label[0].replace('a', 'n')}"
 
 
-def cell_of(document_id: str) -> Cell | None:
+def cell_of(document_id: str) -> GridCell | None:
     """The cell that an id names; None where the id is not one of ours (salted, or of another task)."""
     match = _ID.fullmatch(document_id)
-    return None if match is None else Cell(int(match[2]), match[3], match[4])
+    return None if match is None else GridCell(int(match[2]), match[3], match[4])
 
 
 def rendered(plan: NeedlePlan, words: int) -> str:
@@ -73,7 +73,7 @@ Key = tuple[int | None, str | None, str | None]
 """A slice of the grid: length, position and template, None for all."""
 
 
-def keys_of(cell: Cell) -> tuple[Key, ...]:
+def keys_of(cell: GridCell) -> tuple[Key, ...]:
     """The slices that a cell counts in: all, each margin, and length x position."""
     length, position, template = cell
     return (

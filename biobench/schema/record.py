@@ -86,7 +86,7 @@ class Trial(Strict):
     best_step: Count
 
 
-class Training(Strict):
+class TrainingRecord(Strict):
     """What happened while training."""
 
     steps: Count
@@ -188,7 +188,7 @@ class RunRecord(Strict):
     overrides: tuple[Text, ...] = ()
     """The --set texts, as given."""
     engine_version: Positive = ENGINE_VERSION
-    training: Training
+    training: TrainingRecord
     cost: Cost
     windows: Windows
     provenance: Provenance

@@ -28,7 +28,7 @@ from pydantic_core.core_schema import no_info_after_validator_function
 
 from biobench.errors import SpecError
 from biobench.schema import yaml12
-from biobench.schema.yaml12 import Located, Path_, Scalar
+from biobench.schema.yaml12 import LocatedYaml, Path_, Scalar
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -204,7 +204,7 @@ class FieldError(ValueError):
         self.what, self.hint = what, hint
 
 
-def spec_error(error: ValidationError, located: Located, model: type[BaseModel], prefix: Path_ = ()) -> SpecError:
+def spec_error(error: ValidationError, located: LocatedYaml, model: type[BaseModel], prefix: Path_ = ()) -> SpecError:
     """The most telling of pydantic's complaints as one SpecError with line and suggestion."""
     detail = _most_telling(error.errors(), located, prefix)
     loc: Path_ = tuple(detail["loc"])
@@ -242,7 +242,7 @@ def spec_error(error: ValidationError, located: Located, model: type[BaseModel],
     )
 
 
-def _most_telling(details: list[Any], located: Located, prefix: Path_) -> Any:
+def _most_telling(details: list[Any], located: LocatedYaml, prefix: Path_) -> Any:
     """Of several complaints the one to show.
 
     In a union every alternative complains under a step of its own, which the file does not have; the
@@ -273,11 +273,11 @@ def _misfit(branch: list[Any]) -> tuple[int, int]:
     return (2 if whole else 1 if wrong_kind else 0, len(branch))
 
 
-def _known_step(step: str | int, located: Located) -> bool:
+def _known_step(step: str | int, located: LocatedYaml) -> bool:
     return any(step in path for path in located.lines)
 
 
-def validate(located: Located, model: type[M], prefix: Path_ = ()) -> M:
+def validate(located: LocatedYaml, model: type[M], prefix: Path_ = ()) -> M:
     """Validate parsed YAML (or the part of it at `prefix`) as `model`. Raises SpecError."""
     data = located.data
     for step in prefix:
@@ -300,7 +300,7 @@ def load_yaml_model(path: str | Path, model: type[M]) -> M:
     return validate(yaml12.parse_file(Path(path)), model)
 
 
-def apply_overrides(located: Located, overrides: Sequence[str]) -> Located:
+def apply_overrides(located: LocatedYaml, overrides: Sequence[str]) -> LocatedYaml:
     """Set fields from ``KEY=VALUE`` texts (dotted keys, list indices allowed) in parsed YAML.
 
     Values follow the same YAML rules as the file. Raises SpecError when a text has no ``=`` or a key
@@ -327,7 +327,7 @@ def apply_overrides(located: Located, overrides: Sequence[str]) -> Located:
             at[steps[-1]] = value
         else:
             raise SpecError(f"--set {key}: '{steps[-1]}' cannot be set there", hint="check the dotted key")
-    return Located(data, located.lines, located.file)
+    return LocatedYaml(data, located.lines, located.file)
 
 
 def _copy(value: Any) -> Any:

@@ -34,7 +34,7 @@ class Scalar:
 
 
 @dataclass(slots=True)
-class Located:
+class LocatedYaml:
     """A parsed document: plain data (dict, list, str, Scalar) and the line (1-based) of each path."""
 
     data: Any
@@ -102,7 +102,7 @@ class _Composer:
         return result
 
 
-def parse(text: str, file: str | Path | None = None) -> Located:
+def parse(text: str, file: str | Path | None = None) -> LocatedYaml:
     """Parse one YAML document. Raises SpecError with file and line on anything that is not plain data."""
     name = None if file is None else str(file)
     try:
@@ -141,7 +141,7 @@ def parse(text: str, file: str | Path | None = None) -> Located:
         raise SpecError("the file is empty", hint="see `biobench tasks new` for a scaffold", file=name)
     composer = _Composer(name)
     data = composer.build(node, ())
-    return Located(data, composer.lines, name)
+    return LocatedYaml(data, composer.lines, name)
 
 
 def read_text(path: Path) -> str:
@@ -163,6 +163,6 @@ def read_text(path: Path) -> str:
         ) from None
 
 
-def parse_file(path: Path) -> Located:
+def parse_file(path: Path) -> LocatedYaml:
     """`parse` of a UTF-8 file."""
     return parse(read_text(path), path)

@@ -17,7 +17,7 @@ from biobench.errors import StoreError, UsageError
 from biobench.report.entrants import line_name
 from biobench.report.escape import plain
 from biobench.report.floors import verdict_on
-from biobench.report.groups import RunGroup, is_whole
+from biobench.report.groups import RunGroup
 from biobench.report.table import Results, load
 from biobench.schema.record import Version
 from biobench.schema.strict import Count, Line, Positive, Strict, Text, suggest
@@ -89,7 +89,7 @@ def packed_files(folder: Path) -> list[Path]:
 
 def full_runs(results: Results, model: str) -> list[RunGroup]:
     """The model's own runs on the shipped protocols, of one set of weights. Raises UsageError where there are none."""
-    whole = [g for g in results.groups if g.source == "run" and is_whole(g.variant)]
+    whole = [g for g in results.groups if g.source == "run" and g.departures.whole]
     plain_runs = [g for g in whole if not g.variant]
     for reading in (model, Path(model).expanduser().resolve().name):
         exact = [g for g in whole if line_name(g.model, g.variant) == reading]

@@ -12,7 +12,7 @@ from biobench import __version__
 from biobench.core.packages import check_ours
 from biobench.data import catalog
 from biobench.data.catalog import load_task
-from biobench.data.desk.overlap import Digested, Overlap, corpus_texts, overlap
+from biobench.data.desk.overlap import Digested, OverlapCounts, corpus_texts, overlap
 from biobench.data.load import load_data
 from biobench.data.validate import find
 from biobench.models.loading import find_checkpoint
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def measure(
     corpus: Path, tasks: Sequence[str], model: str | None, data_dir: str | None, results_dir: str | Path
-) -> tuple[list[Overlap], dict[str, Contamination], tuple[str, int] | None]:
+) -> tuple[list[OverlapCounts], dict[str, Contamination], tuple[str, int] | None]:
     """The overlap of each split; the same of each task as records hold it; (model, stored runs that were changed).
 
     corpus: training text, or a pretraining run or its ledger. tasks: all whose data is available where none is named.
@@ -62,7 +62,7 @@ def measure(
 
 
 def _gathered(
-    rows: list[Overlap],
+    rows: list[OverlapCounts],
     data: Mapping[str, TaskData],
     *,
     name: str,

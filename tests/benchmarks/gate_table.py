@@ -16,7 +16,7 @@ from biobench.data.catalog import load_task
 from biobench.gate import gate
 from biobench.runs.controls import LEVEL, controls
 from biobench.schema.document import Document, Prediction, TaskData
-from biobench.schema.needle import ABSENT, PRESENT, Cell, NeedlePlan, example_id
+from biobench.schema.needle import ABSENT, PRESENT, GridCell, NeedlePlan, example_id
 from biobench.score.needle import grid
 from tests.benchmarks.verdict_table import Row
 
@@ -29,7 +29,7 @@ def pairs(rng: np.random.Generator, split: str, count: int) -> list[Document]:
     documents = []
     for number in range(count):
         place = number % (len(LENGTHS) * len(POSITIONS) * len(TEMPLATES))
-        cell = Cell(LENGTHS[place % 4], POSITIONS[place // 4 % 3], TEMPLATES[place // 12])
+        cell = GridCell(LENGTHS[place % 4], POSITIONS[place // 4 % 3], TEMPLATES[place // 12])
         first, second = rng.integers(200, size=2)
         words = [f"w{n}" for n in rng.integers(500, size=30)]
         for label, needle in ((PRESENT, first), (ABSENT, second)):

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from biobench.cli.progress import RunTerminal
-from biobench.finetune.loop import Note
+from biobench.finetune.loop import ProgressNote
 from biobench.runs.result import RunName, RunResult
 
 ONE, TWO = RunName("k1", "tiny", "demo_topic", 1), RunName("k2", "tiny", "demo_ner", 2)
@@ -45,7 +45,7 @@ def test_lines_without_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 def test_a_note_has_its_line_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     with RunTerminal() as terminal:
         terminal.start(ONE, 1, 2)
-        terminal.step(ONE, 7, 10, Note("continues where it was stopped"))
+        terminal.step(ONE, 7, 10, ProgressNote("continues where it was stopped"))
         terminal.step(ONE, 8, 10, "loss 1.000")
     assert capsys.readouterr().err.splitlines() == [
         "[1/2] tiny · demo_topic · seed 1: started",
@@ -62,7 +62,7 @@ def test_a_bar_for_each_run_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> No
         assert terminal.bar is not None
         terminal.start(ONE, 1, 2)
         terminal.start(TWO, 2, 2)
-        terminal.step(TWO, 3, 20, Note("continues where it was stopped"))
+        terminal.step(TWO, 3, 20, ProgressNote("continues where it was stopped"))
         terminal.step(TWO, 4, 20, "loss 2.000")
         shown = {task.description: (task.completed, task.total) for task in terminal.bar.tasks}
         assert shown == {

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from biobench.comparison.compare import compare
-from biobench.comparison.placing import MOST, place, told_apart
+from biobench.comparison.placing import MOST, differ_within, place
 from biobench.report.table import load
 from biobench.report.tasks import shipped
 from tests.helpers.report_make import save_run, save_runs
@@ -27,9 +27,9 @@ def test_board_and_compare_agree_on_every_pair(tmp_path, seed, runs, gap):
     for i, first in enumerate(MODELS):
         for second in MODELS[i + 1 :]:
             (pair,) = compare([first, second], results_dir=tmp_path, suite="fr", documents=False).pairs
-            assert told_apart(pair.within) == (second not in placed[first].alike)
+            assert differ_within(pair.within) == (second not in placed[first].alike)
             assert (first in placed[second].alike) == (second in placed[first].alike)
-            if told_apart(pair.within) and pair.within.difference > 0:
+            if differ_within(pair.within) and pair.within.difference > 0:
                 assert placed[first].best <= placed[second].worst
     for name, own in placed.items():
         assert own.worst - own.best == len(own.alike), name

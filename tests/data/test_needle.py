@@ -17,7 +17,7 @@ from biobench.data.readers._needle_haystack import units_of
 from biobench.data.readers._needle_notes import SECTIONS, WORDS
 from biobench.errors import DataFormatError, SpecError
 from biobench.schema.document import Document
-from biobench.schema.needle import ABSENT, BINS, PRESENT, Cell, cell_of, example_id
+from biobench.schema.needle import ABSENT, BINS, PRESENT, GridCell, cell_of, example_id
 
 SMALL = "lengths: [128, 256], notes: 300, examples: {train: 192, validation: 48, test: 96}"
 Make = Callable[..., LoadedTask]
@@ -60,7 +60,7 @@ def documents(task: LoadedTask, data: Path | None = None) -> list[Document]:
     return [*read.train, *read.validation, *read.test]
 
 
-def cell(document: Document) -> Cell:
+def cell(document: Document) -> GridCell:
     found = cell_of(document.id)
     assert found is not None
     return found
@@ -252,7 +252,7 @@ def test_too_little_text_and_too_many_examples_are_said(make: Make) -> None:
 
 
 def test_ids_name_their_cell_and_others_do_not() -> None:
-    here = Cell(8192, "p050", "vital")
+    here = GridCell(8192, "p050", "vital")
     assert cell_of(example_id("fr", here, 7, PRESENT)) == here
     assert example_id("fr", here, 7, ABSENT) == "needle-fr-8192-p050-vital-00007-n"
     assert cell_of("cos-17") is None

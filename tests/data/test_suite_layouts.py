@@ -11,7 +11,7 @@ import pytest
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data, read_source
 from biobench.data.locate import choose
-from biobench.data.readers._marking import Mention, marked
+from biobench.data.readers._marking import Replacement, marked
 from biobench.data.splits import assign_splits, shuffled_order
 from biobench.errors import DataFormatError, SpecError
 from biobench.schema.document import Document
@@ -101,11 +101,11 @@ def test_ddi_pairs_are_masked_by_the_declared_rule(tmp_path: Path) -> None:
 
 
 def test_masks_do_not_depend_on_which_mention_comes_first() -> None:
-    a, b = Mention(0, 4, "@G$"), Mention(10, 14, "@D$")
+    a, b = Replacement(0, 4, "@G$"), Replacement(10, 14, "@D$")
     text = "gene and  dise end"
     assert marked(text, a, b, "mask", "@B$") == marked(text, b, a, "mask", "@B$") == "@G$ and  @D$ end"
     assert marked(text, a, b, "mask_markers", "@B$") == "[E1] @G$ [/E1] and  [E2] @D$ [/E2] end"
-    assert marked(text, a, Mention(2, 6, "@D$"), "mask", "@B$") == "@B$nd  dise end"
+    assert marked(text, a, Replacement(2, 6, "@D$"), "mask", "@B$") == "@B$nd  dise end"
     assert marked(text, a, b, "plain", "@B$") == text
 
 

@@ -131,6 +131,14 @@ def test_values_that_are_no_recipe_are_refused_before_the_first_trial(
         tuned(loaded, prepared, 1, "fp32", _silent)
 
 
+def test_a_refused_value_keeps_its_remedy(setup: Any) -> None:
+    loaded, prepared = setup("bert", "demo_topic", "training.search.grid={max_steps: [8]}")
+    with pytest.raises(TrainingError) as caught:
+        tuned(loaded, prepared, 1, "fp32", _silent)
+    assert caught.value.what.endswith("give either epochs or max_steps, not both and not neither")
+    assert caught.value.hint == "correct the values of training.search: for example `epochs: 20`"
+
+
 def test_an_adapters_rank_can_be_searched(setup: Any) -> None:
     own = ("training.epochs=1", "training.adapter.rank=2", "training.search.grid={adapter.rank: [1, 4]}")
     loaded, prepared = setup("bert", "demo_topic", *own)

@@ -15,7 +15,7 @@ from biobench.finetune.engine import finetune
 from biobench.finetune.loop import Outcome
 from biobench.finetune.search import Candidate, changed
 from biobench.finetune.tuning import tuned
-from biobench.schema.record import Training
+from biobench.schema.record import TrainingRecord
 
 QUICK = ("training.epochs=2", "training.grid=[0.001, 1.0, 20.0]")
 
@@ -95,7 +95,7 @@ def test_the_chosen_trial_has_the_highest_score_then_the_nearest_factor_then_the
     _, prepared = setup("bert", "demo_topic")
     trials = tuning._Trials()
     for step, (factor, score) in enumerate(scores.items()):
-        record = Training(
+        record = TrainingRecord(
             steps=9, best_step=step, curve=(), precision="fp32", attention="packed", batch_size=16, micro_batch_tokens=1
         )
         network = torch.nn.Linear(1, 1)

@@ -17,7 +17,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from biobench.core import transfer
 from biobench.finetune import loop
 from biobench.finetune.engine import finetune
-from biobench.finetune.loop import Note
+from biobench.finetune.loop import ProgressNote
 from biobench.finetune.network import Network
 from biobench.models import attention
 from tests.helpers.golden_make import write_tasks
@@ -224,12 +224,16 @@ def test_a_loss_that_is_seen_late_restarts_the_run_all_the_same(setup: Any, monk
 
 
 @pytest.mark.usefixtures("accelerated")
-def test_slow_attention_is_told_once_and_recorded(setup: Any) -> None:
+def test_slow_attention_is_reported_once_and_recorded(setup: Any) -> None:
     loaded, prepared = setup("bert", "demo_topic", "training.epochs=1")
     notes: list[str] = []
     for seed in (1, 2):
         outcome = finetune(
-            loaded, prepared, seed, "fp32", lambda d, t, what: notes.append(what) if isinstance(what, Note) else None
+            loaded,
+            prepared,
+            seed,
+            "fp32",
+            lambda d, t, what: notes.append(what) if isinstance(what, ProgressNote) else None,
         )
         assert outcome.record.kernels == {
             attention.GATHERED: "no variable-length kernel is installed (flash-attn, or torch 2.11 or later)"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from biobench.schema.document import Document, Prediction
-from biobench.schema.needle import ABSENT, PRESENT, Cell, cell_of, example_id
+from biobench.schema.needle import ABSENT, PRESENT, GridCell, cell_of, example_id
 from biobench.schema.record import RunRecord
 from biobench.score import scored
 from biobench.store import Store, run_key
@@ -23,7 +23,7 @@ PAIRS = 4
 def needle_documents(lengths: tuple[int, ...] = LENGTHS) -> list[Document]:
     """Test examples of these lengths, all cells alike."""
     made: list[Document] = []
-    for cell in (Cell(n, p, t) for n in lengths for p in POSITIONS for t in TEMPLATES for _ in range(PAIRS)):
+    for cell in (GridCell(n, p, t) for n in lengths for p in POSITIONS for t in TEMPLATES for _ in range(PAIRS)):
         number = len(made) // 2
         made += [
             Document(example_id("fr", cell, number, label), f"g{number}", "text", "test", labels=(label,))
@@ -67,7 +67,7 @@ def save_needle(
     return Store(results).save(scored(made, gold, said), gold, said)
 
 
-def cell(document: Document) -> Cell:
+def cell(document: Document) -> GridCell:
     """The document's cell."""
     found = cell_of(document.id)
     assert found is not None

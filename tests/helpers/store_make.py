@@ -13,7 +13,7 @@ from biobench.schema.record import (
     Provenance,
     RunRecord,
     TaskIdentity,
-    Training,
+    TrainingRecord,
     Windows,
 )
 from biobench.score import scored
@@ -89,7 +89,7 @@ def record(
         ),
         seed=seed,
         protocol={"training": {"epochs": 1, "learning_rate": 5e-5}},
-        training=Training(
+        training=TrainingRecord(
             steps=10,
             best_step=5,
             curve=(CurvePoint(step=5, epoch=1.0, train_loss=0.5, validation={"macro_f1": 0.5}, learning_rate=5e-5),),

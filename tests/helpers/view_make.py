@@ -11,7 +11,7 @@ from typing import Any
 
 from biobench.report.tasks import shipped
 from biobench.schema.document import Document, Prediction
-from biobench.schema.needle import ABSENT, PRESENT, Cell, example_id
+from biobench.schema.needle import ABSENT, PRESENT, GridCell, example_id
 from biobench.score import scored
 from biobench.store import Store, run_key
 from tests.helpers.ledger_make import ledger, write
@@ -36,7 +36,7 @@ def save_needle(results: Path, model: str, window: int, level: float, task: str 
     """Two seeds of a needle run: right with a chance that falls with length, nothing read beyond the window."""
     info = shipped()[task]
     source, spec = next(iter(info.hashes.items()))
-    cells = [Cell(n, p, "drug") for n in LENGTHS for p in POSITIONS]
+    cells = [GridCell(n, p, "drug") for n in LENGTHS for p in POSITIONS]
     gold = [
         Document(example_id("fr", cell, i, label), f"{cell.length}-{cell.position}-{i}", "", "test", labels=(label,))
         for cell in cells

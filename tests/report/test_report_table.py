@@ -95,6 +95,13 @@ def test_limited_overridden_and_tuned_runs_stand_apart(tmp_path):
     assert found == {"limit 64": (0.1, 1), "training.epochs=1": (0.2, 1), "tuned": (0.3, 1)}
 
 
+def test_whether_a_run_is_partial_is_not_read_from_its_words(tmp_path):
+    save_run(tmp_path, "tiny", "bc5cdr", 42, 0.1, limit=64)
+    save_run(tmp_path, "tiny", "bc5cdr", 42, 0.2, overrides=("labels=[Disease, limit of normal]",), spec="other")
+    partial = {r.variant: r.partial for r in own(build(tmp_path, "micro"))}
+    assert partial == {"limit 64": True, "labels=[Disease, limit of normal]": False}
+
+
 def test_an_override_that_changes_nothing_is_a_full_run(tmp_path):
     save_run(tmp_path, "tiny", "bc5cdr", 42, 0.5, overrides=("training.epochs=20",))
     save_run(tmp_path, "tiny", "bc5cdr", 43, 0.6)

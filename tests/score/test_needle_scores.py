@@ -12,7 +12,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from biobench.kinds.needle import accuracies
 from biobench.schema.document import Document, Prediction
-from biobench.schema.needle import ABSENT, PRESENT, Cell, example_id, name_of
+from biobench.schema.needle import ABSENT, PRESENT, GridCell, example_id, name_of
 from biobench.score import compute
 from biobench.score.needle import grid, wilson
 
@@ -20,7 +20,7 @@ from biobench.score.needle import grid, wilson
 def pairs(count: int) -> list[Document]:
     made = []
     for i in range(count):
-        cell = Cell((512, 1024)[i % 2], ("start", "end")[i // 2 % 2], "drug")
+        cell = GridCell((512, 1024)[i % 2], ("start", "end")[i // 2 % 2], "drug")
         made += [
             Document(example_id("fr", cell, i, label), f"g{i}", "", "test", labels=(label,))
             for label in (PRESENT, ABSENT)

@@ -14,7 +14,7 @@ from typing import Any
 from biobench.errors import SpecError, UsageError
 from biobench.schema import yaml12
 from biobench.schema.strict import apply_overrides, suggest, validate
-from biobench.schema.yaml12 import Located
+from biobench.schema.yaml12 import LocatedYaml
 from trainer.recipe.spec import Recipe
 
 _DEPTH = 5
@@ -52,7 +52,7 @@ def load_recipe(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Reci
         raise SpecError(f"--set {' --set '.join(overrides)}: {error.what}", hint=error.hint) from None
 
 
-def _valid(located: Located) -> Recipe:
+def _valid(located: LocatedYaml) -> Recipe:
     try:
         return validate(located, Recipe)
     except SpecError as error:
@@ -60,7 +60,7 @@ def _valid(located: Located) -> Recipe:
         raise
 
 
-def _read(path: Path, depth: int) -> Located:
+def _read(path: Path, depth: int) -> LocatedYaml:
     located = yaml12.parse_file(path)
     if not isinstance(located.data, dict) or "extends" not in located.data:
         return located
@@ -78,7 +78,7 @@ def _read(path: Path, depth: int) -> Located:
         raise SpecError(f"extends: {error.what}", hint=error.hint, file=path, line=line) from None
     parent = _read(parent_path, depth - 1)
     _valid(parent)
-    return Located(_merge(parent.data, data), located.lines, located.file)
+    return LocatedYaml(_merge(parent.data, data), located.lines, located.file)
 
 
 def _merge(below: Any, above: Any) -> Any:

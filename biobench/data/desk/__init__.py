@@ -9,6 +9,6 @@ from __future__ import annotations
 from biobench.data.desk.bundle import bundle
 from biobench.data.desk.fetch import Fetched, fetch
 from biobench.data.desk.status import Status, status
-from biobench.data.desk.verify import Report, verify
+from biobench.data.desk.verify import DataReport, verify
 
-__all__ = ["Fetched", "Report", "Status", "bundle", "fetch", "status", "verify"]
+__all__ = ["DataReport", "Fetched", "Status", "bundle", "fetch", "status", "verify"]

@@ -20,7 +20,7 @@ _SPLITS = ("validation", "test")
 
 
 @dataclass(slots=True)
-class Overlap:
+class OverlapCounts:
     """Of one split of one task."""
 
     task: str
@@ -42,7 +42,7 @@ class Overlap:
         return asdict(self) | {"share": self.ngrams_seen / self.ngrams if self.ngrams else 0.0}
 
 
-def overlap(corpus: Iterable[str], tasks: Mapping[str, Mapping[str, list[Document]]]) -> list[Overlap]:
+def overlap(corpus: Iterable[str], tasks: Mapping[str, Mapping[str, list[Document]]]) -> list[OverlapCounts]:
     """Exact and 13-gram overlap of the texts of `corpus` (read once) with each task's validation and test.
 
     Words are runs of word characters; case and the encoding of accents and ligatures (NFKC) do not matter, as in what
@@ -72,9 +72,9 @@ def overlap(corpus: Iterable[str], tasks: Mapping[str, Mapping[str, list[Documen
 
 def _row(
     task: str, split: str, rows: list[tuple[int, list[int]]], grams: dict[int, bool], whole: dict[int, bool]
-) -> Overlap:
+) -> OverlapCounts:
     seen = [sum(grams[g] for g in parts) for _, parts in rows]
-    return Overlap(
+    return OverlapCounts(
         task=task,
         split=split,
         documents=len(rows),

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from biobench.core.files import file_hash
 from biobench.data.catalog import LoadedTask
-from biobench.data.locate import Located, default_data_dir, locate, remedy
+from biobench.data.locate import LocatedFiles, default_data_dir, locate, remedy
 from biobench.schema.task import Original, Source, UrlSource
 
 _HASHED_AT_MOST = 1 << 30
@@ -75,7 +75,7 @@ def _of(task: LoadedTask, folder: Path, hashes: bool) -> Status:
     return result
 
 
-def agreement_steps(task: LoadedTask, place: Located, data_dir: Path) -> list[str]:
+def agreement_steps(task: LoadedTask, place: LocatedFiles, data_dir: Path) -> list[str]:
     """Instructions from the first page to the check that all is in place, one step a line."""
     spec = task.spec
     steps: list[str] = []
@@ -97,7 +97,7 @@ def agreement_steps(task: LoadedTask, place: Located, data_dir: Path) -> list[st
     return steps
 
 
-def _by_hand(place: Located) -> str:
+def _by_hand(place: LocatedFiles) -> str:
     """Which folders to make and which files to put there; those of an original release have a folder of their own."""
     original = place.source.original
     wanted = [(place.folder, [name for name in place.missing if not name.startswith("../")])]
@@ -134,7 +134,7 @@ def urls(part: Source | Original) -> list[UrlSource]:
     return [UrlSource(url=u) if isinstance(u, str) else u for u in entries if u is not None]
 
 
-def files_of(place: Located) -> list[Path]:
+def files_of(place: LocatedFiles) -> list[Path]:
     """All files of a source, each once: those it names, those of the original release, and the .ann files
     that lie beside named texts."""
     listed = {p for files in (place.files, place.original) for paths in files.values() for p in paths}
@@ -142,7 +142,7 @@ def files_of(place: Located) -> list[Path]:
     return sorted(listed | {p for p in beside if p.is_file()})
 
 
-def files_hash(place: Located, data_dir: Path) -> str:
+def files_hash(place: LocatedFiles, data_dir: Path) -> str:
     """SHA-256 (hex) over the sorted relative names and contents of a source's files."""
     digest = hashlib.sha256()
     for path in files_of(place):

@@ -38,7 +38,7 @@ class Finding:
 
 
 @dataclass(slots=True)
-class Report:
+class DataReport:
     """The outcome of verifying one task."""
 
     task: str
@@ -62,7 +62,7 @@ class Report:
         return asdict(self) | {"clean": self.clean, "alarms": [f.name for f in self.findings if f.alarms]}
 
 
-def verify(task: LoadedTask, data_dir: str | Path | None) -> Report:
+def verify(task: LoadedTask, data_dir: str | Path | None) -> DataReport:
     """Read the task's data whole, re-count it, hash it, and look for leaks.
 
     Findings: `duplicates.A-B` (texts of A that stand in B, white space and case aside), `near.A-B` (words
@@ -79,7 +79,7 @@ def verify(task: LoadedTask, data_dir: str | Path | None) -> Report:
     if task.spec.access == "agreement":
         for finding in findings:
             finding.examples = []  # ids of patients and notes stay in the folder
-    return Report(
+    return DataReport(
         task=task.id,
         source=place.source.id,
         folder=str(place.folder),

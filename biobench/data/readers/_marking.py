@@ -11,7 +11,7 @@ overlap stand between one pair. mask_markers: masks between markers. plain: the 
 markers are text to the tokenizer; none gets an entry of its own in its vocabulary."""
 
 
-class Mention(NamedTuple):
+class Replacement(NamedTuple):
     """Characters [start, end) of the text, and what replaces them."""
 
     start: int
@@ -19,7 +19,7 @@ class Mention(NamedTuple):
     mask: str
 
 
-def marked(text: str, first: Mention, second: Mention, style: Style, both: str) -> str:
+def marked(text: str, first: Replacement, second: Replacement, style: Style, both: str) -> str:
     """The text with the two mentions shown. both: the mask of two that overlap; those keep one pair of markers."""
     a, b = sorted((first, second), key=lambda m: (m.start, m.end))
     if style == "plain":

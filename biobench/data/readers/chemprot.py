@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from biobench.data.readers._marking import Mention, Style, marked
+from biobench.data.readers._marking import Replacement, Style, marked
 from biobench.data.readers.base import ReaderOptions, Request, at, read_lines, reader
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
@@ -151,7 +151,7 @@ def _rows(options: ChemprotOptions, abstract: _Abstract, split: str, path: Path)
 def _marked(options: ChemprotOptions, text: str, start: int, end: int, chemical: _Entity, gene: _Entity) -> str:
     """The sentence with the two mentions shown by the declared style."""
     mentions = [
-        Mention(e.start - start, e.end - start, options.chemical if e.chemical else options.gene)
+        Replacement(e.start - start, e.end - start, options.chemical if e.chemical else options.gene)
         for e in (chemical, gene)
     ]
     return marked(text[start:end], mentions[0], mentions[1], options.style, options.both).strip()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from biobench.data.readers._marking import Mention, Style, marked
+from biobench.data.readers._marking import Replacement, Style, marked
 from biobench.data.readers.base import ReaderOptions, Request, at, read_text, reader
 from biobench.schema.document import Document
 
@@ -72,7 +72,7 @@ def _sentences(request: Request, path: Path) -> Iterator[tuple[ElementTree.Eleme
         yield sentence, str(root.get("id"))
 
 
-def _mention(request: Request, options: DdiOptions, entity: ElementTree.Element, text: str, path: Path) -> Mention:
+def _mention(request: Request, options: DdiOptions, entity: ElementTree.Element, text: str, path: Path) -> Replacement:
     offsets = entity.get("charOffset", "")
     if not _OFFSETS.fullmatch(offsets):
         raise request.bad("charOffset {} is not `start-end`", "repair the entity", path, None, offsets)
@@ -80,7 +80,7 @@ def _mention(request: Request, options: DdiOptions, entity: ElementTree.Element,
     if not numbers[0] <= numbers[-1] < len(text):
         hint = f"offsets count characters of the sentence, which has {len(text)}"
         raise request.bad("charOffset {} leaves the sentence", hint, path, None, offsets)
-    return Mention(numbers[0], numbers[-1] + 1, options.mask)
+    return Replacement(numbers[0], numbers[-1] + 1, options.mask)
 
 
 def _label(request: Request, options: DdiOptions, pair: ElementTree.Element, path: Path) -> str | None:

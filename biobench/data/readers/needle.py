@@ -26,7 +26,7 @@ from biobench.data.readers._needle_haystack import (
 from biobench.data.readers.base import ReaderOptions, Request, reader
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
-from biobench.schema.needle import ABSENT, BINS, PRESENT, Cell, NeedlePlan, example_id, rendered
+from biobench.schema.needle import ABSENT, BINS, PRESENT, GridCell, NeedlePlan, example_id, rendered
 from biobench.schema.source import fail
 from biobench.schema.task import SPLITS
 
@@ -111,9 +111,9 @@ def read_needle(request: Request) -> Iterator[Document]:
             number += 1
 
 
-def cells(options: NeedleOptions, language: str, pairs: int, split: str) -> list[Cell]:
+def cells(options: NeedleOptions, language: str, pairs: int, split: str) -> list[GridCell]:
     """The cell of each pair: all cells equally often, and a remainder that keeps each margin even."""
-    every = [Cell(n, p, t) for n in options.lengths for p in options.places for t in TEMPLATES[language]]
+    every = [GridCell(n, p, t) for n in options.lengths for p in options.places for t in TEMPLATES[language]]
     random.Random(f"{options.seed}|cells|{split}").shuffle(every)
     rounds, rest = divmod(pairs, len(every))
     used: dict[int | str, int] = {}
@@ -141,7 +141,7 @@ class _Maker:
         self.generator = fingerprint(language)
         self.used: set[tuple[str, Fact]] = set()
 
-    def pair(self, number: int, cell: Cell) -> list[Document]:
+    def pair(self, number: int, cell: GridCell) -> list[Document]:
         """The two examples of a pair, in the order that a coin gives."""
         options = self.options
         rng = random.Random(f"{options.seed}|{self.language}|{self.split}|{number}")
@@ -231,7 +231,7 @@ class _Maker:
         return SPLITS[-1]
 
     def _haystack(
-        self, cell: Cell, place: float, rng: random.Random, facts: tuple[str, ...]
+        self, cell: GridCell, place: float, rng: random.Random, facts: tuple[str, ...]
     ) -> tuple[list[str], list[str], list[str]]:
         for _ in range(_TRIES):
             surrounding = surround(self.pool, cell.length, place, rng)

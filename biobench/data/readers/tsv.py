@@ -39,7 +39,7 @@ class TsvOptions(ReaderOptions):
     quoting: Literal["minimal", "none"] = "minimal"
     """minimal: a field may be quoted with ``"``; none: quote signs are plain characters."""
     columns: Columns
-    split_layout: dict[str, Layout] = {}
+    split_layout: dict[str, ColumnLayout] = {}
     """Splits whose files are laid out differently."""
     label_map: dict[str, str | None] = {}
     """Label in the file to label of the task; null means no label. Unnamed labels stay."""
@@ -49,7 +49,7 @@ class TsvOptions(ReaderOptions):
     """The group is the part of its column before the first occurrence of this text."""
 
 
-class Layout(Strict):
+class ColumnLayout(Strict):
     """Header and columns of one split's files."""
 
     header: bool
@@ -69,7 +69,7 @@ def read_tsv(request: Request) -> Iterator[Document]:
     assert isinstance(options, TsvOptions)
     numbers: Counter[str] = Counter()
     for split, path in request.only_splits("train", "validation", "test", "all"):
-        layout = options.split_layout.get(split, Layout(header=options.header, columns=options.columns))
+        layout = options.split_layout.get(split, ColumnLayout(header=options.header, columns=options.columns))
         yield from _file(request, options, layout, split, path, numbers)
 
 
@@ -103,7 +103,7 @@ def rows(request: Request, path: Path, separator: str, quoting: str) -> Iterator
 
 
 def _file(
-    request: Request, options: TsvOptions, layout: Layout, split: str, path: Path, numbers: Counter[str]
+    request: Request, options: TsvOptions, layout: ColumnLayout, split: str, path: Path, numbers: Counter[str]
 ) -> Iterator[Document]:
     width = 0
     where: dict[str, int] = {}
@@ -149,7 +149,7 @@ def _file(
         )
 
 
-def _locate(request: Request, layout: Layout, first: list[str], path: Path, line: int) -> dict[str, int]:
+def _locate(request: Request, layout: ColumnLayout, first: list[str], path: Path, line: int) -> dict[str, int]:
     """Column positions by role. Raises DataFormatError for a name or number that the first row lacks."""
     columns: dict[str, int] = {}
     for role, column in layout.columns:
@@ -159,7 +159,7 @@ def _locate(request: Request, layout: Layout, first: list[str], path: Path, line
 
 
 def _place(
-    request: Request, layout: Layout, role: str, column: str | int, first: list[str], path: Path, line: int
+    request: Request, layout: ColumnLayout, role: str, column: str | int, first: list[str], path: Path, line: int
 ) -> int:
     """The column's number. Raises DataFormatError for a name or number that the first row lacks."""
     if isinstance(column, int):
