@@ -65,7 +65,7 @@ def test_mentions_in_context_of_an_own_task(own: Path, biobench: Run) -> None:
     assert said.out.startswith("org/mine on my_notes, seed 42: mistakes in 2 of 2 test documents\n")
     assert "missed: Disease …The patient has [<asthma>] today…" in said.out
     assert "false: Disease …[No] fever now…" in said.out
-    assert "gold \\ said" not in said.out
+    assert "gold \\ predicted" not in said.out
     only = biobench("errors", "org/mine", "--task", own, "--data-dir", "corpora", "--kind", "missed").out
     assert "false: " not in only
     rows = biobench("errors", "org/mine", "--task", own, "--data-dir", "corpora", "--json").json()
@@ -102,7 +102,7 @@ def test_confusion_of_single_labels(biobench: Run, tmp_path: Path) -> None:
     assert found.confusion is not None
     assert {(g, s): n for g, counted in found.confusion.items() for s, n in counted.items()} == expected
     out = biobench("errors", "org/tiny", "--task", record.task.id).out
-    assert "gold \\ said" in out
+    assert "gold \\ predicted" in out
     assert "more documents: --documents" in out
 
 
