@@ -149,7 +149,7 @@ def wait_for_changes(results: Path, child: Child, count: int) -> None:
 
     def seen() -> list[tuple[str, int]]:
         found = []
-        for entry in (e for folder in results.glob("runs/*") for e in os.scandir(folder)):
+        for entry in (e for folder in results.glob("runs/*/") for e in os.scandir(folder)):
             try:
                 found.append((entry.path, entry.stat().st_size))
             except FileNotFoundError:
