@@ -26,9 +26,8 @@ from biobench.report.render import render
 from biobench.report.rows import METRICS, Row
 from biobench.report.table import build, load
 from biobench.report.wide import percent
-from biobench.schema.kind import has_f1
+from biobench.schema.kind import has_f1, traits_of
 from biobench.schema.strict import suggest
-from biobench.schema.task import NER_TYPES
 
 Format = Literal["model-card", "eval-results", "every-eval-ever", "bibtex", "csv", "latex"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -73,7 +72,7 @@ def _model_card(model: str, results: Sequence[TaskResult]) -> str:
         for row in result.rows:
             entries.append(
                 EvalResult(
-                    task_type="token-classification" if result.info.type in NER_TYPES else "text-classification",
+                    task_type="token-classification" if traits_of(result.info.type).spans else "text-classification",
                     task_name=plain(result.info.name),
                     dataset_type=result.hub_repo or result.info.id,
                     dataset_name=plain(result.info.name),

@@ -10,4 +10,4 @@ from biobench.kinds.labels import SingleLabel
 class Relation(SingleLabel):
     """One label a document, from a list."""
 
-    name, label_rules = "relation", False
+    name, label_rules, heading = "relation", False, "relations"

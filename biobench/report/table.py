@@ -19,8 +19,7 @@ from biobench.report.published import PublishedValue, published_for, published_s
 from biobench.report.rows import METRICS, AverageName, Report, Row
 from biobench.report.tasks import TaskInfo, task_infos
 from biobench.schema.floor import FloorRecord
-from biobench.schema.kind import KINDS, has_f1
-from biobench.schema.task import NER_TYPES
+from biobench.schema.kind import KINDS, has_f1, traits_of
 from biobench.stats import seed_interval, without_failed
 from biobench.store import Store, UnusableFile
 from biobench.store.floors import floors_fingerprint, scan_floors
@@ -337,7 +336,7 @@ def _cut(group: RunGroup) -> list[str]:
     if not brief.truncated_documents:
         return []
     lost: Note | str = ""
-    if brief.type in NER_TYPES:
+    if traits_of(brief.type).spans:
         if brief.lost_gold:
             lost = note("; {lost} gold mentions lie beyond it and count as missed", lost=brief.lost_gold)
     elif not brief.ceiling:
@@ -374,7 +373,7 @@ def ceiling_rows(groups: Sequence[RunGroup], infos: Mapping[str, TaskInfo], aver
         metric = metric_of(infos[group.task], average)
         for brief in group.briefs:
             reached = brief.ceiling.get(metric)
-            if reached is not None and brief.limit is None and brief.split == "test" and brief.type in NER_TYPES:
+            if reached is not None and brief.limit is None and brief.split == "test" and traits_of(brief.type).spans:
                 at = (group.task, brief.max_length)
                 best[at] = max(best.get(at, 0.0), reached)
     return [

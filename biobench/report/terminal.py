@@ -17,7 +17,7 @@ from biobench.report.notes import Note
 from biobench.report.rows import Report
 from biobench.report.tasks import TaskInfo
 from biobench.report.wide import Block, blocks, caption, cells_of
-from biobench.schema.task import NER_TYPES
+from biobench.schema.kind import traits_of
 
 EMPTY = "No results yet. `biobench run MODEL --suite fr` makes some; `biobench demo` shows how, in minutes."
 FILE_WIDTH = 240
@@ -93,9 +93,7 @@ def _protocol(form: str) -> str:
 
 def group_of(info: TaskInfo) -> str:
     """The group of tasks under which a column stands where a table is cut."""
-    if info.type in NER_TYPES:
-        return "mentions"
-    return {"": "published alone", "relation": "relations", "needle": "needle"}.get(info.type, "documents")
+    return traits_of(info.type).heading if info.type else "published alone"
 
 
 def _tables(block: Block, width: int) -> Iterator[Table]:

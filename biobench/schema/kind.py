@@ -39,6 +39,10 @@ class Traits:
     """Scores of predictions that repeat the gold, of kinds without F1."""
     thresholds: ClassVar[bool] = False
     """Labels are decided one by one by a threshold (head.threshold, head.fallback, training.positive_weights)."""
+    options: ClassVar[bool] = False
+    """Labels are the names of options that each document has, and a set of them is the answer (head.choice)."""
+    heading: ClassVar[str] = "documents"
+    """Under which narrow tables put the columns of its tasks."""
 
 
 KINDS: dict[str, Traits] = {}
@@ -56,14 +60,19 @@ def is_error(metric: str) -> bool:
     return any(metric in kind.lower_is_better for kind in KINDS.values())
 
 
+def traits_of(type: str) -> Traits:
+    """What is known of a type; the defaults where a record's type is not known here."""
+    return KINDS.get(type) or Traits()
+
+
 def is_numeric(type: str) -> bool:
     """Whether tasks of this type ask for a number."""
-    return type in KINDS and KINDS[type].numeric
+    return traits_of(type).numeric
 
 
 def has_f1(type: str) -> bool:
     """Whether tasks of this type have F1 averages; so have those of types that are not known here."""
-    return type not in KINDS or KINDS[type].counted
+    return traits_of(type).counted
 
 
 def is_possible(metric: str, value: float) -> bool:

@@ -41,7 +41,6 @@ from biobench.schema.span import SpanOptions
 from biobench.schema.strict import OneOf, Strict, plain, suggest
 
 __all__ = [
-    "NER_TYPES",
     "SPLITS",
     "Access",
     "CollectedLabels",
@@ -76,7 +75,6 @@ TaskType = Annotated[str, OneOf(kind_names)]
 """Name of a kind of task (`biobench/kinds/`)."""
 Access = Literal["open", "registration", "agreement"]
 SPLITS = ("train", "validation", "test")
-NER_TYPES = ("token_ner", "span_ner")
 
 
 class Protocol(Strict):
@@ -329,7 +327,7 @@ class TaskSpec(Strict):
             raise fail(f"{len(self.labels)} labels for one number a document", "name the number, as `[similarity]`")
         if self.protocol.pairs == "shorten_text" and not kind.pairs:
             raise fail(f"protocol.pairs 'shorten_text' does not fit type '{self.type}'", "leave it out")
-        if self.head.choice != "sets" and self.type != "multiple_choice":
+        if self.head.choice != "sets" and not kind.options:
             raise fail(f"head.choice does not fit type '{self.type}'", "leave it out")
         if self.training.encoder == "frozen":
             if self.probe is None:

@@ -14,10 +14,10 @@ import numpy as np
 from biobench.core.files import canonical
 from biobench.errors import StoreError
 from biobench.report.tasks import TaskInfo, shipped
-from biobench.schema.kind import KINDS, has_f1, is_possible
+from biobench.schema.kind import KINDS, has_f1, is_possible, traits_of
 from biobench.schema.record import ENGINE_VERSION, RunRecord
 from biobench.schema.source import TopLabels
-from biobench.schema.task import NER_TYPES, TaskSpec
+from biobench.schema.task import TaskSpec
 from biobench.score import ScoreError
 from biobench.score.averages import Sums, f1_averages, per_label, ratio
 from biobench.store import run_key
@@ -136,7 +136,7 @@ def _impossible(record: RunRecord) -> Iterator[str]:
         yield "training.curve"
     if any(not is_possible(name, v) for p in training.curve for name, v in p.validation.items()):
         yield "training.curve"
-    if (training.threshold is not None) != (record.task.type == "multi_label"):
+    if (training.threshold is not None) != traits_of(record.task.type).thresholds:
         yield "training.threshold"
     hashes = {"model.hash": record.model.hash, "task.hash": record.task.hash, "task.data_hash": record.task.data_hash}
     yield from (name for name, value in hashes.items() if not _HASH.fullmatch(value))
@@ -194,12 +194,13 @@ def _contradictions(record: RunRecord) -> Iterator[str]:
     except ScoreError:
         yield "task.gold_labels"
         return
-    if task.type not in NER_TYPES and task.type != "multi_label":
+    traits = traits_of(task.type)
+    if traits.single and not traits.spans:
         averages["accuracy"] = ratio(int(tp.sum()), int(support.sum()))
     for name, value in averages.items():
         if abs(record.scores.get(name, math.inf) - value) > TOLERANCE:
             yield f"{name} and the labels' counts"
-    if task.type in NER_TYPES:
+    if traits.spans:
         for name, value in record.windows.ceiling.items():
             if record.scores.get(name, 0.0) > value + TOLERANCE:
                 yield f"{name} and the ceiling of its window"

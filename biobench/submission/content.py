@@ -14,9 +14,8 @@ from biobench.core.files import read_regular
 from biobench.errors import StoreError
 from biobench.report.tasks import shipped
 from biobench.schema.document import Document, Prediction
-from biobench.schema.kind import is_numeric
+from biobench.schema.kind import traits_of
 from biobench.schema.record import RunRecord
-from biobench.schema.task import NER_TYPES
 from biobench.store.keys import is_key
 from biobench.store.tables import SCHEMA, TEXTS
 from biobench.submission.checks import Check
@@ -112,7 +111,7 @@ def check_predictions(
     problems = [_redacted(d) for d in gold] if record.redacted else []
     problems += ["documents of another split than test"] if any(d.split != "test" for d in gold) else []
     problems += [p for prediction in predictions if (p := _prediction(record, prediction))]
-    if record.task.type == "token_ner" and not record.redacted:
+    if traits_of(record.task.type).tagged and not record.redacted:
         tokens = {d.id: len(d.tokens) for d in gold}
         if any(p.tags and len(p.tags) != tokens.get(p.document, -1) for p in predictions):
             problems.append("another number of tags than of tokens")
@@ -131,8 +130,8 @@ def _redacted(document: Document) -> str:
 
 def _prediction(record: RunRecord, prediction: Prediction) -> str:
     """What is wrong with the scores of one prediction; empty where nothing is."""
-    task = record.task
-    if is_numeric(task.type):
+    task, traits = record.task, traits_of(record.task.type)
+    if traits.numeric:
         numbers = prediction.label_scores
         low, high = record.scale or (0.0, 0.0)
         fits = (
@@ -143,7 +142,7 @@ def _prediction(record: RunRecord, prediction: Prediction) -> str:
         return "" if fits else "something else than one number of the scale"
     if any(not 0 <= s <= 1 for s in (*prediction.span_scores, *prediction.label_scores)):  # NaN is not in there either
         return "scores that are no fractions between 0 and 1"
-    if task.type in NER_TYPES:
+    if traits.spans:
         if prediction.labels or prediction.label_scores:
             return "labels of documents in a task of spans"
         if len(prediction.span_scores) not in (0, len(prediction.spans)):
@@ -160,10 +159,10 @@ def _prediction(record: RunRecord, prediction: Prediction) -> str:
     scores = dict(zip(task.labels, prediction.label_scores, strict=True))
     chosen = {label: score for label, score in scores.items() if label in prediction.labels}
     others = [score for label, score in scores.items() if label not in prediction.labels]
-    if task.type == "multiple_choice":
+    if traits.options:
         # the likeliest set need not hold the likeliest options
         fits = bool(chosen)
-    elif task.type != "multi_label":
+    elif not traits.thresholds:
         fits = bool(chosen) and max(others, default=0.0) <= max(chosen.values()) + ROUNDING
     else:
         threshold = 0.5 if record.training.threshold is None else record.training.threshold

@@ -454,3 +454,27 @@ def test_collected_label_sets_are_no_contradiction():
     assert _fits(labels, spec)
     assert not _fits(labels[:29], spec)
     assert not _fits((labels[1], labels[0], *labels[2:]), spec)
+
+
+LOADS = """
+import sys
+from contextlib import contextmanager
+from biobench.submission.guard import prepare
+from biobench.submission.verify import examine
+
+@contextmanager
+def watched(where):
+    before = set(sys.modules)
+    yield
+    print(*(name for name in set(sys.modules) - before if name.startswith("biobench.")))
+
+prepare()
+examine(sys.argv[1], bounded=watched)
+"""
+
+
+def test_what_the_check_needs_for_itself_is_no_time_of_a_file(packed):
+    done = subprocess.run(
+        [sys.executable, "-c", LOADS, str(packed)], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout.split() == []
