@@ -24,10 +24,10 @@ from leaderboard.state import SEPARATOR, choose, list_from_link, start, write_li
 from leaderboard.table import columns_of, literal, to_cards, to_frame
 from leaderboard.words import number, spoken
 
-SOURCES = ("run", "submitted", "published", "floor", "ceiling")
+SOURCES = ("run", "outside", "submitted", "published", "floor", "ceiling")
 COSTS = ("parameters", "train_tokens_per_second", "seconds", "peak_memory_bytes", "energy_kwh")
 """Fields of a row, as the axis."""
-OWN = ("run", "submitted")
+OWN = ("run", "outside", "submitted")
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ def _facts(held: Results) -> dict[str, tuple[int | None, int | None]]:
     found: dict[str, tuple[int | None, int | None]] = {}
     for group in held.groups:
         brief, widest = group.briefs[0], max(b.max_length for b in group.briefs)
-        found[group.model] = (brief.parameters, max(widest, found.get(group.model, (None, 0))[1] or 0))
+        found[group.model] = (brief.parameters or None, max(widest, found.get(group.model, (None, 0))[1] or 0))
     return found
 
 

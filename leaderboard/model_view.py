@@ -100,7 +100,9 @@ def _ledger(groups: Sequence[RunGroup], words: Mapping[str, str]) -> None:
 def _averages(report: Report, line: tuple[str, str, str], words: Mapping[str, str]) -> None:
     own = [row for row in report.averages if row.line == line]
     for column, row in zip(st.columns(max(len(own), 1)), own, strict=False):
-        column.metric(f"{words['suite_average']} · {words.get(row.suite, row.suite)}", percent(row))
+        column.metric(
+            f"{words['suite_average']} · {words.get(row.suite, row.suite)}", percent(row, failed=words["failed_count"])
+        )
 
 
 def _table(report: Report, rows: Sequence[Row], words: Mapping[str, str]) -> pd.DataFrame:
@@ -122,7 +124,7 @@ def _table(report: Report, rows: Sequence[Row], words: Mapping[str, str]) -> pd.
             {
                 words["task"]: row.task,
                 words["average"]: row.metric,
-                words["score"]: percent(row),
+                words["score"]: percent(row, failed=words["failed_count"]),
                 words["best"]: f"{percent(rival, margin=False)} ({plain(line_name(rival.model, rival.variant))})",
                 words["gap"]: round(100 * (rival.mean - row.mean), 1),
                 words["floor"]: _floor(floors.get(row.task)),
@@ -151,8 +153,8 @@ def _conditions(report: Report) -> Callable[[Row], Sequence[Alike | None]]:
     specs = {info.id: set(info.hashes.values()) for info in report.columns}
     full: dict[str, set[Alike]] = {}
     for (*_, task), own in held.items():
-        (spec, _, limit, track, _), _ = own
-        if limit is None and track == "fixed" and spec in specs.get(task, ()):
+        (spec, _, limit, track, _, split), _ = own
+        if limit is None and track == "fixed" and split == "test" and spec in specs.get(task, ()):
             full.setdefault(task, set()).add(own)
 
     def alike(row: Row) -> Sequence[Alike | None]:

@@ -60,8 +60,8 @@ def to_frame(
     if any(briefs):
         speeds = [[r.train_tokens_per_second for r in line.cells.values()] for line in shown]
         columns |= {
-            words["parameters"]: [None if b is None else b.parameters for b in briefs] + blank,
-            words["window"]: [None if b is None else b.max_length for b in briefs] + blank,
+            words["parameters"]: [None if b is None else b.parameters or None for b in briefs] + blank,
+            words["window"]: [None if b is None or b.origin == "outside" else b.max_length for b in briefs] + blank,
             words["tokens_per_second"]: [
                 sum(x for x in own if x) / len(own) if own and all(own) else None for own in speeds
             ]
@@ -119,6 +119,9 @@ def _remarks(line: Line, floor: Mapping[str, float], words: Mapping[str, str]) -
     cut = [task for task, row in line.cells.items() if row.truncated_documents]
     if cut:
         said.append(f"✂ {words['cut_on'].format(', '.join(cut))}")
+    failed = [f"{task} ({row.failed}/{row.n_seeds})" for task, row in line.cells.items() if row.failed]
+    if failed:
+        said.append(f"✗ {words['failed_on'].format(', '.join(failed))}")
     if any(marked(row.contamination) for row in line.cells.values()):
         said.append(f"{MARK} {words['in_training']}")
     if any(row.only_likely for row in line.cells.values()):

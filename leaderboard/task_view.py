@@ -131,7 +131,7 @@ def _scores(rows: Sequence[Row], words: Mapping[str, str]) -> pd.DataFrame:
                 words["model"]: plain(line_name(r.model, r.variant)),
                 words["source"]: words[r.source],
                 words["average"]: r.metric,
-                words["score"]: percent(r),
+                words["score"]: percent(r, failed=words["failed_count"]),
                 words["seeds"]: r.n_seeds,
             }
             for r in rows

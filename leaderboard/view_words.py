@@ -10,12 +10,12 @@ VIEW_WORDS: dict[str, tuple[str, str]] = {
     ),
     "choose_maps": ("Up to six models", "Jusqu'à six modèles"),
     "needle_help": (
-        "Accuracy in percent by length of the document and place of the fact, with the 95% interval for other "
-        "examples of the same kind. The tint goes from chance (50) to all right (100). Hatched: beyond the model's "
-        "window, nothing was scored.",
-        "Exactitude en pour cent selon la longueur du document et la place du fait, avec l'intervalle à 95 % "
-        "pour d'autres exemples du même genre. La teinte va du hasard (50) au sans-faute (100). Hachuré : au-delà de "
-        "la fenêtre du modèle, rien n'a été évalué.",
+        "Accuracy in percent by length of the document and place of the fact, with the interval for other examples of "
+        "the same kind, 95% over all cells together. The tint goes from chance (50) to all right (100). Hatched: "
+        "beyond the model's window, nothing was scored.",
+        "Exactitude en pour cent selon la longueur du document et la place du fait, avec l'intervalle pour d'autres "
+        "exemples du même genre, à 95 % sur toutes les cases ensemble. La teinte va du hasard (50) au sans-faute "
+        "(100). Hachuré : au-delà de la fenêtre du modèle, rien n'a été évalué.",
     ),
     "reads_up_to": ("reads up to", "lit jusqu'à"),
     "over_all": ("over all lengths", "sur toutes les longueurs"),

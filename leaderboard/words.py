@@ -248,14 +248,16 @@ _WORDS: dict[str, tuple[str, str]] = {
         "La moitié de l'intervalle à 95 % de la moyenne sur les graines ; rien sous trois graines.",
     ),
     "marks_help": (
-        "▽ below what a policy reaches that reads nothing; ✂ documents longer than the window; † test documents in the "
-        "training text; ‡ average likely, not stated.",
-        "▽ sous ce qu'atteint une politique qui ne lit rien ; ✂ documents plus longs que la fenêtre ; † documents "
-        "de test "
-        "dans le texte d'entraînement ; ‡ moyenne probable, non précisée.",
+        "▽ below what a policy reaches that reads nothing; ✂ documents longer than the window; ✗ failed runs, which "
+        "the mean includes and ± does not; † test documents in the training text; ‡ average likely, not stated.",
+        "▽ sous ce qu'atteint une politique qui ne lit rien ; ✂ documents plus longs que la fenêtre ; ✗ runs qui ont "
+        "échoué, que la moyenne compte mais pas le ± ; † documents de test dans le texte d'entraînement ; ‡ moyenne "
+        "probable, non précisée.",
     ),
     "below_floor": ("below the floor on {}", "sous le plancher sur {}"),
     "cut_on": ("cut at the window: {}", "tronqué à la fenêtre : {}"),
+    "failed_on": ("failed runs in the mean: {}", "runs qui ont échoué, comptés dans la moyenne : {}"),
+    "failed_count": ("{} failed", "échecs : {}"),
     "in_training": ("test documents in its training text", "documents de test dans son texte d'entraînement"),
     "only_likely": ("average likely, not stated", "moyenne probable, non précisée"),
     "no_cost": ("Costs are known of runs alone.", "Les coûts ne sont connus que des exécutions."),
@@ -293,6 +295,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "sources": ("Sources", "Sources"),
     "run": ("own runs", "nos exécutions"),
     "published": ("published", "publié"),
+    "outside": ("made elsewhere", "faits ailleurs"),
     "submitted": ("submitted", "soumis"),
     "floor": ("floor", "plancher"),
     "ceiling": ("ceiling", "plafond"),

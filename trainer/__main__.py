@@ -16,8 +16,8 @@ COMMAND = "biobench"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Hand over to ``biobench pretrain`` and give its exit status (0 done, 2 bad input, 75 stopped and saved)."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    if given[:1] != ["pretrain"]:
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] != ["pretrain"]:
         print("python -m trainer knows one command: pretrain\nhint: see `biobench pretrain --help`", file=sys.stderr)
         return 2
     script = next(iter(entry_points(group="console_scripts", name=COMMAND)), None)
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
-    sys.argv = [COMMAND, *given]
+    sys.argv = [COMMAND, *words]
     script.load()()
     return 0
 

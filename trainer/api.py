@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -9,9 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from trainer.recipe.library import load_recipe, shipped
 
 if TYPE_CHECKING:
-    from trainer.cost.plan import Plan
+    from trainer.corpus.builder import Texts
+    from trainer.cost.plan import TrainingPlan
+    from trainer.cost.speed import MachineSpeed
     from trainer.ledger.twins import LedgerDiff
-    from trainer.run.run import Result
+    from trainer.recipe.spec import Recipe
+    from trainer.run.run import PretrainingResult
     from trainer.train.progress import Tick
 
 PREEMPTED_EXIT = 75
@@ -20,6 +24,7 @@ PREEMPTED_EXIT = 75
 __all__ = [
     "PREEMPTED_EXIT",
     "average",
+    "bench",
     "build_corpus",
     "ledger_diff",
     "load_recipe",
@@ -37,30 +42,33 @@ def pretrain(
     resume: bool = False,
     overrides: Sequence[str] = (),
     progress: Literal["auto", "none"] | Callable[[Tick], None] = "auto",
-    exclude: Sequence[str] = (),
+    exclude: Texts = (),
     unguarded: Sequence[str] | None = None,
-) -> Result:
+    probe: Callable[[Path], dict[str, float]] | None = None,
+) -> PretrainingResult:
     """Train a recipe (path or shipped name) into `out` (default ``runs/NAME``).
 
     resume: continue the run that is there; the result equals that of an uninterrupted one.
     overrides: ``KEY=VALUE`` texts. progress: what reports go to, on the first process.
-    exclude: texts of benchmark documents that must not be trained on, besides the recipe's own list.
+    exclude: texts of benchmark documents that must not be trained on, besides the recipe's own list; by task, where
+    the ledger is to tell how many were removed for each.
     unguarded: names of benchmark tasks whose documents are not among them, for the ledger and the card.
+    probe: from an exported model to scores, called as `logging.probe` of the recipe says.
     Under torchrun or accelerate launch all processes call this. The result's status is ``preempted`` when a
     signal stopped the run after saving. Raises BioBenchError with one line on bad input.
     """
     read = load_recipe(recipe, overrides)
-    from trainer.run.run import Run
+    from trainer.run.run import PretrainingRun
     from trainer.train import progress as listeners
     from trainer.train.distributed import world
     from trainer.train.stop import StopFlag
 
     folder = Path(out) if out is not None else Path("runs") / read.name
     with world(read.engine.device) as here, StopFlag().watching() as stop:
-        terminal = listeners.Terminal() if progress == "auto" and here.first else None
+        terminal = listeners.TrainingDisplay() if progress == "auto" and here.first else None
         listener = progress if callable(progress) and here.first else terminal or listeners.silent
         try:
-            return Run(read, folder, here, listener, list(exclude), stop, unguarded).go(resume=resume)
+            return PretrainingRun(read, folder, here, listener, exclude, stop, unguarded, probe).go(resume=resume)
         finally:
             if terminal is not None:
                 terminal.close()
@@ -72,12 +80,13 @@ def build_corpus(
     cache: str | Path = "runs/corpora",
     overrides: Sequence[str] = (),
     progress: Literal["auto", "none"] | Callable[[Tick], None] = "auto",
-    exclude: Sequence[str] = (),
-) -> Path | None:
-    """Build a recipe's corpus below `cache` (where the recipe names no folder) and prove it; returns its folder.
+    exclude: Texts = (),
+) -> list[Path] | None:
+    """Build a recipe's corpora below `cache` (where the recipe names no folder) and prove them; returns their folders.
 
-    A build that was killed goes on where it was; None when a signal stopped it. Arguments as for `pretrain`, which
-    finds the corpus when its runs stand beside `cache`.
+    The recipe's own corpus comes first, then those of phases that have one of their own. A build that was killed
+    continues where it was; None when a signal stopped it. Arguments as for `pretrain`, which finds the corpora when
+    its runs stand beside `cache`.
     """
     read = load_recipe(recipe, overrides)
     from trainer.corpus.builder import build
@@ -85,7 +94,7 @@ def build_corpus(
     from trainer.train import progress as listeners
     from trainer.train.stop import StopFlag, StoppedError
 
-    terminal = listeners.Terminal() if progress == "auto" else None
+    terminal = listeners.TrainingDisplay() if progress == "auto" else None
     stages = listeners.Stages(progress if callable(progress) else terminal or listeners.silent, 0)
     spec = read.corpus
     folder = Path(cache) if spec.cache is None else Path(spec.root) / spec.cache
@@ -97,7 +106,8 @@ def build_corpus(
                 raise StoppedError
 
         try:
-            return build(spec, tokenizer_for(read, exclude), folder, exclude=list(exclude), report=say).folder
+            tokenizer = tokenizer_for(read, exclude)
+            return [build(s, tokenizer, folder, exclude=exclude, report=say).folder for s in read.corpora]
         except StoppedError:
             return None
         finally:
@@ -112,11 +122,49 @@ def average(models: Sequence[Path], out: Path, weights: Sequence[float] | None =
     return averages.average(models, out, weights)
 
 
-def plan(recipe: str | Path, *, overrides: Sequence[str] = (), gpu: str = "H200", gpus: int = 1) -> Plan:
-    """Steps, tokens, FLOPs, memory and time of a recipe on named GPUs, without training or weights."""
+def plan(
+    recipe: str | Path,
+    *,
+    overrides: Sequence[str] = (),
+    gpu: str = "H200",
+    gpus: int = 1,
+    speed: str | Path | None = None,
+) -> TrainingPlan:
+    """Steps, tokens, FLOPs, memory and time of a recipe on named GPUs, without training or weights.
+
+    speed: a measurement of such a machine by `bench`, whose matrix rate and utilisation the time is reckoned with.
+    """
     from trainer.cost.plan import make_plan
 
-    return make_plan(load_recipe(recipe, overrides), gpu=gpu, gpus=gpus)
+    measured = None
+    if speed is not None:
+        from trainer.cost.speed import read_speed
+
+        measured = read_speed(Path(speed))
+    return make_plan(load_recipe(recipe, overrides), gpu=gpu, gpus=gpus, measured=measured)
+
+
+def bench(
+    recipe: str | Path, *, overrides: Sequence[str] = (), steps: int = 20, trace: str | Path | None = None
+) -> MachineSpeed:
+    """Tokens a second of a recipe on this machine, measured through the real loop, and what a step is spent on.
+
+    steps: of each phase, after a few that warm up. trace: file for the profiler's traces, one a phase.
+    """
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # read when torch is loaded: no remarks of its profiler on stderr
+    from trainer.cost import bench as benchmarks
+    from trainer.run.run import PretrainingRun
+    from trainer.train import progress as listeners
+    from trainer.train.distributed import world
+    from trainer.train.stop import StopFlag
+
+    read = load_recipe(recipe, overrides)
+
+    def train(short: Recipe, folder: Path) -> None:
+        with world(short.engine.device) as here:
+            PretrainingRun(short, folder, here, listeners.silent, (), StopFlag()).go(resume=False)
+
+    return benchmarks.bench(read, train, steps=steps, trace=None if trace is None else Path(trace))
 
 
 def ledger_diff(a: str | Path, b: str | Path) -> LedgerDiff:

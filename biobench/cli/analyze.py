@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from biobench.cli import analyze_cka, analyze_runs, analyze_toy
+from biobench.cli import analyze_cka, analyze_runs, analyze_toy, analyze_variance
 
 app = typer.Typer(no_args_is_help=True, help="Why it works: similarity of states, transplants, freezing, stability.")
 
@@ -14,4 +14,5 @@ def register(root: typer.Typer) -> None:
     analyze_cka.register(app)
     analyze_runs.register(app)
     analyze_toy.register(app)
+    analyze_variance.register(app)
     root.add_typer(app, name="analyze")

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from biobench.cli import analyze_runs
-from biobench.cli.common import Json, print_json
+from biobench.cli.common import Json, Threads, print_json
 from biobench.core.packages import check_ours
 from biobench.errors import UsageError
 
 if TYPE_CHECKING:
-    from trainer.analysis.cka import Report, Value
-    from trainer.analysis.cka_plan import Plan
+    from trainer.analysis.cka import CkaReport, Value
+    from trainer.analysis.cka_plan import CkaPlan
     from trainer.analysis.states import Kind
 
 
@@ -48,6 +48,7 @@ def cka(
     max_length: Annotated[int, typer.Option("--max-length", min=8, help="Longest text in tokens.")] = 512,
     field: Annotated[str, typer.Option("--field", help="Column or key that holds the text.")] = "text",
     device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")] = "auto",
+    threads: Threads = None,
     dtype: Annotated[str, typer.Option("--dtype", help="float32 or bfloat16, for the forward pass alone.")] = "float32",
     estimator: Annotated[str, typer.Option("--estimator", help="Of the figure: debiased or biased.")] = "debiased",
     figure: Annotated[list[str], typer.Option("--figure", help="Write a figure: .svg, .png, .html, .json.")] = [],  # noqa: B006
@@ -96,7 +97,7 @@ def cka(
         max_length=max_length,
         device=device,
         dtype=dtype,
-        said=lambda line: typer.echo(line, err=True),
+        notify=lambda line: typer.echo(line, err=True),
     )
     for path in figure:
         figures.save(cka_chart(report.as_json(), estimator=estimator), path)
@@ -113,8 +114,8 @@ def _kind(states: str) -> Kind:
     return kinds[states]
 
 
-def _print_plan(needs: Plan) -> None:
-    for name in ("process", "weights", "states", "kept", "sums", "memory"):
+def _print_plan(needs: CkaPlan) -> None:
+    for name in ("process", "weights", "states", "cached", "sums", "memory"):
         typer.echo(f"{name:10} {getattr(needs, name) / 2**20:10,.0f} MiB")
     typer.echo(f"{'forward':10} {needs.forward / 1e12:10,.0f} TFLOP, texts read {needs.passes}x by each model")
     typer.echo(f"{'products':10} {needs.products / 1e12:10,.1f} TFLOP in float64")
@@ -135,7 +136,7 @@ def _seeds(text: str) -> list[int]:
     return list(dict.fromkeys(seeds))
 
 
-def _print(report: Report) -> None:
+def _print(report: CkaReport) -> None:
     from rich.table import Table
 
     noisy = bool(report.noise)

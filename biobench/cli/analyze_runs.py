@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from biobench.cli.common import DataDir, Json, Overrides, ResultsDir, percent, print_json
+from biobench.cli.common import DataDir, Json, Overrides, ResultsDir, Threads, percent, print_json
 from biobench.core.packages import check_ours
 from biobench.errors import UsageError
 from biobench.runs.options import RunRequest
@@ -60,6 +60,7 @@ def transplant(
     data_dir: DataDir = None,
     results_dir: ResultsDir = "results",
     device: Device = "auto",
+    threads: Threads = None,
     figure: Figure = [],  # noqa: B006
     as_json: Json = False,
 ) -> None:
@@ -166,6 +167,7 @@ def stability(
     data_dir: DataDir = None,
     results_dir: ResultsDir = "results",
     device: Device = "auto",
+    threads: Threads = None,
     as_json: Json = False,
 ) -> None:
     """Spread of scores over fine-tuning learning rates."""

@@ -17,14 +17,14 @@ import typer
 
 from biobench.cli import analyze_runs
 from biobench.cli.analyze_cka import cka
-from biobench.cli.common import percent
+from biobench.cli.common import Threads, percent
 from biobench.core.packages import check_ours
 from biobench.errors import UsageError
 from biobench.runs.options import RunRequest
 
 if TYPE_CHECKING:
     from biobench.workflows.mechanism import Scores
-    from trainer.run.run import Result
+    from trainer.run.run import PretrainingResult
 
 TASK = "demo_topic"
 
@@ -42,6 +42,7 @@ def toy(
         bool, typer.Option("--finetune", help="Score by fine-tuning, minutes longer, in place of a linear probe.")
     ] = False,
     n: Annotated[int, typer.Option("--n", min=5, help="Texts of the CKA drawings.")] = 80,
+    threads: Threads = None,
 ) -> None:
     """Freeze, decay-sweep, transplant and CKA on toy runs: trains, scores and prints the tables."""
     check_ours("trainer")
@@ -100,7 +101,7 @@ def toy(
     typer.echo(f"Done in {time.perf_counter() - began:.0f} s; figures and models are in {root}")
 
 
-def _finished(result: Result) -> Path:
+def _finished(result: PretrainingResult) -> Path:
     from biobench.cli.pretrain import exported
 
     return exported(result, "the same command goes on")

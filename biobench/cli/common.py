@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from biobench.cli.options import shown
+from biobench.core.threads import prepare_threads
 from biobench.errors import UsageError
 
 DataDir = Annotated[str | None, shown("data_dir")]
@@ -17,6 +18,16 @@ ResultsDir = Annotated[str, shown("results_dir")]
 Output = Annotated[Path | None, typer.Option("--output", "--out", "-o", help="Write to this file, not to stdout.")]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout, nothing else there.")]
 Overrides = Annotated[list[str], shown("overrides")]
+
+
+def _set_threads(threads: int | None) -> int | None:
+    """The option's value, applied as soon as it is read: the command loads torch after that."""
+    if threads is not None:
+        prepare_threads(threads)
+    return threads
+
+
+Threads = Annotated[int | None, shown("threads", help="CPU threads (default: as usable).", callback=_set_threads)]
 
 
 def check_results_dir(context: typer.Context, folder: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -40,19 +40,20 @@ def build(
 ) -> None:
     """Build a recipe's corpus; the same command resumes after a kill. `pretrain` takes it as it is."""
     check_ours("trainer")
-    from biobench.workflows.kept_out import guard, unique_texts
+    from biobench.workflows.kept_out import guard, texts_by_task
     from trainer import api
 
     kept_out, _ = guard(
         recipe, overrides, data_dir, exclude_tasks=exclude_tasks, require_tasks=require_tasks, say=stderr
     )
-    folder = api.build_corpus(
-        recipe, cache=cache, overrides=overrides, exclude=unique_texts(kept_out), progress="none" if quiet else "auto"
+    folders = api.build_corpus(
+        recipe, cache=cache, overrides=overrides, exclude=texts_by_task(kept_out), progress="none" if quiet else "auto"
     )
-    if folder is None:
-        typer.echo("stopped; the same command goes on", err=True)
+    if folders is None:
+        typer.echo("stopped; the same command continues", err=True)
         raise typer.Exit(api.PREEMPTED_EXIT)
-    typer.echo(f"{folder}: a corpus; next: biobench corpus stats {folder}")
+    for folder in folders:
+        typer.echo(f"{folder}: a corpus; next: biobench corpus stats {folder}")
 
 
 def inspect(
@@ -74,8 +75,8 @@ def inspect(
                 f"{split}: {part['windows']:,} windows of {corpus.length:,} tokens in {len(part['shards'])} shards, "
                 f"{part['documents']:,} documents, {part['dropped_tokens']:,} tokens dropped at the end"
             )
-        kept = manifest["exclusion"]
-        typer.echo(f"documents to be kept out: {kept['documents']:,}, by runs of {kept['ngram']} words")
+        listed = manifest["exclusion"]
+        typer.echo(f"documents to be kept out: {listed['documents']:,}, by runs of {listed['ngram']} words")
         return
     import numpy as np
 
@@ -93,9 +94,9 @@ def inspect(
 
 
 def stats(folder: Folder, as_json: Json = False) -> None:
-    """Documents, tokens, repeats and removed documents of each source."""
-    manifest = _open(folder).manifest
-    rows = [
+    """Documents, tokens, repeats, and what was removed of each source by which step and for which task."""
+    corpus = _open(folder)
+    rows: list[dict[str, Any]] = [
         {
             "source": s["id"],
             "documents": s["documents"],
@@ -105,19 +106,25 @@ def stats(folder: Folder, as_json: Json = False) -> None:
             "repeats": round(s["drawn_documents"] / max(s["documents"], 1), 3),
             "removed": sum(s["excluded"].values()),
             "of them whole": s["excluded"]["same"],
+            **{name.replace("_", " "): count for name, count in s.get("cleaned", {}).items()},
             "revision": s.get("revision"),
+            "removed by task": corpus.removed_by_task().get(s["id"], {}),
         }
-        for s in manifest["sources"]
+        for s in corpus.manifest["sources"]
     ]
     if as_json:
         print_json(rows)
         return
-    names = [name for name in rows[0] if name != "revision"]
+    names = [name for name in rows[0] if name not in ("revision", "removed by task")]
     shown = [[f"{row[n]:,}" if isinstance(row[n], int) else str(row[n]) for n in names] for row in rows]
     widths = [max(len(line[i]) for line in [names, *shown]) for i in range(len(names))]
     for line in [names, *shown]:
         cells = [c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True))]
         typer.echo("  ".join(cells).rstrip())
+    for row in rows:
+        for task, count in sorted(row["removed by task"].items()):
+            if count:
+                typer.echo(f"{row['source']}: {count:,} documents removed because of {task}")
 
 
 def _open(folder: Path) -> Corpus:

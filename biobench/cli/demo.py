@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from biobench.cli.common import ResultsDir
+from biobench.cli.common import ResultsDir, Threads
 from biobench.core.packages import check_ours
 
 TASKS = ("demo_ner", "demo_topic")
@@ -30,6 +30,7 @@ def register(app: typer.Typer) -> None:
 def demo(
     results_dir: ResultsDir = "demo-results",
     seeds: Annotated[str | None, typer.Option("--seeds", help="Seeds (default: the demo tasks').")] = None,
+    threads: Threads = None,
 ) -> None:
     """The whole story on embedded data, in minutes on a CPU, no network."""
     check_ours("trainer")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from biobench.cli.common import DataDir, Json, Overrides, ResultsDir, percent, print_json
+from biobench.cli.common import DataDir, Json, Overrides, ResultsDir, Threads, percent, print_json
 from biobench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ def gate(
     model: Annotated[str | None, typer.Option("--model", help="The encoder of --slow.")] = None,
     seeds: Annotated[str | None, typer.Option("--seeds", help="Seeds of --slow (default: the spec's).")] = None,
     device: Annotated[str, typer.Option("--device", help="Of --slow: auto, cpu or cuda.")] = "auto",
+    threads: Threads = None,
     as_json: Json = False,
 ) -> None:
     """Play majority, prior, random, dictionary or bag of words, and the oracle; exit 1 where the gate fails.
@@ -72,6 +73,13 @@ def gate(
         raise typer.Exit(1)
 
 
+def cell(metric: str, value: float) -> str:
+    """A score in percent, an error on its own scale."""
+    from biobench.kinds import is_error
+
+    return f"{value:.3f}" if is_error(metric) else percent(value)
+
+
 def print_verdict(verdict: FloorRecord) -> None:
     """The policies' scores in percent, every question with its answer, and the verdict."""
     from rich.console import Console
@@ -81,17 +89,21 @@ def print_verdict(verdict: FloorRecord) -> None:
     table = Table(box=None)
     table.add_column("policy", no_wrap=True)
     table.add_column("kind")
-    for name in _SCORES:
+    first = verdict.policies[0].scores
+    shown = [name for name in _SCORES if name in first] or list(first)
+    for name in shown:
         table.add_column(name.removesuffix("_f1").replace("_f1_", " "), justify="right", no_wrap=True)
     for policy in verdict.policies:
-        table.add_row(policy.name, policy.kind, *(percent(policy.scores[name]) for name in _SCORES))
+        table.add_row(policy.name, policy.kind, *(cell(name, policy.scores[name]) for name in shown))
     console = Console()
     console.print(table)
     for check in verdict.checks:
-        console.print(Text(f"{'ok ' if check.passed else 'NO '} {check.words}"), soft_wrap=True)
+        mark = "NO " if not check.passed else "(!)" if check.flagged else "ok "
+        console.print(Text(f"{mark} {check.words}"), soft_wrap=True)
     expects = {
         "text_informative": "the text must tell something of the labels",
         "chance": "the text must tell nothing of the labels",
+        "beyond_words": "counted words need not reach the labels",
     }[verdict.expect]
     message = f"{verdict.task} passes its gate" if verdict.passed else f"{verdict.task} FAILS its gate"
     console.print(

@@ -26,6 +26,7 @@ from biobench.cli import (
     reproduce,
     rescore,
     run,
+    score,
     speed,
     study,
     submit,
@@ -50,6 +51,7 @@ demo.register(app)
 tasks.register(app)
 data.register(app)
 rescore.register(app)
+score.register(app)
 reproduce.register(app)
 report.register(app)
 compare.register(app)

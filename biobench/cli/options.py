@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
+from biobench.core.threads import prepare_threads
 from biobench.errors import UsageError
 from biobench.runs.options import Option, RunRequest, options
 
@@ -32,6 +33,8 @@ def takes_request(
 
         def called(**arguments: Any) -> None:
             request = {name: _read(option, arguments.pop(name)) for name, option in taken.items()}
+            if request.get("threads") is not None:
+                prepare_threads(request["threads"])  # before the command loads torch
             command(RunRequest(**request), **arguments)
 
         _, *others = inspect.signature(command, eval_str=True).parameters.values()

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from biobench.cli.common import DataDir, Json, Overrides, print_json
+from biobench.cli.common import DataDir, Json, Overrides, Threads, print_json
 from biobench.core.packages import check_ours
 from biobench.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from trainer.run.run import Result
+    from trainer.run.run import PretrainingResult
 
 Recipe = Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe's YAML path, or the name of a shipped one.")]
 
@@ -41,6 +41,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     app.command("pretrain")(pretrain)
     app.command("pretrain-plan")(plan)
+    app.command("pretrain-bench")(bench)
     app.command("pretrain-schema")(schema)
     app.command("pretrain-average")(average)
     app.command("ledger")(ledger)
@@ -56,11 +57,12 @@ def pretrain(
     exclude_tasks: ExcludeTasks = True,
     require_tasks: RequireTasks = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Report no progress.")] = False,
+    threads: Threads = None,
 ) -> None:
     """Run a pretraining recipe; under torchrun or accelerate launch it is distributed."""
     first = os.environ.get("RANK", "0") == "0"
     check_ours("trainer")
-    from biobench.workflows.kept_out import guard, record_exclusions, silent, unique_texts
+    from biobench.workflows.kept_out import guard, record_exclusions, silent, texts_by_task
     from trainer import api
 
     kept_out, missing = guard(
@@ -71,14 +73,24 @@ def pretrain(
         require_tasks=require_tasks,
         say=stderr if first else silent,
     )
+    wanted = api.load_recipe(recipe, overrides).logging.probe
+    scores = None
+    if wanted is not None and first:
+        from biobench.core.machine import resolve_device
+        from biobench.workflows.probe import check_tasks, probe
+
+        check_tasks(wanted.tasks, data_dir)
+        device = resolve_device(api.load_recipe(recipe, overrides).engine.device, "engine.device").type
+        scores = probe(wanted.tasks, documents=wanted.documents, seed=wanted.seed, data_dir=data_dir, device=device)
     result = api.pretrain(
         recipe,
         out=out,
         resume=resume,
         overrides=overrides,
         progress="none" if quiet else "auto",
-        exclude=unique_texts(kept_out),
+        exclude=texts_by_task(kept_out),
         unguarded=missing,
+        probe=scores,
     )
     model = exported(result, "--resume continues", say=first)
     if not first:
@@ -93,7 +105,7 @@ def stderr(line: str) -> None:
     typer.echo(line, err=True)
 
 
-def exported(result: Result, remedy: str, *, say: bool = True) -> Path:
+def exported(result: PretrainingResult, remedy: str, *, say: bool = True) -> Path:
     """The encoder that a run exported; ends the command with the status of a stopped run where a signal stopped it.
 
     remedy: in words, what resumes the run. say: on stderr that it was stopped.
@@ -112,17 +124,47 @@ def plan(
     overrides: Overrides = [],  # noqa: B006
     gpu: Annotated[str, typer.Option("--gpu", help="GPU whose time is estimated.")] = "H200",
     gpus: Annotated[int, typer.Option("--gpus", min=1, help="How many of them.")] = 1,
+    speed: Annotated[
+        str | None, typer.Option("--speed", help="Measurement of such a machine, by pretrain-bench --out.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Steps, tokens, FLOPs, memory and time of a recipe, without training."""
     check_ours("trainer")
     from trainer import api
 
-    planned = api.plan(recipe, overrides=overrides, gpu=gpu, gpus=gpus)
+    planned = api.plan(recipe, overrides=overrides, gpu=gpu, gpus=gpus, speed=speed)
     if as_json:
         print_json(planned.as_dict())
         return
     for line in planned.lines():
+        typer.echo(line)
+
+
+def bench(
+    recipe: Recipe,
+    overrides: Overrides = [],  # noqa: B006
+    steps: Annotated[int, typer.Option("--steps", min=3, help="Steps of each phase that are timed.")] = 20,
+    out: Annotated[
+        str | None, typer.Option("--out", help="File for the measurement, for pretrain-plan --speed.")
+    ] = None,
+    trace: Annotated[str | None, typer.Option("--trace", help="File for the profiler's traces, .json.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Tokens a second of a recipe on this machine through the real loop, its utilisation, and a step's parts."""
+    check_ours("trainer")
+    from pathlib import Path
+
+    from trainer import api
+    from trainer.cost.speed import write_speed
+
+    speed = api.bench(recipe, overrides=overrides, steps=steps, trace=trace)
+    if out is not None:
+        write_speed(speed, Path(out))
+    if as_json:
+        print_json(speed.model_dump(mode="json"))
+        return
+    for line in speed.lines():
         typer.echo(line)
 
 

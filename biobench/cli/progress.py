@@ -11,6 +11,7 @@ from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn
 from biobench.cli.common import percent
 from biobench.core.progress import QUIET, Display
 from biobench.finetune.loop import Note
+from biobench.runs.estimate import in_words
 from biobench.runs.result import RunName, RunResult
 
 
@@ -68,6 +69,8 @@ class RunTerminal(Display):
             line += f", {result.primary} {percent(result.scores[result.primary])}"
         if result.status == "done" and result.seconds is not None:
             line += f" in {result.seconds:.1f} s"
+        if result.seconds_left is not None:
+            line += f"; about {in_words(result.seconds_left)} left"
         if result.status in ("failed", "unavailable"):
             line += f" ({result.reason})"
         self.say(line)

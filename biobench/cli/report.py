@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Collection, Iterable
 from dataclasses import replace
@@ -10,16 +11,17 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from biobench.cli.common import Output, ResultsDir, check_results_dir, write_output
+from biobench.cli.common import DataDir, Output, ResultsDir, check_results_dir, write_output
 from biobench.errors import UsageError
 from biobench.schema.strict import suggest
 
 if TYPE_CHECKING:
     from biobench.report.rows import AverageName, Report
     from biobench.report.table import Results
+    from biobench.schema.suite import SuiteSpec
 
 AVERAGES: tuple[AverageName, ...] = ("macro", "micro", "weighted", "paper")
-SOURCES = ("published", "run", "submitted", "floor", "ceiling")
+SOURCES = ("published", "run", "outside", "submitted", "floor", "ceiling")
 FORMATS = ("table", "md", "csv", "latex", "json", "html")
 ALL = "all"
 """`--average all`: a row for each of macro, micro and weighted."""
@@ -42,9 +44,15 @@ def report(
         ),
     ] = None,
     task: Annotated[list[str], typer.Option("--task", help="Only this task; repeatable.")] = [],  # noqa: B006
-    suite: Annotated[list[str], typer.Option("--suite", help="Only this suite (fr, en, needle).")] = [],  # noqa: B006
+    suite: Annotated[
+        list[str],
+        typer.Option(
+            "--suite",
+            help="fr, en, needle; or one with its own scores and mean: blurb, drbenchmark, a YAML file.",
+        ),
+    ] = [],  # noqa: B006
     source: Annotated[
-        list[str], typer.Option("--source", help="Only published, run, submitted, floor or ceiling rows.")
+        list[str], typer.Option("--source", help="Only published, run, outside, submitted, floor or ceiling rows.")
     ] = [],  # noqa: B006
     model: Annotated[list[str], typer.Option("--model", help="Only this model; repeatable.")] = [],  # noqa: B006
     incomplete: Annotated[bool, typer.Option("--incomplete", help="Average incomplete suites too.")] = False,
@@ -54,6 +62,11 @@ def report(
     ] = False,
     seeds: Annotated[bool, typer.Option("--per-seed", help="csv, json: a row a run and metric.")] = False,
     labels: Annotated[bool, typer.Option("--per-label", help="As --per-seed, with each label's scores.")] = False,
+    slices: Annotated[
+        bool,
+        typer.Option("--slices", help="Calibration, and scores by length, label and what training has shown."),
+    ] = False,
+    data_dir: DataDir = None,
     results_dir: ResultsDir = "results",
     output: Output = None,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
@@ -75,9 +88,25 @@ def report(
 
     results = load(results_dir)
     _check(task, results.infos, "--task")
+    declared = _declared(suite)
+    if declared is not None:
+        from biobench.report.suite import build_suite
+
+        built_suite = build_suite(results, declared, suite[0], incomplete=incomplete)
+        if format_ == "table":
+            nothing: dict[str, list[str] | None] = {"tasks": None, "sources": None}
+            _print(results, built_suite, filters=nothing, notes=notes, experiments=experiments, output=output)
+        else:
+            _put(render(built_suite, format_), output)
+        return
     _check(suite, {*SUITES, *(info.suite for info in results.infos.values())}, "--suite")
     if model:
         _check(model, _models(results), "--model")
+    if slices:
+        if format_ not in ("table", "json", "csv"):
+            raise UsageError(f"--slices has no form in {format_}", hint="use --format table, json or csv")
+        _slices(results, data_dir, _some(task), _some(model), format_, output)
+        return
     filters = {"tasks": _some(task), "suites": _some(suite), "sources": _some(source), "models": _some(model)}
     if seeds or labels:
         from biobench.report import tidy
@@ -98,6 +127,41 @@ def report(
         _put(render(shown, format_), output)
         return
     _print(results, shown, filters=filters, notes=notes, experiments=experiments, output=output)
+
+
+def _declared(names: list[str]) -> SuiteSpec | None:
+    """The declared suite that is asked for; None where suites are folders of tasks or none is named."""
+    from biobench.data.catalog import SUITES
+    from biobench.data.suite import load_suite, suite_names
+
+    for name in names:
+        if name in suite_names() or name.endswith((".yaml", ".yml")):
+            found = load_suite(name) if name not in (*SUITES, "all") else None
+            if found is not None and len(names) > 1:
+                raise UsageError(f"--suite {name} has a report of its own", hint="give it alone")
+            if found is not None:
+                return found
+    return None
+
+
+def _slices(
+    results: Results,
+    data_dir: str | None,
+    tasks: list[str] | None,
+    models: list[str] | None,
+    format_: str,
+    output: Path | None,
+) -> None:
+    from biobench.report.slices import slices
+    from biobench.report.slices_render import as_csv, as_table
+
+    rows, notes = slices(results, data_dir, tasks=tasks, models=models)
+    if format_ == "json":
+        _put(json.dumps([row.as_json() for row in rows], ensure_ascii=False, indent=2) + "\n", output)
+        return
+    _put(as_csv(rows) if format_ == "csv" else as_table(rows), output)
+    for line in notes:
+        typer.echo(line, err=True)
 
 
 def tasks_with_runs(results: Results) -> list[str] | None:

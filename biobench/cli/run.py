@@ -59,6 +59,7 @@ def run(
 def decide(request: RunRequest, against: str, max_seeds: int, rope: float, *, as_json: bool) -> int:
     """Run seeds until two models are told apart or shown to be the same; the exit status."""
     from biobench.cli.progress import RunTerminal
+    from biobench.comparison.decided import decided_sentences
     from biobench.models.loading import quiet_libraries
     from biobench.runs import RunPlan, make_plan
     from biobench.runs.api import run_plan
@@ -72,24 +73,28 @@ def decide(request: RunRequest, against: str, max_seeds: int, rope: float, *, as
             return plan, run_plan(plan, reporter)
 
     decision = run_until_decided(request, against, make, max_seeds=max_seeds, rope=rope)
+    words = " ".join(decided_sentences(decision.first, decision.second, decision.look, decision.seeds, rope=rope))
     if as_json:
         print_json([r.as_json() for r in decision.runs])
-        sys.stderr.write(decision.words + "\n")
+        sys.stderr.write(words + "\n")
     else:
         print_results(decision.runs)
-        typer.echo(decision.words)
+        typer.echo(words)
     return 0
 
 
 def run_request(request: RunRequest, *, as_json: bool) -> int:
     """Plan, make and print the runs; the exit status."""
     from biobench.cli.progress import RunTerminal
+    from biobench.data.suite import left_out
     from biobench.models.loading import quiet_libraries
     from biobench.runs import make_plan
     from biobench.runs.api import contradicted, refused, run_plan
 
     quiet_libraries()
     plan = make_plan(request)
+    for line in [] if request.suite is None else left_out(request.suite):
+        typer.echo(line, err=True)
     for line in contradicted(plan):
         typer.echo(line, err=True)
     try:
@@ -110,6 +115,13 @@ def run_request(request: RunRequest, *, as_json: bool) -> int:
     return 1 if any(r.status == "failed" for r in results) else 0
 
 
+def _leading(result: RunResult) -> str:
+    """The leading score of a kind without F1."""
+    if not result.scores or "macro_f1" in result.scores:
+        return "–"
+    return f"{result.primary} {percent(result.scores.get(result.primary))}"
+
+
 def print_results(results: list[RunResult]) -> None:
     """A table of the runs on stdout."""
     from rich.console import Console
@@ -119,7 +131,8 @@ def print_results(results: list[RunResult]) -> None:
     table = Table(box=None)
     for name in ("model", "task", "seed", "status"):
         table.add_column(name, overflow="fold")
-    for name in ("macro", "micro", "weighted", "seconds", "cut", "lost"):
+    plain = [r.primary for r in results if r.scores and "macro_f1" not in r.scores]
+    for name in ("macro", "micro", "weighted", *(["score"] if plain else []), "seconds", "cut", "lost"):
         table.add_column(name, justify="right", no_wrap=True)
     for r in results:
         table.add_row(
@@ -128,6 +141,7 @@ def print_results(results: list[RunResult]) -> None:
             "" if r.seed is None else str(r.seed),
             r.status,
             *(percent(r.scores.get(m)) for m in ("macro_f1", "micro_f1", "weighted_f1")),
+            *([_leading(r)] if plain else []),
             "–" if r.seconds is None else f"{r.seconds:.1f}",
             "–" if not r.truncated_documents else str(r.truncated_documents),
             "–" if not r.lost_gold else str(r.lost_gold),

@@ -15,7 +15,8 @@ KEPT = "Stopped. What is done is kept and what was begun resumes from its last s
 
 
 def end_of_run(results: Sequence[RunResult], results_dir: str) -> Iterator[str]:
-    """The lines below the table, none where nothing was scored."""
+    """The lines below the table, none where nothing was scored or planned."""
+    yield from expected_time(results)
     scored = [r for r in results if r.status in ("done", "skipped") and r.scores]
     if not scored:
         return
@@ -35,6 +36,22 @@ def end_of_run(results: Sequence[RunResult], results_dir: str) -> Iterator[str]:
     if len(models) > 1:
         following += f"`, `biobench compare {' '.join(map(shlex.quote, models[:2]))}{folder}"
     yield f"Results: {results_dir}. Next: `{following}`"
+
+
+def expected_time(results: Sequence[RunResult]) -> Iterator[str]:
+    """The line of a dry run on how long it would take, one run after the other."""
+    from biobench.runs.estimate import in_words
+
+    planned = [r for r in results if r.status == "planned"]
+    if not planned:
+        return
+    known = [r.seconds_expected for r in planned if r.seconds_expected is not None]
+    if not known:
+        yield f"{len(planned)} runs to make; how long they take is told after the first one on this device"
+        return
+    rest = len(planned) - len(known)
+    more = f", {rest} more of unknown length" if rest else ""
+    yield f"{len(planned)} runs to make: about {in_words(sum(known))}, judged by stored runs on this device{more}"
 
 
 def _mean(members: Sequence[RunResult]) -> str:

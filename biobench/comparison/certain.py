@@ -20,7 +20,13 @@ SEED_SD = 0.05
 
 
 def is_certain(result: PairResult) -> bool:
-    """Whether the difference on these tasks leaves no doubt, seeds and test-set noise taken in.
+    """Whether the difference on these tasks leaves no doubt, seeds and test-set noise taken in."""
+    p = certain_p(result)
+    return p is not None and p < CERTAIN
+
+
+def certain_p(result: PairResult) -> float | None:
+    """The p that certainty rests on, None where it is not asked for.
 
     Asked only where every task has 30 groups of documents and every model two seeds. The t has the groups of the
     smallest test set less one degrees of freedom; its standard error is no smaller than one group of each task that
@@ -28,12 +34,12 @@ def is_certain(result: PairResult) -> bool:
     """
     within = result.within
     if within.test is None or within.test.p is None or within.se_documents is None or within.test.p > 0.05:
-        return False
+        return None
     counts = [[n for n in (line.n_first, line.n_second) if n] for line in result.tasks]
     groups = [line.groups or 0 for line in result.tasks]
     least = least_seeds(result)
     if min(groups) < CERTAIN_GROUPS or 0 < least < FEWEST_SEEDS or not any(counts):
-        return False
+        return None
     # the difference is a mean of means over corpora, so a task of a corpus of several weighs less
     corpora = Counter(line.corpus for line in result.tasks)
     weights = [(len(corpora) * corpora[line.corpus]) ** -2 for line in result.tasks]
@@ -43,7 +49,7 @@ def is_certain(result: PairResult) -> bool:
         seeds = max(seeds, SEED_SD**2 * sum(w / n for w, pair in zip(weights, counts, strict=True) for n in pair))
     t = abs(within.difference) / math.sqrt(documents + seeds)
     df = min(min(groups) - 1, within.test.df if within.test.df is not None and least >= CERTAIN_SEEDS else math.inf)
-    return 2 * float(special.stdtr(df, -t)) < CERTAIN
+    return 2 * float(special.stdtr(df, -t))
 
 
 def least_seeds(result: PairResult) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 from biobench.comparison.contest import Contest, contest
 from biobench.comparison.evidence import Evidence
-from biobench.comparison.measure import FEWEST_RANKED, Options, duel_of, failed_in, measured, ranks_of, told
+from biobench.comparison.measure import FEWEST_RANKED, Options, duel_of, failed_in, grouped_notes, measured, ranks_of
 from biobench.comparison.plan import load_plan
 from biobench.comparison.render import to_json, to_text
 from biobench.comparison.result import Compared, TaskLine
@@ -78,26 +78,26 @@ def compare(
     have level 1 - alpha. wanted: the difference to compute the needed seeds for. ledgers: model -> training
     ledger, besides those found in the models' folders. documents: read the stored predictions for test-set noise.
     against_first: test the first model against each other one only. pooled: one verdict over several languages;
-    otherwise each has its own. plan: YAML file that declares pairs, average, suite, seeds and alpha (`plan.Plan`); what
+    otherwise each has its own. plan: YAML file that declares pairs, average, suite, seeds and alpha; what
     it says replaces the options here, and pairs of other models are marked as exploratory.
     Raises UsageError where a name is unknown, where the runs may not be compared or nothing is shared, and
     StoreError for a damaged ledger. Damaged records become findings.
     """
-    given = [str(m) for m in (*([models] if isinstance(models, str | Path) else models), *others)]
+    requested = [str(m) for m in (*([models] if isinstance(models, str | Path) else models), *others)]
     declared = None if plan is None else load_plan(plan)
     if declared is not None:
-        given = [*given, *(m for m in declared.models if m not in given)]
+        requested = [*requested, *(m for m in declared.models if m not in requested)]
         average, suite, alpha = declared.average or average, declared.suite or suite, declared.alpha
         rope, pooled = declared.rope_fraction, declared.pooled
-    _check(given, rope, alpha, wanted)
+    _check(requested, rope, alpha, wanted)
     results = load(results_dir)
     floors, damaged = scan_floors(results_dir)
-    entrants = find_entrants(given, results, floors)
-    twins = compare_ledgers(find_ledgers(given, entrants, ledgers))
+    entrants = find_entrants(requested, results, floors)
+    twins = compare_ledgers(find_ledgers(requested, entrants, ledgers))
     named = [tasks] if isinstance(tasks, str) else list(tasks or ())
     specs = {t: load_task(t) for t in named if t.endswith((".yaml", ".yml"))}
     chosen = [specs[t].id if t in specs else t for t in named]
-    held = contest(entrants, results, average, suite=suite, tasks=chosen or None)
+    whole = contest(entrants, results, average, suite=suite, tasks=chosen or None)
     labels = [e.label for e in entrants]
     everyone = range(len(entrants))
     pairs = [(0, b) for b in everyone[1:]] if against_first else list(combinations(everyone, 2))
@@ -111,16 +111,16 @@ def compare(
     def compared(part: Contest, parts: tuple[Compared, ...] = ()) -> Comparison:
         # what one pair shows does not depend on the others: each is tested on the seeds and counts of its two
         duels = [duel_of(part.match(a, b), source if detailed else None) for a, b in pairs]
-        found = measured(part, duels, options, planned, lines)
+        tested = measured(part, duels, options, planned, lines)
         names = [(labels[a], labels[b]) for a, b in pairs]
-        notes = [*part.notes, *found.many.notes, *told(names, [duel.match.said for duel in duels])]
+        notes = [*part.notes, *tested.many.notes, *grouped_notes(names, [duel.match.seed_notes for duel in duels])]
         if declared is not None:
             notes += declared.outside(part)
         if not detailed:
             form = "{count} pairs: test-set noise task by task is computed up to {most} pairs"
-            notes.append(note(form, count=len(found.pairs), most=MOST_DETAILED))
+            notes.append(note(form, count=len(tested.pairs), most=MOST_DETAILED))
         elif documents:
-            reasons = told(names, [duel.reasons for duel in duels])
+            reasons = grouped_notes(names, [duel.reasons for duel in duels])
             notes += [note("test-set noise is unknown on {task_and_reason}", task_and_reason=line) for line in reasons]
         failed = failed_in(part, no_skill(floors))
         form = "{model} on {task}: the run with seed {seed} failed ({score:.1f}); means and intervals include it"
@@ -136,35 +136,35 @@ def compare(
             published=tuple(e.label for e in entrants if e.is_published),
             policies=tuple(e.label for e in entrants if e.is_policy),
             perfect=tuple(label for i, label in enumerate(labels) if _perfect(part, i)),
-            pairs=found.pairs,
-            standings=found.many.standings,
+            pairs=tested.pairs,
+            standings=tested.many.standings,
             ranks=ranks_of(duel_of(part.match(*everyone), source), labels, alpha) if ranked else (),
             twins=twins,
             alpha=alpha,
-            estimand=found.many.estimand,
+            estimand=tested.many.estimand,
             notes=tuple(dict.fromkeys(notes)),
             findings=tuple(dict.fromkeys((*results.findings, *damaged))),
             refused=part.refused,
-            shares=found.shares,
+            shares=tested.shares,
             failed=failed,
             language=languages.pop() if len(languages) == 1 else "",
             parts=parts,
             plan="" if declared is None else declared.hash,
         )
 
-    spoken = dict.fromkeys(info.language for info in held.tasks)
-    apart = () if pooled or len(spoken) == 1 else tuple(compared(held.of_language(language)) for language in spoken)
-    return compared(held, apart)
+    spoken = dict.fromkeys(info.language for info in whole.tasks)
+    apart = () if pooled or len(spoken) == 1 else tuple(compared(whole.of_language(language)) for language in spoken)
+    return compared(whole, apart)
 
 
-def _perfect(held: Contest, entrant: int) -> bool:
+def _perfect(part: Contest, entrant: int) -> bool:
     """The gate's oracle, where the score compared gives it 1."""
-    is_oracle = held.entrants[entrant].is_policy and held.entrants[entrant].source == "ceiling"
-    return is_oracle and all(cell.mean == 1.0 for cell in held.cells[entrant].values())
+    is_oracle = part.entrants[entrant].is_policy and part.entrants[entrant].source == "ceiling"
+    return is_oracle and all(cell.mean == 1.0 for cell in part.cells[entrant].values())
 
 
-def _check(given: Sequence[str], rope: float, alpha: float, wanted: float) -> None:
-    if len(given) < 2:
+def _check(names: Sequence[str], rope: float, alpha: float, wanted: float) -> None:
+    if len(names) < 2:
         raise UsageError("a comparison needs two models or more", hint="for example: biobench compare A B")
     if not 0 < alpha < 0.5:
         raise UsageError(f"alpha {alpha} is not between 0 and 0.5", hint="0.05 is usual")

@@ -58,14 +58,14 @@ class Refused:
 @dataclass(frozen=True, slots=True)
 class Match:
     """Models tested together. cells: (entrants) task -> cell, with common seeds alone where they pair. paired:
-    task -> whether seed i of one model goes with seed i of the others. said: task -> what became of the seeds."""
+    task -> whether seed i of one model goes with seed i of the others. seed_notes: task -> what became of the seeds."""
 
     entrants: tuple[Entrant, ...]
     tasks: tuple[TaskInfo, ...]
     metrics: Mapping[str, str]
     cells: tuple[Mapping[str, Cell], ...]
     paired: Mapping[str, bool]
-    said: Mapping[str, str]
+    seed_notes: Mapping[str, str]
 
     @property
     def step(self) -> float:
@@ -116,14 +116,14 @@ class Contest:
     def match(self, *who: int) -> Match:
         """These entrants, made fit to be tested with each other; what others lack takes nothing from them."""
         cells: list[dict[str, Cell]] = [{} for _ in who]
-        paired, said = {}, {}
+        paired, seed_notes = {}, {}
         for info in self.tasks:
             paired[info.id], row, words = _common_seeds([self.cells[i][info.id] for i in who])
             if words:
-                said[info.id] = words
+                seed_notes[info.id] = words
             for mine, cell in zip(cells, row, strict=True):
                 mine[info.id] = cell
-        return Match(tuple(self.entrants[i] for i in who), self.tasks, self.metrics, tuple(cells), paired, said)
+        return Match(tuple(self.entrants[i] for i in who), self.tasks, self.metrics, tuple(cells), paired, seed_notes)
 
 
 def contest(
@@ -143,7 +143,7 @@ def contest(
     published = [e for e in entrants if e.is_published]
     chosen: AverageName = average or ("paper" if published else "macro")
     wanted = _wanted(results, suite, tasks)
-    notes = [said for e in entrants for said in e.notes]
+    notes = [line for e in entrants for line in e.notes]
     if published and average is None:
         notes.append(note("each task is compared by the average its published scores are read as, not by macro F1"))
     shared, lonely = [], []
@@ -185,7 +185,7 @@ def _filled(
     notes: list[str],
 ) -> Contest:
     cells: list[dict[str, Cell]] = [{} for _ in entrants]
-    kept, metrics = [], {}
+    filled, metrics = [], {}
     unlike: list[tuple[str, list[Note]]] = []
     left: list[str] = []
     for info in shared:
@@ -202,21 +202,21 @@ def _filled(
             form = "{task}: some record has no {metric}; `biobench rescore` computes it; left out"
             notes.append(note(form, task=info.id, metric=metric))
             continue
-        notes += [said for g in picked[info.id] if g is not None for said in (*g.notes, *remark(g))]
+        notes += [line for g in picked[info.id] if g is not None for line in (*g.notes, *remark(g))]
         unlike.append((info.id, differences(runs)))
         for mine, cell in zip(cells, whole, strict=True):
             mine[info.id] = cell
-        kept.append(info)
+        filled.append(info)
         metrics[info.id] = metric
-    if not kept:
+    if not filled:
         hint = "; ".join(left) or "run `biobench rescore`, or choose another --average"
         raise UsageError("no task has the scores to compare", hint=hint)
     notes += left
     for text in dict.fromkeys(text for _, texts in unlike for text in texts):
         tasks = ", ".join(task for task, texts in unlike if text in texts)
         notes.append(note("{task}: {reason}", task=tasks, reason=text))
-    found = tuple(dict.fromkeys(notes))
-    return Contest(tuple(entrants), average, tuple(kept), metrics, tuple(cells), found)
+    lines = tuple(dict.fromkeys(notes))
+    return Contest(tuple(entrants), average, tuple(filled), metrics, tuple(cells), lines)
 
 
 def _wanted(results: Results, suite: str | None, tasks: Sequence[str] | None) -> list[TaskInfo]:
@@ -237,14 +237,14 @@ def _default_part(shared: list[TaskInfo], *, named: bool) -> tuple[list[TaskInfo
     notes = []
     ids = {info.id for info in shared}
     doubles = [i.id for i in shared if i.spec is not None and i.spec.variant_of in ids]
-    kept = [i for i in shared if i.id not in doubles]
+    rest = [i for i in shared if i.id not in doubles]
     if doubles:
         form = "variants of tasks compared here are left out (--task names them): {tasks}"
         notes.append(note(form, tasks=", ".join(doubles)))
-    if any(i.suite == NEEDLE for i in kept) and any(i.suite != NEEDLE for i in kept):
+    if any(i.suite == NEEDLE for i in rest) and any(i.suite != NEEDLE for i in rest):
         notes.append(note("needle tasks are left out, they ask another kind of question (--suite needle)"))
-        kept = [i for i in kept if i.suite != NEEDLE]
-    return kept, notes
+        rest = [i for i in rest if i.suite != NEEDLE]
+    return rest, notes
 
 
 def _comparable(entrant: Entrant, info: TaskInfo, average: AverageName) -> bool:
@@ -264,21 +264,21 @@ def _unread(published: Sequence[Entrant], wanted: Sequence[TaskInfo], average: A
 def refused_of(entrants: Sequence[Entrant], results: Results, wanted: Sequence[TaskInfo]) -> list[Refused]:
     """The runs of these models on these tasks that the gate refuses."""
     ids = {info.id for info in wanted}
-    found = {
+    refusals = {
         (e.label, r.group.task): Refused(e.label, r.group.task, r.reasons)
         for e in entrants
         for r in results.refusals
         if r.group.task in ids and (r.group.model, r.group.source) == (e.model, e.source)
     }
-    return list(found.values())
+    return list(refusals.values())
 
 
 def _nothing(
-    entrants: Sequence[Entrant], chosen: AverageName, asked: AverageName | None, refused: Sequence[Refused]
+    entrants: Sequence[Entrant], chosen: AverageName, requested: AverageName | None, refused: Sequence[Refused]
 ) -> UsageError:
     names = " and ".join(f"'{e.label}'" for e in entrants)
     hint = "run both on the same tasks; `biobench report` shows what there is"
-    if asked not in (None, "paper") and any(e.is_published for e in entrants):
+    if requested not in (None, "paper") and any(e.is_published for e in entrants):
         hint = "published scores are compared with --average paper"
     elif refused:
         hint = "; ".join(dict.fromkeys(r.words for r in refused))
@@ -319,10 +319,16 @@ def _mismatch(entrants: Sequence[Entrant], options: Sequence[dict[Condition, lis
         if a == b:
             continue
         what = next(w for w, x, y in zip(("spec", "data", "limit", "track", "engine"), a, b, strict=True) if x != y)
-        said = {"spec": "protocol", "data": "test data", "limit": "limit", "track": "track", "engine": "engine version"}
+        names = {
+            "spec": "protocol",
+            "data": "test data",
+            "limit": "limit",
+            "track": "track",
+            "engine": "engine version",
+        }
         sides = [f"'{e.label}' was run {in_words(g[0])}" for e, g in ((first, groups_a), (second, groups_b))]
         return UsageError(
-            f"{task}: {' and '.join(sides)}: not the same {said[what]}, so not comparable",
+            f"{task}: {' and '.join(sides)}: not the same {names[what]}, so not comparable",
             hint="run both the same way, or name the other tasks with --task (repeatable)",
         )
     return UsageError(f"{task}: no condition is shared by all models", hint="compare fewer models, or run them alike")
@@ -364,13 +370,13 @@ def _common_seeds(row: Sequence[Cell]) -> tuple[bool, list[Cell], str]:
     if len(runs) < len(row):
         if not runs:
             return True, list(row), ""
-        paired, whole, said = _common_seeds(runs)
+        paired, whole, words = _common_seeds(runs)
         count = len(whole[0].scores) if paired else 1
         rest = iter(whole)
         mixed = [
             Cell(cell.scores * count, whole[0].seeds, policy=True) if cell.group is None else next(rest) for cell in row
         ]
-        return paired, mixed, said
+        return paired, mixed, words
     common = sorted(set.intersection(*(set(cell.seeds) for cell in row)))
     if all(list(cell.seeds) == common for cell in row):
         return True, list(row), ""

@@ -16,13 +16,18 @@ from biobench.report.notes import note
 from biobench.report.rescore import run_documents
 from biobench.report.tasks import TaskInfo
 from biobench.schema.document import Document
+from biobench.schema.kind import number_of
 from biobench.schema.record import RunRecord
-from biobench.score import GroupCounts, ScoreError, counts
+from biobench.score import GroupCounts, ScoreError, counts, shares
 from biobench.stats import Average, Counts, StatsInputError, TaskRuns, f1_scores
+from biobench.stats.correlation import Measure, pearson, spearman
+from biobench.stats.types import FloatArray
 from biobench.store import Store
 
 #: How far a score recomputed from counts may lie from the stored one.
 ROUNDING = 1e-9
+
+_UNREADABLE = (StoreError, DataUnavailableError, DataFormatError, ScoreError, StatsInputError)
 
 _EXACT: dict[str, Average] = {
     "macro_f1": "macro",
@@ -39,8 +44,12 @@ _PARTIAL: dict[str, Average] = {
 }
 
 
+_SHARES = ("exact_match", "hamming")
+"""Means over documents, which are the micro average of whole parts (`score.shares`)."""
+
+
 @dataclass(frozen=True, slots=True)
-class _Held:
+class GroupEvidence:
     """counts: (seeds, groups, labels) in the order of `seeds`. average: the one to take, over the labels that are
     `evaluated` (those with gold). groups: the groups' ids."""
 
@@ -58,6 +67,20 @@ class _Held:
         return Counts(self.counts.tp[rows], self.counts.fp[rows], self.counts.fn[rows])
 
 
+_NUMBERS: dict[str, Measure] = {"pearson": pearson, "spearman": spearman}
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Two models on a regression task. gold: (documents,); first, second: (seeds, documents); groups of documents."""
+
+    gold: FloatArray
+    first: FloatArray
+    second: FloatArray
+    groups: tuple[str, ...]
+    measure: Measure
+
+
 @dataclass(slots=True)
 class Evidence:
     """Reads counts of stored predictions. data_dir: the corpora, needed where gold is under an agreement; specs:
@@ -66,24 +89,24 @@ class Evidence:
     data_dir: Path | None = None
     specs: Mapping[str, Path] = field(default_factory=dict)
     _test: dict[tuple[str, str, int | None], list[Document]] = field(default_factory=dict)
-    _read: dict[tuple[Path, tuple[str, ...], str], _Held] = field(default_factory=dict)
+    _read: dict[tuple[Path, tuple[str, ...], str], GroupEvidence] = field(default_factory=dict)
 
-    def task_runs(self, held: Match, info: TaskInfo) -> TaskRuns | str:
+    def task_runs(self, match: Match, info: TaskInfo) -> TaskRuns | str:
         """The counts of all models on one task, or why there are none, in words."""
-        cells = [mine[info.id] for mine in held.cells]
-        metric = held.metrics[info.id]
+        cells = [mine[info.id] for mine in match.cells]
+        metric = match.metrics[info.id]
         if any(cell.group is None and not cell.policy for cell in cells):
             return note("published means come without predictions")
         if any(cell.policy for cell in cells):
             return note("the gate's policies are stored without predictions")
-        if metric not in _EXACT and metric not in _PARTIAL:
+        if metric not in _EXACT and metric not in _PARTIAL and metric not in _SHARES:
             return note("{metric} is no average of F1 counts", metric=metric)
         try:
-            found = [self._held(cast(RunGroup, c.group), metric) for c in cells]
-            runs = [held.of(cell.seeds) for held, cell in zip(found, cells, strict=True)]
-            first = found[0]
-            for cell, made in zip(cells, runs, strict=True):
-                again = f1_scores(made, first.average, first.evaluated)
+            evidence = [self._evidence_of(cast(RunGroup, c.group), metric) for c in cells]
+            runs = [side.of(cell.seeds) for side, cell in zip(evidence, cells, strict=True)]
+            first = evidence[0]
+            for cell, counted in zip(cells, runs, strict=True):
+                again = f1_scores(counted, first.average, first.evaluated)
                 if np.abs(again - np.array(cell.scores)).max() > ROUNDING:
                     return note("stored scores are not those of the stored predictions; run `biobench rescore`")
             return TaskRuns.of(
@@ -93,20 +116,59 @@ class Evidence:
                 cluster=info.corpus,
                 groups=first.groups,
                 evaluated=first.evaluated,
-                paired_seeds=held.paired[info.id],
-                resolution=held.unit(info.id),
+                paired_seeds=match.paired[info.id],
+                resolution=match.unit(info.id),
             )
-        except (StoreError, DataUnavailableError, DataFormatError, ScoreError, StatsInputError) as error:
+        except _UNREADABLE as error:
             return f"{error} ({error.hint})"
 
-    def _held(self, group: RunGroup, metric: str) -> _Held:
+    def numbers(self, match: Match, info: TaskInfo) -> Numbers | str:
+        """Gold and predicted numbers of two models on a regression task, or why there are none, in words."""
+        metric = match.metrics[info.id]
+        cells = [mine[info.id] for mine in match.cells]
+        if metric not in _NUMBERS or any(cell.group is None for cell in cells):
+            return note("{metric} is no average of F1 counts", metric=metric)
+        try:
+            runs = [self._numbers(cast(RunGroup, cell.group), cell.seeds) for cell in cells]
+        except (StoreError, DataUnavailableError, DataFormatError, ScoreError) as error:
+            return f"{error} ({error.hint})"
+        gold, groups, _ = runs[0]
+        if any(groups != other[1] or (gold != other[0]).any() for other in runs[1:]):
+            return note("the models were scored on other documents")
+        return Numbers(gold, runs[0][2], runs[1][2], groups, _NUMBERS[metric])
+
+    def _numbers(self, group: RunGroup, seeds: Sequence[int]) -> tuple[FloatArray, tuple[str, ...], FloatArray]:
+        """Gold (documents,), the documents' groups, and predictions (seeds, documents), in order of document id."""
+        rows: dict[int, FloatArray] = {}
+        gold, groups = np.zeros(0), tuple[str, ...]()
+        for record in group.records:
+            full_documents = self._documents(record) if record.redacted else None
+            documents, predictions = group.store.load_predictions(record, full_documents)
+            documents = sorted(documents, key=lambda d: d.id)
+            by_id = {p.document: number_of(p) for p in predictions}
+            if len(by_id) < len(documents):
+                raise ScoreError("a document has no prediction", hint="repeat the run")
+            gold, groups = np.array([float(d.labels[0]) for d in documents]), tuple(d.group for d in documents)
+            rows[record.seed] = np.array([by_id[d.id] for d in documents])
+        return gold, groups, np.stack([rows[seed] for seed in seeds])
+
+    def group_counts(self, group: RunGroup, metric: str) -> GroupEvidence | str:
+        """The counts of all seeds of a group, or why there are none, in words."""
+        if metric not in _EXACT and metric not in _PARTIAL and metric not in _SHARES:
+            return note("{metric} is no average of F1 counts", metric=metric)
+        try:
+            return self._evidence_of(group, metric)
+        except _UNREADABLE as error:
+            return f"{error} ({error.hint})"
+
+    def _evidence_of(self, group: RunGroup, metric: str) -> GroupEvidence:
         """The counts of all seeds, read once however many pairs ask for them."""
         key = (group.store.root, tuple(b.key for b in group.briefs), metric)
         if key not in self._read:
             self._read[key] = self._counts(group, metric)
         return self._read[key]
 
-    def _counts(self, group: RunGroup, metric: str) -> _Held:
+    def _counts(self, group: RunGroup, metric: str) -> GroupEvidence:
         single = [self._run_counts(group.store, record, metric) for record in group.records]
         first, task = single[0], group.records[0].task
         labels = list(first.labels)
@@ -117,14 +179,21 @@ class Evidence:
                 raise StatsInputError(
                     f"{task.id}: seeds were scored on different documents or labels", hint="repeat the runs"
                 )
-        made = Counts.of(*(np.stack([getattr(c, name)[:, columns] for c in single]) for name in ("tp", "fp", "fn")))
+        stacked = Counts.of(*(np.stack([getattr(c, name)[:, columns] for c in single]) for name in ("tp", "fp", "fn")))
         gold = set(task.gold_labels)
-        mask = [labels[i] in gold for i in columns]
-        return _Held(group.seeds, made, {**_EXACT, **_PARTIAL}[metric], mask, first.groups)
+        mask = [labels[i] in gold or metric in _SHARES for i in columns]
+        averages: dict[str, Average] = {**_EXACT, **_PARTIAL, **dict.fromkeys(_SHARES, "micro")}
+        return GroupEvidence(group.seeds, stacked, averages[metric], mask, first.groups)
 
     def _run_counts(self, store: Store, record: RunRecord, metric: str) -> GroupCounts:
         documents = self._documents(record) if record.redacted else None
         gold, predictions = store.load_predictions(record, documents)
+        if metric in _SHARES:
+            task = record.task
+            found = shares(type=task.type, metric=metric, labels=task.labels, gold=gold, predictions=predictions)
+            if found is None:
+                raise StatsInputError(f"{task.id}: {metric} is no mean over documents", hint="compare another average")
+            return found
         return counts(
             type=record.task.type,
             labels=record.task.labels,

@@ -45,10 +45,10 @@ def _seeds_alone(
     None where `compare` refuses the pair, whose runs were made under other conditions.
     """
     try:
-        held = contest(pair, results, average, suite=suite, tasks=tasks)
+        shared = contest(pair, results, average, suite=suite, tasks=tasks)
     except UsageError:
         return None
-    return seeds_alone(held, held.match(0, 1))
+    return seeds_alone(shared, shared.match(0, 1))
 
 
 def place(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from biobench.comparison.contest import Contest
 
 
-class Plan(Strict):
+class DeclaredPlan(Strict):
     """A declared comparison. What it does not name is exploratory."""
 
     pairs: tuple[tuple[str, str], ...] = Field(min_length=1)
@@ -56,23 +56,23 @@ class Plan(Strict):
         declared = {frozenset(pair) for pair in self.pairs}
         return [frozenset(pair) in declared for pair in pairs]
 
-    def outside(self, held: Contest) -> list[Note]:
+    def outside(self, contest: Contest) -> list[Note]:
         """Where the runs are not those that were declared."""
         if not self.seeds:
             return []
-        found = []
-        for entrant, cells in zip(held.entrants, held.cells, strict=True):
+        lines = []
+        for entrant, cells in zip(contest.entrants, contest.cells, strict=True):
             tasks = [t for t, cell in cells.items() if cell.group is not None and set(cell.seeds) != set(self.seeds)]
             if tasks:
                 form = "exploratory: {model} has other seeds than the plan declares on {tasks}"
-                found.append(note(form, model=entrant.label, tasks=", ".join(tasks)))
-        return found
+                lines.append(note(form, model=entrant.label, tasks=", ".join(tasks)))
+        return lines
 
 
-def load_plan(path: str | Path) -> Plan:
+def load_plan(path: str | Path) -> DeclaredPlan:
     """The plan in a YAML file. Raises SpecError with file, line, value and fix."""
-    found = load_yaml_model(path, Plan)
-    for pair in found.pairs:
+    document = load_yaml_model(path, DeclaredPlan)
+    for pair in document.pairs:
         if pair[0] == pair[1]:
             raise SpecError(f"{path}: pair {list(pair)} names one model twice", hint="name two models")
-    return found
+    return document

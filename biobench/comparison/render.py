@@ -21,21 +21,21 @@ SHORT = 34
 """Characters of a model's name in a table's head; a key above the tables has it whole."""
 
 
-def to_text(held: Compared) -> str:
+def to_text(comparison: Compared) -> str:
     """Verdict, standings, pairs, tasks, notes; scores in percent, differences in points; a language at a time."""
-    parts = ["\n".join(verdict(held))]
-    for part in held.parts or (held,):
-        if held.parts:
+    parts = ["\n".join(verdict(comparison))]
+    for part in comparison.parts or (comparison,):
+        if comparison.parts:
             parts.append(f"== {part.language} ==")
-        if len(held.models) > 2:
+        if len(comparison.models) > 2:
             parts += [_standings(part), _pairs(part)]
         shown = part.pairs[:MOST_TABLES]
         parts += [_tasks(result) for result in shown]
         if len(shown) < len(part.pairs):
             parts.append(f"{len(part.pairs) - len(shown)} more pairs: --json has their tasks.")
-    parts.append(_explained(held))
-    notes = [f"* {_words(note)}" for note in held.notes]
-    notes += [f"! {_words(str(f))}; {_words(f.hint)}" for f in held.findings]
+    parts.append(_explained(comparison))
+    notes = [f"* {_words(note)}" for note in comparison.notes]
+    notes += [f"! {_words(str(f))}; {_words(f.hint)}" for f in comparison.findings]
     if notes:
         parts.append("\n".join(notes))
     return "\n\n".join(parts) + "\n"
@@ -95,10 +95,10 @@ def _interval(test: MeanTest | None) -> str:
     return "–" if test is None else ends(test.interval)
 
 
-def _standings(held: Compared) -> str:
-    known = {r.model: r for r in held.ranks}
+def _standings(comparison: Compared) -> str:
+    known = {r.model: r for r in comparison.ranks}
     rows = []
-    for s in held.standings:
+    for s in comparison.standings:
         r = known.get(s.model)
         rows.append(
             [
@@ -113,20 +113,20 @@ def _standings(held: Compared) -> str:
             ]
         )
     head = ["rank", "model", "mean", "by task", "ties", "mean rank", "possible", "shrunken"]
-    return f"Standings ({metric_name(held)})\n{_grid(head, rows, texts=2)}{_shares(held)}"
+    return f"Standings ({metric_name(comparison)})\n{_grid(head, rows, texts=2)}{_shares(comparison)}"
 
 
-def _shares(held: Compared) -> str:
+def _shares(comparison: Compared) -> str:
     """How much each task decides of the order, largest first."""
-    if not held.shares:
+    if not comparison.shares:
         return ""
-    order = sorted(held.shares.items(), key=lambda item: -item[1])
+    order = sorted(comparison.shares.items(), key=lambda item: -item[1])
     return "\nShare of each task in the variance of the mean: " + ", ".join(f"{t} {100 * v:.0f}%" for t, v in order)
 
 
-def _pairs(held: Compared) -> str:
+def _pairs(comparison: Compared) -> str:
     rows = []
-    for result in held.pairs:
+    for result in comparison.pairs:
         pair, suite = result.pair, result.pair.comparison
         rows.append(
             [
@@ -150,15 +150,15 @@ def _short(name: str) -> str:
     return name if len(name) <= SHORT else name[: SHORT - 1] + "…"
 
 
-def _range(found: DetectableRange) -> str:
-    return f"{100 * found.low:.2f} to {100 * found.high:.2f}"
+def _range(test: DetectableRange) -> str:
+    return f"{100 * test.low:.2f} to {100 * test.high:.2f}"
 
 
-def _explained(held: Compared) -> str:
+def _explained(comparison: Compared) -> str:
     """A line a column."""
-    level = f"{100 * (1 - held.alpha):g}%"
-    lines = [f"Scores in percent ({metric_name(held)}), differences in points, intervals at {level}."]
-    if len(held.models) > 2:
+    level = f"{100 * (1 - comparison.alpha):g}%"
+    lines = [f"Scores in percent ({metric_name(comparison)}), differences in points, intervals at {level}."]
+    if len(comparison.models) > 2:
         lines += [
             "mean       mean over corpora of their tasks' means; it orders the models",
             "by task    plain mean over tasks",
@@ -189,22 +189,22 @@ def _grid(head: Sequence[str], rows: Sequence[Sequence[str]], *, texts: int = 1)
     return "\n".join(lines)
 
 
-def to_json(held: Compared) -> dict[str, Any]:
+def to_json(comparison: Compared) -> dict[str, Any]:
     """Plain data; scores, differences and intervals are fractions, a missing number is null."""
     return {
-        "models": list(held.models),
-        "average": held.average,
-        "metrics": dict(held.metrics),
-        "tasks": list(held.tasks),
-        "corpora": list(held.clusters),
-        "estimand": held.estimand.value,
-        "alpha": held.alpha,
-        "language": held.language,
-        "plan": held.plan,
-        "languages": {part.language: to_json(part) for part in held.parts},
-        "shares": dict(held.shares),
-        "failed": [{"model": f.model, "task": f.task, "seed": f.seed, "score": f.score} for f in held.failed],
-        "verdict": list(verdict(held)),
+        "models": list(comparison.models),
+        "average": comparison.average,
+        "metrics": dict(comparison.metrics),
+        "tasks": list(comparison.tasks),
+        "corpora": list(comparison.clusters),
+        "estimand": comparison.estimand.value,
+        "alpha": comparison.alpha,
+        "language": comparison.language,
+        "plan": comparison.plan,
+        "languages": {part.language: to_json(part) for part in comparison.parts},
+        "shares": dict(comparison.shares),
+        "failed": [{"model": f.model, "task": f.task, "seed": f.seed, "score": f.score} for f in comparison.failed],
+        "verdict": list(verdict(comparison)),
         "twins": [
             {
                 "first": t.first,
@@ -213,12 +213,12 @@ def to_json(held: Compared) -> dict[str, Any]:
                 "noise_pair": t.noise_pair,
                 "differing": list(t.differing),
             }
-            for t in held.twins
+            for t in comparison.twins
         ],
-        "published": list(held.published),
-        "policies": list(held.policies),
-        "pairs": [_pair_json(result) for result in held.pairs],
-        "standings": [_standing_json(s) for s in held.standings],
+        "published": list(comparison.published),
+        "policies": list(comparison.policies),
+        "pairs": [_pair_json(result) for result in comparison.pairs],
+        "standings": [_standing_json(s) for s in comparison.standings],
         "ranks": [
             {
                 "model": r.model,
@@ -228,11 +228,11 @@ def to_json(held: Compared) -> dict[str, Any]:
                 "level": r.level,
                 "estimand": r.estimand.value,
             }
-            for r in held.ranks
+            for r in comparison.ranks
         ],
-        "notes": list(held.notes),
-        "refused": [{"model": r.model, "task": r.task, "reasons": list(r.reasons)} for r in held.refused],
-        "findings": [{"file": f.file, "what": f.what, "hint": f.hint} for f in held.findings],
+        "notes": list(comparison.notes),
+        "refused": [{"model": r.model, "task": r.task, "reasons": list(r.reasons)} for r in comparison.refused],
+        "findings": [{"file": f.file, "what": f.what, "hint": f.hint} for f in comparison.findings],
     }
 
 
@@ -262,7 +262,7 @@ def _pair_json(result: PairResult) -> dict[str, Any]:
         "seeds_needed": _plan_json(result.plan),
         "corpora": dict(zip(suite.clusters, suite.cluster_differences, strict=True)),
         "without": dict(zip(suite.clusters, result.without, strict=True)),
-        "interactions": {name: asdict(found) for name, found in result.interactions.items()},
+        "interactions": {name: asdict(interaction) for name, interaction in result.interactions.items()},
         "within": {
             "difference": result.within.difference,
             "test": _test_json(result.within.test),

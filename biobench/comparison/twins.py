@@ -42,30 +42,30 @@ class Twins:
 
 
 def find_ledgers(
-    given: Sequence[str], entrants: Sequence[Entrant], named: Mapping[str, str | Path] | None
+    texts: Sequence[str], entrants: Sequence[Entrant], named: Mapping[str, str | Path] | None
 ) -> dict[str, Path]:
-    """Label -> ledger: as named (by the text given or the label), else the one in the model's folder.
+    """Label -> ledger: as named (by text or label), else the one in the model's folder.
 
     Models without one are left out. Raises UsageError for a name or a path that does not exist.
     """
-    found: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     left = dict(named or {})
-    for text, entrant in zip(given, entrants, strict=True):
+    for text, entrant in zip(texts, entrants, strict=True):
         for key in (text, entrant.label, entrant.model):
             if key in left:
-                found[entrant.label] = Path(left.pop(key)).expanduser()
+                paths[entrant.label] = Path(left.pop(key)).expanduser()
         folder = Path(text).expanduser()
-        if entrant.label not in found and any((folder / part / FILE).is_file() for part in ("", "model")):
-            found[entrant.label] = folder
+        if entrant.label not in paths and any((folder / part / FILE).is_file() for part in ("", "model")):
+            paths[entrant.label] = folder
     if left:
         raise UsageError(
             f"--ledger names '{plain(next(iter(left)))}', which is not compared here",
             hint="write --ledger MODEL=PATH with a model of this comparison",
         )
-    for path in found.values():
+    for path in paths.values():
         if not path.exists():
             raise UsageError(f"there is no ledger at '{path}'", hint=f"give a {FILE} or the folder that holds it")
-    return found
+    return paths
 
 
 def compare_ledgers(ledgers: Mapping[str, Path]) -> tuple[Twins, ...]:
@@ -77,8 +77,8 @@ def compare_ledgers(ledgers: Mapping[str, Path]) -> tuple[Twins, ...]:
     from trainer.ledger.twins import compare
 
     read = {label: read_ledger(path) for label, path in ledgers.items()}
-    found = []
+    pairs = []
     for a, b in combinations(read, 2):
         diff = compare(read[a], read[b])
-        found.append(Twins(a, b, diff.matched, diff.noise_pair, tuple(row.name for row in diff.differing)))
-    return tuple(found)
+        pairs.append(Twins(a, b, diff.matched, diff.noise_pair, tuple(row.name for row in diff.differing)))
+    return tuple(pairs)

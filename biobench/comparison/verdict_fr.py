@@ -7,6 +7,6 @@ from biobench.comparison.verdict import verdict
 from biobench.report.notes_fr import in_french
 
 
-def verdict_fr(held: Compared) -> tuple[str, ...]:
+def verdict_fr(comparison: Compared) -> tuple[str, ...]:
     """The sentences of `verdict`, in French."""
-    return tuple(in_french(sentence) for sentence in verdict(held))
+    return tuple(in_french(sentence) for sentence in verdict(comparison))

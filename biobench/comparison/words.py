@@ -62,9 +62,9 @@ def margin(size: float) -> Note:
     return note("{few} points", few=f"{size:g}") if size < 2 else note("{count} points", count=f"{size:g}")
 
 
-def metric_name(held: Compared) -> Note:
+def metric_name(comparison: Compared) -> Note:
     """The scores compared, in words."""
-    names = set(held.metrics.values())
+    names = set(comparison.metrics.values())
     return note(NAMES.get(next(iter(names)), next(iter(names))) if len(names) == 1 else NAMES["mixed"])
 
 
@@ -80,6 +80,6 @@ def ranks(r: RankInterval) -> str:
     return str(r.low) if r.low == r.high else f"{r.low}–{r.high}"
 
 
-def level_of(held: Compared) -> Note:
+def level_of(comparison: Compared) -> Note:
     """``95%``."""
-    return note("{level}%", level=f"{100 * (1 - held.alpha):g}")
+    return note("{level}%", level=f"{100 * (1 - comparison.alpha):g}")

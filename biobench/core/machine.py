@@ -57,6 +57,26 @@ def keep_freed_memory() -> bool:
     )
 
 
+def free_memory_bytes(device: torch.device, meminfo: Path = Path("/proc/meminfo")) -> int:
+    """What a new process can take: of the CUDA device, or of the machine (0 where the system does not say).
+
+    A control group's limit counts where it is below what the machine has left.
+    """
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    try:
+        lines = meminfo.read_text(encoding="ascii").splitlines()
+    except OSError:
+        return 0
+    free = next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), 0)
+    try:
+        limit = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
+        used = Path("/sys/fs/cgroup/memory.current").read_text(encoding="ascii").strip()
+        return min(free, int(limit) - int(used)) if limit.isdecimal() else free
+    except (OSError, ValueError):
+        return free
+
+
 def reset_peak_memory(device: torch.device) -> None:
     """Start a new measurement of peak memory."""
     if device.type == "cuda":

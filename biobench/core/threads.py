@@ -9,6 +9,7 @@ has the figures). So the spinning is cut short, and on a crowded machine threads
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 SPINS = 1000
@@ -22,7 +23,8 @@ def prepare_threads(threads: int | None = None) -> int:
     """Set the number of threads and their waiting in the environment, for this process and its children.
 
     threads: as the user asked; None takes `OMP_NUM_THREADS`, else the usable CPUs. Settings of the user's own
-    environment are kept. To be called before torch is imported; returns the number of threads.
+    environment are kept. To be called before torch is imported; where torch is loaded already, a number that the user
+    asked for is set there too, but how its threads wait stays. Returns the number of threads.
     """
     count = threads or _number("OMP_NUM_THREADS") or usable_cpus()
     os.environ["OMP_NUM_THREADS"] = str(count)
@@ -31,6 +33,8 @@ def prepare_threads(threads: int | None = None) -> int:
             os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
         else:
             os.environ["GOMP_SPINCOUNT"] = str(SPINS)
+    if threads is not None and "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(threads)
     return count
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
 import biobench.kinds  # noqa: F401  (the kinds of task that a spec may name register themselves)
+from biobench.core.plugins import TASKS, plugins
 from biobench.data.readers import ReaderOptions, get_reader
 from biobench.errors import SpecError, UsageError
-from biobench.schema.strict import Strict, apply_overrides, suggest, validate
+from biobench.schema.strict import Strict, apply_overrides, plain, suggest, validate
 from biobench.schema.task import Head, Metric, Protocol, Source, TaskSpec, Training
 from biobench.schema.yaml12 import Located, Path_, parse_file
 
@@ -57,7 +59,21 @@ def tasks_folder() -> Path:
 
 
 def spec_paths() -> dict[str, Path]:
-    """Task id (the file's stem) to path of every shipped spec, in order of folder and name."""
+    """Task id (the file's stem) to path of every shipped spec, in order of folder and name; then of those that other
+    packages bring. Raises SpecError where one of these has the name of another task.
+    """
+    paths = _shipped()
+    for name, target in plugins(TASKS):
+        folder = Path(next(iter(getattr(target, "__path__", [target]))))
+        for path in sorted(folder.rglob("*.yaml")):
+            if path.stem in paths:
+                what = f"plug-in '{name}' brings a task '{path.stem}', which there is already ({paths[path.stem]})"
+                raise SpecError(what, hint="rename the file and the spec's id", file=path)
+            paths[path.stem] = path
+    return paths
+
+
+def _shipped() -> dict[str, Path]:
     return {path.stem: path for path in sorted(tasks_folder().glob("*/*.yaml"))}
 
 
@@ -79,12 +95,37 @@ def load_task(path_or_id: str | Path, overrides: Sequence[str] = ()) -> LoadedTa
     elif not path.is_file():
         raise UsageError(f"there is no file '{text}'", hint="give a task id (`biobench tasks list`) or a YAML path")
     written = parse_file(path)
+    overrides = overrides_of(written, overrides)
     located = apply_overrides(written, overrides)
     try:
         spec = validate(located, TaskSpec)
         return LoadedTask(spec, located, path, _reader_options(located, spec), tuple(overrides))
     except SpecError as error:
         raise _blamed(error, written, overrides) from None
+
+
+_OF_A_TASK = re.compile(r"([a-z0-9_]+):([^=:]+=.*)", re.DOTALL)
+"""``TASK:KEY=VALUE``."""
+
+
+def overrides_of(written: Located, overrides: Sequence[str]) -> tuple[str, ...]:
+    """The overrides that mean this task: those of no task, then its own ones, which win."""
+    name = str(plain(written.data.get("id"))) if isinstance(written.data, dict) else ""
+    parts = [(_OF_A_TASK.fullmatch(text), text) for text in overrides]
+    return (
+        *(text for match, text in parts if match is None),
+        *(match[2] for match, _ in parts if match is not None and match[1] == name),
+    )
+
+
+def check_override_tasks(overrides: Sequence[str], tasks: Iterable[str]) -> None:
+    """Raises UsageError for an override of a task that is not among `tasks`."""
+    known = sorted(set(tasks))
+    for text in overrides:
+        match = _OF_A_TASK.fullmatch(text)
+        if match is not None and match[1] not in known:
+            hint = suggest(match[1], known)
+            raise UsageError(f"--set {text}: '{match[1]}' is not one of the tasks of this run", hint=hint)
 
 
 def split_names(names: Iterable[str | Path]) -> list[str]:
@@ -144,7 +185,7 @@ def suite(name: str) -> list[LoadedTask]:
     if name != "all" and name not in SUITES:
         raise UsageError(f"unknown suite '{name}'", hint=suggest(name, [*SUITES, "all"]))
     wanted = SUITES if name == "all" else (name,)
-    tasks = [load_task(path) for path in spec_paths().values() if path.parent.name in wanted]
+    tasks = [load_task(path) for path in _shipped().values() if path.parent.name in wanted]
     order = {folder: i for i, folder in enumerate(SUITES)}
     tasks.sort(key=lambda t: order[t.path.parent.name])
     return [task for task in tasks if task.spec.variant_of is None]

@@ -24,7 +24,8 @@ def count(documents: Sequence[Document], labels: Sequence[str], ner: bool) -> di
         result["labelled"] = sum(bool(d.labels) for d in documents)
         for d in documents:
             for label in d.labels:
-                per_label[label] += 1
+                if label in per_label:  # a regression task has numbers there
+                    per_label[label] += 1
     return result | {label: n for label, n in per_label.items() if n}
 
 

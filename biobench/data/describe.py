@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from biobench.data.catalog import LoadedTask
 from biobench.data.counts import compare_counts, count, count_unexpressed
@@ -19,9 +22,9 @@ def describe(task: LoadedTask, data_dir: str | Path | None = None, samples: int 
 
     Keys: the spec's descriptive fields, `deviations` from the compared protocol (empty: none known), protocol,
     labels (or their rule, until the data is read), declared counts, `data` (state, source, folder, remedy), and with
-    data at hand `counts` (per split, label supports included), `unexpressed` (mentions that are in no score),
-    `count_problems` and `samples` (from train: text,
-    mentions or labels). Samples of data under an agreement are left out.
+    available data `counts` (per split, label supports included), `lengths` (of texts), `unexpressed` (mentions that
+    are in no score), `count_problems` and `samples` (from train: text, mentions or labels). Samples of data under an
+    agreement are left out.
     """
     spec = task.spec
     result: dict[str, Any] = {
@@ -64,9 +67,27 @@ def describe(task: LoadedTask, data_dir: str | Path | None = None, samples: int 
         "data": {"state": "ready", "source": place.source.id, "folder": str(place.folder)},
         "labels": list(labels),
         "counts": counts,
+        "lengths": {name: lengths(documents[name]) for name in SPLITS},
         "unexpressed": count_unexpressed(documents, labels),
         "count_problems": compare_counts(spec, counts, place.source.id),
         "samples": [sample(d) for d in _telling(shown, samples)],
+    }
+
+
+def lengths(documents: Sequence[Document]) -> dict[str, dict[str, int]]:
+    """Of the texts, both of a pair together: median, 95th percentile and maximum of their words and characters."""
+    counted = {
+        "words": [len(d.reading.split()) for d in documents],
+        "characters": [len(d.reading) for d in documents],
+    }
+    return {
+        unit: {
+            "median": round(float(np.median(values))),
+            "p95": round(float(np.quantile(values, 0.95))),
+            "max": max(values),
+        }
+        for unit, values in counted.items()
+        if values
     }
 
 

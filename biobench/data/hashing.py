@@ -73,6 +73,8 @@ def documents_hash(documents: Iterable[Document], source_id: str) -> str:
         row: list[Any] = [d.id, d.group, d.text, d.split, d.spans, d.labels, d.tokens, d.tags]
         if d.query or d.plan is not None:
             row += [d.query, d.plan]
+        if d.pieces:
+            row.append(d.pieces)
         digest.update(
             b"\n" + json.dumps(row, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
         )

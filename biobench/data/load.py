@@ -15,8 +15,8 @@ from biobench.data.locate import Located, choose, default_data_dir
 from biobench.data.readers import Request, get_reader
 from biobench.data.splits import assign_splits
 from biobench.errors import DataFormatError
+from biobench.kinds import get_kind
 from biobench.schema.document import Document, TaskData
-from biobench.schema.kind import KINDS
 from biobench.schema.task import SPLITS
 
 _LIMIT_SEED = 20250101
@@ -39,6 +39,7 @@ def load_data(
     options = task.options[place.source.id]
     full_test = documents["test"]
     gold = {s.label for d in full_test for s in d.spans} | {label for d in full_test for label in d.labels}
+    gold = set(labels) if get_kind(task.spec.type).numeric else gold
     digest = documents_hash((d for name in SPLITS for d in documents[name]), place.source.id)
     counts = {name: count(documents[name], labels, task.spec.is_ner) for name in SPLITS}
     unexpressed = count_unexpressed(documents, labels)
@@ -59,6 +60,19 @@ def load_data(
         decode=str(getattr(options, "decode", "strict")),
         unexpressed=unexpressed,
         count_problems=compare_counts(task.spec, counts, place.source.id),
+    )
+
+
+def without_test(data: TaskData) -> TaskData:
+    """The data with the validation documents where the test documents were, so that nothing reads these.
+
+    gold_labels becomes the labels with gold in validation; the hash stays that of the full data.
+    """
+    gold = {s.label for d in data.validation for s in d.spans} | {label for d in data.validation for label in d.labels}
+    return replace(
+        data,
+        documents={**data.documents, "test": data.validation},
+        gold_labels=tuple(label for label in data.labels if label in gold),
     )
 
 
@@ -95,7 +109,7 @@ def read_source(task: LoadedTask, place: Located) -> tuple[tuple[str, ...], dict
 
 def _checked(request: Request, documents: Iterable[Document]) -> Iterator[Document]:
     """The documents with duplicate spans removed and spans in order of position; refuses what cannot be."""
-    spec, kind = request.spec, KINDS[request.spec.type]
+    spec, kind = request.spec, get_kind(request.spec.type)
     known = set(spec.labels) if isinstance(spec.labels, list) else None
     seen: set[str] = set()
     for d in documents:
@@ -112,7 +126,7 @@ def _checked(request: Request, documents: Iterable[Document]) -> Iterator[Docume
                     request, d, f"span {span.start}-{span.end} leaves the text (length {len(d.text)})", "check offsets"
                 )
         for label in (*(s.label for s in d.spans), *d.labels):
-            if known is not None and label not in known:
+            if known is not None and not kind.numeric and label not in known:
                 raise _bad(request, d, "{} is not a label of the task", "check `labels` and the reader's map", label)
         if kind.tagged and not d.text.strip():
             raise _bad(request, d, "document {} has no text", "remove it, or cut the corpus by `segment: line`", d.id)
@@ -120,6 +134,9 @@ def _checked(request: Request, documents: Iterable[Document]) -> Iterator[Docume
             raise _bad(request, d, "document {} has no tokens", f"{spec.type} needs a token format, or `tokens:`", d.id)
         if kind.single and len(d.labels) != 1:
             raise _bad(request, d, f"{len(d.labels)} labels in a single-label task", "each document needs exactly one")
+        problem = kind.problem(spec, d)
+        if problem is not None:
+            raise _bad(request, d, *problem)
         spans = tuple(sorted(set(d.spans)))
         yield d if spans == d.spans else replace(d, spans=spans)
 

@@ -8,6 +8,7 @@ size rounded up; `random` shuffles the sorted ids with ``random.Random(seed)``.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import random
@@ -18,7 +19,7 @@ from pathlib import Path
 
 from biobench.errors import DataFormatError, SpecError
 from biobench.schema.document import Document
-from biobench.schema.task import SPLITS, SplitApart, SplitCarve, SplitIds, SplitRatios, Splits
+from biobench.schema.task import SPLITS, SplitApart, SplitCarve, SplitIds, SplitRatios, Splits, SplitShuffled
 
 
 def assign_splits(documents: Sequence[Document], splits: Splits, folder: Path | None) -> dict[str, list[Document]]:
@@ -32,6 +33,8 @@ def assign_splits(documents: Sequence[Document], splits: Splits, folder: Path | 
         result = _by_ratios(documents, splits)
     elif isinstance(splits, SplitIds):
         result = _by_ids(documents, splits, folder)
+    elif isinstance(splits, SplitShuffled):
+        result = _shuffled(documents, splits)
     elif isinstance(splits, SplitCarve):
         result = _carved(documents, splits)
     else:
@@ -97,6 +100,34 @@ def _by_ratios(documents: Sequence[Document], splits: SplitRatios) -> dict[str, 
     names = sorted(units) if splits.method == "random" else list(units)
     parts = ratio_indices(len(names), splits)
     return {name: [d for i in part for d in units[names[i]]] for name, part in zip(SPLITS, parts, strict=True)}
+
+
+def shuffled_order(n: int, splits: SplitShuffled) -> list[int]:
+    """Positions of n items after the shuffles."""
+    order, generator = list(range(n)), random.Random(splits.seed)
+    for _ in range(splits.shuffles):
+        generator.shuffle(order)
+    return order
+
+
+def _shuffled(documents: Sequence[Document], splits: SplitShuffled) -> dict[str, list[Document]]:
+    whole = len(splits.cuts) == 2
+    named = {d.split for d in documents}
+    if whole == bool(named & set(SPLITS)) or (not whole and named != {"train", "test"}):
+        names = ", ".join(sorted(named - {""})) or "no"
+        raise DataFormatError(
+            f"splits.cuts has {len(splits.cuts)} shares and the files name {names} split",
+            hint="two shares cut `files.all`; one cuts `files.train` beside `files.test`",
+        )
+    drawn = [d for d in documents if whole or d.split == "train"]
+    ends = [0, *(int(share * len(drawn)) for share in splits.cuts), len(drawn)]
+    order = shuffled_order(len(drawn), splits)
+    result: dict[str, list[Document]] = {name: [] for name in SPLITS}
+    for name, (start, end) in zip(SPLITS, itertools.pairwise(ends), strict=False):
+        result[name] = [drawn[i] for i in sorted(order[start:end])]
+    if not whole:
+        result["test"] = [d for d in documents if d.split == "test"]
+    return result
 
 
 def _official(documents: Sequence[Document]) -> dict[str, list[Document]]:

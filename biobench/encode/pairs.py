@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 Ids = list[int]
+Shorten = Literal["shorten_longer", "shorten_text"]
+"""What is cut of a pair that is longer than the window."""
 
 
 class PairForm(NamedTuple):
@@ -66,24 +68,43 @@ def pair_form(tokenizer: PreTrainedTokenizerBase) -> PairForm:
     )
 
 
-def encode_pairs(documents: Sequence[Document], tokenizer: PreTrainedTokenizerBase, window: int) -> list[Encoded]:
+def encode_pairs(
+    documents: Sequence[Document], tokenizer: PreTrainedTokenizerBase, window: int, shorten: Shorten = "shorten_longer"
+) -> list[Encoded]:
     """Each document's `query` and `text` as a pair of at most `window` tokens, special tokens included.
 
-    Where they are longer, the longer of the two is cut at its end, down to the other's length, then both alike.
-    Raises ModelError where the tokenizer makes no pair.
+    The text's `pieces`, where there are any, stand apart as the two texts do. Where the pair is longer, shorten_longer
+    cuts the longer of the two at its end, down to the other's length, then both alike; shorten_text cuts the text
+    alone. Raises ModelError where the tokenizer makes no pair, or no room is left beside a query that stays whole.
     """
     form = pair_form(tokenizer)
     room = window - form.added
     encoded: list[Encoded] = []
     for document in documents:
-        first, second = ids_of(tokenizer, document.query), ids_of(tokenizer, document.text)
+        first, second = ids_of(tokenizer, document.query), _second(document, tokenizer, form)
         cut = len(first) + len(second) > room
-        first = first[: max(room - len(second), room - room // 2)]
+        if shorten == "shorten_longer":
+            first = first[: max(room - len(second), room - room // 2)]
+        elif len(first) > room:
+            raise ModelError(
+                f"the first text of document '{document.id}' has {len(first)} tokens, the window leaves {room}",
+                hint="it is not to be cut (protocol.pairs shorten_text): raise protocol.max_length, or leave that out",
+            )
         second = second[: room - len(first)]
         ids, types = (np.asarray(make(first, second), dtype=np.int64) for make in (form.ids, form.types_of))
         empty = np.zeros(0, dtype=np.int64)
         encoded.append(Encoded(ids, empty, empty, truncated=cut, types=types))
     return encoded
+
+
+def _second(document: Document, tokenizer: PreTrainedTokenizerBase, form: PairForm) -> Ids:
+    """The text's ids, its pieces parted by what parts the two texts."""
+    if not document.pieces:
+        return ids_of(tokenizer, document.text)
+    ids: Ids = []
+    for number, (start, end) in enumerate(document.pieces):
+        ids += [*(form.between if number else []), *ids_of(tokenizer, document.text[start:end])]
+    return ids
 
 
 def ids_of(tokenizer: Any, text: str) -> Ids:

@@ -14,6 +14,7 @@ from typing import Any
 from biobench.export.results import Result
 from biobench.report.beside import NAMES
 from biobench.report.rows import Row
+from biobench.schema.kind import is_possible
 
 VERSION = "0.3.0"
 _METRIC_IDS = {"macro_f1": "f1_macro", "micro_f1": "f1_micro", "weighted_f1": "f1_weighted"}
@@ -87,13 +88,13 @@ def _result(result: Result, row: Row) -> dict[str, Any]:
         "evaluation_timestamp": result.date,
         "metric_config": {
             "evaluation_description": f"{NAMES[row.metric]} of the fine-tuned encoder on {result.info.name}",
-            "metric_id": _METRIC_IDS[row.metric],
+            "metric_id": _METRIC_IDS.get(row.metric, row.metric),
             "metric_name": NAMES[row.metric],
-            "metric_kind": "f1",
+            "metric_kind": "f1" if row.metric in _METRIC_IDS else row.metric,
             "metric_unit": "proportion",
             "lower_is_better": False,
             "score_type": "continuous",
-            "min_score": 0.0,
+            "min_score": -1.0 if is_possible(row.metric, -1.0) else 0.0,
             "max_score": 1.0,
         },
         "score_details": details,

@@ -26,6 +26,7 @@ from biobench.report.render import render
 from biobench.report.rows import METRICS, Row
 from biobench.report.table import build, load
 from biobench.report.wide import percent
+from biobench.schema.kind import has_f1
 from biobench.schema.strict import suggest
 from biobench.schema.task import NER_TYPES
 
@@ -53,7 +54,7 @@ def export(model: str, format: str, results_dir: str | Path = "results", *, data
     name = found[0].group.model
     if format in ("csv", "latex"):
         tasks = [result.info.id for result in found]
-        report = build(held, models=[name], tasks=tasks, sources=["run", "submitted"])
+        report = build(held, models=[name], tasks=tasks, sources=["run", "outside", "submitted"])
         whole = tuple(row for row in report.rows if row.variant in {result.group.variant for result in found})
         return render(replace(report, rows=whole), format)
     if format == "bibtex":
@@ -77,7 +78,7 @@ def _model_card(model: str, results: Sequence[Result]) -> str:
                     dataset_type=result.hub_repo or result.info.id,
                     dataset_name=plain(result.info.name),
                     dataset_split="test",
-                    metric_type="f1",
+                    metric_type="f1" if has_f1(result.info.type) else row.metric,
                     metric_name=f"{NAMES[row.metric]} ({seeds_words(row)})",
                     metric_value=round(row.mean, 6),
                 )
@@ -97,7 +98,10 @@ def _model_card(model: str, results: Sequence[Result]) -> str:
         "| --- | ---: | ---: | ---: | ---: |",
     ]
     for result in results:
-        cells = " | ".join(percent(row) for row in result.rows)
+        if has_f1(result.info.type):
+            cells = " | ".join(percent(row) for row in result.rows)
+        else:
+            cells = f"{NAMES[result.rows[0].metric]}: {percent(result.rows[0])} | – | –"
         lines.append(f"| {for_markdown(result.info.name)} | {result.rows[0].n_seeds} | {cells} |")
     return "\n".join(lines) + "\n"
 

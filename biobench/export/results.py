@@ -11,6 +11,7 @@ from biobench.report.groups import RunGroup, is_whole
 from biobench.report.rows import AverageName, Row
 from biobench.report.table import Results, build
 from biobench.report.tasks import TaskInfo
+from biobench.schema.kind import has_f1
 
 AVERAGES: tuple[AverageName, ...] = ("macro", "micro", "weighted")
 
@@ -62,11 +63,13 @@ def model_results(held: Results, model: str) -> list[Result]:
     for average in AVERAGES:
         for row in build(held, average, models=[entrant.model], sources=[entrant.source]).rows:
             if row.task in full and row.variant == full[row.task].variant:
-                rows.setdefault(row.task, []).append(row)
+                known = rows.setdefault(row.task, [])
+                if row.metric not in {r.metric for r in known}:  # kinds without F1 have one score whatever the average
+                    known.append(row)
     found = [
         Result(info, full[task], tuple(rows[task]))
         for task, info in held.infos.items()
-        if task in full and len(rows.get(task, ())) == len(AVERAGES)
+        if task in full and len(rows.get(task, ())) == (len(AVERAGES) if has_f1(info.type) else 1)
     ]
     if not found:
         raise UsageError(f"the records of '{entrant.label}' have no scores", hint="run `biobench rescore`")

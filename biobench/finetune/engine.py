@@ -14,13 +14,16 @@ from torch import Tensor
 
 from biobench.core.machine import Precision, keep_freed_memory
 from biobench.errors import ModelError, TrainingError
+from biobench.finetune.adaptation import adapted
 from biobench.finetune.features import Features, extract
 from biobench.finetune.loop import NonFiniteLossError, Note, Outcome, Progress, Run
 from biobench.finetune.machine import micro_batch_tokens, settled_precision
+from biobench.finetune.neighbours import ask_neighbours
 from biobench.finetune.network import Network
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.probe import train_probe
 from biobench.finetune.savepoint import Savepoint
+from biobench.models.attention import KERNEL_DEVICES
 from biobench.models.encoder import Encoder
 from biobench.models.loading import Checkpoint, load_base, load_tokenizer
 from biobench.schema.task import TaskSpec
@@ -47,6 +50,8 @@ def load_encoder(checkpoint: Checkpoint, device: torch.device) -> LoadedEncoder:
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
     try:
         encoder = Encoder(model, int(pad)).to(device)
+        if device.type in KERNEL_DEVICES:
+            encoder.prove_kernels()
     except torch.OutOfMemoryError:
         raise
     except Exception as error:  # the model's code may ask for anything beside token ids
@@ -112,6 +117,9 @@ def finetune(
             loaded.features = None
             loaded.features = extract(loaded.encoder, prepared, precision, progress)
         seed_everything(seed, loaded.encoder.device)
+        spec = prepared.spec.probe
+        if spec is not None and spec.kind == "neighbours":
+            return ask_neighbours(loaded.features, prepared, loaded.encoder, progress)
         return train_probe(loaded.features, prepared, seed, loaded.encoder, progress)
     saved = None if keep is None else keep.load()
     if keep is not None and keep.refusal is not None:
@@ -123,11 +131,16 @@ def finetune(
         loaded.encoder.load_state_dict(loaded.initial)
         # A run that was abandoned leaves its gradients behind.
         loaded.encoder.zero_grad(set_to_none=True)
-        seed_everything(seed, loaded.encoder.device)
+        loaded.encoder.paths.clear()
+        head_seed = prepared.spec.training.head_seed
+        seed_everything(seed if head_seed is None else head_seed, loaded.encoder.device)
         network = new_network(loaded, prepared)
+        if head_seed not in (None, seed):
+            torch.manual_seed(seed)  # dropout stays that of the run's seed
         budget = micro_batch_tokens(loaded.encoder.device)
         try:
-            return Run(network, prepared, seed, precision, budget, backoffs, progress, keep).train(saved)
+            with adapted(network, prepared.spec.training):
+                return Run(network, prepared, seed, precision, budget, backoffs, progress, keep).train(saved)
         except NonFiniteLossError as error:
             saved = None
             if keep is not None:

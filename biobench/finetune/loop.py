@@ -3,7 +3,8 @@
 A step takes the recipe's batch whatever the micro-batches; gradients are those of the batch's mean loss.
 After each epoch (or every k steps) the validation score decides; the best weights stay in memory and are
 the ones that predict the test split. A non-finite loss restarts the run in fp32; an out-of-memory halves
-the micro-batch and repeats the step. Both are recorded, and neither changes the effective batch. With a
+the micro-batch and repeats the step. Both are recorded, and neither changes the effective batch. On an
+accelerator the host queues steps and reads their losses late, so that the device never waits for it. With a
 savepoint the state between two steps is kept on disk, and a run that was killed continues from it, bit by bit.
 """
 
@@ -19,8 +20,10 @@ from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
 from biobench.core.machine import Precision
+from biobench.core.transfer import is_asynchronous
 from biobench.encode.batches import cut_packed, cut_padded, epoch_order, steps_per_epoch
 from biobench.errors import TrainingError
+from biobench.finetune.adaptation import trained_parameters
 from biobench.finetune.network import Network
 from biobench.finetune.optim import all_finite, make_optimizer, rate
 from biobench.finetune.predict import decide, probabilities
@@ -42,10 +45,16 @@ class Note(str):
 
 
 _SMALLEST_BUDGET = 16
+READ_EVERY = 50
+"""Steps after which their losses are read from an asynchronous device; a loss that is not finite is seen then."""
 
 
 class NonFiniteLossError(Exception):
     """The loss became NaN or infinite; caught by the run, which continues in fp32."""
+
+
+class MemoryShortError(TrainingError):
+    """Memory does not suffice for the smallest piece of work; where runs share a device, one alone may fit."""
 
 
 @dataclass(slots=True)
@@ -75,7 +84,8 @@ class _State:
     tokens: int = 0
     losses: list[float] = field(default_factory=list)
     """Of the steps since the last validation."""
-    best_score: float = -1.0
+    best_score: float = -2.0
+    """Below every score, correlations included."""
     best_step: int = 0
     best_weights: dict[str, Tensor] | None = None
     threshold: float = 0.5
@@ -105,7 +115,7 @@ class Run:
         self.network = network
         self.prepared = prepared
         self.recipe = prepared.spec.training
-        self.seed = seed
+        self.order_seed = seed if self.recipe.order_seed is None else self.recipe.order_seed
         self.precision: Precision = precision
         self.budget = budget
         self.backoffs = backoffs
@@ -114,6 +124,9 @@ class Run:
         self.device = network.encoder.device
         self.rows: UsedRows | None = None
         self.state = _State()
+        self.late = is_asynchronous(self.device)
+        self.unread: list[Tensor] = []
+        """Losses of the last steps, on the device."""
         per_epoch = steps_per_epoch(len(prepared.train.encoded), self.recipe.batch_size)
         self.total = self.recipe.max_steps or per_epoch * (self.recipe.epochs or 1)
         every = self.recipe.evaluate_every
@@ -149,25 +162,50 @@ class Run:
         for batch in self._batches(state.step):
             for group in optimizer.param_groups:
                 group["lr"] = self.rate(state.step) * group.get("scale", 1.0)
-            loss = self._backward(batch)
+            self.unread.append(self._backward(batch))
             state.step += 1
-            state.losses.append(loss)
-            if not all_finite([loss]):
-                raise NonFiniteLossError(f"step {state.step}")
+            if not self.late:
+                self._read_losses()
             clip_grad_norm_(parameters, self.recipe.max_grad_norm)
             optimizer.step()
             if self.rows is not None:
                 self.rows.decayed(optimizer.param_groups[0]["lr"], self.recipe.weight_decay)
             optimizer.zero_grad(set_to_none=self.device.type != "cpu")
             state.tokens += sum(self.prepared.train.lengths[i] for i in batch)
-            self.progress(state.step, self.total, f"loss {loss:.3f}{self._unkept()}")
-            if state.step % self.every == 0 or state.step == self.total:
+            validates = state.step % self.every == 0 or state.step == self.total
+            saves = self.keep is not None and self.keep.due()
+            if validates or saves or len(self.unread) == READ_EVERY:
+                self._read_losses()
+            loss = f"loss {state.losses[-1]:.3f}" if state.losses else "loss not read yet"
+            self.progress(state.step, self.total, f"{loss}{self._unkept()}")
+            self._warn_of_slow_attention()
+            if validates:
                 if self._validate(state.step, state.losses):
                     return state.step < self.total
                 state.losses = []
-            if self.keep is not None and self.keep.due():
+            if saves and self.keep is not None:
                 self.keep.save(lambda: self._saved_state(optimizer, began))
         return False
+
+    def _read_losses(self) -> None:
+        """Bring the losses of the last steps to the host. Raises NonFiniteLossError for the first that is none."""
+        if not self.unread:
+            return
+        losses = torch.stack(self.unread).tolist()
+        begin = self.state.step - len(losses)
+        self.unread = []
+        for place, loss in enumerate(losses, start=begin + 1):
+            if not all_finite([loss]):
+                raise NonFiniteLossError(f"step {place}")
+        self.state.losses += losses
+
+    def _warn_of_slow_attention(self) -> None:
+        """Say once for an encoder why its attention is not computed by a kernel of the accelerator."""
+        encoder = self.network.encoder
+        reason = encoder.slow_attention()
+        if reason is not None and not encoder.warned:
+            encoder.warned = True
+            self.progress(self.state.step, self.total, Note(f"slow attention: {reason}"))
 
     def _unkept(self) -> str:
         """A word about a savepoint that could not be written."""
@@ -221,7 +259,8 @@ class Run:
         epoch = done // self.per_epoch
         step, train = epoch * self.per_epoch, self.prepared.train
         while True:
-            for batch in epoch_order(train.lengths, self.recipe.batch_size, self.seed, epoch, self.recipe.batching):
+            recipe = self.recipe
+            for batch in epoch_order(train.lengths, recipe.batch_size, self.order_seed, epoch, recipe.batching):
                 if step == self.total:
                     return
                 step += 1
@@ -229,32 +268,36 @@ class Run:
                     yield batch
             epoch += 1
 
-    def _backward(self, batch: list[int]) -> float:
+    def _backward(self, batch: list[int]) -> Tensor:
         """Gradients of the batch's mean loss; the loss. Halves the micro-batch when memory does not suffice."""
         while True:
             rng = torch.get_rng_state()
+            cuda = torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else None
             try:
                 return self._backward_once(batch)
             except (torch.OutOfMemoryError, RuntimeError) as error:
                 if not _is_out_of_memory(error):
                     raise
                 if self.budget <= _SMALLEST_BUDGET or len(batch) == 1:
-                    raise TrainingError(
+                    raise MemoryShortError(
                         "memory does not suffice for a single document",
                         hint="lower --set protocol.max_length, or use a machine with more memory",
                     ) from error
             self.network.zero_grad(set_to_none=True)
             if self.device.type == "cuda":
                 torch.cuda.empty_cache()
+            if cuda is not None:
+                torch.cuda.set_rng_state(cuda, self.device)
             torch.set_rng_state(rng)
             self.budget = min(self.budget, sum(self.prepared.train.lengths[i] for i in batch)) // 2
             self.backoffs.append(f"out of memory: micro-batch cut to {self.budget} tokens")
 
-    def _backward_once(self, batch: list[int]) -> float:
+    def _backward_once(self, batch: list[int]) -> Tensor:
+        """The loss, () in fp64 on the device; nothing here waits for it."""
         split, spec, kind = self.prepared.train, self.prepared.spec, self.prepared.kind
         terms = kind.terms(spec, [split.targets[i] for i in batch], [len(split.encoded[i].words) for i in batch])
         cut = cut_packed if self.network.attention == "packed" else cut_padded
-        total = 0.0
+        total = torch.zeros((), dtype=torch.float64, device=self.device)
         self.network.train()
         for part in cut(batch, split.lengths, self.budget):
             targets = [split.targets[i] for i in part]
@@ -262,7 +305,7 @@ class Run:
                 logits = self.network([split.encoded[i] for i in part])
             loss = kind.loss(spec, logits, targets, self.weights) / max(terms, 1)
             loss.backward()  # type: ignore[no-untyped-call]
-            total += float(loss.detach())
+            total += loss.detach()
         return total
 
     def _validate(self, step: int, losses: list[float]) -> bool:
@@ -280,7 +323,7 @@ class Run:
                 step=step,
                 epoch=round(step / self.per_epoch, 4),
                 train_loss=sum(losses) / len(losses),
-                validation={k: scores[k] for k in ("macro_f1", "micro_f1", "weighted_f1")},
+                validation=self.prepared.kind.curve(scores),
                 learning_rate=self.rate(step - 1),
             )
         )
@@ -311,12 +354,14 @@ class Run:
             curve=tuple(state.curve),
             precision=self.precision,
             attention=self.network.attention,
+            kernels=dict(self.network.encoder.paths),
             batch_size=self.recipe.batch_size,
             micro_batch_tokens=self.budget,
             backoffs=tuple(self.backoffs),
             threshold=state.threshold if self.prepared.kind.thresholds else None,
             stopped_early=stopped,
             resumed=state.resumed,
+            trained_parameters=trained_parameters(self.network, self.recipe),
         )
         evaluation = state.evaluation_seconds + time.perf_counter() - testing
         best = (state.best_score, state.threshold, self.network)

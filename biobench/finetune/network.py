@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from torch import nn
 
+from biobench.core.transfer import to_device
 from biobench.encode.tokens import Encoded
 from biobench.models.encoder import Attention, Encoder
 from biobench.models.heads import Units
@@ -33,7 +33,7 @@ class Network(nn.Module):
         hidden = self.encoder([e.ids for e in encoded], [e.types for e in encoded])
         begins = np.cumsum([0, *lengths[:-1]])
         first, stop = (
-            torch.from_numpy(np.concatenate(rows)).to(hidden.device)
+            to_device(np.concatenate(rows), hidden.device)
             for rows in zip(*((e.first + b, e.stop + b) for e, b in zip(encoded, begins, strict=True)), strict=True)
         )
         return self.head(hidden, Units(first, stop, [len(e.words) for e in encoded], lengths))

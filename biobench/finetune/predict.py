@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -10,15 +11,38 @@ from numpy.typing import NDArray
 
 from biobench.core.machine import Precision
 from biobench.encode.batches import inference_order
-from biobench.finetune.network import Network
+from biobench.encode.tokens import Encoded
 from biobench.finetune.prepare import Prepared
 from biobench.kinds import Answers, Split
 from biobench.schema.document import Prediction
 
 
+class _Placed(Protocol):
+    @property
+    def device(self) -> torch.device: ...
+
+
+class Answering(Protocol):
+    """What scores documents: our network, or a checkpoint's own model with its head."""
+
+    @property
+    def attention(self) -> str:
+        """packed or padded."""
+
+    @property
+    def encoder(self) -> _Placed:
+        """What tells the device."""
+
+    def eval(self) -> object:
+        """Without dropout."""
+
+    def __call__(self, encoded: Sequence[Encoded]) -> torch.Tensor:
+        """Logits."""
+
+
 @torch.inference_mode()
 def probabilities(
-    network: Network, prepared: Prepared, split: Split, precision: Precision, budget: int
+    network: Answering, prepared: Prepared, split: Split, precision: Precision, budget: int
 ) -> list[NDArray[Any]]:
     """What the network says of each window."""
     network.eval()

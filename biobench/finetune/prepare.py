@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from biobench.data.load import subset
+from biobench.finetune import token_cache
 from biobench.kinds import Split, Task, get_kind
 from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.record import Windows
@@ -36,16 +38,22 @@ class Prepared(Task):
             gold=documents,
             predictions=predictions,
             negative_label=self.spec.metric.negative_label,
+            scale=self.spec.scale,
         )
 
 
-def prepare(spec: TaskSpec, data: TaskData, tokenizer: PreTrainedTokenizerBase, window: int) -> Prepared:
-    """Encode all splits into `window` tokens and measure what the window cuts off in test."""
+def prepare(
+    spec: TaskSpec, data: TaskData, tokenizer: PreTrainedTokenizerBase, window: int, cache: Path | None = None
+) -> Prepared:
+    """Encode all splits into `window` tokens and measure what the window cuts off in test.
+
+    cache: folder of tokenised documents (`finetune.token_cache`).
+    """
     kind = get_kind(spec.type)
-    task = Task(spec, data, kind.outputs(data.labels))
+    task = Task(spec, data, kind.head_outputs(spec, data.labels))
 
     def split(documents: Sequence[Document]) -> Split:
-        kept, units, encoded, owner = kind.cut(spec, documents, tokenizer, window)
+        kept, units, encoded, owner = token_cache.cut(kind, spec, documents, tokenizer, window, cache)
         windows: list[list[int]] = [[] for _ in kept]
         for place, document in enumerate(owner):
             windows[document].append(place)
@@ -54,7 +62,9 @@ def prepare(spec: TaskSpec, data: TaskData, tokenizer: PreTrainedTokenizerBase, 
 
     recipe = spec.training
     train = split(subset(data.train, recipe.train_fraction, recipe.train_documents))
-    validation, test = split(subset(data.validation, most=recipe.validation_documents)), split(data.test)
+    validation = split(subset(data.validation, most=recipe.validation_documents))
+    spared = data.test is data.validation and recipe.validation_documents is None
+    test = validation if spared else split(data.test)
     none = Windows(max_length=window, truncated_documents=0, lost_gold=0)
     prepared = Prepared(spec, data, task.outputs, train, validation, test, none)
     return replace(prepared, windows=_windows(prepared, tokenizer))

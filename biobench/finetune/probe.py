@@ -95,17 +95,17 @@ def train_probe(features: Features, prepared: Prepared, seed: int, encoder: Enco
     where no learning rate gives a finite loss.
     """
     began = time.perf_counter()
-    probe = prepared.spec.probe
+    probe, training = prepared.spec.probe, prepared.spec.training
     assert probe is not None
     cached = CachedStates(features, prepared, encoder.device)
     best: Run | None = None
     backoffs, trials = list(features.backoffs), len(probe.learning_rates)
     for number, learning_rate in enumerate(probe.learning_rates):
-        torch.manual_seed(seed)
+        torch.manual_seed(seed if training.head_seed is None else training.head_seed)
         head = ProbeHead(encoder.width, len(prepared.outputs), probe).to(encoder.device)
         if probe.standardise:
             head.standardise(cached.states["train"], cached.real["train"])
-        recipe = probe_recipe(prepared.spec.training, probe, learning_rate)
+        recipe = probe_recipe(training, probe, learning_rate)
         run = ProbeRun(
             ProbeNetwork(encoder, head, cached),
             replace(prepared, spec=prepared.spec.model_copy(update={"training": recipe})),
@@ -143,7 +143,7 @@ def train_probe(features: Features, prepared: Prepared, seed: int, encoder: Enco
 
 
 def probe_recipe(training: Training, probe: Probe, learning_rate: float) -> Training:
-    """The recipe by which the loop trains a probe; of the task's own only the weights of positives remain."""
+    """The recipe by which the loop trains a probe; of the task's own the weights of positives and the order's seed stay."""
     return Training(
         epochs=probe.epochs,
         learning_rate=learning_rate,
@@ -151,6 +151,7 @@ def probe_recipe(training: Training, probe: Probe, learning_rate: float) -> Trai
         weight_decay=probe.weight_decay,
         encoder="frozen",
         positive_weights=training.positive_weights,
+        order_seed=training.order_seed,
     )
 
 

@@ -1,4 +1,4 @@
-"""The tuned track: the same few learning rates for every model, chosen on validation, test read once at the end."""
+"""The tuned track: the same trials for every model, the best chosen on validation, test read once at the end."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from biobench.finetune.loop import Note, Outcome, Progress
 from biobench.finetune.predict import decide, probabilities
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.savepoint import Savepoint
+from biobench.finetune.search import Candidate, budget, candidate, changed, check_search
 from biobench.kinds import Split
 from biobench.schema.record import Training, Trial
 from biobench.schema.task import TaskSpec
@@ -25,13 +26,14 @@ _UNREAD = Split((), (), (), (), (), ())
 
 @dataclass(slots=True)
 class _Best:
-    """The best trial so far: its factor and record, its score on validation, and the weights that reached it."""
+    """The best trial so far: what it changed, its record and score, and the weights that reached it."""
 
     factor: float
     record: Training
     score: float
     threshold: float
     weights: dict[str, Tensor]
+    changes: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -46,13 +48,14 @@ class _Trials:
     earlier_seconds: float = 0.0
     resumed: int = 0
 
-    def add(self, factor: float, spec: TaskSpec, outcome: Outcome) -> None:
+    def add(self, trial: Candidate, spec: TaskSpec, outcome: Outcome) -> None:
         """A trial has ended. The best has the highest score; ties go to the factor nearest to 1, then the first."""
         assert outcome.network is not None
-        recipe = spec.training
+        recipe, factor = spec.training, trial.factor
         self.done.append(
             Trial(
                 factor=factor,
+                changes=trial.changes,
                 learning_rate=recipe.learning_rate,
                 head_learning_rate=recipe.head_learning_rate,
                 validation=outcome.best_score,
@@ -67,7 +70,7 @@ class _Trials:
         best = self.best
         if best is None or (outcome.best_score, -abs(factor - 1.0)) > (best.score, -abs(best.factor - 1.0)):
             weights = {k: v.detach().clone() for k, v in outcome.network.state_dict().items()}
-            self.best = _Best(factor, outcome.record, outcome.best_score, outcome.threshold, weights)
+            self.best = _Best(factor, outcome.record, outcome.best_score, outcome.threshold, weights, trial.changes)
 
     def saved_state(self) -> dict[str, Any]:
         """As a savepoint keeps it."""
@@ -97,10 +100,10 @@ def tuned(
     progress: Progress,
     keep: Savepoint | None = None,
 ) -> Outcome:
-    """Fine-tune once for each factor of `training.grid`; the best on validation predicts the test split.
+    """Fine-tune once for each trial (see `finetune.search`); the best on validation predicts the test split.
 
-    Every model gets the same number of trials, each a whole run of the recipe with its rates multiplied. Ties
-    go to the factor nearest to 1, then to the first. The record is the chosen trial's, with all trials in it;
+    Every model gets the same number of trials, each a whole run of the recipe with other values. Ties go to the
+    factor nearest to 1, then to the first. The record is the chosen trial's, with all trials in it;
     seconds and tokens are those of all trials together. keep: holds the trials that have ended, and the state
     of the one under way in a part of its own. Raises TrainingError.
     """
@@ -110,16 +113,16 @@ def tuned(
     trials = _Trials() if saved is None else _Trials.resumed_from(saved)
     if keep is not None and keep.refusal is not None:
         progress(0, 1, Note(f"starts again: {keep.refusal}"))
-    factors = prepared.spec.training.grid
+    check_search(prepared.spec)
+    count = budget(prepared.spec.training)
     if trials.done:
-        progress(0, 1, Note(f"continues after trial {len(trials.done)}/{len(factors)}"))
-    for number, factor in enumerate(factors, start=1):
-        if number <= len(trials.done):
-            continue
-        blind = replace(prepared, spec=with_rates(prepared.spec, factor), test=_UNREAD)
+        progress(0, 1, Note(f"continues after trial {len(trials.done)}/{count}"))
+    for number in range(len(trials.done) + 1, count + 1):
+        trial = candidate(prepared.spec, seed, trials.done)
+        blind = replace(prepared, spec=changed(prepared.spec, trial), test=_UNREAD)
         part = None if keep is None else keep.part(f"trial-{number}")
-        outcome = finetune(loaded, blind, seed, precision, _named(progress, number, len(factors)), part)
-        trials.add(factor, blind.spec, outcome)
+        outcome = finetune(loaded, blind, seed, precision, _named(progress, number, count), part)
+        trials.add(trial, blind.spec, outcome)
         if keep is not None and keep.due():
             keep.save(trials.saved_state)
             if part is not None and keep.problem is None:
@@ -127,9 +130,9 @@ def tuned(
     best = trials.best
     assert best is not None
     began = time.perf_counter()
-    network = new_network(loaded, prepared)
+    seen = replace(prepared, spec=changed(prepared.spec, Candidate(best.factor, best.changes)))
+    network = new_network(loaded, seen)
     network.load_state_dict(best.weights)
-    seen = replace(prepared, spec=with_rates(prepared.spec, best.factor))
     record = best.record.model_copy(update={"trials": tuple(trials.done), "resumed": trials.resumed})
     exact: Precision = "bf16" if record.precision == "bf16" else "fp32"
     chances = probabilities(network, seen, seen.test, exact, record.micro_batch_tokens)
@@ -146,17 +149,6 @@ def tuned(
         network,
         trials.earlier_seconds,
     )
-
-
-def with_rates(spec: TaskSpec, factor: float) -> TaskSpec:
-    """The spec with its learning rates multiplied."""
-    recipe = spec.training
-    head = recipe.head_learning_rate
-    changed = {
-        "learning_rate": recipe.learning_rate * factor,
-        "head_learning_rate": None if head is None else head * factor,
-    }
-    return spec.model_copy(update={"training": recipe.model_copy(update=changed)})
 
 
 def _named(progress: Progress, number: int, count: int) -> Progress:

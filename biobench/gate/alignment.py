@@ -49,15 +49,15 @@ def alignment(data: TaskData, seed: int) -> Alignment:
     """The dictionary as annotated and with all mentions moved one word to either side."""
     train, test = _read(data.train), _read(data.test)
     groups = np.unique([d.group for d in data.test], return_inverse=True)[1]
-    own = _counts(train, test, groups, data.labels, 0)
-    found = {step: _counts(train, test, groups, data.labels, step) for step in MOVES}
-    step = max(found, key=lambda s: float(_f1(found[s].sum(axis=0))))
+    annotated = _counts(train, test, groups, data.labels, 0)
+    moved = {step: _counts(train, test, groups, data.labels, step) for step in MOVES}
+    step = max(moved, key=lambda s: float(_f1(moved[s].sum(axis=0))))
     return Alignment(
-        observed=float(_f1(own.sum(axis=0))),
-        best=float(_f1(found[step].sum(axis=0))),
-        other=float(_f1(found[-step].sum(axis=0))),
+        observed=float(_f1(annotated.sum(axis=0))),
+        best=float(_f1(moved[step].sum(axis=0))),
+        other=float(_f1(moved[-step].sum(axis=0))),
         move=MOVES[step],
-        p=_p(found[step], own, seed),
+        p=_p(moved[step], annotated, seed),
     )
 
 
@@ -65,8 +65,8 @@ _Read = list[tuple[Words, list[Place]]]
 
 
 def _read(documents: Sequence[Document]) -> _Read:
-    held = [Words.of(d) for d in documents]
-    return [(words, words.places(d.spans)) for words, d in zip(held, documents, strict=True)]
+    texts = [Words.of(d) for d in documents]
+    return [(words, words.places(d.spans)) for words, d in zip(texts, documents, strict=True)]
 
 
 def _moved(rows: _Read, step: int) -> _Read:
@@ -79,11 +79,11 @@ def _moved(rows: _Read, step: int) -> _Read:
 
 def _counts(train: _Read, test: _Read, groups: np.ndarray, labels: Sequence[str], step: int) -> FloatArray:
     """(groups, 2): twice the hits; predicted and gold mentions together."""
-    held = Dictionary(_moved(train, step), labels)
+    known = Dictionary(_moved(train, step), labels)
     counted = np.zeros((int(groups.max()) + 1, 2))
     for group, (words, places) in zip(groups.tolist(), _moved(test, step), strict=True):
-        said, gold = set(held.places(words)), set(places)
-        counted[group] += 2 * len(said & gold), len(said) + len(gold)
+        predicted, gold = set(known.places(words)), set(places)
+        counted[group] += 2 * len(predicted & gold), len(predicted) + len(gold)
     return counted
 
 
@@ -92,10 +92,10 @@ def _f1(sums: FloatArray) -> FloatArray:
     return np.asarray(sums[..., 0] / np.maximum(sums[..., 1], 1))
 
 
-def _p(moved: FloatArray, own: FloatArray, seed: int) -> float:
+def _p(moved: FloatArray, annotated: FloatArray, seed: int) -> float:
     """One-sided p of the moved dictionary's micro F1 being higher, by swaps within groups."""
-    swap = np.random.default_rng(seed).integers(0, 2, size=(PERMUTATIONS, len(own))).astype(np.float64)
-    exchanged = swap @ (own - moved)
-    drawn = _f1(moved.sum(axis=0) + exchanged) - _f1(own.sum(axis=0) - exchanged)
-    observed = float(_f1(moved.sum(axis=0)) - _f1(own.sum(axis=0)))
+    swap = np.random.default_rng(seed).integers(0, 2, size=(PERMUTATIONS, len(annotated))).astype(np.float64)
+    exchanged = swap @ (annotated - moved)
+    drawn = _f1(moved.sum(axis=0) + exchanged) - _f1(annotated.sum(axis=0) - exchanged)
+    observed = float(_f1(moved.sum(axis=0)) - _f1(annotated.sum(axis=0)))
     return (1 + int((drawn >= observed - 1e-12).sum())) / (1 + PERMUTATIONS)

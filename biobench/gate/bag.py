@@ -36,14 +36,14 @@ _ACROSS = 50
 def bag_of_words(data: TaskData, seed: int, *, single: bool) -> Played:
     """Single-label: the label with the highest margin; multi-label: all labels with a positive margin."""
     margins = _margins(data, seed)
-    said: list[tuple[str, ...]]
+    rows: list[tuple[str, ...]]
     if single:
-        said = [(data.labels[i],) for i in margins.argmax(axis=1).tolist()]
+        rows = [(data.labels[i],) for i in margins.argmax(axis=1).tolist()]
     else:
-        said = [
+        rows = [
             tuple(label for label, yes in zip(data.labels, row, strict=True) if yes) for row in (margins > 0).tolist()
         ]
-    predictions = [Prediction(document=d.id, labels=own) for d, own in zip(data.test, said, strict=True)]
+    predictions = [Prediction(document=d.id, labels=row) for d, row in zip(data.test, rows, strict=True)]
     words = f"TF-IDF of words and word pairs, one linear SVM per label (C = {REGULARISATION:g}, balanced classes)"
     return Played("bag of words", words, [predictions], blind=False)
 
@@ -52,17 +52,17 @@ def _margins(data: TaskData, seed: int) -> NDArray[np.float64]:
     """(test documents, labels). A label that no or every training document has is a constant: -1 or 1."""
     train = data.train
     if len(train) > MAX_DOCUMENTS:
-        kept = np.random.default_rng(seed).choice(len(train), MAX_DOCUMENTS, replace=False)
-        train = [train[i] for i in np.sort(kept)]
+        sample = np.random.default_rng(seed).choice(len(train), MAX_DOCUMENTS, replace=False)
+        train = [train[i] for i in np.sort(sample)]
     margins = np.full((len(data.test), len(data.labels)), -1.0)
     if not any(re.search(_WORD, d.reading) for d in train):
         return margins
     paired = any(d.query and d.plan is None for d in train)
     # Markers such as @GENE$ stand in every document of their corpus; the words alone are what informs.
-    own = {"analyzer": _of_pair} if paired else {"ngram_range": (1, 2), "token_pattern": _WORD}
-    vectorizer = TfidfVectorizer(sublinear_tf=True, max_features=MAX_FEATURES, dtype=np.float64, **own)
-    known = vectorizer.fit_transform(train if paired else [d.text for d in train])
-    asked = vectorizer.transform(data.test if paired else [d.text for d in data.test])
+    options = {"analyzer": _of_pair} if paired else {"ngram_range": (1, 2), "token_pattern": _WORD}
+    vectorizer = TfidfVectorizer(sublinear_tf=True, max_features=MAX_FEATURES, dtype=np.float64, **options)
+    train_features = vectorizer.fit_transform(train if paired else [d.text for d in train])
+    test_features = vectorizer.transform(data.test if paired else [d.text for d in data.test])
     for column, label in enumerate(data.labels):
         truth = np.array([label in d.labels for d in train])
         if truth.all() or not truth.any():
@@ -72,18 +72,18 @@ def _margins(data: TaskData, seed: int) -> NDArray[np.float64]:
         with warnings.catch_warnings():
             # Some hundreds of passes are enough for a floor; the recipe is fixed, converged or not.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            machine.fit(known, truth)
-        margins[:, column] = machine.decision_function(asked)
+            machine.fit(train_features, truth)
+        margins[:, column] = machine.decision_function(test_features)
     return margins
 
 
 def _of_pair(document: Document) -> list[str]:
     """Features of two texts: of each side, of what both share, and of a word here with a word there."""
     sides = [re.findall(_WORD, text.lower()) for text in (document.query, document.text)]
-    found: list[str] = []
+    features: list[str] = []
     for mark, words in zip("12", sides, strict=True):
-        found += [f"{mark} {word}" for word in words]
-        found += [f"{mark} {a} {b}" for a, b in itertools.pairwise(words)]
+        features += [f"{mark} {word}" for word in words]
+        features += [f"{mark} {a} {b}" for a, b in itertools.pairwise(words)]
     first, second = (list(dict.fromkeys(words))[:_ACROSS] for words in sides)
-    found += [f"both {word}" for word in first if word in set(second)]
-    return found + [f"{a} | {b}" for a in first for b in second]
+    features += [f"both {word}" for word in first if word in set(second)]
+    return features + [f"{a} | {b}" for a in first for b in second]

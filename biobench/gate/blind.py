@@ -49,16 +49,18 @@ def constant(data: TaskData, chosen: Sequence[str]) -> tuple[list[Prediction], d
 def majority(data: TaskData) -> Played:
     """The most frequent training label, on every document; ties by the task's label order."""
     shares = label_shares(data.train, data.labels)
-    said, known = constant(data, [data.labels[int(shares.argmax())]])
-    return Played("majority class", "the most frequent training label on every document", [said], known=known)
+    predictions, known = constant(data, [data.labels[int(shares.argmax())]])
+    return Played("majority class", "the most frequent training label on every document", [predictions], known=known)
 
 
 def prior(data: TaskData) -> Played:
     """Multi-label: the labels that more than half of the training documents have."""
     shares = label_shares(data.train, data.labels)
-    said, known = constant(data, [label for label, share in zip(data.labels, shares, strict=True) if share > 0.5])
+    predictions, known = constant(
+        data, [label for label, share in zip(data.labels, shares, strict=True) if share > 0.5]
+    )
     return Played(
-        "label prior", "on every document the labels that more than half of the training documents have", [said],
+        "label prior", "on every document the labels that more than half of the training documents have", [predictions],
         known=known,
     )  # fmt: skip
 
@@ -72,15 +74,17 @@ def random_labels(data: TaskData, seed: int, *, single: bool) -> Played:
     shares = label_shares(data.train, data.labels)
     rng = np.random.default_rng(seed)
     draws = []
-    said: list[tuple[str, ...]]
+    rows: list[tuple[str, ...]]
     for _ in range(DRAWS):
         if single:
             picked = rng.choice(len(data.labels), size=len(data.test), p=shares / shares.sum())
-            said = [(data.labels[i],) for i in picked]
+            rows = [(data.labels[i],) for i in picked]
         else:
             mask = rng.random((len(data.test), len(data.labels))) < shares
-            said = [tuple(label for label, yes in zip(data.labels, row, strict=True) if yes) for row in mask]
-        draws.append([Prediction(document=d.id, labels=own) for d, own in zip(data.test, said, strict=True)])
+            rows = [tuple(label for label, yes in zip(data.labels, row, strict=True) if yes) for row in mask]
+        draws.append(
+            [Prediction(document=d.id, labels=labels_of_one) for d, labels_of_one in zip(data.test, rows, strict=True)]
+        )
     share = dict(zip(data.labels, shares.tolist(), strict=True))
     hit = [share[label] for d in data.test for label in set(d.labels)]
     return Played(
@@ -114,7 +118,7 @@ def random_mentions(data: TaskData, seed: int) -> Played:
     tests = [(d, Words.of(d)) for d in data.test]
     draws = []
     for _ in range(DRAWS):
-        said = []
+        predictions = []
         for d, words in tests:
             drawn = np.searchsorted(edges, rng.random(len(words)), side="right")
             places: list[Place] = [
@@ -122,8 +126,8 @@ def random_mentions(data: TaskData, seed: int) -> Played:
                 for i, k in enumerate(drawn.tolist())
                 if k < len(kinds) and i + kinds[k][1] <= len(words)
             ]
-            said.append(Prediction(document=d.id, spans=tuple(words.span(p) for p in places)))
-        draws.append(said)
+            predictions.append(Prediction(document=d.id, spans=tuple(words.span(p) for p in places)))
+        draws.append(predictions)
     rate = dict(zip(kinds, rates.tolist(), strict=True))
     hit = [rate.get((label, end - begin), 0.0) for d, words in tests for begin, end, label in words.places(d.spans)]
     return Played(

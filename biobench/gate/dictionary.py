@@ -16,13 +16,13 @@ class Dictionary:
 
     def __init__(self, train: Iterable[tuple[Words, Sequence[Place]]], labels: Sequence[str]) -> None:
         """train: each document's words and mentions; labels: in the task's order, by which ties are broken."""
-        found: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
+        surfaces: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
         for words, places in train:
             for begin, end, label in places:
-                found[words.surfaces[begin:end]][label] += 1
+                surfaces[words.surfaces[begin:end]][label] += 1
         order = {label: i for i, label in enumerate(labels)}
         self.labels = {
-            surface: min(seen, key=lambda label: (-seen[label], order[label])) for surface, seen in found.items()
+            surface: min(seen, key=lambda label: (-seen[label], order[label])) for surface, seen in surfaces.items()
         }
         lengths: dict[str, set[int]] = defaultdict(set)
         for surface in self.labels:
@@ -37,31 +37,31 @@ class Dictionary:
 
     def places(self, words: Words) -> list[Place]:
         """From left to right the longest surface that begins at each word; matches do not overlap."""
-        found: list[Place] = []
+        matches: list[Place] = []
         at = 0
         while at < len(words):
             for length in self.lengths.get(words.surfaces[at], ()):
                 # Near the end a slice is shorter than asked for and would be another surface.
                 label = self.labels.get(words.surfaces[at : at + length]) if at + length <= len(words) else None
                 if label is not None:
-                    found.append((at, at + length, label))
+                    matches.append((at, at + length, label))
                     at += length
                     break
             else:
                 at += 1
-        return found
+        return matches
 
 
 def dictionary(data: TaskData) -> Played:
     """Longest match of training mentions on the corpus's own tokens, else on words; case counts."""
-    held = Dictionary.of(data)
-    said = []
+    known = Dictionary.of(data)
+    predictions = []
     for d in data.test:
         words = Words.of(d)
-        spans = tuple(words.span(place) for place in held.places(words))
+        spans = tuple(words.span(place) for place in known.places(words))
         tags = tuple(spans_to_tags(spans, d.tokens)) if d.tokens else ()
-        said.append(Prediction(document=d.id, spans=spans, tags=tags))
+        predictions.append(Prediction(document=d.id, spans=spans, tags=tags))
     return Played(
-        "training dictionary", f"longest match of the {len(held.labels)} surfaces that are mentions in training",
-        [said], blind=False,
+        "training dictionary", f"longest match of the {len(known.labels)} surfaces that are mentions in training",
+        [predictions], blind=False,
     )  # fmt: skip

@@ -51,12 +51,12 @@ def beats(first: GroupCounts, second: GroupCounts, evaluated: BoolArray, seed: i
     """
     gold = (first.tp + first.fn).sum(axis=0)
     totals = [(c.tp.sum(axis=0), (c.tp + c.fp).sum(axis=0)) for c in (first, second)]
-    moved_hits, moved_said = second.tp - first.tp, (second.tp + second.fp) - (first.tp + first.fp)
+    moved_hits, moved_predicted = second.tp - first.tp, (second.tp + second.fp) - (first.tp + first.fp)
 
-    def difference(hits: ArrayLike, said: ArrayLike) -> FloatArray:
+    def difference(hits: ArrayLike, predicted: ArrayLike) -> FloatArray:
         """Of macro F1 after moving these counts from the second to the first."""
-        a = _macro(totals[0][0] + hits, totals[0][1] + said, gold, evaluated)
-        return a - _macro(totals[1][0] - hits, totals[1][1] - said, gold, evaluated)
+        a = _macro(totals[0][0] + hits, totals[0][1] + predicted, gold, evaluated)
+        return a - _macro(totals[1][0] - hits, totals[1][1] - predicted, gold, evaluated)
 
     zero = np.zeros_like(gold)
     observed = float(difference(zero, zero))
@@ -64,9 +64,9 @@ def beats(first: GroupCounts, second: GroupCounts, evaluated: BoolArray, seed: i
     drawn = []
     for size in _chunks():
         swap = rng.integers(0, 2, size=(size, len(first.groups))).astype(np.float64)
-        drawn.append(difference(np.rint(swap @ moved_hits), np.rint(swap @ moved_said)))
-    own = [float(_macro(*t, gold, evaluated)) for t in totals]
-    return Tested(own[0], own[1], _p(observed, np.concatenate(drawn)))
+        drawn.append(difference(np.rint(swap @ moved_hits), np.rint(swap @ moved_predicted)))
+    scores = [float(_macro(*t, gold, evaluated)) for t in totals]
+    return Tested(scores[0], scores[1], _p(observed, np.concatenate(drawn)))
 
 
 def beats_dealt(
@@ -83,39 +83,39 @@ def beats_dealt(
     places: predictions are mentions, compared by word positions, dealt among documents of similar length;
     else they are labels, dealt by whole groups, so that what a group's documents share stays together.
     """
-    said = {p.document: p for p in predictions}
+    by_document = {p.document: p for p in predictions}
     column = {label: i for i, label in enumerate(labels)}
     true: list[list[Place]] = []
-    found: list[list[Place]] = []
+    predicted: list[list[Place]] = []
     lengths = []
     for d in gold:
-        p = said.get(d.id, Prediction(document=d.id))
+        p = by_document.get(d.id, Prediction(document=d.id))
         if places:
             words = Words.of(d)
             lengths.append(len(words))
             true.append(words.places(d.spans))
-            found.append(words.places(p.spans))
+            predicted.append(words.places(p.spans))
         else:
             true.append([(0, 0, label) for label in set(d.labels)])
-            found.append([(0, 0, label) for label in set(p.labels)])
+            predicted.append([(0, 0, label) for label in set(p.labels)])
     gold_sums = np.zeros(len(labels), dtype=np.int64)
     for d in gold:
         for label in [s.label for s in set(d.spans)] if places else set(d.labels):
             gold_sums[column[label]] += 1
     # A label and its place as one number, below `scale`.
-    longest = 1 + max((end for rows in (*true, *found) for _, end, _ in rows), default=0)
+    longest = 1 + max((end for rows in (*true, *predicted) for _, end, _ in rows), default=0)
     scale = longest * longest * len(labels)
     gold_keys = np.unique([i * scale + _key(place, longest, column) for i, rows in enumerate(true) for place in rows])
-    owner = np.array([i for i, rows in enumerate(found) for _ in rows], dtype=np.int64)
-    keys = np.array([_key(place, longest, column) for rows in found for place in rows], dtype=np.int64)
+    owner = np.array([i for i, rows in enumerate(predicted) for _ in rows], dtype=np.int64)
+    keys = np.array([_key(place, longest, column) for rows in predicted for place in rows], dtype=np.int64)
     which = keys % len(labels)
-    said_sums = np.bincount(which, minlength=len(labels))
+    predicted_sums = np.bincount(which, minlength=len(labels))
 
     def macro(seat: NDArray[np.int64]) -> float:
         """With the predictions of document i laid on document seat[i]."""
         hit = _member(seat[owner] * scale + keys, gold_keys)
         hits = np.bincount(which[hit], minlength=len(labels))
-        return float(_macro(hits, said_sums, gold_sums, evaluated))
+        return float(_macro(hits, predicted_sums, gold_sums, evaluated))
 
     rng = np.random.default_rng(seed)
     groups = np.unique([d.group for d in gold], return_inverse=True)[1]
@@ -132,7 +132,7 @@ def types_beat_dealt(gold: Sequence[Document], predictions: Sequence[Prediction]
     """Whether mentions found with the right boundaries have the right type more often than types dealt among
     them. Shares, not F1. None where no boundary was found or all found ones are of one type."""
     spans = {p.document: p.spans for p in predictions}
-    said: list[str] = []
+    types: list[str] = []
     true: list[set[str]] = []
     for d in gold:
         at: dict[tuple[int, int], set[str]] = {}
@@ -140,25 +140,25 @@ def types_beat_dealt(gold: Sequence[Document], predictions: Sequence[Prediction]
             at.setdefault((s.start, s.end), set()).add(s.label)
         for s in spans.get(d.id, ()):
             if (s.start, s.end) in at:
-                said.append(s.label)
+                types.append(s.label)
                 true.append(at[s.start, s.end])
-    names = sorted({*said, *(label for own in true for label in own)})
-    if len(set(said)) < 2:
+    names = sorted({*types, *(label for gold_types in true for label in gold_types)})
+    if len(set(types)) < 2:
         return None
     column = {name: i for i, name in enumerate(names)}
-    fits = np.array([[name in own for name in names] for own in true])
-    asked = np.array([column[label] for label in said])
-    rows = np.arange(len(asked))
+    fits = np.array([[name in gold_types for name in names] for gold_types in true])
+    columns = np.array([column[label] for label in types])
+    rows = np.arange(len(columns))
     rng = np.random.default_rng(seed)
-    drawn = np.array([fits[rows, rng.permutation(asked)].mean() for _ in range(PERMUTATIONS)])
-    observed = float(fits[rows, asked].mean())
+    drawn = np.array([fits[rows, rng.permutation(columns)].mean() for _ in range(PERMUTATIONS)])
+    observed = float(fits[rows, columns].mean())
     return Tested(observed, float(drawn.mean()), _p(observed, drawn))
 
 
-def _macro(hits: ArrayLike, said: ArrayLike, gold: NDArray[np.int64], evaluated: BoolArray) -> FloatArray:
+def _macro(hits: ArrayLike, predicted: ArrayLike, gold: NDArray[np.int64], evaluated: BoolArray) -> FloatArray:
     """Macro F1 from true positives, predicted and gold counts, (..., labels)."""
     tp = np.asarray(hits)
-    return np.asarray(f1_from_sums(tp, np.asarray(said) + gold, gold, "macro", evaluated))
+    return np.asarray(f1_from_sums(tp, np.asarray(predicted) + gold, gold, "macro", evaluated))
 
 
 def _p(observed: float, drawn: FloatArray) -> float:

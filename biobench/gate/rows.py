@@ -47,14 +47,14 @@ def rows(spec: TaskSpec, data: TaskData, reader: Played, evaluated: BoolArray, s
     sizes = Counter(d.group for d in data.test)
     if len(sizes) < UNITS or 2 * sum(n for n in sizes.values() if n > 1) < len(data.test):
         return None
-    own = _counted(spec, data, reader)
-    found = []
+    annotated = _counted(spec, data, reader)
+    moves = []
     for step, way in MOVES.items():
         moved = replace(data, documents={name: _moved(part, step) for name, part in data.documents.items()})
         played = bag_of_words(moved, seed, single=spec.type != "multi_label")
         # Moving round leaves each group its labels, so both sides have the same gold counts.
-        found.append(Rows(beats(_counted(spec, moved, played), own, evaluated, seed), way))
-    return max(found, key=lambda r: r.tested.observed)
+        moves.append(Rows(beats(_counted(spec, moved, played), annotated, evaluated, seed), way))
+    return max(moves, key=lambda r: r.tested.observed)
 
 
 def _moved(documents: Sequence[Document], step: int) -> list[Document]:
@@ -63,9 +63,9 @@ def _moved(documents: Sequence[Document], step: int) -> list[Document]:
     for i, d in enumerate(documents):
         places[d.group].append(i)
     result = list(documents)
-    for own in places.values():
-        for k, i in enumerate(own):
-            result[i] = replace(documents[i], labels=documents[own[(k - step) % len(own)]].labels)
+    for members in places.values():
+        for k, i in enumerate(members):
+            result[i] = replace(documents[i], labels=documents[members[(k - step) % len(members)]].labels)
     return result
 
 

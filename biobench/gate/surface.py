@@ -69,14 +69,14 @@ def _moved(document: Document, step: int) -> list[tuple[int, int]]:
     """Character offsets of the mentions moved by `step` tokens, where both ends stay in the document."""
     first = {start: i for i, (start, _) in enumerate(document.tokens)}
     last = {end: i for i, (_, end) in enumerate(document.tokens)}
-    found = []
+    offsets = []
     spans: set[Span] = set(document.spans)
     for s in spans:
         if s.start in first and s.end in last:
             a, b = first[s.start] + step, last[s.end] + step
             if a >= 0 and b < len(document.tokens):
-                found.append((document.tokens[a][0], document.tokens[b][1]))
-    return found
+                offsets.append((document.tokens[a][0], document.tokens[b][1]))
+    return offsets
 
 
 def _bad_edges(text: str, start: int, end: int) -> int:

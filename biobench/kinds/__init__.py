@@ -9,10 +9,13 @@ from __future__ import annotations
 from importlib import import_module
 from pkgutil import iter_modules
 
+from biobench.core.plugins import KINDS, METRICS, plugins
 from biobench.kinds.base import Answers, Kind, Split, Task, get_kind
-from biobench.schema.kind import metric_names
+from biobench.schema.kind import PLUGIN_METRICS, is_error, metric_names
 
-__all__ = ["Answers", "Kind", "Split", "Task", "get_kind", "metric_names"]
+__all__ = ["Answers", "Kind", "Split", "Task", "get_kind", "is_error", "metric_names"]
 
 for _module in iter_modules(__path__):
     import_module(f"{__name__}.{_module.name}")
+plugins(KINDS)
+PLUGIN_METRICS.update(plugins(METRICS))

@@ -36,6 +36,9 @@ Cut = tuple[Documents, Documents, list[Encoded], list[int]]
 Ceiling = tuple[int, list[Prediction] | None]
 """Gold that no model can reach under the protocol, and the best predictions; None where these are not known."""
 
+CURVE = ("macro_f1", "micro_f1", "weighted_f1")
+"""Scores of a validation that records keep, of kinds with F1."""
+
 
 @dataclass(frozen=True, slots=True)
 class Split:
@@ -63,6 +66,7 @@ class Answered:
     gold: Documents
     predictions: Mapping[str, Prediction]
     partial: Callable[[], dict[str, float]]
+    scale: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,14 @@ class Kind(Traits):
         """What the head's outputs mean."""
         return tuple(labels)
 
+    def head_outputs(self, spec: TaskSpec, labels: Sequence[str]) -> tuple[str, ...]:
+        """As `outputs`, where the spec says how answers are expressed."""
+        return self.outputs(labels)
+
+    def problem(self, spec: TaskSpec, document: Document) -> tuple[str, str, str | None] | None:
+        """What is wrong with a document as read: what (`{}` for the value), hint, value; None for nothing."""
+        return None
+
     def units(self, spec: TaskSpec, documents: Documents, tokenizer: Tokenizer) -> Documents:
         """The documents with the units that are answered as their tokens."""
         return documents
@@ -118,7 +130,7 @@ class Kind(Traits):
                 raise TrainingError(
                     "protocol.long_documents 'stride' does not fit pairs of texts", hint="use long_documents=truncate"
                 )
-            encoded = encode_pairs(documents, tokenizer, window)
+            encoded = encode_pairs(documents, tokenizer, window, shorten=spec.protocol.pairs)
         elif strided:
             return documents, units, *encode_windows(units, tokenizer, window, spec.protocol.stride, words=self.words)
         else:
@@ -177,6 +189,17 @@ class Kind(Traits):
     def items(self, truth: Document | Prediction) -> set[tuple[str, int, int]]:
         """What is counted as right or wrong: (label, start, end); labels of a whole document at 0, 0."""
         return {(label, 0, 0) for label in truth.labels}
+
+    def curve(self, scores: Mapping[str, float]) -> dict[str, float]:
+        """The scores of a validation that a record keeps."""
+        return {name: scores[name] for name in (CURVE if self.counted else self.metrics)}
+
+    def share(self, metric: str, document: Document, prediction: Prediction | None) -> tuple[int, int] | None:
+        """(reached, reachable) of one document, where `metric` is the mean over documents of these shares.
+
+        reachable is the same for every document of a task. None: it is no such mean.
+        """
+        return None
 
     def drawn(self, part: bool) -> dict[str, str] | None:
         """What the run's key says of how documents are drawn. part: of a run on some training documents only."""

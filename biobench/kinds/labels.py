@@ -82,9 +82,10 @@ class SingleLabel(LabelKind):
         """Cross-entropy."""
         import torch
 
-        return torch.nn.functional.cross_entropy(
-            logits, torch.from_numpy(np.stack(targets)).to(logits.device), reduction="sum"
-        )
+        from biobench.core.transfer import to_device
+
+        wanted = to_device(np.stack(targets), logits.device)
+        return torch.nn.functional.cross_entropy(logits, wanted, reduction="sum")
 
     def merged(self, spec: TaskSpec, answers: Answers) -> NDArray[np.float32]:
         """As of any kind, with the sum 1."""
@@ -126,12 +127,14 @@ class MultiLabel(LabelKind):
         """Binary cross-entropy, of a document the mean over labels."""
         import torch
 
+        from biobench.core.transfer import to_device
+
         labels = logits.shape[1]
         wanted = torch.zeros(len(targets), labels)  # for a micro-batch only: label sets may be large
         rows = np.repeat(np.arange(len(targets)), [len(t) for t in targets])
         wanted[torch.from_numpy(rows), torch.from_numpy(np.concatenate(targets))] = 1.0
         binary = torch.nn.functional.binary_cross_entropy_with_logits
-        return binary(logits, wanted.to(logits.device), pos_weight=weights, reduction="sum") / labels
+        return binary(logits, to_device(wanted, logits.device), pos_weight=weights, reduction="sum") / labels
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """(rows, labels), each label on its own."""

@@ -228,14 +228,16 @@ def span_loss(scores: SpanScores, targets: Sequence[NDArray[Any]], *, paper: boo
     import torch
     from torch.nn.functional import binary_cross_entropy_with_logits
 
+    from biobench.core.transfer import to_device
+
     if paper:
         return _sampled_loss(scores, targets)
     wanted = torch.zeros_like(scores.logits)
     begins = np.cumsum([0, *scores.counts[:-1]])
-    for begin, rows in zip(begins, targets, strict=True):
-        rows = _short(rows, scores.logits.shape[1])
-        first, last, kind = (torch.from_numpy(column).to(wanted.device) for column in rows.T)
-        wanted[first + int(begin), last - first, kind] = 1.0
+    short = [_short(rows, scores.logits.shape[1]) for rows in targets]
+    shifted = [rows + np.array([begin, begin, 0]) for rows, begin in zip(short, begins, strict=True)]
+    first, last, kind = to_device(np.ascontiguousarray(np.concatenate(shifted).T), wanted.device)
+    wanted.index_put_((first, last - first, kind), wanted.new_ones(()))
     cells = binary_cross_entropy_with_logits(scores.logits, wanted, reduction="none")
     total = (cells * scores.inside[..., None]).sum()
     if scores.crf is None:
@@ -243,7 +245,7 @@ def span_loss(scores: SpanScores, targets: Sequence[NDArray[Any]], *, paper: boo
     assert scores.emissions is not None
     assert scores.mask is not None
     assert scores.sums is not None
-    tags = torch.from_numpy(bioul_targets(targets, scores.counts, scores.emissions.shape[2])).to(wanted.device)
+    tags = to_device(bioul_targets(targets, scores.counts, scores.emissions.shape[2]), wanted.device)
     likelihood = scores.crf.log_likelihood(scores.emissions, scores.mask, tags, scores.sums)
     return total - likelihood.sum()
 

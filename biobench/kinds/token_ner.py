@@ -49,7 +49,9 @@ class TokenNer(SpanKind):
         """Cross-entropy of each word's tag."""
         import torch
 
-        wanted = torch.from_numpy(np.concatenate(targets)).to(logits.device)
+        from biobench.core.transfer import to_device
+
+        wanted = to_device(np.concatenate(targets), logits.device)
         return torch.nn.functional.cross_entropy(logits, wanted, reduction="sum")
 
     def predict(self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float) -> Prediction:

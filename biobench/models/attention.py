@@ -1,18 +1,16 @@
 """Attention over packed documents: no padding anywhere, no document sees another.
 
 One function is registered with the model library for every family that dispatches its attention. Documents
-stand end to end in one row; the layout says where each begins. On CUDA the flash-attn package's
-variable-length kernel is used when it can be imported; elsewhere groups of similar length (CPU, `grouped`) or
-the gathered batch (CUDA) go through scaled dot-product attention.
+stand end to end in one row; the layout says where each begins. On CUDA a variable-length kernel computes them
+(`biobench.core.attention`); where none can, a padded batch that only attention sees goes through scaled dot-product
+attention, and the layout says why. On a CPU groups of similar length do (`grouped`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import lru_cache
-from importlib.util import find_spec
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -20,10 +18,16 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface, AttentionMaskInterface
 
-from biobench.models.grouped import Group, grouped_attention, make_groups, visible
+from biobench.core.attention import Kernel, choose_kernel, repeated
+from biobench.core.transfer import to_device
+from biobench.models.grouped import Gather, Group, Groups, Spread, grouped_attention, make_groups, visible
 from biobench.models.local import in_blocks
 
 PACKED = "biobench_packed"
+GATHERED = "padded batch"
+"""What computes packed attention on an accelerator where no kernel does."""
+KERNEL_DEVICES = ("cuda",)
+"""Kinds of device that have kernels."""
 
 
 @dataclass(slots=True)
@@ -32,6 +36,10 @@ class Layout:
 
     lengths: list[int]
     device: torch.device
+    kernels: tuple[Kernel, ...] = ()
+    """Those that may compute it."""
+    paths: dict[str, str] = field(default_factory=dict)
+    """Accelerators: what computed the layers, and why it is no kernel (empty where it is one)."""
     _cache: dict[str, Any] | None = None
 
     def remember(self, name: str, make: Any) -> Any:
@@ -44,12 +52,12 @@ class Layout:
 
     def cumulative(self) -> Tensor:
         """(documents + 1,) int32 offsets."""
-        return self.remember(  # type: ignore[no-any-return]
-            "cumulative",
-            lambda: torch.tensor([0, *torch.tensor(self.lengths).cumsum(0).tolist()], dtype=torch.int32).to(
-                self.device
-            ),
-        )
+
+        def offsets() -> Tensor:
+            sizes = torch.tensor([0, *self.lengths])
+            return to_device(sizes.cumsum(0).to(torch.int32), self.device)
+
+        return self.remember("cumulative", offsets)  # type: ignore[no-any-return]
 
 
 _current: list[Layout] = []
@@ -65,10 +73,9 @@ def packed(layout: Layout) -> Iterator[None]:
         _current.pop()
 
 
-@lru_cache(maxsize=1)
-def flash_available() -> bool:
-    """True where the optional flash-attn package can be imported."""
-    return find_spec("flash_attn") is not None
+def current_layout() -> AbstractContextManager[None]:
+    """The present layout as a block of its own; of nothing outside of packed documents."""
+    return packed(_current[-1]) if _current else nullcontext()
 
 
 def _packed_attention(
@@ -87,13 +94,9 @@ def _packed_attention(
     sliding_window counts the token itself: |i - j| < sliding_window is visible.
     """
     layout = _current[-1]
-    if key.shape[1] != query.shape[1]:
-        times = query.shape[1] // key.shape[1]
-        key, value = key.repeat_interleave(times, 1), value.repeat_interleave(times, 1)
-    if query.is_cuda:
-        if flash_available() and query.dtype in (torch.bfloat16, torch.float16):
-            return _flash(layout, query, key, value, dropout, scaling, sliding_window), None
-        return _gathered(layout, query, key, value, dropout, scaling, sliding_window), None
+    if query.device.type in KERNEL_DEVICES:
+        return _on_accelerator(layout, query, key, value, dropout, scaling, sliding_window), None
+    key, value = (repeated(x, query.shape[1], 1) for x in (key, value))
     groups = layout.remember(f"groups {query.shape[1]}", lambda: make_groups(layout.lengths, query.shape[1]))
 
     def masks() -> list[Tensor | None]:
@@ -105,19 +108,21 @@ def _packed_attention(
     return out, None
 
 
-def _flash(
+def _on_accelerator(
     layout: Layout, query: Tensor, key: Tensor, value: Tensor, dropout: float, scaling: float | None, window: int | None
 ) -> Tensor:
-    from flash_attn import flash_attn_varlen_func
-
-    longest = max(layout.lengths)
-    offsets = layout.cumulative()
+    if query.dtype != value.dtype:  # rotary positions leave fp32 behind under autocast, which no kernel takes
+        query, key = query.to(value.dtype), key.to(value.dtype)
+    kernel = choose_kernel(layout.kernels, query, dropout)
+    if isinstance(kernel, str):
+        layout.paths[GATHERED] = kernel
+        key, value = (repeated(x, query.shape[1], 1) for x in (key, value))
+        return _gathered(layout, query, key, value, dropout, scaling, window)
+    layout.paths[kernel.name] = ""
     reach = (-1, -1) if window is None else (window - 1, window - 1)
     q, k, v = (x[0].transpose(0, 1) for x in (query, key, value))
-    out: Tensor = flash_attn_varlen_func(
-        q, k, v, offsets, offsets, longest, longest, dropout_p=dropout, softmax_scale=scaling, window_size=reach
-    )
-    return out[None]
+    longest = max(layout.lengths)
+    return kernel.attend(q, k, v, layout.cumulative(), longest, window=reach, scaling=scaling, dropout=dropout)[None]
 
 
 def _gathered(
@@ -126,24 +131,32 @@ def _gathered(
     """Attention on a padded gather of the packed row; only attention itself sees the padding."""
     longest, documents = max(layout.lengths), len(layout.lengths)
 
-    def indices() -> tuple[Tensor, Tensor, Tensor]:
-        lengths = torch.tensor(layout.lengths, device=query.device)
-        begin = lengths.cumsum(0) - lengths
-        within = torch.arange(longest, device=query.device)
-        real = within[None, :] < lengths[:, None]
-        gather = torch.where(real, begin[:, None] + within[None, :], 0).view(-1)
-        return gather, real, real.view(-1).nonzero()[:, 0]
+    heads, tokens, width = query.shape[1:]
 
-    gather, real, scatter = layout.remember("gather", indices)
+    def indices() -> tuple[Groups, Tensor]:
+        # On the host: `nonzero` would wait for the device.
+        lengths = torch.tensor(layout.lengths)
+        begin = lengths.cumsum(0) - lengths
+        within = torch.arange(longest)
+        real = within[None, :] < lengths[:, None]
+        spread = torch.where(real, begin[:, None] + within[None, :], 0).view(-1)
+        back = real.view(-1).nonzero()[:, 0]
+        spread, back, real = (to_device(x, query.device) for x in (spread, back, real))
+        return Groups((), spread, back, 1), real
+
+    groups, real = layout.remember("gather", indices)
     mask = visible(Group(0, documents, longest, real), window, query.device)
 
-    def spread(x: Tensor) -> Tensor:
-        return x[0].transpose(0, 1)[gather].view(documents, longest, x.shape[1], x.shape[3]).transpose(1, 2)
+    def padded(x: Tensor) -> Tensor:
+        rows: Tensor = Spread.apply(x[0].transpose(0, 1).reshape(tokens, heads * width), groups)  # type: ignore[no-untyped-call]
+        return rows.view(documents, longest, heads, width).transpose(1, 2)
 
     out = scaled_dot_product_attention(
-        spread(query), spread(key), spread(value), attn_mask=mask, dropout_p=dropout, scale=scaling
+        padded(query), padded(key), padded(value), attn_mask=mask, dropout_p=dropout, scale=scaling
     )
-    return out.transpose(1, 2).reshape(documents * longest, query.shape[1], query.shape[3])[scatter][None]
+    rows = out.transpose(1, 2).reshape(documents * longest, heads * width)
+    packed_rows: Tensor = Gather.apply(rows, groups)  # type: ignore[no-untyped-call]
+    return packed_rows.view(1, tokens, heads, width)
 
 
 def _no_mask(*_: Any, **__: Any) -> None:

@@ -19,7 +19,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from biobench.models.attention import PACKED, Layout, packed
+from biobench.core.attention import find_kernels
+from biobench.core.text import first_line
+from biobench.core.transfer import to_device
+from biobench.models.attention import GATHERED, PACKED, Layout, packed
 from biobench.models.dropout import use_cheap_dropout
 
 Ints = NDArray[np.int64]
@@ -39,6 +42,14 @@ class Encoder(nn.Module):
         self.width: int = model.config.hidden_size if hasattr(model.config, "hidden_size") else model.config.dim
         self.position_offset = 0
         self.attention: Attention = "padded"
+        self.kernels = find_kernels()
+        """Variable-length kernels that may compute packed attention; see `prove_kernels`."""
+        self.refusals: list[str] = []
+        """Why kernels that the machine has are not used."""
+        self.paths: dict[str, str] = {}
+        """Accelerators: what computed packed attention in training, and why it was no kernel."""
+        self.warned = False
+        """Whether the user was told of `slow_attention`."""
         # A pooler feeds nothing here; without it no gradient, memory or weight decay is spent on it. Some families
         # call it unasked.
         if hasattr(model, "pooler"):
@@ -83,6 +94,39 @@ class Encoder(nn.Module):
         first, second = (self._at_rest([s])[0] for s in (sequence, other))
         return not torch.equal(first, second)
 
+    @torch.no_grad()
+    def prove_kernels(self) -> None:
+        """Leave out each kernel whose bf16 states stand farther from those in fp32 than rounding explains.
+
+        To be called with the weights on the accelerator. The measure is the error (root mean square) of the padded
+        batch in bf16.
+        """
+        kernels, self.kernels = self.kernels, ()
+        if not kernels or self.attention != "packed" or not self.runs_in_bf16:
+            return
+        sequences = self._probes()
+        exact = self._at_rest(sequences)
+        with torch.autocast(self.device.type, torch.bfloat16):
+            allowed = 2 * (self._at_rest(sequences) - exact).square().mean().sqrt() + 1e-3 * exact.std()
+            sound = []
+            for kernel in kernels:
+                self.kernels = (kernel,)
+                try:
+                    error = (self._at_rest(sequences) - exact).square().mean().sqrt()
+                except (RuntimeError, ValueError, TypeError) as problem:  # head widths, devices, versions
+                    self.refusals.append(f"{kernel.name} does not run this model: {first_line(problem, 120)}")
+                    continue
+                if error <= allowed:
+                    sound.append(kernel)
+                else:
+                    self.refusals.append(f"{kernel.name} gives states that differ by {float(error):.2g}")
+        self.kernels = tuple(sound)
+
+    def slow_attention(self) -> str | None:
+        """Why packed attention was computed on a padded batch in training; None where a kernel did, or on a CPU."""
+        reason = self.paths.get(GATHERED)
+        return None if reason is None else "; ".join([*self.refusals, *([] if self.refusals else [reason])])
+
     def _at_rest(self, sequences: Sequence[Ints]) -> Tensor:
         """States without dropout and gradients, in fp32."""
         training = self.model.training
@@ -104,13 +148,14 @@ class Encoder(nn.Module):
 
     def _packed(self, sequences: Sequence[Ints], offset: int, types: Sequence[Ints] | None = None) -> Tensor:
         lengths = [len(s) for s in sequences]
-        ids = torch.from_numpy(np.concatenate(sequences))[None].to(self.device)
-        positions = torch.from_numpy(np.concatenate([np.arange(offset, offset + n) for n in lengths]))[None]
-        more = (
-            {} if types is None else {"token_type_ids": torch.from_numpy(np.concatenate(types))[None].to(self.device)}
-        )
-        with packed(Layout(lengths, self.device)):
-            states: Tensor = self.model(input_ids=ids, position_ids=positions.to(self.device), **more).last_hidden_state
+        place = np.concatenate([np.arange(offset, offset + n) for n in lengths])
+        ids, positions = (to_device(x[None], self.device) for x in (np.concatenate(sequences), place))
+        more = {} if types is None else {"token_type_ids": to_device(np.concatenate(types)[None], self.device)}
+        layout = Layout(lengths, self.device, self.kernels)
+        with packed(layout):
+            states: Tensor = self.model(input_ids=ids, position_ids=positions, **more).last_hidden_state
+        if self.model.training:
+            self.paths.update(layout.paths)
         return states.view(-1, states.shape[-1])
 
     def _padded(self, sequences: Sequence[Ints], types: Sequence[Ints] | None = None) -> Tensor:
@@ -120,17 +165,18 @@ class Encoder(nn.Module):
         for row, sequence in enumerate(sequences):
             ids[row, : len(sequence)] = sequence
             mask[row, : len(sequence)] = 1
-        real = torch.from_numpy(mask).to(self.device)
+        real = to_device(mask, self.device)
+        rows = to_device(mask.reshape(-1).nonzero()[0], self.device)
         more = {}
         if types is not None:
             segments = np.zeros_like(ids)
             for row, kinds in enumerate(types):
                 segments[row, : len(kinds)] = kinds
-            more = {"token_type_ids": torch.from_numpy(segments).to(self.device)}
+            more = {"token_type_ids": to_device(segments, self.device)}
         states: Tensor = self.model(
-            input_ids=torch.from_numpy(ids).to(self.device), attention_mask=real, **more
+            input_ids=to_device(ids, self.device), attention_mask=real, **more
         ).last_hidden_state
-        return states[real.bool()]
+        return states.flatten(0, 1)[rows]
 
     def _alone(self, sequences: Sequence[Ints], types: Sequence[Ints] | None = None) -> Tensor:
         """As `_padded`, those of one length at a time, so that nothing is padded."""

@@ -105,7 +105,7 @@ def visible(group: Group, window: int | None, device: torch.device | None = None
     return mask
 
 
-class _Spread(torch.autograd.Function):
+class Spread(torch.autograd.Function):
     """Rows to padded blocks. A padded row never receives a gradient, so the way back is a plain gather."""
 
     @staticmethod
@@ -118,7 +118,7 @@ class _Spread(torch.autograd.Function):
         return gradient.index_select(0, ctx.groups.gather), None
 
 
-class _Gather(torch.autograd.Function):
+class Gather(torch.autograd.Function):
     """Padded blocks to rows."""
 
     @staticmethod
@@ -170,7 +170,8 @@ class _Attention(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         groups: Groups = ctx.groups
-        padded, kept = ctx.saved_tensors[:3], ctx.saved_tensors[3:]
+        saved = ctx.saved_tensors  # read once: where layers are computed anew it can be unpacked only once
+        padded, kept = saved[:3], saved[3:]
         gradients = groups.blocks(gradient)
         changes = [torch.empty_like(x) for x in padded]
         for at, group in enumerate(groups.groups):
@@ -221,7 +222,7 @@ def grouped_attention(
         with torch.autocast("cpu", enabled=False):  # The node chooses its own precision.
             rows: Tensor = _Attention.apply(q, k, v, groups, masks, scale, dropout)  # type: ignore[no-untyped-call]
         return rows.view(1, tokens, heads, width)
-    q, k, v = (_Spread.apply(x, groups) for x in (q, k, v))  # type: ignore[no-untyped-call]
+    q, k, v = (Spread.apply(x, groups) for x in (q, k, v))  # type: ignore[no-untyped-call]
     parts = []
     for group, mask in zip(groups.groups, masks, strict=True):
         one, two, three = (groups.block(x, group).view(group.count, heads, group.length, width) for x in (q, k, v))
@@ -230,5 +231,5 @@ def grouped_attention(
         else:
             out = scaled_dot_product_attention(one, two, three, attn_mask=mask, scale=scaling)
         parts.append(out.reshape(-1, width))
-    whole: Tensor = _Gather.apply(torch.cat(parts), groups)  # type: ignore[no-untyped-call]
+    whole: Tensor = Gather.apply(torch.cat(parts), groups)  # type: ignore[no-untyped-call]
     return whole.view(1, tokens, heads, width)

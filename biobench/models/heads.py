@@ -9,6 +9,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from biobench.core.transfer import to_device
+
 
 @dataclass(frozen=True, slots=True)
 class Units:
@@ -26,15 +28,16 @@ class Units:
 def _starts(lengths: Sequence[int], device: torch.device) -> Tensor:
     """(sequences,) position of each sequence's first token."""
     sizes = torch.tensor(lengths)
-    return (sizes.cumsum(0) - sizes).to(device)
+    return to_device(sizes.cumsum(0) - sizes, device)
 
 
 def pool(hidden: Tensor, lengths: Sequence[int], pooling: Literal["cls", "mean"]) -> Tensor:
     """(sequences, width): each sequence's first token, or the mean of its tokens (in fp32)."""
     if pooling == "cls":
         return hidden[_starts(lengths, hidden.device)]
-    sizes = torch.tensor(lengths, device=hidden.device)
-    owner = torch.repeat_interleave(torch.arange(len(lengths), device=hidden.device), sizes)
+    counts = torch.tensor(lengths)
+    owner = to_device(torch.repeat_interleave(torch.arange(len(lengths)), counts), hidden.device)
+    sizes = to_device(counts, hidden.device)
     total = torch.zeros(len(lengths), hidden.shape[1], dtype=torch.float32, device=hidden.device)
     return total.index_add(0, owner, hidden.float()) / sizes[:, None]
 

@@ -1,20 +1,24 @@
 """Finding a checkpoint, naming what it is, and loading its encoder and tokenizer.
 
-A model is a local folder, a hub id, or ``id@revision``. Its identity is the content of its weights, config
+A model is a local folder, a hub id, ``id@revision``, or `dummy`. Its identity is the content of its weights, config
 and tokenizer files, so a copied or moved folder is the same model and a changed one never is.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from biobench.core.files import broken_file
 from biobench.core.text import first_line
 from biobench.errors import ModelError
+from biobench.models.dummy import NAME as DUMMY
+from biobench.models.dummy import dummy_folder
 from biobench.schema.checkpoint import content_hash
 from biobench.schema.model_folder import model_folder
 from biobench.schema.record import ModelIdentity
@@ -39,6 +43,11 @@ class Checkpoint:
     trust_remote_code: bool = False
 
     @property
+    def parameters(self) -> int | None:
+        """Weights in its safetensors files, heads included; None where it has none that can be read."""
+        return _count_parameters(self.folder)
+
+    @property
     def initial_std(self) -> float:
         """Standard deviation of the weights of a new layer."""
         return float(getattr(self.config, "initializer_range", 0.02) or 0.02)
@@ -54,6 +63,21 @@ class Checkpoint:
             parameters=parameters,
             max_positions=position_limit(self.config),
         )
+
+
+@cache
+def _count_parameters(folder: Path) -> int | None:
+    """From the headers of the files alone."""
+    from safetensors import SafetensorError, safe_open
+
+    total = 0
+    for path in folder.glob("*.safetensors"):
+        try:
+            with safe_open(path, framework="numpy") as weights:
+                total += sum(math.prod(weights.get_slice(name).get_shape()) for name in weights.keys())  # noqa: SIM118
+        except (OSError, SafetensorError):
+            return None
+    return total or None
 
 
 def find_checkpoint(model: str, *, offline: bool = False, trust_remote_code: bool = False) -> Checkpoint:
@@ -120,6 +144,8 @@ def _locate(model: str, offline: bool) -> tuple[Path, str, str | None]:
     if path.is_dir():
         path = model_folder(path)
         return path, _folder_name(path), None
+    if model == DUMMY:
+        return dummy_folder(), DUMMY, None
     if model.startswith((".", "/", "~")) or model.count("/") > 1:
         raise ModelError(f"no such folder: {model}", hint="give an existing folder, or a hub id such as owner/name")
     from huggingface_hub import snapshot_download

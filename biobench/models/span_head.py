@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from biobench.core.transfer import to_device
 from biobench.models.crf import BEGIN, INSIDE, LAST, TAGS, UNIT, LinearCRF, bioul, shared_bioul
 from biobench.models.heads import Units
 from biobench.schema.span import SpanOptions
@@ -103,11 +104,13 @@ class SpanHead(nn.Module):
     def _with_tagger(self, states: Tensor, inside: Tensor, every: Sequence[int]) -> SpanScores:
         counts = [n for n in every if n > 0]
         sizes = torch.tensor(counts)
-        mask = (torch.arange(max(counts))[None] < sizes[:, None]).to(states.device)
+        real = torch.arange(max(counts))[None] < sizes[:, None]
+        mask = to_device(real, states.device)
+        rows = to_device(real.view(-1).nonzero()[:, 0], states.device)
         padded = torch.zeros(len(counts), max(counts), self.options.width, device=states.device)
         padded = padded.masked_scatter(mask[:, :, None], self.project(states))
         padded = self.context(padded, counts)
-        flat = padded[mask]
+        flat = padded.flatten(0, 1)[rows]
         tags = self.tagger(self.dropout(flat))
         groups = 1 if self.options.variant == "paper_variant" else self.types
         emissions = torch.zeros(*mask.shape, tags.shape[1], device=tags.device).masked_scatter(mask[:, :, None], tags)
@@ -115,7 +118,7 @@ class SpanHead(nn.Module):
         sums = self.crf.forward_sums(emissions, mask)
         paper = self.options.variant == "paper_variant"
         with torch.set_grad_enabled(paper and torch.is_grad_enabled()):
-            marginals = self.crf.log_marginals(emissions, mask, sums)[mask]
+            marginals = self.crf.log_marginals(emissions, mask, sums).flatten(0, 1)[rows]
             chance = _span_chances(marginals, self.columns if paper else None, self.options.max_span, inside)
         term = chance if paper else _logit(chance)
         logits = self._biaffine(self.dropout(flat)) + term
@@ -144,7 +147,7 @@ def pool_units(hidden: Tensor, units: Units, pooling: str) -> Tensor:
 def _inside(counts: Sequence[int], longest: int, device: torch.device) -> Tensor:
     """(units, longest): whether a span of 1..longest units from each unit ends in its sequence."""
     left = [n - at for n in counts for at in range(n)]
-    return (torch.arange(longest)[None] < torch.tensor(left, dtype=torch.long)[:, None]).to(device)
+    return to_device(torch.arange(longest)[None] < torch.tensor(left, dtype=torch.long)[:, None], device)
 
 
 def _band(begin: Tensor, end: Tensor, longest: int) -> Tensor:

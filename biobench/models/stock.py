@@ -23,6 +23,11 @@ _PARTS: dict[str, tuple[str, ...]] = {
 """Model type to the modules between encoder and logits, in order of application."""
 
 
+def parts_of(full: nn.Module) -> list[nn.Module]:
+    """The modules between encoder and logits of a family's sequence-classification model, in order."""
+    return [full.get_submodule(name) for name in _PARTS[full.config.model_type]]  # type: ignore[union-attr,index]
+
+
 class StockHead(nn.Module):
     """The family's own head on packed states.
 
@@ -53,7 +58,8 @@ class StockHead(nn.Module):
             raise weights_error(checkpoint.folder, error) from error
         self.mean = family == "modernbert" and full.config.classifier_pooling == "mean"
         self.keeps_sequence = family in ("bert", "deberta", "deberta-v2", *_FIRST_TOKEN_MODULE)
-        parts = [full.get_submodule(name) for name in _PARTS[family]]
+        parts = parts_of(full)
+        self.shipped = list(parts)
         if family == "distilbert":
             parts.insert(1, nn.ReLU())
         self.parts = nn.Sequential(*parts)

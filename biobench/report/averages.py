@@ -7,10 +7,11 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
-from biobench.report.groups import Source, is_limited
+from biobench.report.groups import RunGroup, Source, is_limited
 from biobench.report.notes import note
 from biobench.report.rows import Row
 from biobench.report.tasks import TaskInfo
@@ -112,6 +113,22 @@ def known_mean(values: Sequence[float | None]) -> float | None:
     """The mean where every value is known."""
     known = [v for v in values if v is not None]
     return sum(known) / len(known) if known and len(known) == len(values) else None
+
+
+def costs_of(group: RunGroup) -> dict[str, Any]:
+    """The row's fields on what a run costs and what its window hides; none where the predictions are from outside."""
+    runs, count = group.briefs, len(group.briefs)
+    if runs[0].origin == "outside":
+        return {}
+    return {
+        "seconds": sum(b.seconds for b in runs) / count,
+        "peak_memory_bytes": max(b.peak_memory_bytes for b in runs),
+        "energy_kwh": known_mean([b.energy_kwh for b in runs]),
+        "train_tokens_per_second": sum(b.train_tokens_per_second for b in runs) / count,
+        "truncated_documents": runs[0].truncated_documents,
+        "lost_gold": runs[0].lost_gold,
+        "parameters": runs[0].parameters,
+    }
 
 
 def _average(suite: str, rows: Sequence[Row], needed: int, corpora: Sequence[str]) -> Row:

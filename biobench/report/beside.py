@@ -9,6 +9,7 @@ from biobench.report.notes import Note, note
 from biobench.report.published import UNDECIDED, PublishedValue
 from biobench.report.rows import METRICS, AverageName, Row
 from biobench.report.tasks import TaskInfo
+from biobench.schema.kind import has_f1
 
 NAMES = {
     "macro_f1": "macro F1",
@@ -18,6 +19,12 @@ NAMES = {
     "micro_f1_positive": "micro F1 without the negative label",
     "accuracy": "accuracy",
     "example_f1": "example-based F1",
+    "pearson": "Pearson correlation",
+    "spearman": "Spearman correlation",
+    "edrm": "EDRM (1 - relative distance)",
+    "mse": "mean squared error",
+    "exact_match": "exact match",
+    "hamming": "Hamming score",
     "partial_micro_f1": "partial micro F1",
     "partial_macro_f1": "partial macro F1",
     "mixed": "each task's own average",
@@ -34,6 +41,13 @@ def likely_note(rows: Sequence[Row]) -> list[Note]:
     marked = sorted({row.task for row in rows if row.only_likely})
     form = "{mark} average likely, not stated by the publication: {tasks}"
     return [note(form, mark=LIKELY, tasks=", ".join(marked))] if marked else []
+
+
+def other_scores(rows: Sequence[Row], infos: Mapping[str, TaskInfo]) -> list[Note]:
+    """Which tasks have no F1, and what their columns hold."""
+    other = {row.task: row.metric for row in rows if row.source != "published" and not has_f1(infos[row.task].type)}
+    each = ", ".join(f"{task} {NAMES.get(metric, metric)}" for task, metric in sorted(other.items()))
+    return [note("tasks without F1 stand by another score: {each}", each=each)] if other else []
 
 
 @dataclass(slots=True)
@@ -56,7 +70,7 @@ def published_rows(
     remarks: dict[tuple[str, str, str, str], Remark] = {}
     for value in values:
         for info in (info for info in infos.values() if info.published_as == value.task):
-            wanted = info.paper if average == "paper" else METRICS[average]
+            wanted = info.paper if average == "paper" or not has_f1(info.type) else METRICS[average]
             shown = value.comparable == wanted
             _remember(remarks, value, info.id, wanted if shown else "")
             if shown:

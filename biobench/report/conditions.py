@@ -11,8 +11,8 @@ from biobench.report.tasks import NEEDLE
 from biobench.schema.protocols import protocol_named_by
 from biobench.store import Brief
 
-Condition = tuple[str, str, int | None, str, int]
-"""What runs on one task must share: spec hash (with overrides), data hash, limit, track, engine version."""
+Condition = tuple[str, str, int | None, str, int, str]
+"""What runs on one task must share: spec hash (with overrides), data hash, limit, track, engine version, split."""
 
 _LENGTH = re.compile(r"accuracy\.(\d+)")
 """Score of a needle run on the documents of one length."""
@@ -21,14 +21,14 @@ _LENGTH = re.compile(r"accuracy\.(\d+)")
 def condition_of(group: RunGroup) -> Condition:
     """The group's condition."""
     first = group.briefs[0]
-    return (first.spec, first.data, first.limit, first.track, first.engine)
+    return (first.spec, first.data, first.limit, first.track, first.engine, first.split)
 
 
 def is_full(group: RunGroup) -> bool:
     """Whether the runs saw the whole task, without overrides that changed its protocol (those stand in the variant)."""
     first = group.briefs[0]
     changed = protocol_named_by(first.overrides) or any(override in group.variant for override in first.overrides)
-    return first.limit is None and not changed
+    return first.limit is None and first.split == "test" and not changed
 
 
 def in_words(group: RunGroup) -> str:
@@ -59,7 +59,7 @@ def unlike_lengths(runs: Sequence[tuple[str, RunGroup | None]]) -> Note | None:
 
 def differences(runs: Sequence[tuple[str, RunGroup | None]]) -> list[Note]:
     """What is not part of the protocol, yet may explain a difference of (model, group): precision and the window."""
-    briefs = [(label, g.briefs[0]) for label, g in runs if g is not None]
+    briefs = [(label, g.briefs[0]) for label, g in runs if g is not None and g.source != "outside"]
     found = []
     if len({b.precision for _, b in briefs}) > 1:
         each = [note("{model} in {precision}", model=label, precision=b.precision) for label, b in briefs]

@@ -9,7 +9,7 @@ from biobench.report.groups import RunGroup, Source
 from biobench.report.notes import note
 from biobench.report.rows import Row
 from biobench.report.tasks import NEEDLE, TaskInfo
-from biobench.schema.floor import FloorRecord
+from biobench.schema.floor import LENGTH, ORDER, FloorRecord
 from biobench.store.floors import latest
 
 Text = tuple[Source, str, str]
@@ -29,7 +29,8 @@ class Judged:
     """Runs by the gate's verdict on their task and data.
 
     groups: those that may be shown. refused: tasks all of whose runs the gate refuses; they stay out of every
-    suite average. remarks: why runs are refused, and which have no verdict. refusals: the runs themselves.
+    suite average. remarks: why runs are refused, what the gate flags, and which have no verdict.
+    refusals: the refused runs.
     """
 
     groups: tuple[RunGroup, ...]
@@ -43,6 +44,7 @@ def judge(groups: Sequence[RunGroup], floors: Sequence[FloorRecord]) -> Judged:
     kept: list[RunGroup] = []
     failed: dict[tuple[Source, str], FloorRecord] = {}
     unjudged: dict[tuple[Source, str], None] = {}
+    flagged: dict[tuple[Source, str], tuple[str, ...]] = {}
     refusals: list[Refusal] = []
     for group in groups:
         verdict = verdict_on(group, floors)
@@ -53,6 +55,8 @@ def judge(groups: Sequence[RunGroup], floors: Sequence[FloorRecord]) -> Judged:
         kept.append(group)
         if verdict is None:
             unjudged[group.source, group.task] = None
+        elif verdict.flags:
+            flagged[group.source, group.task] = verdict.flags
     remarks: list[Text] = [
         (
             source,
@@ -72,6 +76,10 @@ def judge(groups: Sequence[RunGroup], floors: Sequence[FloorRecord]) -> Judged:
             note("{task}: no gate verdict on the data of its runs; `biobench tasks gate {task}` gives one", task=task),
         )
         for source, task in unjudged
+    ]
+    remarks += [
+        (source, task, note("the gate flags {task}: {reasons}", task=task, reasons=reasons))
+        for (source, task), reasons in flagged.items()
     ]
     refused = frozenset(task for _, task in failed) - {g.task for g in kept}
     return Judged(tuple(kept), refused, tuple(remarks), tuple(refusals))
@@ -110,7 +118,8 @@ def floor_rows(
     infos: Mapping[str, TaskInfo],
     metrics: Mapping[str, str],
 ) -> list[Row]:
-    """A row a policy of each task; metrics: task -> the score to show. Policies without that score have none."""
+    """A row a policy of each task; metrics: task -> the score to show. Policies without that score have none, nor
+    has the one by ids and order."""
     rows = []
     for record in shown(floors, groups, infos):
         info, metric = infos[record.task], metrics[record.task]
@@ -129,13 +138,13 @@ def floor_rows(
                 suite=info.suite,
             )
             for policy in record.policies
-            if metric in policy.scores
+            if metric in policy.scores and policy.name != ORDER
         ]
     return rows
 
 
-#: Policies that look at the text, and so may have skill.
-SKILLED = ("bag of words", "dictionary")
+#: Policies that look at the text, its length or the order of the documents, and so may have skill.
+SKILLED = ("bag of words", "training dictionary", "length difference", "token overlap", "option words", LENGTH, ORDER)
 
 
 def no_skill(floors: Sequence[FloorRecord]) -> dict[tuple[str, str], float]:

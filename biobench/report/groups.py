@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 from biobench.errors import StoreError
 from biobench.report.escape import plain
@@ -14,13 +14,16 @@ from biobench.report.notes import Note, note
 from biobench.report.tasks import TaskInfo
 from biobench.schema.protocols import protocol_named_by
 from biobench.schema.record import ENGINE_VERSION, RunRecord
+from biobench.stats import failed_runs
 from biobench.store import Brief, Store
 
-Source = Literal["published", "run", "submitted", "floor", "ceiling"]
-"""Where a score comes from."""
+Source = Literal["published", "run", "outside", "submitted", "floor", "ceiling"]
+"""Where a score comes from; outside: from predictions that were made elsewhere (`biobench score`)."""
 
 
 _LIMIT = "limit "
+AS_IS = "no training"
+VALIDATION = "validation only"
 _NAMESAKES = ("weights ", "submission ")
 
 
@@ -74,6 +77,17 @@ class RunGroup:
         found = [b.scores.get(metric) for b in self.briefs]
         return None if any(v is None for v in found) else [v for v in found if v is not None]
 
+    def failed(self, metric: str, floors: Mapping[tuple[str, str], float]) -> tuple[bool, ...]:
+        """Which runs failed, in the order of the seeds: the one flag of report, comparison, data frame and board.
+
+        floors: (task, metric) -> what the best policy without skill scores. None failed where the metric is missing.
+        """
+        scores = self.scores(metric)
+        if scores is None:
+            return (False,) * len(self.briefs)
+        tested = self.briefs[0].split == "test"  # the floors are scores on the test split
+        return failed_runs(scores, floors.get((self.task, metric)) if tested else None)
+
     def labels(self) -> dict[str, tuple[int, float]]:
         """Label -> (gold in the test split, F1 mean over seeds), in the task's order."""
         found: dict[str, tuple[int, float]] = {}
@@ -85,8 +99,8 @@ class RunGroup:
 
 
 def is_limited(variant: str) -> bool:
-    """Whether runs of this variant saw a part of the documents (--limit), in training and in the test."""
-    return any(part.startswith(_LIMIT) for part in variant.split(", "))
+    """Whether the scores of this variant are not of the whole test split: a part of it (--limit), or validation."""
+    return any(part.startswith(_LIMIT) or part == VALIDATION for part in variant.split(", "))
 
 
 def is_whole(variant: str) -> bool:
@@ -106,12 +120,16 @@ def group_runs(
         weights[b.model, b.revision].add(b.weights)
         data[b.task].add(b.data)
         specs[b.task].add(b.spec)
-    members: dict[tuple[str, ...], list[Brief]] = defaultdict(list)
+    members: dict[tuple[Any, ...], list[Brief]] = defaultdict(list)
     for b in briefs:
         shipped = infos[b.task].hashes.get(b.source)
         parts = []
         if len(weights[b.model, b.revision]) > 1:
             parts.append(f"weights {b.weights[:8]}")
+        if b.origin == "checkpoint":
+            parts.append(AS_IS)
+        if b.split != "test":
+            parts.append(VALIDATION)
         if b.track != "fixed":
             parts.append(b.track)
         if b.limit is not None:
@@ -128,11 +146,12 @@ def group_runs(
         if b.engine != ENGINE_VERSION:
             parts.append(f"engine {b.engine}")
         name = b.model if b.revision is None else f"{b.model}@{b.revision}"
-        members[b.task, name, ", ".join(parts), b.weights, b.spec, b.data].append(b)
+        of = "outside" if source == "run" and b.origin == "outside" else source
+        members[of, b.task, name, ", ".join(parts), b.weights, b.spec, b.data].append(b)
     groups = []
-    for (task, name, variant, *_), runs in sorted(members.items()):
+    for (of, task, name, variant, *_), runs in sorted(members.items(), key=lambda item: item[0][1:] + item[0][:1]):
         kept, notes = _one_a_seed(runs)
-        groups.append(RunGroup(source, name, variant, task, tuple(kept), store, tuple(notes)))
+        groups.append(RunGroup(of, name, variant, task, tuple(kept), store, tuple(notes)))
     return groups
 
 

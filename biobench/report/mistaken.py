@@ -18,6 +18,7 @@ from biobench.report.marked import to_html
 from biobench.report.mistakes import KINDS, Judged, Kind, Mark, judge, tally
 from biobench.report.table import Results
 from biobench.schema.document import Document, Span
+from biobench.schema.kind import is_numeric
 from biobench.schema.record import RunRecord
 
 AROUND = 40
@@ -79,6 +80,9 @@ def read_mistakes(
         if not found:
             raise UsageError(f"no run with seed {seed}", hint=f"stored: {', '.join(map(str, group.seeds))}")
         record = found[0]
+    if is_numeric(record.task.type):
+        hint = "`biobench report` has its correlation; the predicted numbers stand in the stored predictions"
+        raise UsageError(f"{name} asks for numbers, which are not simply right or wrong", hint=hint)
     documents, why = _documents(task if own else name, record, data_dir)
     judged = judge(*group.store.load_predictions(record, documents if record.redacted else None))
     texts = {} if record.redacted else {d.id: d.reading for d in documents or ()}

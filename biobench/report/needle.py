@@ -246,7 +246,7 @@ def render_grid(held: NeedleGrid) -> str:
         lines.append(f"all: of the lengths, {read} only; the others are beyond the window, nothing was scored (n/a).")
     lines.append(
         "[low, high] and ±: 95% intervals for other examples of the same kind (Wilson, pairs that share a haystack\n"
-        "count together); n: examples. Shades: 50 to 100."
+        "count together), of the cells all together, and of the templates; n: examples. Shades: 50 to 100."
     )
     return "\n".join(lines) + "\n"
 

@@ -41,7 +41,8 @@ def needle_section(report: Report) -> str:
         return ""
     note = (
         "Accuracy in percent over seeds; 50 is chance. [low, high]: 95% intervals for other examples of the same kind "
-        "(Wilson, pairs that share a haystack count together). n/a: beyond the model's window, nothing was scored."
+        "(Wilson, pairs that share a haystack count together), of the cells all together. n/a: beyond the model's "
+        "window, nothing was scored."
     )
     body = "\n".join(parts)
     return f'<h2>Needle in a haystack: length and position</h2>\n<p class="notes">{note}</p>\n{body}'

@@ -18,6 +18,12 @@ METRICS = {
     "example_f1": "F1 par exemple",
     "partial_micro_f1": "micro-F1 partiel",
     "partial_macro_f1": "macro-F1 partiel",
+    "pearson": "corrélation de Pearson",
+    "spearman": "corrélation de Spearman",
+    "edrm": "EDRM (1 - distance relative)",
+    "mse": "erreur quadratique moyenne",
+    "exact_match": "correspondance exacte",
+    "hamming": "score de Hamming",
     "mixed": "la moyenne propre à chaque tâche",
 }
 """Scores in words."""
@@ -42,6 +48,7 @@ _NOTES = {
     "{task}: no gate verdict on the data of its runs; `biobench tasks gate {task}` gives one": (
         "{task} : aucun verdict du contrôle sur les données de ses essais ; `biobench tasks gate {task}` en donne un"
     ),
+    "the gate flags {task}: {reasons}": "le contrôle signale {task} : {reasons}",
     "{task} fails its gate, its runs are not compared: {reasons}": (
         "{task} échoue à son contrôle, ses essais ne sont pas comparés : {reasons}"
     ),
@@ -80,8 +87,10 @@ _NOTES = {
         " ; {lost} mentions de référence sont au-delà et comptent comme manquées"
     ),
     "; the corpus does not say which labels that hides": " ; le corpus ne dit pas quelles étiquettes cela cache",
-    "; {lost} gold labels have no mention in it; oracle of the others: micro F1 {reached:.1f}": (
-        " ; {lost} étiquettes de référence n'y ont aucune mention ; oracle des autres : micro-F1 {reached:.1f}"
+    "; {lost} gold labels have no mention in it, the others alone give micro F1 {reached:.1f} (no ceiling: a "
+    "label can be told without its mention)": (
+        " ; {lost} étiquettes de référence n'y ont aucune mention, les autres seules donnent un micro-F1 de "
+        "{reached:.1f} (ce n'est pas un plafond : une étiquette peut se deviner sans sa mention)"
     ),
     # training text
     "; the text of its base {name} is not known": " ; le texte de sa base {name} n'est pas connu",
@@ -133,6 +142,7 @@ _NOTES = {
     # who and what is compared
     "{model}: its {source} scores are left aside": "{model} : ses scores de source « {source} » sont laissés de côté",
     "run": "essai",
+    "outside": "extérieur",
     "submitted": "soumis",
     "floor": "plancher",
     "ceiling": "plafond",
@@ -165,6 +175,13 @@ _NOTES = {
         "laissée de côté, les fenêtres tiennent d'autres longueurs ({each}) ; `biobench report --format html` les met "
         "côte à côte"
     ),
+    "tasks without F1 stand by another score: {each}": "tâches sans F1, présentées par un autre score : {each}",
+    "{model}: {suite} average {mean:.2f}; over corpora {ours:.2f}": (
+        "{model} : moyenne {suite} {mean:.2f} ; sur les corpus {ours:.2f}"
+    ),
+    "{task} cannot be run: {needs}": "{task} ne peut pas être exécutée : {needs}",
+    "{task} is not quite the suite's: {differs}": "{task} n'est pas tout à fait celle de la suite : {differs}",
+    "the models were scored on other documents": "les modèles ont été évalués sur d'autres documents",
     "trained in different precision ({each})": "entraînés en précisions différentes ({each})",
     "{model} in {precision}": "{model} en {precision}",
     "windows cut the test documents differently, gold beyond them is missed ({each})": (

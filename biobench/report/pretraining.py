@@ -27,6 +27,8 @@ DEPTH = 4
 """Levels of folders below the named one; exports, checkpoints and starts are never entered."""
 MOST_FOLDERS, MOST_RUNS, MOST_ANALYSES = 2_000, 100, 50
 METRICS_BYTES, JSON_BYTES = 64 * 2**20, 8 * 2**20
+OTHER_EVENTS = ("spike", "probe")
+"""Lines of the metrics that are no points of a curve."""
 MOST_POINTS = 400
 """Points that a curve keeps; of longer ones every k-th is taken, the last always."""
 _CLOSED = {"checkpoints", "model", "phases", "start", "tensorboard"}
@@ -202,7 +204,9 @@ def _run(path: Path, name: str, file: str) -> tuple[TrainingRun, list[UnusableFi
         findings.append(UnusableFile(file, f"cannot be read: {error.strerror}", "check its permissions"))
     for number, line in enumerate(lines, 1):
         try:
-            points.append(Point.model_validate(json.loads(line)))
+            read = json.loads(line)
+            if not (isinstance(read, dict) and read.get("event") in OTHER_EVENTS):
+                points.append(Point.model_validate(read))
         except (ValueError, RecursionError) as error:
             # a run that was killed may leave its last line cut short
             if number < len(lines) or isinstance(error, ValidationError):

@@ -16,6 +16,8 @@ from biobench.errors import SpecError
 from biobench.kinds import metric_names
 from biobench.schema.strict import Strict, load_yaml_model, suggest
 
+SUITE_FOLDER = "suites"
+"""Folder below the published one with papers whose values stand in the report of a suite alone."""
 FOLDER = "published"
 """Folder of a results folder that holds papers besides the shipped ones."""
 UNDECIDED = "undecided"
@@ -189,14 +191,15 @@ def _read(path: Path, header: PublishedHeader, values: list[PublishedValue], ave
     if tuple(reader.fieldnames or ()) != _COLUMNS:
         raise SpecError("has other columns", hint="expected: " + ",".join(_COLUMNS), file=path, line=1)
     step = 10.0**-header.decimals / 100
-    seen: set[tuple[str, str]] = set()
+    seen: set[tuple[str, str, str]] = set()
     for row in reader:
         line = reader.line_num
         if None in row or None in row.values():
             raise SpecError("has too many or too few cells", hint="quote texts that hold commas", file=path, line=line)
-        if (row["model"], row["task"]) in seen:
+        name = (row["model"], row["task"], row["average_likely"])
+        if name in seen:
             raise SpecError(f"{row['model']} has two values for {row['task']}", hint="keep one", file=path, line=line)
-        seen.add((row["model"], row["task"]))
+        seen.add(name)
         value = _percent(row["value_percent"], path, line)
         if row["task"].startswith("avg_"):
             averages.append(PrintedAverage(row["model"], row["language"], value, step))
@@ -217,8 +220,9 @@ def _read(path: Path, header: PublishedHeader, values: list[PublishedValue], ave
                 file=path,
                 line=line,
             )
-        if not row["seeds"].isdigit() or row["seeds"] == "0":
-            raise SpecError(f"seeds '{row['seeds']}' is not a number", hint="give how many", file=path, line=line)
+        if row["seeds"] and (not row["seeds"].isdigit() or row["seeds"] == "0"):
+            hint = "give how many, or nothing where the publication does not say"
+            raise SpecError(f"seeds '{row['seeds']}' is not a number", hint=hint, file=path, line=line)
         values.append(
             PublishedValue(
                 paper=header.id,
@@ -231,7 +235,7 @@ def _read(path: Path, header: PublishedHeader, values: list[PublishedValue], ave
                 step=step,
                 claimed=row["average_claimed"],
                 likely=row["average_likely"],
-                seeds=int(row["seeds"]),
+                seeds=int(row["seeds"] or 0),
                 caption=header.caption[row["language"]],
                 reading=header.readings[row["task"]],
                 source=header.source,

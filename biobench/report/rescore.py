@@ -83,7 +83,7 @@ def rescore_all(
 
 
 def run_documents(record: RunRecord, data_dir: str | Path | None, spec: str | Path | None = None) -> list[Document]:
-    """The test split of the record's own data. spec: the task's, where it is not a shipped one.
+    """The split of the record's own data that it was scored on. spec: the task's, where it is not a shipped one.
 
     Raises DataUnavailableError where the data is not at hand.
     """
@@ -98,4 +98,4 @@ def run_documents(record: RunRecord, data_dir: str | Path | None, spec: str | Pa
     if data.hash != record.task.data_hash:
         what = f"the data of {record.task.id} at hand is not the data of the run"
         raise DataUnavailableError(what, hint=hint)
-    return data.test
+    return data.documents[record.split]

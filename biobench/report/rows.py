@@ -46,6 +46,8 @@ class Row:
     """For an average: mean over corpora of the ranks within their tasks, among the complete lines; 1 is best."""
     failed: int = 0
     """Runs among those of the mean that failed (`stats.failed_runs`)."""
+    failed_seeds: tuple[int, ...] = ()
+    """Of a task's row: the seeds of these runs."""
     kept: float | None = None
     """With failed runs: the mean of the others; low and high are about it."""
     complete: bool = True
@@ -81,7 +83,11 @@ class Row:
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
-        return asdict(self) | {"seeds": list(self.seeds), "values": list(self.values), "notes": list(self.notes)}
+        return (
+            asdict(self)
+            | {"seeds": list(self.seeds), "values": list(self.values), "notes": list(self.notes)}
+            | {"failed_seeds": list(self.failed_seeds)}
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +105,8 @@ class Report:
     findings: tuple[UnusableFile, ...] = ()
     groups: tuple[RunGroup, ...] = field(default=(), repr=False)
     unranked: frozenset[str] = frozenset()
+    caption: str = ""
+    """What the numbers are, where `average` does not say it."""
     experiments: tuple[PublishedExperiments, ...] = field(default=(), repr=False)
     """Published results beyond the task tables, those that the report's filters leave."""
 

@@ -124,11 +124,27 @@ SENTENCES = {
     "One corpus carries this result: without {corpus} it is not shown ({p}).": (
         "Un seul corpus porte ce résultat : sans {corpus}, il n'est pas montré ({p})."
     ),
-    "This result rests on single corpora: without any one of {lost} of the {count} it is not shown (p above {alpha}; "
-    "without {corpus} {p}).": (
-        "Ce résultat repose sur des corpus isolés : sans l'un quelconque de {lost} des {count}, il n'est pas montré (p "
+    "This result is fragile: for {lost} of the {count} corpora, leaving that one out, it is not shown (p above "
+    "{alpha}; without {corpus} {p}).": (
+        "Ce résultat est fragile : pour {lost} des {count} corpus, si l'on retire celui-là, il n'est pas montré (p "
         "au-dessus de {alpha} ; sans {corpus}, {p})."
     ),
+    "One corpus carries the mean: without {corpus} the difference is {points} points.": (
+        "Un seul corpus porte la moyenne : sans {corpus}, la différence est de {points} points."
+    ),
+    # seeds until decided
+    " (95% at any time: {ends} points)": " (95 % à tout moment : {ends} points)",
+    "{better} is better than {worse} on these tasks and test sets, by {size}{ends}.": (
+        "{better} est meilleur que {worse} sur ces tâches et jeux de test, de {size}{ends}."
+    ),
+    "{first} and {second} are the same within {points} on these tasks and test sets{ends}.": (
+        "{first} et {second} sont égaux à {points} près sur ces tâches et jeux de test{ends}."
+    ),
+    "Not decided: {better} is ahead by {size}{ends}.": "Indécis : {better} est devant de {size}{ends}.",
+    "Not decided: the means of {first} and {second} are equal{ends}.": (
+        "Indécis : {first} et {second} ont la même moyenne{ends}."
+    ),
+    "Seeds of each model: {spent}.": "Graines de chaque modèle : {spent}.",
     "Wilcoxon's signed ranks over the corpora give {p}.": "Les rangs signés de Wilcoxon sur les corpus donnent {p}.",
     "That p cannot fall below {least} with {corpora}.": "Ce p ne peut descendre sous {least} avec {corpora}.",
     "A run of {first} beats a run of {second} with probability {chance:.2f} (ties count half).": (
@@ -139,9 +155,6 @@ SENTENCES = {
     "{corpora}).": (
         "La plus petite vraie différence trouvée dans 4 cas sur 5 est entre {low:.2f} et {high:.2f} points (intervalle "
         "à 90 % tiré de {corpora})."
-    ),
-    "The number of seeds for a wanted difference cannot be had without seeds.": (
-        "Sans graines, on ne peut dire combien il en faudrait pour une différence voulue."
     ),
     "About {seeds} seeds a task find a true difference of {want} in 4 of 5 cases.": (
         "Environ {seeds} graines par tâche trouvent une vraie différence de {want} dans 4 cas sur 5."

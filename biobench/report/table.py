@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from biobench.report.averages import known_mean, suite_averages
-from biobench.report.beside import Remark, likely_note, published_rows
+from biobench.report.averages import costs_of, suite_averages
+from biobench.report.beside import Remark, likely_note, other_scores, published_rows
 from biobench.report.comparability import deviation_notes
 from biobench.report.conditions import lengths_read
 from biobench.report.contamination import as_fields, known, remark
@@ -19,11 +19,14 @@ from biobench.report.published import PublishedValue, published_for, published_s
 from biobench.report.rows import METRICS, AverageName, Report, Row
 from biobench.report.tasks import TaskInfo, task_infos
 from biobench.schema.floor import FloorRecord
+from biobench.schema.kind import KINDS, has_f1
 from biobench.schema.task import NER_TYPES
-from biobench.stats import failed_runs, kept, seed_interval
+from biobench.stats import seed_interval, without_failed
 from biobench.store import Store, UnusableFile
 from biobench.store.floors import floors_fingerprint, scan_floors
 
+LOWEST = {"pearson": -1.0, "spearman": -1.0}
+"""Scores that may lie below 0, and what they cannot pass."""
 SUBMITTED = "submitted"
 """Folder of a results folder that holds accepted submissions, each a results folder of its own."""
 
@@ -144,6 +147,7 @@ def build(
     notes += [text for source, task, text in everything.remarks if wanted(task, source)]
     notes += [a.text for a in everything.published if any(wanted(task, "published") for task in a.tasks)]
     beside = {r.task for r in rows if r.source == "published"}
+    notes += other_scores(rows, infos)
     notes += likely_note(rows)
     notes += deviation_notes([info for info in infos.values() if info.id in beside])
     notes += means.notes
@@ -198,14 +202,15 @@ def first_average(held: Results) -> AverageName:
 
 
 def metric_of(info: TaskInfo, average: AverageName) -> str:
-    """The score that `average` means on this task."""
-    return info.paper if average == "paper" else METRICS[average]
+    """The score that `average` means on this task; kinds without F1 have the one that published scores use."""
+    return info.paper if average == "paper" or not has_f1(info.type) else METRICS[average]
 
 
 def _step(group: RunGroup) -> float:
     """What one document is worth where a document is an answer; 0 where it holds many."""
     first = group.briefs[0]
-    return 0.0 if first.type in (*NER_TYPES, "multi_label") else 1 / first.test_documents
+    kind = KINDS.get(first.type)
+    return 0.0 if kind and (kind.spans or not kind.single or kind.numeric) else 1 / first.test_documents
 
 
 def run_rows(
@@ -230,9 +235,8 @@ def run_rows(
             )
             remarks.append((group.source, group.task, text))
             continue
-        first, cut = group.briefs[0], _cut(group)
-        lost = failed_runs(scores, floors.get((group.task, metric)))
-        trained = kept(scores, lost)
+        lost = group.failed(metric, floors)
+        trained = without_failed(scores, lost)
         summary = seed_interval(trained, resolution=_step(group))
         interval = summary.interval
         count = len(scores)
@@ -243,10 +247,11 @@ def run_rows(
                 metric=metric,
                 mean=sum(scores) / count,
                 sd=summary.sd,
-                low=None if interval is None else max(float(interval.low), 0.0),
+                low=None if interval is None else max(float(interval.low), LOWEST.get(metric, 0.0)),
                 high=None if interval is None else min(float(interval.high), 1.0),
                 n_seeds=count,
                 failed=sum(lost),
+                failed_seeds=tuple(seed for seed, gone in zip(group.seeds, lost, strict=True) if gone),
                 kept=summary.mean if any(lost) else None,
                 source=group.source,
                 variant=group.variant,
@@ -254,18 +259,12 @@ def run_rows(
                 suite=info.suite,
                 seeds=group.seeds,
                 values=tuple(scores),
-                seconds=sum(b.seconds for b in group.briefs) / count,
-                peak_memory_bytes=max(b.peak_memory_bytes for b in group.briefs),
-                energy_kwh=known_mean([b.energy_kwh for b in group.briefs]),
-                train_tokens_per_second=sum(b.train_tokens_per_second for b in group.briefs) / count,
-                truncated_documents=first.truncated_documents,
-                lost_gold=first.lost_gold,
-                parameters=first.parameters,
+                **costs_of(group),
                 contamination=as_fields(known(group)),
                 notes=(
                     *_about_data(group),
                     *group.notes,
-                    *cut,
+                    *_cut(group),
                     *_equal(group, summary.sd),
                     *_failed(group, scores, lost),
                     *remark(group),
@@ -317,7 +316,7 @@ def _failed(group: RunGroup, scores: Sequence[float], lost: Sequence[bool]) -> l
         "{model} on {task}: {count} of {seeds} runs failed (seeds {which}); the mean includes them, ± is about the "
         "others, whose mean is {rest:.1f}"
     )
-    rest = kept(scores, lost)
+    rest = without_failed(scores, lost)
     which = ", ".join(str(seed) for seed, gone in zip(group.seeds, lost, strict=True) if gone)
     return [
         note(
@@ -344,7 +343,8 @@ def _cut(group: RunGroup) -> list[str]:
         lost = note("; the corpus does not say which labels that hides")
     else:
         lost = note(
-            "; {lost} gold labels have no mention in it; oracle of the others: micro F1 {reached:.1f}",
+            "; {lost} gold labels have no mention in it, the others alone give micro F1 {reached:.1f} (no ceiling: a "
+            "label can be told without its mention)",
             lost=brief.lost_gold,
             reached=100 * brief.ceiling["micro_f1"],
         )
@@ -365,14 +365,15 @@ def _cut(group: RunGroup) -> list[str]:
 def ceiling_rows(groups: Sequence[RunGroup], infos: Mapping[str, TaskInfo], average: AverageName) -> list[Row]:
     """What an oracle reaches through the windows of the runs, where that is below 1; one row a task and window.
 
-    Tokenizers cut at different places; the row holds the highest of the ceilings.
+    Tokenizers cut at different places; the row holds the highest of the ceilings. Labels of whole documents have no
+    row: a model may tell a label without seeing its mention, so what the window shows bounds nothing.
     """
     best: dict[tuple[str, int], float] = {}
     for group in groups:
         metric = metric_of(infos[group.task], average)
         for brief in group.briefs:
             reached = brief.ceiling.get(metric)
-            if reached is not None and brief.limit is None:
+            if reached is not None and brief.limit is None and brief.split == "test" and brief.type in NER_TYPES:
                 at = (group.task, brief.max_length)
                 best[at] = max(best.get(at, 0.0), reached)
     return [

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from biobench.report.escape import for_csv
+from biobench.report.floors import no_skill
 from biobench.report.groups import RunGroup
 from biobench.report.table import Results
 
@@ -25,12 +26,15 @@ COLUMNS = (
     "value",
     "support",
     "key",
+    "failed",
 )
-"""value: a fraction (0-1) for scores. label: empty but for scores of one label. support: gold of that label."""
+"""value: a fraction (0-1) for scores. label: empty but for scores of one label. support: gold of that label. failed:
+the run did not train, by its macro F1 or, where the kind has none, the score that published ones are compared with
+(`stats.failed_runs`)."""
 
 
 def tidy(
-    held: Results,
+    results: Results,
     *,
     labels: bool = False,
     tasks: Collection[str] | None = None,
@@ -45,12 +49,12 @@ def tidy(
     """
     return [
         row
-        for group in held.groups
+        for group in results.groups
         if _wanted(group.task, tasks)
-        and _wanted(held.infos[group.task].suite, suites)
+        and _wanted(results.infos[group.task].suite, suites)
         and _wanted(group.model, models)
         and _wanted(group.source, sources)
-        for row in _of_group(held, group, labels)
+        for row in _of_group(results, group, labels)
     ]
 
 
@@ -58,8 +62,8 @@ def _wanted(value: str, allowed: Collection[str] | None) -> bool:
     return allowed is None or value in allowed
 
 
-def _of_group(held: Results, group: RunGroup, labels: bool) -> Iterator[dict[str, Any]]:
-    info = held.infos[group.task]
+def _of_group(results: Results, group: RunGroup, labels: bool) -> Iterator[dict[str, Any]]:
+    info = results.infos[group.task]
     base = {
         "model": group.model,
         "variant": group.variant,
@@ -68,8 +72,10 @@ def _of_group(held: Results, group: RunGroup, labels: bool) -> Iterator[dict[str
         "language": info.language,
         "source": group.source,
     }
+    headline = "macro_f1" if group.scores("macro_f1") is not None else info.paper
+    failed = group.failed(headline, no_skill(results.floors))
     for i, brief in enumerate(group.briefs):
-        run = base | {"seed": brief.seed}
+        run = base | {"seed": brief.seed, "failed": failed[i]}
         for metric, value in brief.scores.items():
             yield run | {"metric": metric, "label": "", "value": value, "support": None, "key": brief.key}
         if not labels:
@@ -78,8 +84,8 @@ def _of_group(held: Results, group: RunGroup, labels: bool) -> Iterator[dict[str
             support = int(scores["support"])
             for metric in ("precision", "recall", "f1"):
                 if metric in scores:
-                    held_value = {"metric": metric, "label": label, "value": scores[metric]}
-                    yield run | held_value | {"support": support, "key": brief.key}
+                    score = {"metric": metric, "label": label, "value": scores[metric]}
+                    yield run | score | {"support": support, "key": brief.key}
 
 
 def as_csv(rows: list[dict[str, Any]]) -> str:

@@ -12,7 +12,7 @@ from biobench.report.tasks import TaskInfo
 
 SUITES = {"fr": "French", "en": "English", "needle": "Needle in a haystack"}
 _LAST = {"ceiling": 2, "floor": 1}
-OWN_FIRST = ("run", "submitted", "published", "floor", "ceiling")
+OWN_FIRST = ("run", "outside", "submitted", "published", "floor", "ceiling")
 """The sources in the order of printed tables."""
 
 
@@ -83,11 +83,11 @@ def _order(line: Line) -> tuple[int, int, float, str, str, str]:
     )
 
 
-def percent(row: Row | None, *, margin: bool = True) -> str:
+def percent(row: Row | None, *, margin: bool = True, failed: str = "{} failed") -> str:
     """``70.1 ±0.4``: mean and half the 95% interval in percent; a dash where there is no score.
 
     A dagger follows where part of the test documents stands in the model's training text, a double dagger where a
-    published value's average is likely, not stated.
+    published value's average is likely, not stated. failed: how the number of failed runs is worded.
     """
     if row is None:
         return "–"
@@ -95,13 +95,15 @@ def percent(row: Row | None, *, margin: bool = True) -> str:
     if margin and row.margin is not None:
         text += f" ±{100 * row.margin:.1f}"
     if row.failed:
-        text += f" ({row.failed} failed)"
+        text += f" ({failed.format(row.failed)})"
     marks = [MARK] * marked(row.contamination) + [LIKELY] * row.only_likely
     return " ".join([text, *marks])
 
 
 def caption(report: Report) -> str:
     """What the numbers are."""
+    if report.caption:
+        return report.caption
     if report.average == "paper":
         what = "Each task's average that published scores are compared with"
     else:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 
+import torch
+
 from biobench.data.load import load_data
 from biobench.gate import ensure
 from biobench.runs.cluster import run_on_ray
+from biobench.runs.estimate import Paced, pace_of
 from biobench.runs.execute import Reporter, Silent, execute, without_data
 from biobench.runs.options import RunRequest, with_arguments_of
-from biobench.runs.parallel import run_workers, worker_count
+from biobench.runs.parallel import run_workers, runs_per_device, worker_count
 from biobench.runs.plan import Item, RunPlan, TaskEntry, make_plan
-from biobench.runs.result import RunResult, of_record
+from biobench.runs.result import RunResult, of_record, without_record
 from biobench.schema.document import TaskData
 from biobench.store import Store
 from biobench.store.floors import find_floor
@@ -32,7 +35,8 @@ def run(call: _Call) -> list[RunResult]:
     model: hub id, ``id@revision`` or folder, or several. tasks: ids or YAML paths. seeds: ``42-50``, a seed,
     or several. overrides: ``KEY=VALUE``, one or several. save_every: seconds. gate: before a task's first run,
     store what policies without skill reach on it and whether it measures something. dry_run: say what would be
-    made. Raises BioBenchError when the input is wrong; a failed run is a result, not an exception.
+    made. threads: of all workers together. Raises BioBenchError when the input is wrong; a failed run is a result,
+    not an exception.
     """
     request = RunRequest(**{f.name: getattr(call, f.name) for f in fields(RunRequest)})
     return make_runs(request, call.reporter or Silent())
@@ -47,23 +51,23 @@ def planned(plan: RunPlan) -> list[RunResult]:
     """The results of a dry run: what is stored is `skipped`, what would be made is `planned`."""
     store = Store(plan.request.results_dir)
     lines = without_data(plan)
+    pace = pace_of(plan)
     for item in plan.items:
         record = None if plan.request.force else store.get(item.task.id, item.key)
         if record is not None:
             lines.append(of_record(record, "skipped", str(store.path_of(record)), "the same run is stored already"))
             continue
-        spec = item.task.loaded.spec
         begun = not plan.request.force and store.is_begun(item.task.id, item.key)
         lines.append(
-            RunResult(
-                model=item.checkpoint.id,
-                task=item.task.id,
-                task_version=spec.version,
+            without_record(
+                plan.request,
+                item.task,
+                item.checkpoint.id,
+                "planned",
                 seed=item.seed,
-                status="planned",
                 reason="goes on from where it was stopped" if begun else None,
                 key=item.key,
-                primary=spec.metric.primary,
+                expected=pace.seconds(item, item.checkpoint.parameters),
             )
         )
     return lines
@@ -99,6 +103,7 @@ def undone(plan: RunPlan) -> list[Item]:
 def _workers(plan: RunPlan) -> str:
     """The wanted number as given, checked."""
     worker_count(plan.request.parallel, plan.device)
+    runs_per_device(plan)
     return plan.request.parallel
 
 
@@ -121,13 +126,25 @@ def run_plan(plan: RunPlan, reporter: Reporter) -> list[RunResult]:
     if plan.request.dry_run:
         return planned(plan)
     _workers(plan)  # a wrong number is refused before anything is written
-    if plan.request.gate:
+    threads = torch.get_num_threads()
+    if plan.request.threads is not None:
+        torch.set_num_threads(plan.request.threads)
+    try:
+        return _make_runs(plan, reporter)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _make_runs(plan: RunPlan, reporter: Reporter) -> list[RunResult]:
+    if plan.request.gate and not plan.request.no_test:
         ask_gate(plan)
     if plan.request.executor == "ray" and undone(plan):
         plan.workers = 1 + run_on_ray(plan.request, _workers(plan), plan.device)
         return list(execute(plan, reporter))
-    left = len(undone(plan))
-    workers = min(worker_count(plan.request.parallel, plan.device), left)
+    waiting = undone(plan)
+    left = len(waiting)
+    workers = min(worker_count(plan.request.parallel, plan.device) * runs_per_device(plan), left)
+    reporter = Paced(reporter, plan, waiting, max(1, workers))
     known: dict[str, RunResult] = {}
     if workers > 1:
         known = run_workers(plan, workers, len(plan.items) - left, reporter)

@@ -6,7 +6,8 @@ import re
 from importlib.util import find_spec
 from pathlib import Path
 
-from biobench.data.catalog import load_task, split_names, suite
+from biobench.data.catalog import load_task
+from biobench.data.suite import matching, suite_tasks
 from biobench.errors import ModelError, UsageError
 from biobench.runs.options import RunRequest
 
@@ -20,8 +21,8 @@ def check_arguments(request: RunRequest) -> None:
     What needs the data, the weights or the machine is checked later (`runs.plan.make_plan`).
     """
     if request.suite is not None:
-        suite(request.suite)
-    for task in split_names(request.tasks):
+        suite_tasks(request.suite)
+    for task in matching(request.tasks):
         load_task(task, request.overrides)
     if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", request.device):
         raise UsageError(f"--device '{request.device}' is not known", hint="use auto, cpu or cuda")

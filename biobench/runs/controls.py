@@ -23,6 +23,11 @@ from biobench.score.needle import Share, grid
 SEED = 20250101
 """Of the linear models' solver."""
 
+AT_CHANCE = 4
+"""Controls that must be at chance: document alone, query alone, and the two of `encoder_controls`."""
+LEVEL = 1 - 0.05 / AT_CHANCE
+"""Of the interval of each of them: without a leak, one of all four leaves chance in 5% of the tasks at most."""
+
 _WORD = re.compile(r"\w+(?:[/.,]\w+)*")
 
 
@@ -60,10 +65,8 @@ def controls(data: TaskData, longest: int | None = None) -> list[Control]:
         ("exact match", "the query stands in the document as it is", False, lambda: _match(data.test)),
     ]
     whole = (None, None, None)
-    # those that must be at chance are judged together: one of them leaves it by chance in 5% of the tasks at most
-    level = 1 - 0.05 / sum(chance for _, _, chance, _ in played)
     return [
-        Control(name, words, grid(data.test, [play()], level if chance else 0.95)[0][whole], chance)
+        Control(name, words, grid(data.test, [play()], LEVEL if chance else 0.95)[0][whole], chance)
         for name, words, chance, play in played
     ]
 

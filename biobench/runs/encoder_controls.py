@@ -18,7 +18,7 @@ from biobench.finetune.engine import finetune, load_encoder
 from biobench.finetune.loop import Progress
 from biobench.finetune.prepare import prepare
 from biobench.models.loading import find_checkpoint, load_tokenizer, window
-from biobench.runs.controls import SEED, Control
+from biobench.runs.controls import LEVEL, SEED, Control
 from biobench.schema.document import Document, TaskData
 from biobench.schema.needle import cell_of, rendered
 from biobench.schema.task import SPLITS, parse_seeds
@@ -61,7 +61,7 @@ def encoder_controls(
             finetune(loaded, prepared, seed, precision, progress).predictions
             for seed in parse_seeds(spec.seeds if seeds is None else seeds)
         ]
-        share = grid(prepared.test.documents, runs)[0][None, None, None]
+        share = grid(prepared.test.documents, runs, LEVEL)[0][None, None, None]
         results.append(Control(name, f"{checkpoint.id}: {words}", share, at_chance=True))
     return results
 

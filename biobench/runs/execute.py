@@ -6,28 +6,36 @@ another process holds is left for later and then either found done or taken over
 
 from __future__ import annotations
 
+import re
 import time
 import traceback
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Protocol
 
 import torch
 
 from biobench.core.machine import peak_memory_bytes, reset_peak_memory
+from biobench.core.text import first_line
 from biobench.errors import BioBenchError, ModelError, TrainingError
+from biobench.finetune import token_cache
 from biobench.finetune.engine import LoadedEncoder, finetune, load_encoder
-from biobench.finetune.loop import Outcome, Progress
+from biobench.finetune.keep import save_finetuned
+from biobench.finetune.loop import MemoryShortError, Outcome, Progress
+from biobench.finetune.machine import settled_precision
 from biobench.finetune.prepare import Prepared, prepare
+from biobench.finetune.ready import evaluate, load_ready
 from biobench.finetune.savepoint import EVERY_SECONDS, Savepoint
 from biobench.finetune.tuning import tuned
 from biobench.models.loading import Checkpoint, load_tokenizer, window
 from biobench.runs.contamination import contamination
 from biobench.runs.energy import metered
-from biobench.runs.plan import Item, RunPlan, TaskEntry
+from biobench.runs.plan import Item, RunPlan, TaskEntry, identity_of
 from biobench.runs.provenance import provenance
-from biobench.runs.result import RunName, RunResult, of_record
-from biobench.schema.record import Cost, RunRecord, TaskIdentity
+from biobench.runs.result import RunName, RunResult, of_record, without_record
+from biobench.schema.record import Cost, RunRecord
 from biobench.score import scored
 from biobench.store import Store
 
@@ -82,7 +90,10 @@ class _Workshop:
         if self._prepared is None or self._prepared[:2] != (checkpoint.hash, task.hash):
             tokenizer = load_tokenizer(checkpoint)
             size = window(tokenizer, checkpoint.config, task.loaded.spec.protocol.max_length)
-            self._prepared = (checkpoint.hash, task.hash, prepare(task.loaded.spec, task.data, tokenizer, size))
+            spec = task.loaded.spec
+            cache = None if spec.access == "agreement" else self.store.root / token_cache.FOLDER
+            prepared = prepare(spec, task.data, tokenizer, size, cache)
+            self._prepared = (checkpoint.hash, task.hash, prepared)
         return self._prepared[2]
 
 
@@ -117,14 +128,12 @@ def execute(plan: RunPlan, reporter: Reporter, known: Mapping[str, RunResult] | 
 def without_data(plan: RunPlan) -> list[RunResult]:
     """One `unavailable` line per model and task without available data."""
     return [
-        RunResult(
-            model=checkpoint.id,
-            task=entry.id,
-            task_version=entry.loaded.spec.version,
-            seed=None,
-            status="unavailable",
+        without_record(
+            plan.request,
+            entry,
+            checkpoint.id,
+            "unavailable",
             reason=f"{entry.unavailable}; {entry.unavailable.hint}",
-            primary=entry.loaded.spec.metric.primary,
         )
         for checkpoint in plan.checkpoints
         for entry in plan.tasks
@@ -144,6 +153,9 @@ def _stored(item: Item, plan: RunPlan, store: Store) -> RunResult | None:
     if fresh and plan.workers > 1:
         return of_record(record, "done", path)
     reason = "another process made it meanwhile" if fresh else "the same run is stored already"
+    folder = plan.request.keep_model
+    if folder is not None and not (Path(folder) / kept_name(item)).is_dir():
+        reason += ", but its model was not kept; --force makes it again and keeps it"
     return of_record(record, "skipped", path, reason=reason)
 
 
@@ -161,7 +173,7 @@ def _one(item: Item, workshop: _Workshop, reporter: Reporter, position: int, tot
             return result
         reason = store.failure(item.task.id, item.key, plan.request.started)
         if reason is not None:
-            return _failed(item, reason)
+            return _failed(item, plan, reason)
         name = RunName(item.key, item.checkpoint.id, item.task.id, item.seed)
         reporter.start(name, position, total)
         result = _make(item, workshop, partial(reporter.step, name))
@@ -179,19 +191,31 @@ def _make(item: Item, workshop: _Workshop, step: Progress) -> RunResult:
         loaded = workshop.encoder(item.checkpoint)
         prepared = workshop.prepared(item.checkpoint, item.task)
         with metered(plan.request.energy) as meter:
-            train = tuned if plan.request.track == "tuned" else finetune
-            outcome = train(loaded, prepared, item.seed, item.task.precision, step, keep)
+            if plan.request.no_training:
+                ready = load_ready(item.checkpoint, prepared, plan.label_map, plan.device)
+                precision, _ = settled_precision(loaded.encoder, item.task.precision)
+                outcome = evaluate(ready, prepared, precision, step)
+            else:
+                train = tuned if plan.request.track == "tuned" else finetune
+                outcome = train(loaded, prepared, item.seed, item.task.precision, step, keep)
         seconds = outcome.earlier_seconds + time.perf_counter() - began
         energy = meter.kwh if outcome.record.resumed == 0 else None
         record = _record(
             item, plan, loaded=loaded, prepared=prepared, outcome=outcome, seconds=seconds, energy_kwh=energy
         )
         record = scored(record, prepared.test.documents, outcome.predictions)
+        model = _keep_model(plan, item, prepared, outcome)
         stored = store.save(record, prepared.test.documents, outcome.predictions)
         _forget(keep)
+    except (MemoryShortError, torch.OutOfMemoryError) as error:
+        _forget(keep)
+        if plan.shares_device:
+            raise  # not the run's fault: it is left to be made alone
+        remedy = getattr(error, "hint", "use a machine with more memory")
+        return _failed(item, plan, f"{first_line(error, 200)}; {remedy}")
     except (TrainingError, ModelError) as error:
         _forget(keep)
-        return _failed(item, f"{error}; {error.hint}")
+        return _failed(item, plan, f"{error}; {error.hint}")
     except (RuntimeError, ValueError, TypeError, IndexError, KeyError, AssertionError) as error:
         if isinstance(error, BioBenchError):
             raise
@@ -200,10 +224,30 @@ def _make(item: Item, workshop: _Workshop, step: Progress) -> RunResult:
         where = traceback.extract_tb(error.__traceback__)[-1]
         # The message may quote the data; of agreement-bound data no word leaves its folder.
         message = "" if item.task.loaded.spec.access == "agreement" else f": {error}"
-        return _failed(item, f"{type(error).__name__}{message} ({where.filename}:{where.lineno})")
+        return _failed(item, plan, f"{type(error).__name__}{message} ({where.filename}:{where.lineno})")
     finally:
         torch.set_num_threads(threads)  # a resumed run has the number of its first process
-    return of_record(stored, "done", str(store.path_of(stored)))
+    return replace(of_record(stored, "done", str(store.path_of(stored))), model_folder=model)
+
+
+def _keep_model(plan: RunPlan, item: Item, prepared: Prepared, outcome: Outcome) -> str | None:
+    """Save the fine-tuned model where that is asked for; its folder."""
+    if plan.request.keep_model is None:
+        return None
+    if outcome.network is None:
+        raise TrainingError(
+            "--keep-model: a probe on a frozen encoder leaves no fine-tuned model",
+            hint="leave --keep-model out, or fine-tune: --set training.encoder=trained",
+        )
+    folder = Path(plan.request.keep_model) / kept_name(item)
+    save_finetuned(outcome.network, prepared, item.checkpoint, folder)
+    return str(folder)
+
+
+def kept_name(item: Item) -> str:
+    """The folder of a kept model: task, model, seed, and the run's key in brief."""
+    model = re.sub(r"[^0-9A-Za-z._-]+", "-", item.checkpoint.id)
+    return f"{item.task.id}-{model}-seed{item.seed}-{item.key[:8]}"
 
 
 def _forget(keep: Savepoint | None) -> None:
@@ -222,17 +266,10 @@ def _savepoint(item: Item, plan: RunPlan, store: Store) -> Savepoint | None:
     return Savepoint(path, plan.device, every=EVERY_SECONDS if every is None else every, since=since)
 
 
-def _failed(item: Item, reason: str) -> RunResult:
-    spec = item.task.loaded.spec
-    return RunResult(
-        model=item.checkpoint.id,
-        task=item.task.id,
-        task_version=spec.version,
-        seed=item.seed,
-        status="failed",
-        reason=" ".join(reason.split()),
-        key=item.key,
-        primary=spec.metric.primary,
+def _failed(item: Item, plan: RunPlan, reason: str) -> RunResult:
+    reason = " ".join(reason.split())
+    return without_record(
+        plan.request, item.task, item.checkpoint.id, "failed", seed=item.seed, reason=reason, key=item.key
     )
 
 
@@ -250,24 +287,11 @@ def _record(
     return RunRecord(
         key=item.key,
         model=item.checkpoint.identity(loaded.parameters),
-        task=TaskIdentity(
-            id=spec.id,
-            version=spec.version,
-            hash=item.task.hash,
-            data_hash=data.hash,
-            source=data.source,
-            corpus=spec.corpus_id,
-            language=spec.language,
-            type=spec.type,
-            labels=data.labels,
-            gold_labels=data.gold_labels,
-            decode=data.decode,
-            negative_label=spec.metric.negative_label,
-            primary=spec.metric.primary,
-            paper=spec.metric.paper,
-            test_documents=len(data.test),
-        ),
+        task=identity_of(item.task.loaded, data, item.task.hash),
         seed=item.seed,
+        origin="checkpoint" if plan.request.no_training else "run",
+        split="validation" if plan.request.no_test else "test",
+        label_map=plan.label_map,
         track=plan.request.track,
         limit=plan.request.limit,
         protocol=item.task.identity,

@@ -72,13 +72,27 @@ class RunRequest:
     """The arguments of `run`, as the command line or the Python interface gives them."""
 
     model: Option[Names, tuple[str, ...]] = Option(
-        (), convert=_names, metavar="MODEL...", help="Hub id, id@revision, or local folder."
+        (),
+        convert=_names,
+        metavar="MODEL...",
+        help="Hub id, id@revision, local folder, or dummy (a random tiny encoder).",
     )
     tasks: Option[Names, tuple[str, ...]] = Option(
-        (), "--task", convert=_names, metavar="ID_OR_YAML", help="Task id or YAML path; repeatable."
+        (), "--task", convert=_names, metavar="ID_OR_YAML", help="Task id, pattern ('bc5*') or YAML path; repeatable."
     )
     _: KW_ONLY
-    suite: Option[str | None, str | None] = Option(None, "--suite", help="fr, en, needle or all.")
+    suite: Option[str | None, str | None] = Option(
+        None, "--suite", help="fr, en, needle, all, blurb, drbenchmark, or a YAML file that lists tasks."
+    )
+    languages: Option[Names, tuple[str, ...]] = Option(
+        (), "--language", convert=_names, metavar="CODE", help="Only tasks in this language; repeatable."
+    )
+    types: Option[Names, tuple[str, ...]] = Option(
+        (), "--type", convert=_names, metavar="TYPE", help="Only tasks of this type, such as token_ner; repeatable."
+    )
+    tags: Option[Names, tuple[str, ...]] = Option(
+        (), "--tag", convert=_names, metavar="TAG", help="Only tasks with this tag, such as clinical; repeatable."
+    )
     seeds: Option[str | int | Iterable[int] | None, str | None] = Option(
         None, "--seeds", convert=_seeds, help="42-50 or 42,43 (default: the spec's)."
     )
@@ -100,13 +114,19 @@ class RunRequest:
     parallel: Option[str | int, str] = Option(
         "auto", "--parallel", convert=str, help="auto, or a number of worker processes."
     )
+    seeds_at_once: Option[str | int, str] = Option(
+        "1", "--seeds-at-once", convert=str, help="Runs side by side on each device: a number, or auto (by memory)."
+    )
+    threads: Option[int | None, int | None] = Option(
+        None, "--threads", min=1, help="CPU threads, of all workers together (default: the CPUs this process may use)."
+    )
     executor: Option[Executor, Executor] = Option("local", "--executor", help="local, or ray (a cluster).")
     overrides: Option[Names, tuple[str, ...]] = Option(
         (),
         "--set",
         convert=_names,
-        metavar="KEY=VALUE",
-        help="Change a field of the spec, e.g. training.epochs=1.",
+        metavar="[TASK:]KEY=VALUE",
+        help="Change a field of the spec, e.g. training.epochs=1; of one task alone: gad:training.epochs=1.",
     )
     limit: Option[int | None, int | None] = Option(None, "--limit", help="Training documents; the rest in proportion.")
     track: Option[Track, Track] = Option(
@@ -117,6 +137,26 @@ class RunRequest:
     )
     train_fractions: Option[float | Iterable[float], tuple[float, ...]] = Option(
         (1.0,), "--train-fraction", convert=_shares, help="Shares of the training documents, such as 0.1,0.25,1.0."
+    )
+    no_test: Option[bool, bool] = Option(
+        False, "--no-test", help="Score on validation and leave the test split alone; shown apart from tested runs."
+    )
+    no_training: Option[bool, bool] = Option(
+        False, "--no-training", help="Evaluate checkpoints that are fine-tuned already, as they are."
+    )
+    label_map: Option[Names, tuple[str, ...]] = Option(
+        (),
+        "--label-map",
+        convert=_names,
+        metavar="MODEL_LABEL=TASK_LABEL",
+        help="With --no-training: which label of the task a checkpoint's label is; repeatable.",
+    )
+    keep_model: Option[str | Path | None, str | None] = Option(
+        None,
+        "--keep-model",
+        convert=_folder,
+        metavar="DIR",
+        help="Save each fine-tuned model as a checkpoint below DIR.",
     )
     dry_run: Option[bool, bool] = Option(False, "--dry-run", help="Print the plan and stop.")
     force: Option[bool, bool] = Option(False, "--force", help="Make runs anew that are stored already.")

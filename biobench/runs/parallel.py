@@ -13,6 +13,7 @@ import os
 import signal
 import threading
 import time
+from collections import Counter
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
@@ -20,16 +21,49 @@ from typing import Any
 
 import torch
 
+from biobench.core.machine import free_memory_bytes
 from biobench.errors import BioBenchError, UsageError
 from biobench.finetune.loop import Note
 from biobench.models.loading import quiet_libraries
 from biobench.runs.execute import Reporter, Silent, execute
 from biobench.runs.options import RunRequest
-from biobench.runs.plan import RunPlan, make_plan
+from biobench.runs.order import Job, longest_first
+from biobench.runs.plan import Item, RunPlan, make_plan
 from biobench.runs.result import RunName, RunResult
+from biobench.store import Store
 
+_WEIGHTS = (".safetensors", ".bin")
 _STEP_SECONDS = 0.2
 """A worker speaks of its steps at most this often."""
+
+
+_COPIES = 6
+"""Of a checkpoint's weights while it is fine-tuned: itself, gradients, two moments, initial and best weights."""
+_ROOM = 2 << 30
+"""Bytes that a run needs beside them, at most, as long as no stored run says what it took."""
+
+
+def runs_per_device(plan: RunPlan) -> int:
+    """How many runs train side by side on each device, by `--seeds-at-once`. Raises UsageError.
+
+    auto: as many as fit into nine tenths of the free memory, each at the peak of the largest run of this plan that is
+    stored, and before the first at an estimate from the weights; no more than a task has runs, or the CPU threads.
+    """
+    wanted = plan.request.seeds_at_once
+    if wanted != "auto":
+        if not wanted.isdigit() or int(wanted) < 1:
+            raise UsageError(f"--seeds-at-once '{wanted}' is not a number of runs", hint="give auto or 1, 2, ...")
+        return int(wanted)
+    store = Store(plan.request.results_dir)
+    records = [store.get(item.task.id, item.key) for item in plan.items]
+    peaks = [record.cost.peak_memory_bytes for record in records if record is not None]
+    weights = [f.stat().st_size for c in plan.checkpoints for f in c.folder.glob("*") if f.suffix in _WEIGHTS]
+    need = max(peaks) if peaks else _COPIES * max(weights, default=0) + _ROOM
+    seeds = Counter((item.checkpoint.hash, item.task.id) for item in plan.items)
+    return max(
+        1,
+        min(int(0.9 * free_memory_bytes(plan.device) / need), max(seeds.values(), default=1), torch.get_num_threads()),
+    )
 
 
 def worker_count(parallel: str, device: torch.device) -> int:
@@ -56,7 +90,9 @@ def run_workers(plan: RunPlan, workers: int, stored: int, reporter: Reporter) ->
             device = f"cuda:{rank % torch.cuda.device_count()}" if plan.device.type == "cuda" else "cpu"
             worker_request = replace(plan.request, parallel="1", device=device)
             here, there = context.Pipe(duplex=False)
-            process = context.Process(target=work, args=(worker_request, threads, there), name=f"biobench-{rank}")
+            shares = workers > max(1, torch.cuda.device_count() if plan.device.type == "cuda" else 1)
+            arguments = (worker_request, threads, there, shares)
+            process = context.Process(target=work, args=arguments, name=f"biobench-{rank}")
             process.start()
             there.close()
             processes.append(process)
@@ -125,8 +161,12 @@ class _Wire:
             self._send("finish", result)
 
 
-def work(request: RunRequest, threads: int, pipe: Connection | None = None) -> None:
-    """One worker: make what others have not claimed. pipe: where a parent on this machine listens."""
+def work(request: RunRequest, threads: int, pipe: Connection | None = None, shares_device: bool = False) -> None:
+    """One worker: make what others have not claimed. pipe: where a parent on this machine listens.
+
+    shares_device: a run that does not fit beside the others ends the worker, and with it the need for its memory; the
+    run is made by those that stay, at last by the parent alone.
+    """
     os.environ["OMP_NUM_THREADS"] = str(threads)
     torch.set_num_threads(threads)
     quiet_libraries()
@@ -134,11 +174,31 @@ def work(request: RunRequest, threads: int, pipe: Connection | None = None) -> N
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too and ends its workers
         threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
-        for _ in execute(make_plan(request), Silent() if pipe is None else _Wire(pipe)):
+        plan = make_plan(request)
+        plan.shares_device = shares_device
+        plan.items = _longest_first(plan)
+        for _ in execute(plan, Silent() if pipe is None else _Wire(pipe)):
             pass
+    except torch.OutOfMemoryError:
+        return
     except BioBenchError:
         # The parent walks the same plan afterwards and reports it once.
         return
+
+
+def _longest_first(plan: RunPlan) -> list[Item]:
+    """The plan's items in the order in which workers claim them; see `order`."""
+    store = Store(plan.request.results_dir)
+    jobs = []
+    for item in plan.items:
+        assert item.task.data is not None
+        recipe, record = item.task.loaded.spec.training, store.get(item.task.id, item.key)
+        documents = len(item.task.data.train) * (recipe.epochs or 1)
+        size = recipe.max_steps * recipe.batch_size if recipe.max_steps else documents
+        seconds = None if record is None else record.cost.seconds
+        jobs.append(Job(item.key, (item.checkpoint.hash, item.task.id), float(max(size, 1)), seconds))
+    items = {item.key: item for item in plan.items}
+    return [items[key] for key in longest_first(jobs)]
 
 
 def _end_with_parent() -> None:

@@ -9,15 +9,18 @@ from typing import Any, Literal, get_args
 import torch
 
 from biobench.core.machine import Precision, resolve_device, resolve_precision
-from biobench.data.catalog import LoadedTask, load_task, split_names, suite
+from biobench.data.catalog import LoadedTask, check_override_tasks, load_task
 from biobench.data.hashing import task_hash, task_identity
-from biobench.data.load import load_data
+from biobench.data.load import load_data, without_test
+from biobench.data.suite import matching, picked, pool, suite_tasks
 from biobench.errors import DataFormatError, DataUnavailableError, UsageError
+from biobench.finetune.ready import parse_label_map
 from biobench.kinds.base import get_kind
 from biobench.models.loading import Checkpoint, find_checkpoint
 from biobench.runs.options import Executor, RunRequest, Track
 from biobench.schema.document import TaskData
 from biobench.schema.protocols import PROTOCOLS
+from biobench.schema.record import TaskIdentity
 from biobench.schema.strict import FieldError, suggest
 from biobench.schema.task import parse_seeds
 from biobench.store import run_key
@@ -33,6 +36,7 @@ class Item:
     task: TaskEntry
     seed: int
     key: str
+    track: Track = "fixed"
 
 
 @dataclass(slots=True)
@@ -61,8 +65,12 @@ class RunPlan:
     tasks: list[TaskEntry]
     checkpoints: list[Checkpoint]
     items: list[Item]
+    label_map: dict[str, str] = field(default_factory=dict)
+    """With --no-training: a checkpoint's label to the task's."""
     workers: int = 1
     """Worker processes that have been at this plan before the caller walks it."""
+    shares_device: bool = False
+    """Whether other processes of the same command train on this device."""
 
 
 def make_plan(request: RunRequest) -> RunPlan:
@@ -78,6 +86,7 @@ def make_plan(request: RunRequest) -> RunPlan:
         raise UsageError("no model is named", hint="give a hub id, id@revision or a local folder")
     if request.limit is not None and request.limit < 1:
         raise UsageError(f"--limit {request.limit} leaves nothing", hint="give at least 1 training document")
+    names = _label_map(request)
     loaded = _tasks(request)
     checkpoints = [
         find_checkpoint(m, offline=request.offline, trust_remote_code=request.trust_remote_code)
@@ -85,17 +94,36 @@ def make_plan(request: RunRequest) -> RunPlan:
     ]
     entries = [_entry(task, request, device) for task in loaded]
     items = [
-        Item(checkpoint, entry, seed, _key(checkpoint, entry, seed, request))
+        Item(checkpoint, entry, seed, _key(checkpoint, entry, seed, request, names), request.track)
         for checkpoint in checkpoints
         for entry in entries
         if entry.data is not None
         for seed in _seeds(request, entry.loaded)
     ]
-    return RunPlan(request, device, entries, checkpoints, items)
+    return RunPlan(request, device, entries, checkpoints, items, names)
+
+
+def _label_map(request: RunRequest) -> dict[str, str]:
+    """The declared map. Raises UsageError for what does not go with --no-training."""
+    names = parse_label_map(request.label_map)
+    if not request.no_training:
+        if names:
+            raise UsageError("--label-map goes with --no-training", hint="add --no-training, or leave it out")
+        return names
+    for option, wanted in (
+        ("--track tuned", request.track != "fixed"),
+        ("--train-fraction", request.train_fractions != (1.0,)),
+        ("--seeds", request.seeds is not None),
+        ("--keep-model", request.keep_model is not None),
+    ):
+        if wanted:
+            raise UsageError(f"{option} does not go with --no-training: nothing is trained", hint="leave it out")
+    return names
 
 
 def _tasks(request: RunRequest) -> list[LoadedTask]:
-    if not request.tasks and request.suite is None:
+    filters = {"languages": request.languages, "types": request.types, "tags": request.tags}
+    if not request.tasks and request.suite is None and not any(filters.values()):
         raise UsageError("no task is named", hint="--task ID_OR_YAML (repeatable), or --suite fr|en|needle|all")
     shares = request.train_fractions
     if not shares or len(set(shares)) < len(shares) or not all(0 < s <= 1 for s in shares):
@@ -104,17 +132,25 @@ def _tasks(request: RunRequest) -> list[LoadedTask]:
             hint="for example 0.1,0.25,1.0",
         )
     _check_protocol(request)
-    loaded = [load_task(t, request.overrides) for t in split_names(request.tasks)]
+    loaded = [load_task(t, request.overrides) for t in matching(request.tasks)]
     if request.suite is not None:
-        members = suite(request.suite)
+        members = suite_tasks(request.suite)
         loaded += [load_task(m.path, request.overrides) for m in members if m.id not in {t.id for t in loaded}]
+    if any(filters.values()):
+        if not loaded:
+            loaded = [load_task(m.path, request.overrides) for m in picked(pool(), **filters)]
+        loaded = picked(loaded, **filters)
+        if not loaded:
+            asked = " ".join(f"--{name.removesuffix('s')} {','.join(own)}" for name, own in filters.items() if own)
+            raise UsageError(f"no task has {asked}", hint="see `biobench tasks list`")
     if not loaded:
         raise UsageError(f"suite '{request.suite}' holds no task yet", hint="see `biobench tasks list`")
     ids = [t.id for t in loaded]
+    check_override_tasks(request.overrides, ids)
     for task in loaded:
         if ids.count(task.id) > 1:
             raise UsageError(f"two of the tasks have the id '{task.id}'", hint="give each spec its own id")
-        _check_probe(task, request.overrides)
+        _check_probe(task, task.overrides)
     if request.protocol is not None:
         return [_under(task, request.protocol) for task in loaded]
     return [_with_share(task, share) for task in loaded for share in shares]
@@ -184,22 +220,53 @@ def _entry(task: LoadedTask, request: RunRequest, device: torch.device) -> TaskE
             file=task.path,
             line=task.located.line_of(("counts",)),
         )
+    if request.no_test:
+        data = without_test(data)
     return TaskEntry(
         task, data, precision, hash=task_hash(task, data.source), identity=task_identity(task, data.source)
     )
 
 
+def identity_of(task: LoadedTask, data: TaskData, digest: str) -> TaskIdentity:
+    """What a record says of its task. digest: the task's hash."""
+    spec = task.spec
+    return TaskIdentity(
+        id=spec.id,
+        version=spec.version,
+        hash=digest,
+        data_hash=data.hash,
+        source=data.source,
+        corpus=spec.corpus_id,
+        language=spec.language,
+        type=spec.type,
+        labels=data.labels,
+        gold_labels=data.gold_labels,
+        decode=data.decode,
+        negative_label=spec.metric.negative_label,
+        primary=spec.metric.primary,
+        paper=spec.metric.paper,
+        test_documents=len(data.test),
+    )
+
+
 def _seeds(request: RunRequest, task: LoadedTask) -> list[int]:
+    if request.no_training:
+        return [0]
     try:
         return parse_seeds(task.spec.seeds if request.seeds is None else request.seeds)
     except FieldError as error:
         raise UsageError(f"--seeds: {error.what}", hint=error.hint) from None
 
 
-def _key(checkpoint: Checkpoint, entry: TaskEntry, seed: int, request: RunRequest) -> str:
+def _key(checkpoint: Checkpoint, entry: TaskEntry, seed: int, request: RunRequest, names: dict[str, str]) -> str:
     assert entry.data is not None
     spec = entry.loaded.spec
     part = request.limit is not None or spec.training.train_fraction < 1
+    protocol: dict[str, Any] = dict(get_kind(spec.type).drawn(part) or {})
+    if request.no_test:
+        protocol["scored"] = "validation"
+    if request.no_training:
+        protocol |= {"training": "none", "label_map": names}
     return run_key(
         model_hash=checkpoint.hash,
         task_hash=entry.hash,
@@ -208,5 +275,5 @@ def _key(checkpoint: Checkpoint, entry: TaskEntry, seed: int, request: RunReques
         precision=entry.precision,
         track=request.track,
         limit=request.limit,
-        protocol=get_kind(spec.type).drawn(part),
+        protocol=protocol or None,
     )

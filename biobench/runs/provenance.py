@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import re
 import subprocess
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -47,15 +49,34 @@ def packages() -> dict[str, str]:
     return versions
 
 
-def _device_name(device: torch.device) -> str:
+def device_name(device: torch.device) -> str:
+    """The GPU's or the processor's name, as records hold it."""
     if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
+        return str(torch.cuda.get_device_name(device))
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
         for line in cpuinfo.read_text().splitlines():
             if line.startswith("model name"):
                 return line.split(":", 1)[1].strip()
     return platform.processor() or platform.machine()
+
+
+def _driver(device: torch.device, version: Path = Path("/proc/driver/nvidia/version")) -> str | None:
+    """Version of the NVIDIA kernel module, where that is what drives the device."""
+    if device.type != "cuda" or not version.exists():
+        return None
+    match = re.search(r"Kernel Module.*?\s(\d+(?:\.\d+)+)\s", version.read_text())
+    return match[1] if match else None
+
+
+def _memory(device: torch.device) -> int | None:
+    """Bytes of the device's memory; of the machine's on a CPU, None where the system does not tell."""
+    if device.type == "cuda":
+        return int(torch.cuda.get_device_properties(device).total_memory)
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return None
 
 
 def provenance(device: torch.device) -> Provenance:
@@ -66,7 +87,9 @@ def provenance(device: torch.device) -> Provenance:
         packages=packages(),
         python=platform.python_version(),
         platform=f"{platform.system()} {platform.release()} {platform.machine()}",
-        device=_device_name(device),
+        device=device_name(device),
+        driver=_driver(device),
+        device_memory_bytes=_memory(device),
         threads=torch.get_num_threads(),
         started=datetime.now(UTC).isoformat(timespec="seconds"),
     )

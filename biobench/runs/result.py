@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
-from biobench.runs.plan import Status
+from biobench.runs.options import RunRequest
+from biobench.runs.plan import Status, TaskEntry
 from biobench.schema.record import RunRecord
 
 
@@ -37,10 +38,54 @@ class RunResult:
     truncated_documents: int | None = None
     lost_gold: int | None = None
     predictions: str | None = None
+    seconds_expected: float | None = None
+    """Of a planned run, from stored runs on this device; None where these tell nothing."""
+    seconds_left: float | None = None
+    """Of a finished run: what the rest of the plan takes, where that can be told."""
+    model_folder: str | None = None
+    """Where `--keep-model` saved the fine-tuned model."""
+    origin: str = "run"
+    split: str = "test"
+    track: str = "fixed"
+    limit: int | None = None
+    train_fraction: float = 1.0
+    overrides: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Plain data with the field names of the public contract."""
         return asdict(self)
+
+
+def without_record(
+    request: RunRequest,
+    entry: TaskEntry,
+    model: str,
+    status: Status,
+    *,
+    seed: int | None = None,
+    reason: str | None = None,
+    key: str | None = None,
+    expected: float | None = None,
+) -> RunResult:
+    """The line of a run that is planned, failed, or has no data."""
+    spec = entry.loaded.spec
+    return RunResult(
+        model=model,
+        task=entry.id,
+        task_version=spec.version,
+        seed=seed,
+        status=status,
+        reason=reason,
+        key=key,
+        primary=spec.metric.primary,
+        seconds_expected=None if expected is None else round(expected, 1),
+        origin="checkpoint" if request.no_training else "run",
+        split="validation" if request.no_test else "test",
+        track=request.track,
+        limit=request.limit,
+        train_fraction=spec.training.train_fraction,
+        overrides=entry.loaded.overrides,
+    )
 
 
 def of_record(record: RunRecord, status: Status, predictions: str, reason: str | None = None) -> RunResult:
@@ -61,4 +106,10 @@ def of_record(record: RunRecord, status: Status, predictions: str, reason: str |
         truncated_documents=record.windows.truncated_documents,
         lost_gold=record.windows.lost_gold,
         predictions=predictions,
+        origin=record.origin,
+        split=record.split,
+        track=record.track,
+        limit=record.limit,
+        train_fraction=float(record.protocol.get("training", {}).get("train_fraction", 1.0)),
+        overrides=record.overrides,
     )

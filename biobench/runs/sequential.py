@@ -29,22 +29,6 @@ class Decided:
     seeds: dict[str, int]
     runs: list[RunResult] = field(default_factory=list)
 
-    @property
-    def words(self) -> str:
-        """One claim, and what it is about."""
-        spent = ", ".join(f"{task} {count}" for task, count in self.seeds.items())
-        known = self.look.interval
-        ends = "" if known is None else f" (95% at any time: {100 * known.low:.2f} to {100 * known.high:.2f} points)"
-        size = f"{100 * abs(self.look.estimate):.2f} points"
-        better, worse = (self.first, self.second) if self.look.estimate > 0 else (self.second, self.first)
-        claim = {
-            "different": f"{better} is better than {worse} on these tasks and test sets, by {size}{ends}.",
-            "same": f"{self.first} and {self.second} are the same within {100 * self.rope:g} points on these tasks and "
-            f"test sets{ends}.",
-            None: f"Not decided: {better} is ahead by {size}{ends}.",
-        }[self.look.decision]
-        return f"{claim} Seeds of each model: {spent}."
-
 
 def run_until_decided(
     request: RunRequest, against: str, make: Make, *, max_seeds: int = 20, rope: float = 0.01, alpha: float = 0.05

@@ -69,6 +69,8 @@ class ExcludedTask(Strict):
 
     data_hash: str
     documents: Count
+    removed: Count | None = None
+    """Documents of the training text that were left out because of it; null where they were not counted by task."""
 
 
 class Exclusions(Strict):

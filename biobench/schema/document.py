@@ -37,6 +37,9 @@ class Document:
     """``file:line`` where the document begins; for messages."""
     query: str = ""
     """Text that goes in before the document, as the first of a pair."""
+    pieces: tuple[tuple[int, int], ...] = ()
+    """Characters [start, end) of the text's parts (options of a question, sentences to choose from), in order; the
+    encoder reads them parted from each other. Where start is end, the part is missing."""
     evidence: tuple[tuple[str, int], ...] = ()
     """(label, character past its first mention), where a classification corpus has mentions; else empty. No run
     trains on it and no hash holds it: it tells how many labels a window hides."""

@@ -10,8 +10,13 @@ from typing import Literal
 
 from biobench.schema.strict import Strict
 
-FLOOR_VERSION = 3
+FLOOR_VERSION = 4
 """Bumped by hand when a policy, a test or a threshold of the gate changes; older verdicts are made anew."""
+
+
+LENGTH, ORDER = "length only", "id order"
+"""Policies by what is not in the words: the length of a text, and the ids and order of the documents. The second is
+no floor of an encoder, which sees neither: reports leave it out."""
 
 
 class PolicyScores(Strict):
@@ -37,6 +42,8 @@ class GateCheck(Strict):
     """The answer with its figures."""
     p: float | None = None
     """Of the permutation test, where there is one."""
+    flagged: bool = False
+    """Nothing to refuse the task for, but a reader of its scores must know it."""
 
 
 class FloorRecord(Strict):
@@ -55,7 +62,7 @@ class FloorRecord(Strict):
     type: str
     labels: tuple[str, ...]
     gold_labels: tuple[str, ...]
-    expect: Literal["text_informative", "chance"]
+    expect: Literal["text_informative", "chance", "beyond_words"]
     passed: bool
     policies: tuple[PolicyScores, ...]
     checks: tuple[GateCheck, ...]
@@ -74,3 +81,8 @@ class FloorRecord(Strict):
     def reasons(self) -> tuple[str, ...]:
         """Why the gate fails, a line each; empty where it passes."""
         return tuple(check.words for check in self.checks if not check.passed)
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """What a reader of the scores must know though the task passes, a line each."""
+        return tuple(check.words for check in self.checks if check.passed and check.flagged)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
-from biobench.schema.source import fail
+from biobench.schema.source import fail, later
 from biobench.schema.strict import Strict
 
 
 class Probe(Strict):
     """How a frozen encoder's states become an answer. Used with `training.encoder: frozen`."""
 
-    kind: Literal["mlp", "linear"] = "mlp"
-    """mlp: dropout, linear, GELU, dropout, linear. linear: dropout, linear."""
+    kind: Literal["mlp", "linear", "neighbours"] = "mlp"
+    """mlp: dropout, linear, GELU, dropout, linear. linear: dropout, linear. neighbours: nothing is trained; the
+    training documents with the most similar pooled states (cosine) vote, or give their mean number."""
+    neighbours: list[int] = later([5, 10, 20])
+    """How many vote; the number with the best validation score is used."""
     pooling: Literal["cls", "mean", "attention"] = "attention"
     """cls: the first token's state. mean: of all tokens. attention: learned weights over the first token and the
     means of at most `segments` equal pieces of the sequence, which is what is kept in memory. Token tasks have
@@ -37,3 +40,16 @@ class Probe(Strict):
         if not value or len(set(value)) < len(value) or not all(0 < rate < float("inf") for rate in value):
             raise fail("learning_rates must be distinct positive numbers", "for example [1e-4, 1e-3]")
         return value
+
+    @field_validator("neighbours")
+    @classmethod
+    def _votes(cls, value: list[int]) -> list[int]:
+        if not value or len(set(value)) < len(value) or min(value) < 1:
+            raise fail("neighbours must be distinct numbers above 0", "for example [5, 10, 20]")
+        return value
+
+    @model_validator(mode="after")
+    def _pooled(self) -> Probe:
+        if self.kind == "neighbours" and self.pooling == "attention":
+            raise fail("pooling 'attention' is learned, and neighbours learn nothing", "use `pooling: mean`")
+        return self

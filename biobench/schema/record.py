@@ -22,6 +22,9 @@ RECORD_VERSION = 1
 Version = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z][0-9A-Za-z.+!_-]{0,99}$")]
 """Of a package, as PEP 440 and git write it."""
 Package = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z][0-9A-Za-z._-]{0,99}$")]
+Origin = Literal["run", "checkpoint", "outside"]
+"""run: a checkpoint was fine-tuned here. checkpoint: one that was fine-tuned before answered as it is.
+outside: the predictions were made elsewhere. No checkpoint is known, and nothing on training, cost and windows."""
 YEARS = (2000, 2100)
 """A record's date lies between them."""
 
@@ -74,6 +77,8 @@ class Trial(Strict):
 
     factor: Seconds
     """What the recipe's rates were multiplied by."""
+    changes: dict[Line, bool | int | float | str | None] = {}
+    """Fields of the recipe that a search changed."""
     learning_rate: Seconds
     head_learning_rate: Seconds | None = None
     validation: Number
@@ -90,6 +95,8 @@ class Training(Strict):
     precision: Line
     attention: Line
     """How batches met the encoder: packed (no padding), padded, or alone (one length at a time)."""
+    kernels: dict[Line, Text] = {}
+    """On an accelerator: what computed packed attention in training, and why it was no variable-length kernel."""
     batch_size: Positive
     micro_batch_tokens: Count
     backoffs: tuple[Text, ...] = ()
@@ -98,6 +105,8 @@ class Training(Strict):
     stopped_early: bool = False
     resumed: Count = 0
     """How often the run was taken up from a savepoint after its process had been killed."""
+    trained_parameters: Count | None = None
+    """Weights that were trained, the head's included, where an adapter or the top layers alone were."""
     trials: tuple[Trial, ...] = ()
     """Tuned track: every trial, in the order of the grid; their number is the budget."""
 
@@ -127,8 +136,9 @@ class Windows(Strict):
     """Documents read through several windows; none of their text is lost."""
     lost_gold: Count
     ceiling: dict[Text, Number] = {}
-    """Scores of the oracle that returns all gold inside the window; classification: the labels of which the window
-    shows a mention. Empty where the corpus does not say where labels are mentioned."""
+    """Scores of the oracle that returns all gold inside the window, which no model passes. Classification: of the
+    labels of which the window shows a mention; a model may tell others too, so this bounds nothing there. Empty where
+    the corpus does not say where labels are mentioned."""
 
 
 class Provenance(Strict):
@@ -140,6 +150,10 @@ class Provenance(Strict):
     python: Version
     platform: Line
     device: Line
+    driver: Line | None = None
+    """Version of the GPU's driver."""
+    device_memory_bytes: Bytes | None = None
+    """Of the GPU; on a CPU that of the machine."""
     threads: Positive
     started: str
     """ISO 8601 with its zone."""
@@ -162,6 +176,11 @@ class RunRecord(Strict):
     model: ModelIdentity
     task: TaskIdentity
     seed: Annotated[int, Field(ge=0)]
+    origin: Origin = "run"
+    split: Literal["test", "validation"] = "test"
+    """What the predictions and scores are of; validation: the run spared the test split (--no-test)."""
+    label_map: dict[Text, Text] = {}
+    """Of a checkpoint that answered as it is: which label of the task a label of its own stands for, as declared."""
     track: Literal["fixed", "tuned"] = "fixed"
     limit: Positive | None = None
     protocol: dict[str, Any]
@@ -187,6 +206,14 @@ class RunRecord(Strict):
     """How the whole data contradict the counts that the spec declares, one line each."""
     redacted: bool = Field(default=False)
     """True for agreement-bound data: salted ids, no gold and no text in the predictions."""
+
+    @property
+    def scale(self) -> tuple[float, float] | None:
+        """Lowest and highest number of a regression task, from its protocol; None elsewhere."""
+        ends = self.protocol.get("scale")
+        if not isinstance(ends, list | tuple) or len(ends) != 2 or not all(isinstance(e, int | float) for e in ends):
+            return None
+        return float(ends[0]), float(ends[1])
 
     @field_validator("per_label")
     @classmethod

@@ -147,7 +147,26 @@ class SplitApart(Strict):
     """The splits whose groups train may not hold."""
 
 
-Splits = Literal["official"] | SplitRatios | SplitIds | SplitCarve | SplitApart
+class SplitShuffled(Strict):
+    """Splits by shuffling the ids in the order read several times with one seed; each part keeps that order.
+
+    cuts: shares of the documents. Two: train ends at the first and validation at the second, of documents without a
+    split. One: validation is what follows it in the training file, beside a test file of its own.
+    """
+
+    seed: int
+    shuffles: int = Field(gt=0)
+    cuts: tuple[float, ...]
+
+    @field_validator("cuts")
+    @classmethod
+    def _rise(cls, value: tuple[float, ...]) -> tuple[float, ...]:
+        if len(value) not in (1, 2) or not 0 < min(value) <= max(value) < 1 or list(value) != sorted(set(value)):
+            raise fail(f"cuts {list(value)} are not one or two rising shares", "for example `cuts: [0.7, 0.8]`")
+        return value
+
+
+Splits = Literal["official"] | SplitRatios | SplitIds | SplitCarve | SplitApart | SplitShuffled
 
 
 class TopLabels(Strict):

@@ -10,8 +10,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from biobench.schema.adaptation import NOT_SEARCHED, Adapter, Search
 from biobench.schema.deviation import Deviations
-from biobench.schema.kind import AVERAGES, KINDS, kind_names, metric_names
+from biobench.schema.kind import KINDS, PLUGIN_METRICS, kind_names, leading_metrics
+from biobench.schema.metric import Gate, Metric, MetricName, Obtain
 from biobench.schema.probe import Probe
 from biobench.schema.source import (
     CollectedLabels,
@@ -25,6 +27,7 @@ from biobench.schema.source import (
     SplitIds,
     SplitRatios,
     Splits,
+    SplitShuffled,
     TopLabels,
     UrlSource,
     descriptive,
@@ -56,6 +59,7 @@ __all__ = [
     "SplitCarve",
     "SplitIds",
     "SplitRatios",
+    "SplitShuffled",
     "Splits",
     "TaskSpec",
     "TaskType",
@@ -70,7 +74,6 @@ __all__ = [
 TaskType = Annotated[str, OneOf(kind_names)]
 """Name of a kind of task (`biobench/kinds/`)."""
 Access = Literal["open", "registration", "agreement"]
-MetricName = Annotated[str, OneOf(metric_names)]
 SPLITS = ("train", "validation", "test")
 NER_TYPES = ("token_ner", "span_ner")
 
@@ -86,6 +89,8 @@ class Protocol(Strict):
     """Tokens that neighbouring windows share."""
     merge: Literal["max", "mean"] = later("max")
     """How the label scores of a document's windows become one."""
+    pairs: Literal["shorten_longer", "shorten_text"] = later("shorten_longer")
+    """What is cut where a pair is longer than the window: the longer of the two texts, or the second alone."""
 
 
 class Training(Strict):
@@ -121,10 +126,25 @@ class Training(Strict):
     """--track tuned: what the rates are multiplied by, one whole run each; the best on validation is kept."""
     train_fraction: float = Field(1.0, gt=0, le=1, json_schema_extra={"later": True})
     """Share of the training documents, by one fixed shuffle: a smaller share is part of every larger one."""
+    head_seed: int | None = Field(None, ge=0, json_schema_extra={"later": True})
+    """Draws the head's initial weights; null: the run's seed. Set by the runs of `biobench analyze variance`."""
+    order_seed: int | None = Field(None, ge=0, json_schema_extra={"later": True})
+    """Draws the order of the training documents; null: the run's seed."""
     train_documents: int | None = Field(None, gt=0, json_schema_extra={"later": True})
     """Training documents at most, the first of the same shuffle; null: all."""
     validation_documents: int | None = Field(None, gt=0, json_schema_extra={"later": True})
     """Validation documents at most, the first of the same shuffle; null: all. The test split is never cut."""
+
+    adapter: Adapter | None = later(None)
+    """Train small weights beside the encoder's frozen ones."""
+    top_layers: int | None = Field(None, ge=0, json_schema_extra={"later": True})
+    """Train this many layers at the encoder's end, and what follows them; those below and the embeddings stay."""
+    layer_decay: float = Field(1.0, gt=0, le=1, json_schema_extra={"later": True})
+    """Each layer's rate is that of the layer above it times this; the embeddings stand below the first layer."""
+    gradient_checkpointing: bool = later(False)
+    """Compute the layers' states again in the backward pass instead of storing them: less memory, more time."""
+    search: Search | None = later(None)
+    """--track tuned: what is tried instead of `grid`."""
 
     @model_validator(mode="after")
     def _length(self) -> Training:
@@ -134,6 +154,12 @@ class Training(Strict):
             raise fail("training.grid must be distinct positive factors", "for example `grid: [0.4, 1.0, 2.0]`")
         if isinstance(self.evaluate_every, int) and self.evaluate_every < 1:
             raise fail("evaluate_every must be 'epoch' or at least 1 step", "for example `evaluate_every: 500`")
+        for name in () if self.search is None else (self.search.grid or self.search.study or ()):
+            if name.split(".")[0] not in type(self).model_fields and name != "head.dropout":
+                known = [*(n for n in type(self).model_fields if n not in NOT_SEARCHED), "head.dropout"]
+                raise fail(f"training.search: '{name}' is no field of the recipe", suggest(name, known))
+        if self.adapter is not None and (self.top_layers is not None or self.layer_decay != 1.0):
+            raise fail("training.adapter freezes the encoder", "leave top_layers and layer_decay out beside it")
         return self
 
 
@@ -150,6 +176,9 @@ class Head(Strict):
     """multi-label: sigmoid threshold, or tuned on validation."""
     fallback: Literal["none", "top1"] = "none"
     """multi-label: what to predict when no label passes the threshold."""
+    choice: Literal["sets", "options"] = later("sets")
+    """multiple_choice: one output for each set of right options, of which the highest is taken; or one for each
+    option, right above one half, the highest where none is."""
     span: SpanOptions | None = later(None)
     """Options of a span head; none elsewhere."""
 
@@ -174,34 +203,6 @@ class Head(Strict):
         return self
 
 
-class Metric(Strict):
-    """Which average leads, and which one a published number is compared with."""
-
-    primary: MetricName = "macro_f1"
-    paper: MetricName = descriptive()
-    """Average that a published number is compared with; changes no run."""
-    selection: MetricName | None = None
-    """Average that picks the best epoch on validation; default: `primary`."""
-    negative_label: str | None = None
-    """Label left out of micro_f1_positive."""
-
-
-class Obtain(Strict):
-    """What a user has to do to get data that cannot simply be fetched, in words that a newcomer can follow."""
-
-    needs: str | None = None
-    """The agreement or registration; null where the files are free but have no known address."""
-    pages: list[str]
-    """Addresses, in the order in which they are visited."""
-    steps: list[str]
-
-
-class Gate(Strict):
-    """What the text must prove before a score is ranked."""
-
-    expect: Literal["text_informative", "chance"] = "text_informative"
-
-
 class TaskSpec(Strict):
     """A benchmark task. JSON Schema: `biobench tasks schema`."""
 
@@ -220,6 +221,8 @@ class TaskSpec(Strict):
     labels: Labels
     """The label set in order, or the rule that finds it in the data."""
     splits: Splits = "official"
+    scale: tuple[float, float] | None = later(None)
+    """regression: lowest and highest number of the corpus's scale; predictions are cut to it."""
     unit: Literal["sentence", "line", "document"]
     seeds: str = "42-46"
     protocol: Protocol = Protocol()
@@ -235,6 +238,8 @@ class TaskSpec(Strict):
     licence: str = descriptive()
     homepage: str = descriptive()
     citation: str = descriptive()
+    tags: list[str] = descriptive([])
+    """What `--tag` picks tasks by, such as clinical."""
     notes: list[str] = descriptive([])
     deviations: Deviations = descriptive([])
     """What is otherwise than in the published protocol that scores are compared with; empty: nothing known."""
@@ -280,6 +285,13 @@ class TaskSpec(Strict):
             raise fail("labels must be at least one non-empty text", "list the labels")
         return value
 
+    @field_validator("scale")
+    @classmethod
+    def _scale(cls, value: tuple[float, float] | None) -> tuple[float, float] | None:
+        if value is not None and not value[0] < value[1]:
+            raise fail(f"scale {list(value)} does not rise", "lowest number first, as `scale: [0, 5]`")
+        return value
+
     @field_validator("seeds")
     @classmethod
     def _seeds(cls, value: str) -> str:
@@ -302,11 +314,27 @@ class TaskSpec(Strict):
             raise fail(f"head.kind '{self.head.kind}' does not fit type '{self.type}'", f"use `kind: {kind.head}`")
         for field in ("primary", "paper", "selection"):
             name = getattr(self.metric, field)
-            if name is not None and name not in (*AVERAGES, *kind.metrics):
-                raise fail(f"metric.{field} '{name}' is not defined for type '{self.type}'", "use macro_f1")
+            if name in kind.lower_is_better:
+                raise fail(f"metric.{field} '{name}' falls as predictions get better", f"use {kind.metrics[0]}")
+            if name is not None and name not in (*leading_metrics(kind), *PLUGIN_METRICS):
+                best = "macro_f1" if kind.counted else kind.metrics[0]
+                raise fail(f"metric.{field} '{name}' is not defined for type '{self.type}'", f"use {best}")
+        if kind.numeric != (self.scale is not None):
+            what = "is missing" if kind.numeric else "does not fit"
+            raise fail(
+                f"scale {what} for type '{self.type}'", "add `scale: [0, 5]`" if kind.numeric else "leave it out"
+            )
+        if kind.numeric and isinstance(self.labels, list) and len(self.labels) > 1:
+            raise fail(f"{len(self.labels)} labels for one number a document", "name the number, as `[similarity]`")
+        if self.protocol.pairs == "shorten_text" and not kind.pairs:
+            raise fail(f"protocol.pairs 'shorten_text' does not fit type '{self.type}'", "leave it out")
+        if self.head.choice != "sets" and self.type != "multiple_choice":
+            raise fail(f"head.choice does not fit type '{self.type}'", "leave it out")
         if self.training.encoder == "frozen":
             if self.probe is None:
                 raise fail("a frozen encoder needs a probe", "add `probe: {}`")
+            if self.probe.kind == "neighbours" and kind.spans:
+                raise fail(f"probe.kind 'neighbours' does not fit type '{self.type}'", "use `kind: linear`")
             if not kind.probes:
                 raise fail(f"training.encoder 'frozen' does not fit type '{self.type}' here", "use `encoder: trained`")
         negative = self.metric.negative_label
@@ -327,7 +355,8 @@ class TaskSpec(Strict):
                 raise fail(f"training.positive_weights does not fit type '{self.type}'", "leave it out")
             if self.head.threshold != 0.5 or self.head.fallback != "none":
                 raise fail(f"head.threshold and head.fallback do not fit type '{self.type}'", "leave them out")
-            if not kind.spans and isinstance(self.labels, list) and len(self.labels) < 2:
+            labels_needed = not kind.spans and not kind.numeric
+            if labels_needed and isinstance(self.labels, list) and len(self.labels) < 2:
                 raise fail("a classification task needs at least two labels", "list them all")
         return self
 

@@ -6,7 +6,7 @@ recomputed, for the bootstrap; `scored` fills a record's scores; `rescore` recom
 
 from biobench.score.averages import Scores, average_of
 from biobench.score.compute import compute, scored
-from biobench.score.counting import GroupCounts, ScoreError, counts, oracle
+from biobench.score.counting import GroupCounts, ScoreError, counts, oracle, shares
 from biobench.score.rescore import Rescored, rescore
 
 __all__ = [
@@ -20,4 +20,5 @@ __all__ = [
     "oracle",
     "rescore",
     "scored",
+    "shares",
 ]

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from biobench.kinds.base import Answered, get_kind
 from biobench.schema.document import Document, Prediction
+from biobench.schema.kind import PLUGIN_METRICS
 from biobench.schema.record import RunRecord
 from biobench.score.averages import Scores, Sums, f1_averages, micro_without, per_label
-from biobench.score.counting import Match, ScoreError, label_sums
+from biobench.score.counting import Match, ScoreError, fit_together, label_sums
 
 
 def compute(
@@ -19,12 +20,14 @@ def compute(
     gold: Sequence[Document],
     predictions: Sequence[Prediction],
     negative_label: str | None = None,
+    scale: tuple[float, float] | None = None,
 ) -> Scores:
     """Every average of docs/metrics.md, as fractions, and the per-label table.
 
     All types: macro_f1 (over `gold_labels`, the labels with gold in the full test split), macro_f1_all (over
     all labels), micro_f1, weighted_f1, micro_precision, micro_recall. Each kind of task adds its own
-    (`biobench/kinds/`); single-label kinds with a negative label micro_f1_positive.
+    (`biobench/kinds/`); single-label kinds with a negative label micro_f1_positive. Kinds without F1 have their own
+    scores alone, and no label has a row. scale: lowest and highest number of a numeric task.
     Raises ScoreError where gold and predictions do not fit together, or nothing is to be scored.
     """
     if not gold:
@@ -36,12 +39,22 @@ def compute(
             tuple(labels), *label_sums(type=type, labels=labels, gold=gold, predictions=predictions, match=match)
         )
 
+    said = {p.document: p for p in predictions}
+    if kind.numeric and scale is None:
+        raise ScoreError("the scale of the numbers is not known", hint="the record's protocol names it; repeat the run")
+    if not kind.counted:
+        fit_together(kind, gold, predictions, labels)
+        return Scores(kind.extra_scores(Answered(labels, gold, said, dict, scale)), {})
     exact = sums("exact")
     values = f1_averages(exact, gold_labels)
-    said = {p.document: p for p in predictions}
-    values |= kind.extra_scores(Answered(labels, gold, said, lambda: f1_averages(sums("partial"), gold_labels)))
+    answered = Answered(labels, gold, said, lambda: f1_averages(sums("partial"), gold_labels))
+    values |= kind.extra_scores(answered)
     if kind.single and negative_label is not None:
         values["micro_f1_positive"] = micro_without(exact, negative_label)
+    for name, metric in PLUGIN_METRICS.items():
+        value = metric(answered)
+        if value is not None:
+            values[name] = float(value)
     return Scores(values, per_label(exact))
 
 
@@ -55,5 +68,6 @@ def scored(record: RunRecord, gold: Sequence[Document], predictions: Sequence[Pr
         gold=gold,
         predictions=predictions,
         negative_label=task.negative_label,
+        scale=record.scale,
     )
     return record.model_copy(update={"scores": scores.values, "per_label": scores.per_label})

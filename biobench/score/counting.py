@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from biobench.errors import BioBenchError
 from biobench.kinds import Kind, get_kind
 from biobench.schema.document import Document, Prediction
+from biobench.schema.kind import number_of
 from biobench.schema.strict import suggest
 from biobench.score.overlap import overlap_matches
 
@@ -128,6 +129,34 @@ def _count_partial(
         fn[at] += len(a) - matched
 
 
+def shares(
+    *, type: str, metric: str, labels: Sequence[str], gold: Sequence[Document], predictions: Sequence[Prediction]
+) -> GroupCounts | None:
+    """A mean over documents (`Kind.share`) as counts of one column, whose micro F1 it is; None where it is none.
+
+    What a document reaches is tp; what it misses stands in fp and fn, so that its gold is the same in every run.
+    """
+    kind = get_kind(type)
+    said = fit_together(kind, gold, predictions, labels)
+    names = sorted({d.group for d in gold})
+    row = {name: i for i, name in enumerate(names)}
+    tp, missed = (np.zeros((len(names), 1), dtype=np.int64) for _ in range(2))
+    for document in gold:
+        found = kind.share(metric, document, said.get(document.id))
+        if found is None:
+            return None
+        tp[row[document.group]] += found[0]
+        missed[row[document.group]] += found[1] - found[0]
+    return GroupCounts(tuple(names), (metric,), tp, missed, missed)
+
+
+def fit_together(
+    kind: Kind, gold: Sequence[Document], predictions: Sequence[Prediction], labels: Sequence[str]
+) -> dict[str, Prediction]:
+    """Predictions by document id. Raises ScoreError where gold and predictions do not fit together."""
+    return _by_document(kind, gold, predictions, {label: i for i, label in enumerate(labels)})
+
+
 def _by_document(
     kind: Kind, gold: Sequence[Document], predictions: Sequence[Prediction], column: dict[str, int]
 ) -> dict[str, Prediction]:
@@ -138,7 +167,8 @@ def _by_document(
         twice = next(i for i in ids if ids.count(i) > 1)
         raise ScoreError(f"gold holds document '{twice}' twice", hint="document ids are unique in a task")
     for document in gold:
-        _check_labels(document.id, "gold", [*document.labels, *(s.label for s in document.spans)], column)
+        if not kind.numeric:
+            _check_labels(document.id, "gold", [*document.labels, *(s.label for s in document.spans)], column)
         if kind.single and len(document.labels) != 1:
             raise ScoreError(
                 f"document '{document.id}' has {len(document.labels)} gold labels in a single-label task",
@@ -154,7 +184,10 @@ def _by_document(
             )
         if name in said:
             raise ScoreError(f"document '{name}' is predicted twice", hint="keep one prediction a document")
-        _check_labels(name, "prediction", [*prediction.labels, *(s.label for s in prediction.spans)], column)
+        if kind.numeric:
+            _check_number(prediction)
+        else:
+            _check_labels(name, "prediction", [*prediction.labels, *(s.label for s in prediction.spans)], column)
         if kind.single and len(prediction.labels) > 1:
             raise ScoreError(
                 f"document '{name}' is given {len(prediction.labels)} labels in a single-label task",
@@ -168,6 +201,18 @@ def _by_document(
                 )
         said[name] = prediction
     return said
+
+
+def _check_number(prediction: Prediction) -> None:
+    """Raises ScoreError where a prediction of a numeric kind is not one finite number."""
+    try:
+        right = len(prediction.label_scores) + len(prediction.labels) == 1 and np.isfinite(number_of(prediction))
+    except ValueError:
+        right = False
+    if not right:
+        raise ScoreError(
+            f"document '{prediction.document}' is not predicted by one finite number", hint="give one score a document"
+        )
 
 
 def _check_labels(document: str, side: str, used: Sequence[str], column: dict[str, int]) -> None:

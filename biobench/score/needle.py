@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -14,7 +14,7 @@ from biobench.schema.needle import Key, cell_of, keys_of
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Accuracy (0-1) over a slice, its 95% interval, documents, and the independent groups among them."""
+    """Accuracy (0-1) over a slice, its interval, documents, and the independent groups among them."""
 
     mean: float
     low: float
@@ -29,8 +29,9 @@ def grid(
     """(slice to share, document to the share of seeds that got it right) over the runs of several seeds.
 
     The interval is for other documents of the same kind: Wilson's, with as many independent observations as
-    the spread between groups (pairs that share a haystack) leaves, so seeds add no documents. level: of each
-    interval.
+    the spread between groups (pairs that share a haystack) leaves, so seeds add no documents. level: of the whole
+    and of each length, which are asked in order; positions, templates and the cells of length and position have
+    it together each, by Bonferroni's correction for their number.
     """
     said = [{p.document: p.labels for p in run} for run in runs]
     hits = {d.id: sum(run.get(d.id) == d.labels for run in said) / len(said) for d in gold}
@@ -40,7 +41,14 @@ def grid(
         if cell is not None:
             for key in keys_of(cell):
                 members[key][document.group].append(hits[document.id])
-    return {key: _share(groups, level) for key, groups in members.items()}, hits
+    counts = Counter(_family(key) for key in members)
+    return {key: _share(groups, 1 - (1 - level) / counts[_family(key)]) for key, groups in members.items()}, hits
+
+
+def _family(key: Key) -> object:
+    """Slices that are looked over together; those asked one by one are each their own."""
+    length, position, template = key
+    return key if position is None and template is None else (length is None, position is None, template is None)
 
 
 def _share(groups: Mapping[str, Sequence[float]], level: float) -> Share:

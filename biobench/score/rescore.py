@@ -14,7 +14,7 @@ from biobench.score.counting import ScoreError
 from biobench.store import Store
 
 DataLoader = Callable[[RunRecord], Sequence[Document]]
-"""Test documents of a record's run (its limit applied), for agreement-bound data; may raise
+"""Scored documents of a record's run (its limit applied), for agreement-bound data; may raise
 DataUnavailableError."""
 
 Outcome = Literal["unchanged", "changed", "unavailable", "failed"]

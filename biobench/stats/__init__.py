@@ -4,9 +4,10 @@ Three kinds of noise are kept apart: seeds (would another fine-tuning run differ
 another test set) and tasks (would another choice of tasks). Every interval names the one it is about.
 """
 
+from biobench.stats.components import Component, variance_components
 from biobench.stats.counts import Average, Counts, f1_scores
 from biobench.stats.equivalence import tost
-from biobench.stats.failed import failed_runs, kept
+from biobench.stats.failed import failed_runs, without_failed
 from biobench.stats.heterogeneity import Interaction, interaction_of, shrunken, variance_shares, without_each
 from biobench.stats.hierarchy import (
     RankInterval,
@@ -60,6 +61,7 @@ from biobench.stats.within import WithinTasks, within_tasks, within_tasks_seeds
 
 __all__ = [
     "Average",
+    "Component",
     "Counts",
     "DetectableRange",
     "DocumentSummary",
@@ -101,7 +103,6 @@ __all__ = [
     "gather_pairs",
     "holm",
     "interaction_of",
-    "kept",
     "letter_groups",
     "letters",
     "look",
@@ -123,9 +124,11 @@ __all__ = [
     "task_weights",
     "tost",
     "values_needed",
+    "variance_components",
     "variance_shares",
     "wilcoxon_p",
     "within_tasks",
     "within_tasks_seeds",
     "without_each",
+    "without_failed",
 ]

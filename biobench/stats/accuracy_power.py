@@ -39,15 +39,15 @@ def accuracy_power(
     rng = np.random.default_rng(random_state)
     # Two Bernoulli draws from one Beta(a, b) chance have the correlation 1 / (a + b + 1).
     strength = 1 / agreement - 1
-    found = 0
+    detections = 0
     for _ in range(draws):
         hits = []
         for mean in (base + difference, base):
             chance = rng.beta(mean * strength, (1 - mean) * strength, size=(examples, 1))
             moved = np.clip(chance + rng.normal(0, seed_sd, size=(1, seeds)), 0, 1)
             hits.append(rng.random((examples, seeds)) < moved)
-        found += _better(hits[0].astype(float) - hits[1], alpha)
-    return found / draws
+        detections += _better(hits[0].astype(float) - hits[1], alpha)
+    return detections / draws
 
 
 def _better(differences: np.ndarray, alpha: float) -> bool:

@@ -33,8 +33,8 @@ class Counts:
     def of(cls, tp: ArrayLike, fp: ArrayLike, fn: ArrayLike) -> Counts:
         """Checked counts; arrays of shape (groups, labels) are one seed. Keeps small integer types."""
         arrays = []
-        for name, given in (("tp", tp), ("fp", fp), ("fn", fn)):
-            array = np.asarray(given)
+        for name, values in (("tp", tp), ("fp", fp), ("fn", fn)):
+            array = np.asarray(values)
             array = array[None] if array.ndim == 2 else array
             if array.ndim != 3 or 0 in array.shape:
                 raise StatsInputError(
@@ -87,15 +87,15 @@ class Counts:
         return below
 
 
-def evaluated_labels(counts: Counts, given: ArrayLike | None = None) -> BoolArray:
+def evaluated_labels(counts: Counts, chosen: ArrayLike | None = None) -> BoolArray:
     """The labels that macro F1 averages over: those with gold in the full test split, (labels,) of bool.
 
-    given: the task's own set, needed where the counts are not of the full test split.
+    chosen: the task's own set, needed where the counts are not of the full test split.
     """
-    if given is None:
+    if chosen is None:
         mask: BoolArray = counts.gold.sum(axis=0) > 0
     else:
-        mask = np.asarray(given, dtype=np.bool_)
+        mask = np.asarray(chosen, dtype=np.bool_)
         if mask.shape != (counts.n_labels,):
             raise StatsInputError(
                 f"evaluated has shape {mask.shape} for {counts.n_labels} labels", hint="one yes or no a label"

@@ -40,6 +40,6 @@ def failed_runs(scores: ArrayLike, no_skill: float | None = None) -> tuple[bool,
     return tuple(bool(v) for v in far | at_floor)
 
 
-def kept(scores: Sequence[float], failed: Sequence[bool]) -> tuple[float, ...]:
+def without_failed(scores: Sequence[float], failed: Sequence[bool]) -> tuple[float, ...]:
     """The scores of the runs that did not fail."""
     return tuple(score for score, lost in zip(scores, failed, strict=True) if not lost)

@@ -84,9 +84,9 @@ def document_pools(tasks: Iterable[TaskRuns], *, document_draws: int = DOCUMENT_
         for weights in group_weights(size, document_draws, rng):
             stop = start + weights.shape[0]
             for task, places, out in zip(cluster, rows, scores, strict=True):
-                own = np.ascontiguousarray(weights[:, places])
+                task_weights = np.ascontiguousarray(weights[:, places])
                 for index, counts in enumerate(task.models):
-                    drawn = score_draws(counts, own, task.average, task.evaluated)
+                    drawn = score_draws(counts, task_weights, task.average, task.evaluated)
                     out[start:stop, index, : counts.n_seeds] = drawn
             start = stop
         for task, out in zip(cluster, scores, strict=True):
@@ -166,7 +166,7 @@ def rank_intervals(
     for start in range(0, draws.draws.shape[0], CHUNK):
         moved = draws.estimate + stretch * (draws.draws[start : start + CHUNK] - draws.estimate)
         low[start : start + CHUNK], high[start : start + CHUNK] = _ranks(moved)
-    own, _ = _ranks(draws.estimate[None])
+    ranks, _ = _ranks(draws.estimate[None])
     tail = (1 - level) / 2
     ends_low = np.quantile(low, tail, axis=0, method="inverted_cdf")
     ends_high = np.quantile(high, 1 - tail, axis=0, method="inverted_cdf")
@@ -175,7 +175,7 @@ def rank_intervals(
         RankInterval(
             labels[i],
             float(draws.estimate[i]),
-            int(own[0, i]),
+            int(ranks[0, i]),
             int(ends_low[i]),
             int(ends_high[i]),
             float(best[i]),

@@ -42,14 +42,14 @@ def letter_groups(count: int, different: Collection[tuple[int, int]]) -> list[tu
 def _needed(groups: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
     """``groups`` without those whose every pair stands together in another one too, small ones first."""
     times = Counter(pair for group in groups for pair in combinations_with_replacement(group, 2))
-    kept = []
+    needed = []
     for group in sorted(groups, key=len):
         pairs = list(combinations_with_replacement(group, 2))
         if all(times[pair] > 1 for pair in pairs):
             times.subtract(pairs)
         else:
-            kept.append(group)
-    return kept
+            needed.append(group)
+    return needed
 
 
 def letters(count: int, different: Collection[tuple[int, int]]) -> tuple[str, ...]:

@@ -119,9 +119,27 @@ def compare_task(
     a = f1_scores(first, runs.average, runs.evaluated)
     b = f1_scores(second, runs.average, runs.evaluated)
     seeds = compare_seeds(a, b, paired=paired_seeds, level=level, resolution=resolution)
-    difference = float(a.mean() - b.mean())
     se, chosen = document_se([runs], 0, 1, method=method, draws=draws, rng=np.random.default_rng(seed))
-    groups = first.n_groups
+    twice = interaction(runs, 0, 1)
+    return joined(a, b, seeds, se, chosen, first.n_groups, twice, level)
+
+
+def joined(
+    first: FloatArray,
+    second: FloatArray,
+    seeds: SeedDifference,
+    se: float | None,
+    chosen: str,
+    groups: int,
+    twice: float,
+    level: float,
+) -> TaskComparison:
+    """Seed and test-set noise of the difference of two models' scores, (seeds,) each, as one comparison.
+
+    se: test-set standard error by the method `chosen` over `groups`, None for a single group. twice: the variance
+    that both sources contain.
+    """
+    difference = float(first.mean() - second.mean())
     notes = []
     documents = total = detectable = None
     if se is None:
@@ -137,13 +155,13 @@ def compare_task(
             method=f"t on the {chosen} standard error",
         )
     # one seed each with equal scores has a seed p of 1 by definition, yet its seed noise is unknown
-    lone = min(first.n_seeds, second.n_seeds) == 1 and (se is None or se > 0)
+    lone = min(first.size, second.size) == 1 and (se is None or se > 0)
     if seeds.test.se is None or lone:
         notes.append("one seed: seed noise is unknown, so nothing is said about other seeds")
     elif se is not None:
         seed_df = seeds.test.df if seeds.test.df is not None else math.inf
         parts = [[(seeds.test.se**2, seed_df)], [(se**2, groups - 1.0)]]
-        variance, df = crossed(parts, interaction(runs, 0, 1))
+        variance, df = crossed(parts, twice)
         detectable = detectable_from_se(math.sqrt(variance), df, alpha=1 - level)
         total = t_from_se(
             difference,
@@ -155,7 +173,7 @@ def compare_task(
             method="t on seed and document variance",
         )
     return TaskComparison(
-        float(a.mean()), float(b.mean()), difference, seeds, documents, total, detectable, chosen, tuple(notes)
+        float(first.mean()), float(second.mean()), difference, seeds, documents, total, detectable, chosen, tuple(notes)
     )
 
 
@@ -184,8 +202,8 @@ def document_se(
     for weights in group_weights(size, draws, rng):
         drawn: FloatArray = np.zeros(weights.shape[0])
         for task, places in zip(tasks, rows, strict=True):
-            own = weights[:, places]
-            a, b = (score_draws(task.models[m], own, task.average, task.evaluated) for m in (first, second))
+            task_weights = weights[:, places]
+            a, b = (score_draws(task.models[m], task_weights, task.average, task.evaluated) for m in (first, second))
             drawn += (a.mean(axis=1) - b.mean(axis=1)) / len(tasks)
         parts.append(drawn)
     return float(np.concatenate(parts).std(ddof=1)), chosen
@@ -212,11 +230,11 @@ def crossed(sources: Sequence[Sequence[tuple[float, float]]], twice: float) -> t
     total = sum(variance for variance, _ in parts)
     if total == 0:
         return 0.0, math.inf
-    own = [(sum(variance for variance, _ in source), pooled_df(source)) for source in sources]
-    variance = max([total - twice, *(v for v, _ in own)])
+    sums = [(sum(variance for variance, _ in source), pooled_df(source)) for source in sources]
+    variance = max([total - twice, *(v for v, _ in sums)])
     lowest = min(df for part, df in parts if part > 0)
     df = max(lowest, pooled_df(parts) * (variance / total) ** 2)
-    wider = [d for v, d in own if _half(v, d) > _half(variance, df)]
+    wider = [d for v, d in sums if _half(v, d) > _half(variance, df)]
     return variance, min([df, *wider])
 
 

@@ -152,8 +152,8 @@ def seeds_needed(wanted: float, variance: SuiteVariance, *, alpha: float = 0.05,
 
 
 def _enough(seeds: int, wanted: float, variance: SuiteVariance, alpha: float, power: float) -> bool:
-    found = variance.detectable(seeds, alpha=alpha, power=power)
-    return found is not None and found <= wanted
+    detectable = variance.detectable(seeds, alpha=alpha, power=power)
+    return detectable is not None and detectable <= wanted
 
 
 def _near(seeds: int | None, wanted: float, variance: SuiteVariance, alpha: float) -> bool:

@@ -148,11 +148,11 @@ def gather_pairs(
 
 def _moderated(compared: Sequence[SuiteComparison], models: int, resolution: float) -> tuple[float | None, ...] | None:
     """Holm-corrected p of all pairs with moderated variances, none below what the noise of these tasks gives."""
-    found = moderated_p([one.cluster_differences for one in compared], models, resolution)
-    if found is None:
+    moderated = moderated_p([one.cluster_differences for one in compared], models, resolution)
+    if moderated is None:
         return None
-    own = [one.within_p for one in compared]
-    return holm([p if q is None else max(p, q) for p, q in zip(found, own, strict=True)])
+    own_p = [one.within_p for one in compared]
+    return holm([p if q is None else max(p, q) for p, q in zip(moderated, own_p, strict=True)])
 
 
 def _errors(scores: Sequence[SuiteScores], owners: Sequence[str]) -> FloatArray | None:

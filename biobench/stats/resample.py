@@ -55,7 +55,7 @@ def score_draws(
     All seeds see the same documents in a draw.
     """
     mask = evaluated_labels(counts, evaluated)
-    tp, doubled, gold = _kept(counts, average, mask)
+    tp, doubled, gold = _selected(counts, average, mask)
     seeds, groups, labels = tp.shape
     full_tp, full_doubled, full_gold = tp.sum(axis=1), doubled.sum(axis=1), gold.sum(axis=0)
     every = np.ones(labels, dtype=np.bool_)
@@ -84,7 +84,7 @@ def score_draws(
 
 def leave_one_out(counts: Counts, average: Average, evaluated: ArrayLike | None = None) -> FloatArray:
     """The score of every seed with one group left out, (groups, seeds); labels as in ``score_draws``."""
-    tp, doubled, gold = _kept(counts, average, evaluated_labels(counts, evaluated))
+    tp, doubled, gold = _selected(counts, average, evaluated_labels(counts, evaluated))
     full_tp, full_doubled, full_gold = tp.sum(axis=1), doubled.sum(axis=1), gold.sum(axis=0)
     every = np.ones(tp.shape[2], dtype=np.bool_)
     full = f1_from_sums(full_tp, full_doubled, full_gold, average, every)
@@ -131,7 +131,7 @@ def rare_labels(counts: Counts, average: Average, evaluated: ArrayLike | None, f
     return int((weighs & seen & (support < fewer_than)).sum())
 
 
-def _kept(
+def _selected(
     counts: Counts, average: Average, evaluated: BoolArray
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """tp, doubled (seeds, groups, labels) and gold (groups, labels), only the columns the average needs."""

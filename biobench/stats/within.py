@@ -87,28 +87,34 @@ def within_tasks_seeds(
     paired_seeds: bool = True,
     level: float = 0.95,
     resolutions: Sequence[float] | None = None,
+    documents: Sequence[tuple[float, float]] | None = None,
 ) -> WithinTasks:
     """As ``within_tasks`` from the scores alone: other seeds, these tasks and these test sets.
 
-    resolutions: the step of each task's scores (see ``mean_test``).
+    resolutions: the step of each task's scores (see ``mean_test``). documents: (variance, df) of each task's
+    difference over other test sets, where it is known for all; they count as independent, and what seeds and
+    documents both contain is counted twice, so the interval is too wide rather than too narrow.
     """
     if len(first) != len(second) or not len(first):
         raise StatsInputError(f"{len(first)} and {len(second)} tasks", hint="give both models the same tasks")
     names = check_names(None, len(first), "task")
     owners = names if clusters is None else check_names(clusters, len(first), "cluster")
     parts, means = [], []
+    drawn: list[Parts] = []
     for label in dict.fromkeys(owners):
         rows = [i for i, owner in enumerate(owners) if owner == label]
         scores = [[np.asarray(side[i], dtype=np.float64) for side in (first, second)] for i in rows]
         steps = [0.0 if resolutions is None else resolutions[i] for i in rows]
         parts.append(_seed_parts(scores, [paired_seeds] * len(rows), steps))
         means.append(float(np.mean([a.mean() - b.mean() for a, b in scores])))
-    notes = ["no counts: test-set noise is left out"]
+        if documents is not None:
+            drawn.append([(documents[i][0] / len(rows) ** 2, documents[i][1]) for i in rows])
+    notes = ["no counts: test-set noise is left out"] if documents is None else []
     known = [part for part in parts if part is not None]
     seeds = _scaled(known, len(means)) if len(known) == len(parts) else None
     if seeds is None:
         notes.append("some task has one seed or a published mean: seed noise is unknown")
-    return _combined(means, seeds, None, 0.0, level, notes)
+    return _combined(means, seeds, None if documents is None else _scaled(drawn, len(means)), 0.0, level, notes)
 
 
 Parts = list[tuple[float, float]]

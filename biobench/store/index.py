@@ -25,7 +25,7 @@ FILE = ".index.parquet"
 """Below `runs/`, where the store is one's own."""
 _JSON = ("overrides", "scores", "ceiling", "contamination", "unexpressed", "count_problems")
 """Columns that hold JSON."""
-_FORMAT = b"biobench.index.3"
+_FORMAT = b"biobench.index.4"
 
 
 class Brief(NamedTuple):
@@ -70,6 +70,9 @@ class Brief(NamedTuple):
     unexpressed: Mapping[str, int] = {}
     """Split to mentions of the corpus that are in no score."""
     count_problems: tuple[str, ...] = ()
+    origin: str = "run"
+    split: str = "test"
+    device: str = ""
 
     @classmethod
     def of(cls, r: RunRecord) -> Brief:
@@ -109,6 +112,9 @@ class Brief(NamedTuple):
             contamination=None if r.contamination is None else r.contamination.model_dump(mode="json"),
             unexpressed={split: sum(counts.values()) for split, counts in r.unexpressed_gold.items()},
             count_problems=r.count_problems,
+            origin=r.origin,
+            split=r.split,
+            device=r.provenance.device,
         )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from biobench.core.files import canonical
 from biobench.errors import StoreError
 from biobench.report.tasks import TaskInfo, shipped
+from biobench.schema.kind import KINDS, has_f1, is_possible
 from biobench.schema.record import ENGINE_VERSION, RunRecord
 from biobench.schema.source import TopLabels
 from biobench.schema.task import NER_TYPES, TaskSpec
@@ -60,8 +61,9 @@ def check_record(record: RunRecord, manifest: Manifest) -> list[Check]:
 
     found = []
     fractions = ("precision", "recall", "f1")
-    numbers = [*record.scores.values(), *(v[n] for v in record.per_label.values() for n in fractions if n in v)]
-    if any(not 0 <= v <= 1 for v in numbers) or not record.scores:
+    numbers = [v[n] for v in record.per_label.values() for n in fractions if n in v]
+    possible = all(is_possible(name, value) for name, value in record.scores.items())
+    if any(not 0 <= v <= 1 for v in numbers) or not possible or not record.scores:
         found.append(error("R02", "a score is missing or not a fraction between 0 and 1"))
     impossible = list(dict.fromkeys(_impossible(record)))
     if impossible:
@@ -132,7 +134,7 @@ def _impossible(record: RunRecord) -> Iterator[str]:
         yield "training.curve"
     if any(abs(p.train_loss) > 1e6 or p.learning_rate > 1e3 or p.epoch > 1e5 for p in training.curve):
         yield "training.curve"
-    if any(not 0 <= v <= 1 for p in training.curve for v in p.validation.values()):
+    if any(not is_possible(name, v) for p in training.curve for name, v in p.validation.items()):
         yield "training.curve"
     if (training.threshold is not None) != (record.task.type == "multi_label"):
         yield "training.threshold"
@@ -167,6 +169,10 @@ def _contamination(record: RunRecord) -> Iterator[str]:
 def _contradictions(record: RunRecord) -> Iterator[str]:
     """Scores that cannot stand beside each other, whatever the predictions are."""
     task, rows = record.task, record.per_label
+    if not has_f1(task.type):
+        if rows or record.scores.keys() != set(KINDS[task.type].metrics):
+            yield "scores and the type of task"
+        return
     if rows.keys() != set(task.labels):
         yield "per_label and the task's labels"
         return

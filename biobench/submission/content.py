@@ -14,6 +14,7 @@ from biobench.core.files import read_regular
 from biobench.errors import StoreError
 from biobench.report.tasks import shipped
 from biobench.schema.document import Document, Prediction
+from biobench.schema.kind import is_numeric
 from biobench.schema.record import RunRecord
 from biobench.schema.task import NER_TYPES
 from biobench.store.keys import is_key
@@ -131,6 +132,11 @@ def _redacted(document: Document) -> str:
 def _prediction(record: RunRecord, said: Prediction) -> str:
     """What is wrong with the scores of one prediction; empty where nothing is."""
     task = record.task
+    if is_numeric(task.type):
+        numbers = said.label_scores
+        low, high = record.scale or (0.0, 0.0)
+        fits = len(numbers) == 1 and low <= numbers[0] <= high and not (said.labels or said.spans or said.tags)
+        return "" if fits else "something else than one number of the scale"
     if any(not 0 <= s <= 1 for s in (*said.span_scores, *said.label_scores)):  # NaN is not in there either
         return "scores that are no fractions between 0 and 1"
     if task.type in NER_TYPES:
@@ -149,8 +155,11 @@ def _prediction(record: RunRecord, said: Prediction) -> str:
         return "a label twice for one document"
     own = {label: score for label, score in zip(task.labels, said.label_scores, strict=True) if label in said.labels}
     others = [score for label, score in zip(task.labels, said.label_scores, strict=True) if label not in said.labels]
-    if task.type != "multi_label":
-        fits = own and max(others, default=0.0) <= max(own.values()) + ROUNDING
+    if task.type == "multiple_choice":
+        # the likeliest set need not hold the likeliest options
+        fits = bool(own)
+    elif task.type != "multi_label":
+        fits = bool(own) and max(others, default=0.0) <= max(own.values()) + ROUNDING
     else:
         threshold = 0.5 if record.training.threshold is None else record.training.threshold
         passed = all(score >= threshold - ROUNDING for score in own.values())

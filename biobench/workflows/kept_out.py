@@ -15,7 +15,7 @@ from biobench.schema.contamination import EXCLUSION_FILE, ExcludedTask, Exclusio
 from biobench.schema.document import TaskData
 
 if TYPE_CHECKING:
-    from trainer.run.run import Result
+    from trainer.run.run import PretrainingResult
 
 
 def silent(_: str) -> None:
@@ -38,7 +38,8 @@ def guard(
     """
     from trainer.api import load_recipe
 
-    generated = all(source.embedded is not None for source in load_recipe(recipe, overrides).corpus.sources)
+    corpora = load_recipe(recipe, overrides).corpora
+    generated = all(source.embedded is not None for spec in corpora for source in spec.sources)
     guarded = exclude_tasks and not generated
     if require_tasks is not None and not guarded:
         why = "the text is made by the package itself" if generated else "--no-exclude-tasks lets all documents in"
@@ -113,23 +114,41 @@ def unique_texts(tasks: Mapping[str, TaskData]) -> list[str]:
     return list(dict.fromkeys(d.reading for data in tasks.values() for d in (*data.validation, *data.test)))
 
 
+def texts_by_task(tasks: Mapping[str, TaskData]) -> dict[str, list[str]]:
+    """The texts of the validation and test documents of each task, each once a task."""
+    return {
+        name: list(dict.fromkeys(d.reading for d in (*data.validation, *data.test))) for name, data in tasks.items()
+    }
+
+
 def record_exclusions(
-    result: Result, tasks: Mapping[str, TaskData], missing: Sequence[str], say: Callable[[str], None] = silent
+    result: PretrainingResult,
+    tasks: Mapping[str, TaskData],
+    missing: Sequence[str],
+    say: Callable[[str], None] = silent,
 ) -> None:
     """Write beside both copies of the ledger which tasks are guarded and which not. say: told how much was removed."""
     from trainer.train.run_folder import read_recipe
 
     assert result.model is not None
     assert result.ledger is not None
+    by_task = result.ledger.corpus.removed_by_task
     exclusions = Exclusions(
         exclusion_hash=result.ledger.corpus.exclusion_hash,
         ngram=read_recipe(result.out).corpus.exclude.ngram,
         tasks={
-            name: ExcludedTask(data_hash=data.hash, documents=len(data.validation) + len(data.test))
+            name: ExcludedTask(
+                data_hash=data.hash,
+                documents=len(data.validation) + len(data.test),
+                removed=None if by_task is None else by_task.get(name, 0),
+            )
             for name, data in tasks.items()
         },
         not_guarded=tuple(missing),
     )
+    for name, count in (by_task or {}).items():
+        if count:
+            say(f"removed from the corpus because of {name}: {count:,} documents")
     removed = result.ledger.corpus.removed_documents
     if removed is not None and tasks:
         say(f"removed from the corpus: {removed:,} documents that hold text of a guarded task")

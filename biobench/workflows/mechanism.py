@@ -24,7 +24,7 @@ PROBE = (
 
 def hybrids(layers: Sequence[str], modules: Sequence[str]) -> list[tuple[str, list[int] | None, tuple[Any, ...]]]:
     """(folder name, layer numbers or None for all, parts) of each hybrid that was asked for."""
-    from trainer.recipe.spec import parse_layers
+    from trainer.recipe.phases import parse_layers
 
     chosen: list[tuple[str, list[int] | None, tuple[Any, ...]]] = []
     for text in dict.fromkeys(layers):

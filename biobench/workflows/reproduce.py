@@ -158,10 +158,13 @@ def _again(
 
     metric = record.task.primary
     interval = _interval(store, record)
+    if record.origin == "outside":
+        return outcome("other", reason="its predictions were made elsewhere; `biobench score` reads them")
+    answered = record.origin == "checkpoint"
     request = RunRequest(
         model,
         tasks=[specs.get(record.task.id, record.task.id)],
-        seeds=record.seed,
+        seeds=None if answered else record.seed,
         overrides=record.overrides,
         limit=record.limit,
         track=record.track,
@@ -171,6 +174,9 @@ def _again(
         offline=offline,
         parallel=1,
         gate=False,
+        no_test=record.split == "validation",
+        no_training=answered,
+        label_map=[f"{name}={label}" for name, label in record.label_map.items()],
     )
     plan = make_plan(request)
     if not plan.items:

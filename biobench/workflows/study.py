@@ -23,7 +23,7 @@ from biobench.stats import seed_interval
 from biobench.workflows.kept_out import guard, record_exclusions, unique_texts
 
 if TYPE_CHECKING:
-    from trainer.run.run import Result
+    from trainer.run.run import PretrainingResult
 
 SPEC = "study.yaml"
 RECIPES = "recipes"
@@ -168,7 +168,9 @@ def matrix_rate(size: int = 1024, repeats: int = 5) -> float:
     return 2 * size**3 / best
 
 
-def pretrain_run(run: StudyRun, out: Path, data_dir: str | None, say: Callable[[str], None]) -> Result | None:
+def pretrain_run(
+    run: StudyRun, out: Path, data_dir: str | None, say: Callable[[str], None]
+) -> PretrainingResult | None:
     """Train one encoder, or continue it; None where it is finished. Raises BioBenchError."""
     from trainer import api
     from trainer.train.run_folder import differences, read_recipe, training_fields

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from biobench.errors import UsageError
 
 if TYPE_CHECKING:
-    from trainer.run.run import Result
+    from trainer.run.run import PretrainingResult
 
 SHARES = {"short": 1 / 3, "middle": 1.0, "long": 2.0}
 """Tokens of the decay over those of the first phase, as in the shipped toy recipes."""
@@ -23,7 +23,7 @@ QUICK = ("probe.learning_rates=[1e-3, 1e-2]", "probe.epochs=10")
 
 
 def pretrain_all(
-    folder: Path, tokens: int, finished: Callable[[Result], Path], say: Callable[[str], None]
+    folder: Path, tokens: int, finished: Callable[[PretrainingResult], Path], say: Callable[[str], None]
 ) -> dict[str, str]:
     """Name to exported model of every run. Decays and the run frozen in its decay adopt a finished first phase.
 
@@ -62,7 +62,7 @@ def _pretrained(
     recipe: str,
     folder: Path,
     overrides: Sequence[str],
-    finished: Callable[[Result], Path],
+    finished: Callable[[PretrainingResult], Path],
     say: Callable[[str], None],
 ) -> str:
     """The exported model of a run, trained now unless it is there. Raises UsageError for a run of other settings."""
@@ -91,7 +91,7 @@ def phase_end(model: str, phase: str) -> str:
 def transplant_all(recipient: str, donor: str, folder: Path) -> dict[str, str]:
     """Name to folder of a hybrid for each group of layers and each kind of module."""
     from trainer.analysis.transplant import transplant
-    from trainer.recipe.spec import parse_layers
+    from trainer.recipe.phases import parse_layers
 
     shutil.rmtree(folder, ignore_errors=True)
     folders = {}

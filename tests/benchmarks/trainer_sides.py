@@ -21,7 +21,8 @@ from trainer.model.loss import IGNORE
 from trainer.model.network import Trainee
 from trainer.model.objectives import Targets, Vocabulary
 from trainer.recipe.library import load_recipe
-from trainer.recipe.spec import Masking, Optimizer
+from trainer.recipe.phases import Masking
+from trainer.recipe.spec import Optimizer
 from trainer.train.memory import clear_gradients
 from trainer.train.optimizer import make_optimizer, set_rate
 from trainer.train.phase import autocast

@@ -31,7 +31,8 @@ from trainer.cost.shapes import SHAPES
 from trainer.model import objectives
 from trainer.model.families import layers_of
 from trainer.model.network import Trainee
-from trainer.recipe.spec import Masking, Optimizer
+from trainer.recipe.phases import Masking
+from trainer.recipe.spec import Optimizer
 
 VOCABULARIES = (1600, 32768)
 """The toy recipe's own, and the French checkpoints', at which the loss path meets what it meets in practice."""

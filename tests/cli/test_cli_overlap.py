@@ -179,6 +179,8 @@ def test_tasks_that_nobody_guarded_are_named_and_can_be_counted_later(
     assert f"removed from the corpus: {LEAKED} documents" in said.err
     listed = json.loads(Path("half/exclusion.json").read_text())
     assert (list(listed["tasks"]), listed["not_guarded"]) == (["diamed"], ["meddialog_fr"])
+    assert listed["tasks"]["diamed"]["removed"] == LEAKED
+    assert f"removed from the corpus because of diamed: {LEAKED} documents" in said.err
     card = Path("half/model/README.md").read_text()
     assert "Tasks that were not guarded (1)" in card
     assert f"documents removed for it: {LEAKED}" in card

@@ -40,7 +40,15 @@ def tie(results: Path) -> Comparison:
 
 
 def carried(results: Path) -> Comparison:
-    """Better by less and less from corpus to corpus: shown over all, and not without the corpora that lead."""
+    """Better by twenty points on one corpus and nowhere else."""
+    save_runs(results, "north", ENGLISH[:1], 0.90, SEEDS, count=600)
+    save_runs(results, "north", ENGLISH[1:], 0.70, SEEDS, count=600)
+    save_runs(results, "south", ENGLISH, 0.70, SEEDS, count=600)
+    return compare("north", "south", results_dir=results)
+
+
+def fading(results: Path) -> Comparison:
+    """Better by less and less from corpus to corpus: shown on these tasks, not on tasks like these."""
     for place, task in enumerate(ENGLISH):
         save_runs(results, "north", (task,), 0.86 - 0.011 * place, SEEDS, count=600)
     save_runs(results, "south", ENGLISH, 0.80, SEEDS, count=600)
@@ -68,7 +76,7 @@ def languages(results: Path) -> Comparison:
     return compare("north", "south", "west", results_dir=results)
 
 
-WORLDS = (published, clear, tie, carried, one_seed, one_seed_each_task, languages)
+WORLDS = (published, clear, tie, carried, fading, one_seed, one_seed_each_task, languages)
 
 
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.__name__)

@@ -90,3 +90,13 @@ def test_torch_obeys_what_was_prepared() -> None:
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("OMP_", "GOMP_", "MKL_"))}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
     assert done.stdout.strip() == "1"
+
+
+def test_a_loaded_torch_obeys_what_the_user_asks_for() -> None:
+    """The option of a command that is called inside a process that has torch already."""
+    code = (
+        "import torch\nfrom biobench.core.threads import prepare_threads\n"
+        "prepare_threads(3)\nprint(torch.get_num_threads())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "3"

@@ -134,7 +134,7 @@ def test_a_task_that_expects_chance(demo: dict[str, tuple[LoadedTask, TaskData]]
     spec = task.spec.model_copy(update={"gate": task.spec.gate.model_copy(update={"expect": "chance"})})
     chance = replace(task, spec=spec)
     leaks = gate(chance, data)
-    assert failed(leaks) == {"chance"}
+    assert failed(leaks) == {"chance", "chance: length only"}, "its texts differ in length, too"
     assert "must not be below" in leaks.reasons[0]
     assert gate(chance, broken(data, labels_shuffled(4))).passed
 
@@ -272,10 +272,103 @@ def test_labels_learned_by_heart_are_no_information(demo: dict[str, tuple[Loaded
         return gate(task, TaskData(parts, ("A", "B"), ("A", "B"), "generated", "h"))
 
     only = judged(copies)
-    assert failed(only) == {"copies"}
-    assert "60 of 60 test documents stand verbatim in training" in only.reasons[0]
+    assert failed(only) == {"overlap"}
+    assert "of 60 test documents 60 stand verbatim in training" in only.reasons[0]
     both = judged(copies + new)
     assert "beats dealt" in failed(both)
     assert any("what follows is asked of the other 100" in check.words for check in both.checks)
     few = judged(copies[:5] + new)
-    assert "copies" not in {check.name for check in few.checks}
+    assert few.flags == (), "few copies are left out, and nothing else"
+    assert any("5 stand verbatim in training; what follows is asked of the other 100" in c.words for c in few.checks)
+
+
+def labelled(
+    rng: np.random.Generator, split: str, count: int, label: Callable[[int, list[str]], str]
+) -> list[Document]:
+    """Documents of random words; the label is a function of the number and the words."""
+    documents = []
+    for i in range(count):
+        words = [f"w{n}" for n in rng.integers(400, size=rng.integers(8, 40))]
+        labels = (label(i, words),)
+        documents.append(Document(f"{split}{i}", f"{split}{i}", " ".join(words), split, labels=labels))
+    return documents
+
+
+@pytest.fixture
+def two_labels(demo: dict[str, tuple[LoadedTask, TaskData]]) -> Callable[[list[Document], list[Document]], FloorRecord]:
+    """The gate on documents with the labels A and B."""
+    spec = demo["demo_topic"][0].spec.model_copy(update={"labels": ["A", "B"]})
+    task = replace(demo["demo_topic"][0], spec=spec)
+
+    def judged(train: list[Document], test: list[Document]) -> FloorRecord:
+        parts = {"train": train, "validation": train[:5], "test": test}
+        return gate(task, TaskData(parts, ("A", "B"), ("A", "B"), "generated", "h"))
+
+    return judged
+
+
+def by_length(number: int, words: list[str]) -> str:
+    return "AB"[len(words) > 22]
+
+
+def test_labels_that_follow_from_the_length_are_refused(two_labels) -> None:
+    rng = np.random.default_rng(1)
+    verdict = two_labels(labelled(rng, "train", 400, by_length), labelled(rng, "test", 150, by_length))
+    assert "beats length only" in failed(verdict)
+    (policy,) = [p for p in verdict.policies if p.name == "length only"]
+    assert policy.scores["macro_f1"] > 0.95
+
+
+def test_texts_with_one_word_added_are_near_copies_and_flagged(two_labels) -> None:
+    """Random labels: the bag of words knows every text of the test split by heart."""
+    rng = np.random.default_rng(2)
+    train = labelled(rng, "train", 300, lambda i, words: str(rng.choice(["A", "B"])))
+    copies = [replace(d, id=f"t{d.id}", group=f"t{d.id}", split="test", text=f"{d.text} more") for d in train[:100]]
+    new = labelled(rng, "test", 60, lambda i, words: str(rng.choice(["A", "B"])))
+    mixed = two_labels(train, copies + new)
+    assert "beats dealt" in failed(mixed), "asked of the new texts alone, it knows nothing"
+    assert any("of 160 test documents 100 are near-copies of training texts" in c.words for c in mixed.checks)
+    only = two_labels(train, copies)
+    assert any("100 are near-copies" in flag for flag in only.flags)
+
+
+def test_patients_in_both_splits_are_refused_or_flagged(two_labels) -> None:
+    """Each patient has one label and words of their own, which tell the patient and nothing else."""
+    rng = np.random.default_rng(3)
+    label = {patient: str(rng.choice(["A", "B"])) for patient in range(80)}
+
+    def notes(split: str, patients: Sequence[int]) -> list[Document]:
+        return [
+            Document(f"{split}{p}-{i}", f"patient{p}", " ".join(f"p{p}w{n}" for n in rng.integers(30, size=12)), split,
+                     labels=(label[p],))
+            for p in patients for i in range(4)
+        ]  # fmt: skip
+
+    shared = two_labels(notes("train", range(40)), notes("test", range(40)))
+    assert failed(shared) == {"overlap"}
+    assert "160 are of groups (patients, articles) that training has too" in shared.reasons[0]
+    partly = two_labels(notes("train", range(40)), notes("test", range(20, 60)))
+    assert "beats dealt" in failed(partly), "asked of new patients, the words tell nothing"
+    few = two_labels(labelled(rng, "train", 300, by_word), [*labelled(rng, "test", 100, by_word), *shifted(rng)])
+    assert few.passed
+    assert any("3 are of groups (patients, articles) that training has too" in flag for flag in few.flags)
+
+
+def by_word(number: int, words: list[str]) -> str:
+    label = "AB"[number % 2]
+    words += ["yes" if label == "A" else "no"]
+    return label
+
+
+def shifted(rng: np.random.Generator) -> list[Document]:
+    """Three more notes of training's first patient."""
+    return [replace(d, id=f"x{d.id}", group="train0") for d in labelled(rng, "test", 3, by_word)]
+
+
+def test_labels_in_the_order_of_the_files_are_told_and_not_refused(two_labels) -> None:
+    rng = np.random.default_rng(4)
+    parts = [sorted(labelled(rng, split, 200, by_word), key=lambda d: d.labels) for split in ("train", "test")]
+    verdict = two_labels(*parts)
+    assert verdict.passed, verdict.reasons
+    (words,) = [c.words for c in verdict.checks if c.name == "id order"]
+    assert words.endswith("labels follow the ids or the order of the documents, which no encoder sees")

@@ -130,6 +130,9 @@ RUNS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "relation modernbert": ("modernbert", "golden_relation", ("training.batching=bucketed",)),
     "pair of texts bert": ("bert", "golden_pair", ()),
     "pair of texts modernbert": ("modernbert", "golden_pair", ("protocol.max_length=24",)),
+    "labelled pair bert": ("bert", "golden_text_pair", ("protocol={max_length: 24, pairs: shorten_text}",)),
+    "numbers bert": ("bert", "golden_numbers", ("training.epochs=16",)),
+    "options modernbert": ("modernbert", "golden_options", ()),
     "needle bert frozen": ("bert", "golden_needle", (*_PROBE, "protocol.max_length=192")),
     "needle modernbert": ("modernbert", "golden_needle", ("protocol.max_length=224",)),
 }
@@ -229,13 +232,16 @@ def write_tasks(folder: Path) -> dict[str, str]:
     draw = random.Random(5)
     related = {"cardiology": "treats", "neurology": "causes"}
     for split, size in (("train", 48), ("validation", 24), ("test", 24)):
-        lines = ["asked\ttext\ttopic\tseveral\trelation\tsame"]
+        lines, questions = ["asked\ttext\ttopic\tseveral\trelation\tsame\tsize"], []
         for number, d in enumerate(topics[split][:size]):
             (topic,) = d.labels
             asked = topic if draw.random() < 0.5 else draw.choice([t for t in related if t != topic])
             several = "|".join([topic, *(["long"] if len(d.text) > 60 else [])]) if number % 8 else ""
             row = (asked, d.text, topic, several, related.get(topic, "none"), "yes" if asked == topic else "no")
-            lines.append("\t".join(row))
+            lines.append("\t".join((*row, str(len(d.text)))))
+            question = {"asked": d.text, "a": topic, "b": asked, "right": ["a", "b"] if asked == topic else ["a"]}
+            questions.append(json.dumps(question))
+        (folder / "rows" / f"{split}.jsonl").write_text("\n".join(questions) + "\n", encoding="utf-8")
         (folder / "rows" / f"{split}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     def spec(id: str, **fields: str) -> str:
@@ -265,6 +271,28 @@ def write_tasks(folder: Path) -> dict[str, str]:
             labels="['no', 'yes']",
             reader="{format: tsv, columns: {text: text, label: same, first: asked}}",
             metric="{primary: accuracy, paper: accuracy}",
+        ),
+        "golden_text_pair": spec(
+            "golden_text_pair",
+            type="text_pair",
+            labels="['no', 'yes']",
+            reader="{format: tsv, columns: {text: text, label: same, first: asked}}",
+            metric="{primary: accuracy, paper: accuracy}",
+        ),
+        "golden_numbers": spec(
+            "golden_numbers",
+            type="regression",
+            labels="[length]\nscale: [0, 400]",
+            reader="{format: tsv, columns: {text: text, label: size, first: asked}}",
+            metric="{primary: pearson, paper: spearman}",
+        ),
+        "golden_options": spec(
+            "golden_options",
+            type="multiple_choice",
+            labels="[a, b]",
+            source=_ROWS.replace(".tsv", ".jsonl"),
+            reader="{format: choices, layout: lines, question: asked, options: [a, b], right: right}",
+            metric="{primary: exact_match, paper: hamming}",
         ),
         "golden_needle": spec(
             "golden_needle",

@@ -1,10 +1,9 @@
-"""The attention of accelerators on a CPU: the padded gather, and what the variable-length kernel is asked for."""
+"""The attention of accelerators on a CPU: what kernels are asked for, the padded batch without one, and the proof."""
 
 from __future__ import annotations
 
-import sys
+import inspect
 from itertools import pairwise
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -12,56 +11,177 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from biobench.models.attention import Layout, _flash, _gathered
+from biobench.core import attention as core
+from biobench.core.attention import Kernel, choose_kernel
+from biobench.models import attention
+from biobench.models.attention import GATHERED, Layout, packed
+from biobench.models.encoder import Encoder
+from tests.helpers.checkpoints import make_checkpoint
 
 LENGTHS = [5, 1, 9, 4]
-HEADS, WIDTH = 2, 4
+HEADS, WIDTH = 4, 8
 
 
-def _states() -> list[Tensor]:
+def states(groups: int = HEADS, dtype: torch.dtype = torch.float64) -> list[Tensor]:
+    """query, key, value of packed documents; keys and values with `groups` heads."""
     torch.manual_seed(0)
-    return [torch.randn(1, HEADS, sum(LENGTHS), WIDTH, dtype=torch.float64) for _ in range(3)]
+    sizes = (HEADS, groups, groups)
+    return [torch.randn(1, n, sum(LENGTHS), WIDTH, dtype=dtype, requires_grad=True) for n in sizes]
 
 
-def _alone(states: list[Tensor], window: int | None, scaling: float | None) -> Tensor:
-    """Each document by itself; |i - j| < window is visible."""
+def dense(q: Tensor, k: Tensor, v: Tensor, window: int | None, scaling: float | None) -> Tensor:
+    """Each document by itself over a whole mask; |i - j| < window is visible."""
+    k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], 1) for x in (k, v))
     parts, begin = [], 0
     for length in LENGTHS:
-        own = [x[:, :, begin : begin + length] for x in states]
+        rows = [x[:, :, begin : begin + length] for x in (q, k, v)]
         at = torch.arange(length)
-        mask = None if window is None else (at[:, None] - at[None, :]).abs() < window
-        parts.append(scaled_dot_product_attention(*own, attn_mask=mask, scale=scaling))
+        mask = torch.ones(length, length, dtype=torch.bool)
+        if window is not None:
+            mask = (at[:, None] - at[None, :]).abs() < window
+        parts.append(scaled_dot_product_attention(*rows, attn_mask=mask, scale=scaling))
         begin += length
     return torch.cat(parts, 2).transpose(1, 2)
 
 
-def _kernel(
-    q: Tensor, k: Tensor, v: Tensor, at_q: Tensor, at_k: Tensor, long_q: int, long_k: int, **how: Any
-) -> Tensor:
-    """flash_attn_varlen_func as documented: (tokens, heads, width), query i sees keys i - left to i + right."""
-    assert at_q.dtype == at_k.dtype == torch.int32
-    assert (long_q, long_k) == (9, 9)
-    assert how["dropout_p"] == 0.25
-    left, right = how["window_size"]
+def kernel(q: Tensor, k: Tensor, v: Tensor, offsets: Tensor, window: tuple[int, int], scale: float | None) -> Tensor:
+    """What the kernels' documentation says: (tokens, heads, width), query i sees keys i - left to i + right."""
+    left, right = window
+    k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], 1) for x in (k, v))
     parts = []
-    for (begin, end), other in zip(pairwise(at_q.tolist()), pairwise(at_k.tolist()), strict=True):
-        assert (begin, end) == other
+    for begin, end in pairwise(offsets.tolist()):
         far = torch.arange(end - begin)[None, :] - torch.arange(end - begin)[:, None]
         mask = ((far >= -left) | (left < 0)) & ((far <= right) | (right < 0))
-        own = (x[begin:end].transpose(0, 1) for x in (q, k, v))
-        parts.append(scaled_dot_product_attention(*own, attn_mask=mask, scale=how["softmax_scale"]).transpose(0, 1))
+        rows = (x[begin:end].transpose(0, 1) for x in (q, k, v))
+        parts.append(scaled_dot_product_attention(*rows, attn_mask=mask, scale=scale).transpose(0, 1))
     return torch.cat(parts)
 
 
+CALLS: list[dict[str, Any]] = []
+
+
+def varlen_attn(
+    query, key, value, cu_seq_q, cu_seq_k, max_q, max_k, *, return_aux=None, scale=None, window_size=(-1, -1),
+    enable_gqa=False, seqused_k=None, block_table=None, num_splits=None,
+):  # fmt: skip
+    """As torch declares it."""
+    assert cu_seq_q.dtype == cu_seq_k.dtype == torch.int32
+    assert enable_gqa or key.shape[1] == query.shape[1]
+    assert type(window_size) is tuple
+    CALLS.append({"name": "torch", "heads": key.shape[1], "longest": (max_q, max_k)})
+    return kernel(query, key, value, cu_seq_q, window_size, scale)
+
+
+def flash_attn_varlen_func(
+    q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, dropout_p=0.0, softmax_scale=None, causal=False,
+    window_size=(-1, -1), softcap=0.0, alibi_slopes=None, deterministic=False,
+    return_attn_probs=False, block_table=None,
+):  # fmt: skip
+    """As flash-attn 2 declares it. Dropout is noted, not done."""
+    CALLS.append({"name": "flash_attn", "heads": k.shape[1], "dropout": dropout_p, "deterministic": deterministic})
+    left, right = window_size
+    return kernel(q, k, v, cu_seqlens_q, (left, 0 if causal else right), softmax_scale)
+
+
+TORCH = Kernel("torch", varlen_attn)
+FLASH = Kernel("flash_attn", flash_attn_varlen_func, drops=True)
+
+
+@pytest.fixture(autouse=True)
+def accelerated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The CPU passes for a device with kernels, and the kernels take any number type."""
+    monkeypatch.setattr(attention, "KERNEL_DEVICES", ("cpu",))
+    monkeypatch.setattr(core, "TYPES", (torch.float64, torch.bfloat16))
+    CALLS.clear()
+
+
+def computed(
+    layout: Layout, tensors: list[Tensor], window: int | None, scaling: float | None, dropout: float
+) -> Tensor:
+    with packed(layout):
+        out, _ = attention._packed_attention(torch.nn.Identity(), *tensors, None, dropout, scaling, window)
+    return out
+
+
+def test_the_substitutes_have_the_signature_of_torchs_kernel() -> None:
+    varlen = pytest.importorskip("torch.nn.attention.varlen")
+    real = inspect.signature(varlen.varlen_attn).parameters
+    assert {name: p.kind for name, p in real.items()} == {
+        name: p.kind for name, p in inspect.signature(varlen_attn).parameters.items()
+    }
+
+
+@pytest.mark.parametrize("groups", [HEADS, 2, 1])
 @pytest.mark.parametrize("window", [None, 1, 3, 9, 20])
 @pytest.mark.parametrize("scaling", [None, 1.0])
-def test_every_document_is_computed_as_if_alone(
-    monkeypatch: pytest.MonkeyPatch, window: int | None, scaling: float | None
+@pytest.mark.parametrize("kernels", [(), (TORCH,), (FLASH,), (Kernel("torch", varlen_attn, groups=False),)])
+def test_values_and_gradients_are_those_of_each_document_alone(
+    kernels: tuple[Kernel, ...], scaling: float | None, window: int | None, groups: int
 ) -> None:
-    package = ModuleType("flash_attn")
-    package.flash_attn_varlen_func = _kernel  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "flash_attn", package)
-    states, layout = _states(), Layout(LENGTHS, torch.device("cpu"))
-    wanted = _alone(states, window, scaling)
-    torch.testing.assert_close(_gathered(layout, *states, 0.0, scaling, window), wanted)
-    torch.testing.assert_close(_flash(layout, *states, 0.25, scaling, window), wanted)
+    tensors = states(groups)
+    layout = Layout(LENGTHS, torch.device("cpu"), kernels)
+    weights = torch.randn(1, sum(LENGTHS), HEADS, WIDTH, dtype=torch.float64)
+    out = computed(layout, tensors, window, scaling, 0.0)
+    changes = torch.autograd.grad((out * weights).sum(), tensors)
+    wanted = dense(*tensors, window, scaling)
+    torch.testing.assert_close(out, wanted)
+    torch.testing.assert_close(changes, torch.autograd.grad((wanted * weights).sum(), tensors))
+    assert list(layout.paths) == [kernels[0].name if kernels else GATHERED]
+    if kernels:
+        assert CALLS[-1]["heads"] == (groups if kernels[0].groups else HEADS), "keys are not repeated without need"
+
+
+def test_dropout_is_left_to_the_kernel_that_has_it() -> None:
+    layout = Layout(LENGTHS, torch.device("cpu"), (TORCH, FLASH))
+    computed(layout, states(), None, None, 0.25)
+    assert (CALLS[-1]["name"], CALLS[-1]["dropout"]) == ("flash_attn", 0.25)
+    computed(layout, states(), None, None, 0.0)
+    assert CALLS[-1]["name"] == "torch"
+    assert CALLS[-1]["longest"] == (9, 9)
+    assert layout.paths == {"flash_attn": "", "torch": ""}
+
+
+@pytest.mark.parametrize(
+    ("kernels", "dtype", "dropout", "reason"),
+    [
+        ((), torch.bfloat16, 0.0, "no variable-length kernel is installed"),
+        ((TORCH,), torch.float32, 0.0, "the kernels compute in bf16, not in float32"),
+        ((TORCH,), torch.bfloat16, 0.1, "torch has no dropout on attention"),
+    ],
+)
+def test_the_padded_batch_says_why(
+    kernels: tuple[Kernel, ...], dtype: torch.dtype, dropout: float, reason: str
+) -> None:
+    layout = Layout(LENGTHS, torch.device("cpu"), kernels)
+    computed(layout, states(dtype=dtype), 3, None, dropout)
+    assert layout.paths[GATHERED].startswith(reason)
+    assert not CALLS
+    assert isinstance(choose_kernel(kernels, states(dtype=dtype)[0], dropout), str)
+
+
+def deaf(*tensors: Any, window_size: tuple[int, int] = (-1, -1), **options: Any) -> Tensor:
+    """A kernel that does not read the window."""
+    return varlen_attn(*tensors, **options)
+
+
+def refuses(*_: Any, **__: Any) -> Tensor:
+    raise RuntimeError("head dimension 8 is not a multiple of 16\nmore lines")
+
+
+def test_a_kernel_with_other_states_or_none_is_left_out(tmp_path: Any) -> None:
+    """Local windows that a kernel does not see would change scores in silence."""
+    folder = make_checkpoint("modernbert", tmp_path / "modernbert")
+    from transformers import AutoModel
+
+    model = AutoModel.from_pretrained(folder)
+    for name, weights in model.named_parameters():
+        if "attn" in name:
+            weights.data.mul_(8.0)  # of random weights the states hardly depend on attention
+    encoder = Encoder(model, 0)
+    assert encoder.attention == "packed"
+    encoder.kernels = (Kernel("torch", refuses), Kernel("torch", deaf), TORCH, FLASH)
+    encoder.prove_kernels()
+    assert encoder.kernels == (TORCH, FLASH)
+    assert encoder.refusals[0] == "torch does not run this model: head dimension 8 is not a multiple of 16"
+    assert encoder.refusals[1].startswith("torch gives states that differ by ")
+    assert encoder.slow_attention() is None

@@ -10,11 +10,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from biobench.comparison.compare import compare
 from biobench.report.averages import known_mean, suite_averages
 from biobench.report.rows import Row
-from biobench.report.table import build
+from biobench.report.table import build, load
 from biobench.report.tasks import shipped
+from biobench.report.tidy import tidy
+from biobench.report.wide import blocks
 from biobench.schema.record import Cost
+from leaderboard.table import to_frame
+from leaderboard.words import words
 from tests.helpers.report_make import save_run
 
 FRENCH = [i.id for i in shipped().values() if i.suite == "fr" and i.in_suite]
@@ -91,6 +96,26 @@ def test_failed_runs_stand_beside_a_mean_that_includes_them(tmp_path):
     assert row.low < row.kept < row.high
     assert row.margin < 0.02
     assert any("1 of 5 runs failed (seeds 46)" in n for n in row.notes)
+    assert row.as_json()["failed_seeds"] == [46]
+
+
+def test_report_data_frame_comparison_and_board_flag_the_same_runs(tmp_path):
+    for model, scores in {"m": [0.7, 0.71, 0.69, 0.705, 0.12], "n": [0.6, 0.61, 0.59, 0.605, 0.6]}.items():
+        for seed, score in enumerate(scores, 42):
+            save_run(tmp_path, model, "gad", seed, score)
+    results = load(tmp_path)
+    report = build(results, "macro", tasks=["gad"])
+    by_report = {(r.model, seed) for r in report.rows for seed in r.failed_seeds}
+    by_frame = {(row["model"], row["seed"]) for row in tidy(results) if row["failed"]}
+    by_comparison = {(f.model, f.seed) for f in compare("m", "n", results_dir=tmp_path, documents=False).failed}
+    assert by_report == by_frame == by_comparison == {("m", 46)}
+    assert {row["failed"] for row in tidy(results) if row["model"] == "n"} == {False}
+    (block,) = blocks(report)
+    for code, form in (("en", "✗ failed runs in the mean: gad (1/5)"), ("fr", "✗ runs qui ont échoué")):
+        frame, lines = to_frame(block, block.lines, {}, {}, words(code))
+        notes = {line.model: note for line, note in zip(lines, frame[words(code)["notes"]], strict=True) if line}
+        assert notes["m"].startswith(form)
+        assert not notes["n"]
 
 
 def test_costs_are_means_and_memory_the_highest_where_all_are_known():

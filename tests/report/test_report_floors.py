@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from biobench.report.floors import floor_infos, floor_rows, shown
+from biobench.report.floors import floor_infos, floor_rows, no_skill, shown
+from biobench.report.notes_fr import in_french
 from biobench.report.table import build, load
 from biobench.report.tasks import shipped
-from biobench.store.floors import scan_floors
+from biobench.schema.floor import GateCheck
+from biobench.store.floors import save_floor, scan_floors
 from tests.helpers.floors_make import play
 from tests.helpers.report_make import save_run
 
@@ -62,3 +64,27 @@ def test_a_task_that_only_the_gate_knows_is_its_own_corpus_unless_it_names_one(t
         "named": ("fr", "shared", False),
         "hay": ("needle", "hay", False),
     }
+
+
+def test_policies_with_skill_or_with_order_and_length_are_no_bar_for_failed_runs(tmp_path):
+    """A run no better than the training dictionary has learnt something; one no better than a constant has not."""
+    play(tmp_path, "gad", 0.3)
+    (record,) = scan_floors(tmp_path)[0]
+    bar = no_skill([record])["gad", "macro_f1"]
+    floor = next(p for p in record.policies if p.kind == "floor")
+    for name in ("training dictionary", "bag of words", "length only", "id order"):
+        other = floor.model_copy(update={"name": name, "scores": {"macro_f1": 0.9}})
+        assert no_skill([record.model_copy(update={"policies": (*record.policies, other)})])["gad", "macro_f1"] == bar
+    ordered = record.model_copy(update={"policies": (*record.policies, floor.model_copy(update={"name": "id order"}))})
+    assert "id order" not in {r.model for r in floor_rows([ordered], (), shipped(), METRICS)}
+
+
+def test_what_the_gate_flags_is_a_note_of_the_report(tmp_path):
+    save_run(tmp_path, "m", "gad", 42, 0.5)
+    play(tmp_path, "gad", 0.3)
+    (record,) = scan_floors(tmp_path)[0]
+    flag = GateCheck(name="overlap", passed=True, words="of 60 test documents 9 are of groups", flagged=True)
+    save_floor(tmp_path, record.model_copy(update={"checks": (flag,)}))
+    notes = [n for n in build(tmp_path, "macro", tasks=["gad"]).notes if "the gate flags gad" in n]
+    assert notes == ["the gate flags gad: of 60 test documents 9 are of groups"]
+    assert [*map(in_french, notes)] == ["le contrôle signale gad : of 60 test documents 9 are of groups"]

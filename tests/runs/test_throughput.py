@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from biobench.errors import UsageError
+from biobench.runs import speed_against
 from biobench.runs.speed import measure
+from biobench.runs.speed_against import OURS, Figures, Work, compare_speed, contenders, cost_fits, measure_contender
 from tests.helpers.checkpoints import make_checkpoint
 
 
@@ -26,3 +31,64 @@ def test_lengths_and_rates(tmp_path: Path) -> None:
 def test_a_length_that_the_model_cannot_read(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="length 512 is outside"):
         measure(str(make_checkpoint("bert", tmp_path / "m")), [512])
+
+
+def work(folder: Path, **changed: Any) -> Work:
+    basis = Work(str(make_checkpoint("bert", folder / "m")), "demo_ner", None, 24, 1, (1, 2), "cpu", 1)
+    return replace(basis, **changed)
+
+
+def test_the_contenders_do_the_same_work(tmp_path: Path) -> None:
+    """Ours and the HF Trainer's best, each in this process; the scores are of the same test split."""
+    for name, flags in contenders(torch.device("cpu")).items():
+        if name in (OURS, "hf-trainer bf16, length groups"):
+            figures = measure_contender(name, flags, work(tmp_path / name[:2]))
+            assert figures.contender == name
+            assert len(figures.scores) == 2
+            assert all(0 <= score <= 1 for score in figures.scores)
+            assert figures.wall_seconds > 0
+            assert figures.cpu_seconds > 0
+            assert figures.peak_memory_bytes > 10 * 2**20
+
+
+def test_contenders_alternate_and_ratios_are_within_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    turns: list[str] = []
+
+    def pretended(name: str, flags: Any, part: Work) -> Figures:
+        turns.append(name)
+        slow = 10.0 if len(turns) > 3 else 1.0  # the second round runs on a crowded machine
+        factor = {OURS: 1.0, "hf-trainer defaults": 4.0, "hf-trainer bf16": 2.0}[name]
+        return Figures(name, slow * factor, factor, 100, (0.5, 0.7))
+
+    monkeypatch.setattr(speed_against, "_in_process", pretended)
+    named = ["hf-trainer defaults", "hf-trainer bf16"]
+    ratios = compare_speed(work(tmp_path), 2, names=named, report=lambda turn, figures: None)
+    assert turns == [OURS, *named, *named, OURS]
+    assert [(r.contender, r.wall, r.cpu, r.memory) for r in ratios] == [
+        (OURS, 1.0, 1.0, 1.0),
+        ("hf-trainer defaults", 4.0, 4.0, 1.0),
+        ("hf-trainer bf16", 2.0, 2.0, 1.0),
+    ]
+    assert ratios[0].score == pytest.approx(0.6)
+
+
+def test_another_kind_of_task_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="demo_topic is of type single_label"):
+        compare_speed(work(tmp_path, task="demo_topic"), 1, report=lambda turn, figures: None)
+
+
+def test_costs_are_fitted_to_what_they_grow_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def pretended(name: str, flags: Any, part: Work) -> Figures:
+        seconds = 5 + part.tasks * (1 + 0.1 * part.documents * len(part.seeds))
+        return Figures(name, seconds, seconds, 100, (0.5,), tokens=20 * part.documents * len(part.seeds))
+
+    monkeypatch.setattr(speed_against, "_in_process", pretended)
+    fits = {f.size: f for f in cost_fits(work(tmp_path, documents=40), lambda turn, figures: None)}
+    assert {size: round(f.slope, 6) for size, f in fits.items()} == {
+        "documents": 0.1,
+        "tokens": 0.005,
+        "seeds": 1.0,
+        "tasks": 2.0,
+    }
+    assert fits["documents"].fixed == pytest.approx(6.0)
+    assert all(f.worst < 1e-9 for f in fits.values())

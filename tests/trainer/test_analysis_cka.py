@@ -155,15 +155,15 @@ def test_the_plan_of_a_deep_model_fits_one_gpu(tmp_path: Path, capsys: pytest.Ca
     ).save_pretrained(tmp_path)
     needs = plan(tmp_path, 500, 8192)
     assert 1.5e9 < needs.weights < 1.7e9  # 395.8M parameters of 4 bytes
-    assert needs.kept == 2 * 28 * 500 * 1024 * 8
+    assert needs.cached == 2 * 28 * 500 * 1024 * 8
     assert needs.memory < 8e9
     every = plan(tmp_path, 500, 8192, states="tokens")
-    assert every.kept == 28 * 3 * 1024 * 1024 * 8
+    assert every.cached == 28 * 3 * 1024 * 1024 * 8
     assert every.memory < 16e9
     assert plan(tmp_path, 50_000, 8192, states="tokens").memory == every.memory, "memory does not grow with texts"
     assert every.forward == 2 * needs.forward
     thrice = plan(tmp_path, 500, 8192, drawings=3)
-    assert (thrice.kept, thrice.forward) == (3 * needs.kept, 3 * needs.forward), "each drawing has texts of its own"
+    assert (thrice.cached, thrice.forward) == (3 * needs.cached, 3 * needs.forward), "each drawing has texts of its own"
     assert thrice.sums == needs.sums, "drawings are compared one after the other"
     app(["analyze", "cka", str(tmp_path), "b", "--texts", "x", "--plan", "--max-length", "8192"], standalone_mode=False)
     printed = capsys.readouterr().out

@@ -11,9 +11,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from biobench.core.attention import Kernel
 from tests.helpers.pretrain_models import tiny
 from trainer.model import attention, guard
-from trainer.model.attention import Kernel, Reach
+from trainer.model.attention import Reach
 from trainer.model.network import Trainee, set_dropout
 from trainer.train import phase
 

@@ -14,7 +14,8 @@ from biobench.errors import BioBenchError, ModelError
 from trainer import api
 from trainer.corpus.embedded import documents
 from trainer.corpus.tokenization import train_tokenizer
-from trainer.model.network import check_own_ids, make_config, new_model
+from trainer.model.network import make_config, new_model
+from trainer.model.tokens import check_own_ids
 
 TEXTS = list(documents(60, seed=5))
 TOKENIZER = train_tokenizer(TEXTS, 400, 64)

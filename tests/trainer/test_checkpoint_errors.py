@@ -13,7 +13,7 @@ from torch.distributed.checkpoint.api import CheckpointException
 
 from biobench.errors import StoreError
 from trainer.train import checkpoint
-from trainer.train.checkpoint import HASHES, Checkpoints, Progress, verify
+from trainer.train.checkpoint import HASHES, CheckpointStore, Progress, verify
 from trainer.train.distributed import World
 
 WORLD = World(0, 1, torch.device("cpu"))
@@ -40,7 +40,7 @@ def saved(folder: Path, error: BaseException, patch: pytest.MonkeyPatch) -> Stor
     patch.setattr(checkpoint, "save", fail)
     model = torch.nn.Linear(100, 100)
     with pytest.raises(StoreError) as caught:
-        Checkpoints(folder, WORLD).save(model, torch.optim.AdamW(model.parameters()), Progress(), name="step-1")
+        CheckpointStore(folder, WORLD).save(model, torch.optim.AdamW(model.parameters()), Progress(), name="step-1")
     assert not list((folder / "checkpoints").iterdir()), "nothing half-written stays"
     assert "\n" not in str(caught.value)
     return caught.value
@@ -95,7 +95,7 @@ def test_the_newest_checkpoints_are_kept_and_the_latest_always(
         (folder / name).mkdir(parents=True)
         (folder / name / "progress.json").write_text("{}")
     (folder / "latest").write_text(latest)
-    checkpoints = Checkpoints(tmp_path, WORLD)
+    checkpoints = CheckpointStore(tmp_path, WORLD)
     checkpoints.prune(keep, phases)
     assert sorted(f.name for f in folder.iterdir() if f.is_dir()) == sorted([*left, "step-00000001.tmp"])
     checkpoints.prune(keep, phases)

@@ -13,13 +13,12 @@ from tests.helpers.trainer_make import numbered
 from trainer.corpus.builder import build
 from trainer.corpus.embedded import documents
 from trainer.corpus.exclusion import Excluded
-from trainer.corpus.parts import encode
 from trainer.corpus.shards import Corpus, manifest_hash
-from trainer.corpus.tokenization import tokenizer_hash, train_tokenizer
+from trainer.corpus.tokenization import encode, tokenizer_hash, train_tokenizer
 from trainer.cost.plan import skeleton
 from trainer.model.interventions import check_phases
+from trainer.recipe.corpus import CorpusSource, CorpusSpec, EmbeddedText
 from trainer.recipe.library import load_recipe
-from trainer.recipe.spec import CorpusSource, CorpusSpec, EmbeddedText
 
 FIRST, SECOND = list(documents(30, seed=5)), list(documents(30, seed=6))
 TOKENIZER = train_tokenizer([*FIRST, *SECOND], 400, 64)

@@ -17,7 +17,7 @@ from trainer.corpus.builder import _assemble
 from trainer.corpus.exclusion import Excluded
 from trainer.corpus.parts import Tokenised
 from trainer.corpus.tokenization import train_tokenizer
-from trainer.recipe.spec import CorpusSource, CorpusSpec
+from trainer.recipe.corpus import CorpusSource, CorpusSpec
 
 TOKENIZER = train_tokenizer(TEXTS, 400, 64)
 

@@ -23,9 +23,9 @@ from tests.helpers.trainer_make import TEXTS
 from trainer.corpus import hub
 from trainer.corpus.builder import _key, build, corpus_folder, excluded_documents
 from trainer.corpus.digests import Digests
-from trainer.corpus.sources import Meter, identity_before, texts
+from trainer.corpus.sources import ReadMeter, identity_before, texts
 from trainer.corpus.tokenization import train_tokenizer
-from trainer.recipe.spec import CorpusSource, CorpusSpec
+from trainer.recipe.corpus import CorpusSource, CorpusSpec
 
 AWKWARD = [*TEXTS, 'a "quoted" finding,\nwith a comma and a second line', "été, 39 °C; 𝒳 positive\ttab"]
 TOKENIZER = train_tokenizer(TEXTS, 400, 64)
@@ -69,7 +69,7 @@ def written(tmp_path: Path) -> Path:
     "path", ["a.jsonl.gz", "a.jsonl.zst", "a.csv", "a.tsv", "a.csv.gz", "saved", "b.arrow", "all.parquet"]
 )
 def test_every_form_gives_the_same_documents(path: str, written: Path) -> None:
-    meter = Meter()
+    meter = ReadMeter()
     seen = [(text, meter.fraction) for text in texts(source(path), written, meter)]
     assert [text for text, _ in seen] == AWKWARD
     shares = [share for _, share in seen]

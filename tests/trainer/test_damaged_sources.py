@@ -13,7 +13,7 @@ import pytest
 from biobench.errors import DataFormatError, StoreError
 from trainer.corpus.shards import read_manifest
 from trainer.corpus.sources import texts
-from trainer.recipe.spec import CorpusSource
+from trainer.recipe.corpus import CorpusSource
 
 GOOD = '{"text": "a good line"}\n'
 MANIFEST: dict[str, Any] = {

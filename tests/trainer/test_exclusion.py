@@ -13,8 +13,8 @@ from trainer.corpus.builder import build, corpus_folder, excluded_documents
 from trainer.corpus.embedded import documents
 from trainer.corpus.exclusion import Excluded
 from trainer.corpus.tokenization import tokenizer_hash, train_tokenizer
+from trainer.recipe.corpus import CorpusSource, CorpusSpec, EmbeddedText, Exclusion
 from trainer.recipe.library import load_recipe
-from trainer.recipe.spec import CorpusSource, CorpusSpec, EmbeddedText, Exclusion
 from trainer.run.beginning import tokenizer_for
 
 WORDS = [f"w{n}" for n in range(40)]

@@ -18,9 +18,9 @@ from trainer.corpus.builder import build, corpus_folder, excluded_documents
 from trainer.corpus.embedded import documents
 from trainer.corpus.exclusion import Excluded
 from trainer.corpus.parts import Encoding, tokenise
-from trainer.corpus.sources import Meter
+from trainer.corpus.sources import ReadMeter
 from trainer.corpus.tokenization import train_tokenizer
-from trainer.recipe.spec import CorpusSource, CorpusSpec
+from trainer.recipe.corpus import CorpusSource, CorpusSpec
 from trainer.train.progress import Tick
 
 TEXTS = list(documents(120, seed=3))
@@ -84,7 +84,7 @@ def test_a_killed_process_is_one_line(
     monkeypatch.setattr(parts, "ALONE", 0)
     encoding = Encoding(tokenizer, (), 3, "uint16", Deadly([]))
     with pytest.raises(TrainingError, match="was killed") as caught:
-        tokenise(SOURCE, iter(TEXTS), Meter(), encoding, tmp_path, nothing)
+        tokenise(SOURCE, iter(TEXTS), ReadMeter(), encoding, tmp_path, nothing)
     assert "LOKY_MAX_CPU_COUNT" in caught.value.hint
 
 

@@ -20,7 +20,7 @@ from trainer.model import attention
 from trainer.model.families import family_of, layers_of
 from trainer.model.interventions import freeze
 from trainer.model.network import Trainee, reinit_head, set_dropout
-from trainer.recipe.spec import Freeze
+from trainer.recipe.phases import Freeze
 
 
 def test_phases_taken_over_are_not_counted(small: list[str]) -> None:

@@ -21,9 +21,9 @@ from trainer.corpus.embedded import documents
 from trainer.corpus.exclusion import Excluded
 from trainer.corpus.parts import Encoding
 from trainer.corpus.shards import Corpus
-from trainer.corpus.sources import Meter, texts
+from trainer.corpus.sources import ReadMeter, texts
 from trainer.corpus.tokenization import tokenizer_hash, train_tokenizer
-from trainer.recipe.spec import CorpusSource, CorpusSpec, EmbeddedText, Exclusion
+from trainer.recipe.corpus import CorpusSource, CorpusSpec, EmbeddedText, Exclusion
 
 TEXTS = list(documents(60, seed=5))
 TOKENIZER = train_tokenizer(TEXTS, 400, 64)
@@ -135,7 +135,7 @@ def test_all_formats_give_the_same_documents(tmp_path: Path) -> None:
         ("all.parquet", "auto", "body"),
     ):
         source = CorpusSource.model_validate({"id": "x", "path": path, "format": kind, "field": field})
-        meter = Meter()
+        meter = ReadMeter()
         assert math.isnan(meter.fraction)
         seen = [(text, meter.fraction) for text in texts(source, tmp_path, meter)]
         assert [text for text, _ in seen] == TEXTS, path

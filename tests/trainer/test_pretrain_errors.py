@@ -22,15 +22,15 @@ from trainer.disk import write_text
 from trainer.export.card import model_card
 from trainer.model.interventions import check_unchanged, fingerprint
 from trainer.recipe.library import load_recipe
-from trainer.run.run import Result
+from trainer.run.run import PretrainingResult
 from trainer.train.checkpoint import Progress
 from trainer.train.distributed import World
 from trainer.train.loop import Loop
 from trainer.train.metrics import Metrics, make_tracker, read_metrics
-from trainer.train.progress import Stages, Terminal, Tick
+from trainer.train.progress import Stages, Tick, TrainingDisplay
 
 
-def train(out: Path, overrides: list[str], *, resume: bool = False) -> Result:
+def train(out: Path, overrides: list[str], *, resume: bool = False) -> PretrainingResult:
     return api.pretrain("toy_detour", out=out, overrides=overrides, resume=resume, progress="none")
 
 
@@ -181,7 +181,7 @@ def test_a_missing_gpu_or_tracker_is_said(small: list[str], tmp_path: Path) -> N
 def test_processes_that_cannot_share_a_step_are_refused(small: list[str], tmp_path: Path) -> None:
     import torch
 
-    from trainer.run.run import Run
+    from trainer.run.run import PretrainingRun
     from trainer.train.distributed import World
     from trainer.train.progress import silent
     from trainer.train.stop import StopFlag
@@ -191,7 +191,7 @@ def test_processes_that_cannot_share_a_step_are_refused(small: list[str], tmp_pa
             pass
 
     recipe = load_recipe("toy_detour", small)
-    run = Run(recipe, tmp_path / "run", Three(0, 3, torch.device("cpu")), silent, [], StopFlag())
+    run = PretrainingRun(recipe, tmp_path / "run", Three(0, 3, torch.device("cpu")), silent, [], StopFlag())
     with pytest.raises(UsageError, match="8 windows a step cannot be shared by 3 processes"):
         run.go(resume=False)
 
@@ -228,7 +228,7 @@ def test_the_card_shows_results_when_there_are_some(small: list[str], tmp_path: 
 
 
 def test_plain_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    terminal = Terminal()
+    terminal = TrainingDisplay()
     for step in range(1, 41):
         terminal(Tick("phase 1/1 x", step, 40, loss=1.5, tokens_per_second=1000.0, seconds_left=4.0))
     terminal.close()
@@ -241,7 +241,7 @@ def test_a_long_build_says_how_far_it_is(capsys: pytest.CaptureFixture[str], mon
     clock = [0.0]
     monkeypatch.setattr("trainer.train.progress.time.perf_counter", lambda: clock[0])
     monkeypatch.setattr("trainer.train.progress.time.monotonic", lambda: clock[0])
-    stages = Stages(Terminal(), 40)
+    stages = Stages(TrainingDisplay(), 40)
     for part in range(1, 201):
         clock[0] += 0.5
         stages(f"tokenising fr: {2000 * part:,} documents", part / 200)
@@ -278,9 +278,7 @@ def test_a_loss_or_a_gradient_alone_stops_the_run(loss: float, norm: float) -> N
 
     world = World(0, 1, torch.device("cpu"))
     parts: Any = None
-    loop = Loop(
-        load_recipe("toy_detour"), 0, parts, parts, parts, world, None, nothing, nothing, lambda: False, 1.0, 20
-    )
+    loop = Loop(load_recipe("toy_detour"), 0, parts, parts, parts, world, None, nothing, nothing, lambda: False, 1.0)
     at = Progress(step=1, total_steps=1)
     loop._report(at, torch.tensor(5.0), 10, torch.tensor(1.0), 1e-3)
     assert loop.last_loss == 0.5

@@ -17,7 +17,8 @@ from trainer import api
 from trainer.ledger.fields import Ledger, read_ledger
 from trainer.ledger.twins import compare
 from trainer.recipe.library import load_recipe
-from trainer.recipe.spec import Optimizer, Phase, Schedule
+from trainer.recipe.phases import Phase, Schedule
+from trainer.recipe.spec import Optimizer
 from trainer.train.optimizer import make_optimizer, set_rate
 from trainer.train.schedule import factor
 

@@ -12,7 +12,7 @@ from trainer.model import objectives
 from trainer.model.loss import IGNORE
 from trainer.model.objectives import Vocabulary, capacity, masked, next_token, pad
 from trainer.order import draw, roll
-from trainer.recipe.spec import Masking
+from trainer.recipe.phases import Masking
 
 SPECIAL = np.zeros(500, dtype=bool)
 SPECIAL[:5] = True

@@ -11,8 +11,8 @@ from biobench.errors import SpecError, UsageError
 from tests.helpers.trainer_make import GOOD
 from trainer import api
 from trainer.recipe.library import load_recipe, shipped
+from trainer.recipe.phases import parse_layers
 from trainer.recipe.quantities import human, parse_amount
-from trainer.recipe.spec import parse_layers
 from trainer.train.run_folder import training_fields
 
 TOYS = sorted(name for name in shipped() if name.startswith("toy_"))

@@ -21,14 +21,14 @@ from biobench.errors import StoreError, UsageError
 from biobench.models.loading import find_checkpoint
 from trainer import api
 from trainer.model.families import layers_of
-from trainer.run.run import Result
+from trainer.run.run import PretrainingResult
 from trainer.train.metrics import read_metrics
 from trainer.train.progress import Tick
 
 GOLDEN = Path(__file__).parent / "golden_toy_curve.json"
 
 
-def train(out: Path, overrides: list[str], recipe: str = "toy_detour", resume: bool = False) -> Result:
+def train(out: Path, overrides: list[str], recipe: str = "toy_detour", resume: bool = False) -> PretrainingResult:
     return api.pretrain(recipe, out=out, overrides=overrides, resume=resume, progress="none")
 
 

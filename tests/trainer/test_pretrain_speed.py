@@ -13,7 +13,7 @@ from tests.benchmarks import trainer_sides as bench_sides
 from tests.benchmarks import trainer_speed as bench
 from tests.benchmarks.trainer_speed import Speed
 from trainer.recipe.library import load_recipe
-from trainer.recipe.spec import Masking
+from trainer.recipe.phases import Masking
 from trainer.train.memory import clear_gradients
 
 

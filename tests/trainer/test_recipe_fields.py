@@ -10,21 +10,10 @@ import pytest
 from pydantic import ValidationError
 
 from biobench.errors import BioBenchError, SpecError
+from trainer.recipe.corpus import CorpusSource, CorpusSpec, Exclusion
 from trainer.recipe.library import load_recipe
-from trainer.recipe.spec import (
-    Checkpoints,
-    CorpusSource,
-    CorpusSpec,
-    Engine,
-    Exclusion,
-    Masking,
-    Optimizer,
-    Phase,
-    Recipe,
-    Schedule,
-    Seeds,
-    parse_layers,
-)
+from trainer.recipe.phases import Masking, Phase, Schedule, parse_layers
+from trainer.recipe.spec import Checkpoints, Engine, Optimizer, Recipe, Seeds
 from trainer.train.run_folder import differences, recipe_hash, training_fields
 
 MAY_CHANGE = {
@@ -123,10 +112,11 @@ def test_amounts_of_tokens_become_steps() -> None:
     made = recipe(every=1024 * 3, export=True)
     assert made.step_tokens == 1024
     assert [made.steps(phase(t)) for t in (1, 1024, 1025, 2048)] == [1, 1, 2, 2]
-    assert [made.every(t) for t in (None, 1, 1024, 1535, 1537, 2047, 2561)] == [None, 1, 1, 1, 2, 2, 3]
-    assert [s for s in range(10) if made.exports_at(s)] == [3, 6, 9]
-    assert not any(recipe(every=1024).exports_at(s) for s in range(5))
-    assert not any(recipe(export=True).exports_at(s) for s in range(5))
+    whole = phase(1024)
+    assert [made.every(t, whole) for t in (None, 1, 1024, 1535, 1537, 2047, 2561)] == [None, 1, 1, 1, 2, 2, 3]
+    assert [s for s in range(10) if made.exports_at(s, whole)] == [3, 6, 9]
+    assert not any(recipe(every=1024).exports_at(s, whole) for s in range(5))
+    assert not any(recipe(export=True).exports_at(s, whole) for s in range(5))
 
 
 def test_layers_are_ranges_with_both_ends() -> None:

@@ -17,7 +17,7 @@ from biobench.errors import StoreError
 from trainer import api
 from trainer.ledger.fields import read_ledger
 from trainer.run.reread import run_folder
-from trainer.run.run import Result
+from trainer.run.run import PretrainingResult
 from trainer.train.progress import Tick
 
 EXPORTING = ["checkpoints.every=1500", "checkpoints.export=true"]
@@ -29,7 +29,7 @@ class Killed(BaseException):
     """Stands for SIGKILL: nothing in the trainer catches it."""
 
 
-def train(out: Path, overrides: list[str], *, resume: bool = False) -> Result:
+def train(out: Path, overrides: list[str], *, resume: bool = False) -> PretrainingResult:
     return api.pretrain("toy_detour", out=out, overrides=overrides, resume=resume, progress="none")
 
 

@@ -17,7 +17,7 @@ from trainer.analysis import states
 from trainer.analysis.states import draw, layer_states, load_encoder, text_source, token_ids
 from trainer.corpus.embedded import documents
 from trainer.corpus.tokenization import train_tokenizer
-from trainer.recipe.spec import EmbeddedText
+from trainer.recipe.corpus import EmbeddedText
 
 
 @pytest.fixture(scope="module")

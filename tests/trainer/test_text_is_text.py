@@ -14,9 +14,9 @@ from biobench.errors import DataFormatError, StoreError
 from trainer.corpus import builder as corpus_module
 from trainer.corpus.builder import build
 from trainer.corpus.exclusion import Excluded
-from trainer.corpus.parts import Encoding, control_ids, encode
-from trainer.corpus.tokenization import tokenizer_hash, train_tokenizer
-from trainer.recipe.spec import CorpusSource, CorpusSpec
+from trainer.corpus.parts import Encoding
+from trainer.corpus.tokenization import control_ids, encode, tokenizer_hash, train_tokenizer
+from trainer.recipe.corpus import CorpusSource, CorpusSpec
 
 ODD = "a [SEP] b[MASK] c [PAD][CLS] </s> a<s> <mask>b <pad> [UNK] c"
 BRACKETS = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}

@@ -48,7 +48,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Line:
+class CkaCurve:
     """One layer, group of layers, or all of them, by one estimator. Divergences and similarities are fractions.
 
     seeds: the divergence for each drawing of texts. noise: mean of the noise pairs, None without one.
@@ -67,21 +67,21 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Point:
+class CkaPoint:
     """One pair of checkpoints of a series: the divergence of all layers and of each group."""
 
     pair: Pair
-    lines: tuple[Line, ...]
+    lines: tuple[CkaCurve, ...]
 
 
 @dataclass(frozen=True)
-class Report:
+class CkaReport:
     """What `compare` gives."""
 
     pair: Pair
     noise: tuple[Pair, ...]
-    lines: tuple[Line, ...]
-    series: tuple[Point, ...]
+    lines: tuple[CkaCurve, ...]
+    series: tuple[CkaPoint, ...]
     texts: int
     per_seed: int
     available: int
@@ -92,7 +92,7 @@ class Report:
     dtype: str
     notes: tuple[str, ...]
 
-    def of(self, where: str, estimator: str) -> Line:
+    def of(self, where: str, estimator: str) -> CkaCurve:
         """The line of a layer ('3'), a group ('low') or 'all'."""
         return next(x for x in self.lines if x.where == where and x.estimator == estimator)
 
@@ -113,13 +113,13 @@ def compare(
     max_length: int = 512,
     device: str = "auto",
     dtype: str = "float32",
-    said: Callable[[str], None] = lambda _: None,
-) -> Report:
+    notify: Callable[[str], None] = lambda _: None,
+) -> CkaReport:
     """Divergence of `first` and `second` on the drawn texts, per layer, group and overall.
 
     noise: pairs that differ by the training seed alone. series: earlier pairs, in order, as for the
     checkpoints of a decay. states: ``tokens`` takes all tokens of all drawn texts, and so one drawing alone.
-    said: told which checkpoint is read. Raises ModelError for checkpoints whose depth, width or tokenizer
+    notify: told which checkpoint is read. Raises ModelError for checkpoints whose depth, width or tokenizer
     differ, UsageError for an unknown dtype and for several drawings with ``tokens``.
     """
     if states == "tokens" and len(sample.drawn) > 1:
@@ -132,45 +132,45 @@ def compare(
     checkpoints = list(dict.fromkeys(c for pair in (main, *noises, *points) for c in pair))
     check_shapes(checkpoints)
     ids, cut = token_ids(checkpoints, sample.texts, max_length)
-    held: dict[str, NDArray[np.float64]] = {}
+    cached: dict[str, NDArray[np.float64]] = {}
     uses = [c for pair in (main, *noises, *points) for c in pair]
 
     def states_of(checkpoint: str) -> NDArray[np.float64]:
-        if checkpoint not in held:
-            said(f"states of {checkpoint}")
+        if checkpoint not in cached:
+            notify(f"states of {checkpoint}")
             kind: Literal["mean", "token"] = "token" if states == "token" else "mean"
-            held[checkpoint] = layer_states(checkpoint, ids, kind=kind, device=device, dtype=getattr(torch, dtype))
-        return held[checkpoint]
+            cached[checkpoint] = layer_states(checkpoint, ids, kind=kind, device=device, dtype=getattr(torch, dtype))
+        return cached[checkpoint]
 
     def release(pair: Pair) -> None:
         for checkpoint in pair:
             uses.remove(checkpoint)
             if checkpoint not in uses:
-                held.pop(checkpoint, None)
+                cached.pop(checkpoint, None)
 
     tables = []
     for pair in (main, *noises, *points):
         if states == "tokens":
-            said(f"all tokens of {pair[0]} and {pair[1]}")
+            notify(f"all tokens of {pair[0]} and {pair[1]}")
             layers = token_similarity(*pair, ids, device=device, dtype=getattr(torch, dtype))
             tables.append(_one_drawing(layers, next(iter(sample.drawn))))
             continue
         tables.append(_divergences(states_of(pair[0]), states_of(pair[1]), sample))
         release(pair)
     depth = int(config_of(first).num_hidden_layers)
-    own, beside, later = tables[0], tables[1 : 1 + len(noises)], tables[1 + len(noises) :]
+    main_table, beside, later = tables[0], tables[1 : 1 + len(noises)], tables[1 + len(noises) :]
     notes = []
     if len(sample.drawn) == 1 and sample.available <= len(sample.texts):
         notes.append(f"there are {sample.available} texts: all are used once and no drawing differs")
     notes += _no_noise(noises)
     if cut:
         notes.append(f"{cut} of {len(ids)} texts are longer than {max_length} tokens and were cut")
-    return Report(
+    return CkaReport(
         main,
         tuple(noises),
-        _lines(own, beside, depth),
+        _lines(main_table, beside, depth),
         tuple(
-            Point(pair, tuple(x for x in _lines(table, [], depth) if x.where in (*GROUPS, "all")))
+            CkaPoint(pair, tuple(x for x in _lines(table, [], depth) if x.where in (*GROUPS, "all")))
             for pair, table in zip(points, later, strict=True)
         ),
         len(sample.texts),
@@ -187,16 +187,16 @@ def compare(
 
 def _no_noise(pairs: Sequence[Pair]) -> list[str]:
     """A line for each pair whose ledgers say that more than the training seed differs; none where they are missing."""
-    said = []
+    notes = []
     for one, other in pairs:
         ledgers = [intact_ledger(Path(folder) / FILE) for folder in (one, other)]
         if ledgers[0] is None or ledgers[1] is None:
             continue
-        found = diff_ledgers(ledgers[0], ledgers[1])
-        if not found.noise_pair:
-            why = found.verdict if not found.matched else "objectives differ, or training seeds do not"
-            said.append(f"by their ledgers {one} and {other} are no noise pair: {why}")
-    return said
+        diff = diff_ledgers(ledgers[0], ledgers[1])
+        if not diff.noise_pair:
+            why = diff.verdict if not diff.matched else "objectives differ, or training seeds do not"
+            notes.append(f"by their ledgers {one} and {other} are no noise pair: {why}")
+    return notes
 
 
 Table = dict[str, list[dict[int, Estimate]]]
@@ -204,7 +204,7 @@ Table = dict[str, list[dict[int, Estimate]]]
 
 
 def _divergences(a: NDArray[np.float64], b: NDArray[np.float64], sample: Sample) -> Table:
-    found: Table = {name: [] for name in ESTIMATORS}
+    table: Table = {name: [] for name in ESTIMATORS}
     for layer in range(len(a)):
         by_seed: dict[str, dict[int, Estimate]] = {name: {} for name in ESTIMATORS}
         for seed, rows in sample.drawn.items():
@@ -212,8 +212,8 @@ def _divergences(a: NDArray[np.float64], b: NDArray[np.float64], sample: Sample)
             by_seed["biased"][seed] = both.biased.complement()
             by_seed["debiased"][seed] = both.debiased.complement()
         for name in ESTIMATORS:
-            found[name].append(by_seed[name])
-    return found
+            table[name].append(by_seed[name])
+    return table
 
 
 def _one_drawing(layers: Sequence[Similarity], seed: int) -> Table:
@@ -229,19 +229,19 @@ def groups(depth: int) -> dict[str, tuple[int, ...]]:
     }
 
 
-def _lines(own: Table, beside: Sequence[Table], depth: int) -> tuple[Line, ...]:
+def _lines(pair: Table, beside: Sequence[Table], depth: int) -> tuple[CkaCurve, ...]:
     places = {str(layer): (layer,) for layer in range(depth)} | groups(depth) | {"all": tuple(range(depth))}
-    return tuple(_line(where, layers, name, own, beside) for where, layers in places.items() for name in ESTIMATORS)
+    return tuple(_line(where, layers, name, pair, beside) for where, layers in places.items() for name in ESTIMATORS)
 
 
-def _line(where: str, layers: tuple[int, ...], name: str, own: Table, beside: Sequence[Table]) -> Line:
-    seeds = own[name][0].keys()
-    per_seed = {seed: mean_of([own[name][layer][seed] for layer in layers]) for seed in seeds}
+def _line(where: str, layers: tuple[int, ...], name: str, pair: Table, beside: Sequence[Table]) -> CkaCurve:
+    seeds = pair[name][0].keys()
+    per_seed = {seed: mean_of([pair[name][layer][seed] for layer in layers]) for seed in seeds}
     divergence = mean_of(list(per_seed.values()))
     each = [mean_of([t[name][layer][seed] for layer in layers for seed in seeds]) for t in beside]
     noise = mean_of(each) if each else None
     ratio = divergence.over(noise) if noise else None
-    return Line(
+    return CkaCurve(
         where,
         layers,
         name,

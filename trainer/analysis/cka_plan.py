@@ -14,11 +14,11 @@ layers and width 64 (peak 518 MiB) and of 12 layers and width 768 (peak 906 MiB)
 
 
 @dataclass(frozen=True)
-class Plan:
+class CkaPlan:
     """Bytes held at a time, and floating-point operations (multiply and add counted as two) of one pair.
 
     process: what is there before a checkpoint is loaded. weights: of the models that are held. states: of the
-    blocks of one text. kept: pooled states of all texts, or each layer's sums over tokens. sums: what is needed
+    blocks of one text. cached: pooled states of all texts, or each layer's sums over tokens. sums: what is needed
     beside while they are taken. forward: of both models over all texts, in all passes. products: of the sums, in
     float64. passes: how often the texts are read.
     """
@@ -26,7 +26,7 @@ class Plan:
     process: int
     weights: int
     states: int
-    kept: int
+    cached: int
     sums: int
     forward: float
     products: float
@@ -35,7 +35,7 @@ class Plan:
     @property
     def memory(self) -> int:
         """Bytes in all."""
-        return self.process + self.weights + self.states + self.kept + self.sums
+        return self.process + self.weights + self.states + self.cached + self.sums
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -50,7 +50,7 @@ def plan(
     drawings: int = 1,
     states: Kind = "mean",
     dtype: str = "float32",
-) -> Plan:
+) -> CkaPlan:
     """The plan of one pair of checkpoints like this one, for `texts` texts of `max_length` tokens in each drawing.
 
     No text is taken to stand in two drawings, as is nearly so where there are many more than are drawn.
@@ -71,7 +71,7 @@ def plan(
     forward = 2.0 * passes * texts * drawings * text
     if states == "tokens":
         matrices = 3 * width**2 * 8
-        return Plan(
+        return CkaPlan(
             PROCESS_BYTES,
             2 * weights,
             block + depth * max_length * width * size,
@@ -82,7 +82,7 @@ def plan(
             2.0 * passes * texts * depth * max_length * 3 * width**2,
             passes,
         )
-    return Plan(
+    return CkaPlan(
         PROCESS_BYTES,
         weights,
         block + max_length * width * 8,

@@ -139,7 +139,7 @@ class Counted:
 
 def of_counted(whole: Counted, without: Sequence[Counted]) -> Similarity:
     """CKA from sums of all rows, and from those without each text in turn. Raises ModelError as `cka` does."""
-    found = {}
+    values_of = {}
     for name, criterion in (("biased", _biased), ("debiased", _debiased)):
         values = []
         for counted in (whole, *without):
@@ -147,8 +147,8 @@ def of_counted(whole: Counted, without: Sequence[Counted]) -> Similarity:
             if min(parts[1:]) <= 0:
                 raise _same()
             values.append(parts[0] / math.sqrt(parts[1] * parts[2]))
-        found[name] = _estimate(values[0], np.asarray(values[1:]), None, None)
-    return Similarity(found["biased"], found["debiased"])
+        values_of[name] = _estimate(values[0], np.asarray(values[1:]), None, None)
+    return Similarity(values_of["biased"], values_of["debiased"])
 
 
 def _same() -> ModelError:
@@ -159,12 +159,12 @@ def _sums(k: Floats, l: Floats) -> tuple[Sums, Sums]:  # noqa: E741
     """The four sums, and the same without each text in turn (n,); O(n²) for all texts together."""
     rows_k, rows_l = k.sum(axis=1), l.sum(axis=1)
     products = k * l
-    product_rows, own = products.sum(axis=1), np.diagonal(products)
+    product_rows, diagonal = products.sum(axis=1), np.diagonal(products)
     diagonal_k, diagonal_l = np.diagonal(k), np.diagonal(l)
     product, cross = products.sum(), rows_k @ rows_l
     whole = (product, np.asarray(cross), rows_k.sum(), rows_l.sum())
     without = (
-        product - 2 * product_rows + own,
+        product - 2 * product_rows + diagonal,
         # row sums lose the left-out column, then the left-out row goes
         cross - k @ rows_l - l @ rows_k + product_rows - (rows_k - diagonal_k) * (rows_l - diagonal_l),
         rows_k.sum() - 2 * rows_k + diagonal_k,

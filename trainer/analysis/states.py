@@ -28,7 +28,7 @@ from biobench.errors import DataFormatError, DataUnavailableError, ModelError, U
 from trainer.analysis.similarity import FEWEST
 from trainer.corpus.sources import texts as read_source
 from trainer.model.families import FAMILIES
-from trainer.recipe.spec import CorpusSource, EmbeddedText
+from trainer.recipe.corpus import CorpusSource, EmbeddedText
 
 Kind = Literal["mean", "token", "tokens"]
 """mean over a text's tokens, one drawn token of each text, or all tokens (`trainer.analysis.token_cka`)."""
@@ -62,7 +62,7 @@ def draw(texts: Iterable[str], count: int, seeds: Sequence[int]) -> Sample:
     """
     generators = [random.Random(seed) for seed in seeds]
     chosen: list[list[int]] = [[] for _ in seeds]
-    kept: dict[int, str] = {}
+    sampled: dict[int, str] = {}
     available = 0
     for number, text in enumerate(texts):
         available += 1
@@ -73,27 +73,27 @@ def draw(texts: Iterable[str], count: int, seeds: Sequence[int]) -> Sample:
                 reservoir[place] = number
             else:
                 continue
-            kept[number] = text
-        if len(kept) > 4 * count * len(seeds):
-            kept = _only(kept, chosen)
+            sampled[number] = text
+        if len(sampled) > 4 * count * len(seeds):
+            sampled = _only(sampled, chosen)
     if min(count, available) < FEWEST:
         raise UsageError(
             f"{min(count, available)} texts are too few to compare states on", hint="--texts should hold hundreds"
         )
-    kept = _only(kept, chosen)
-    order = sorted(kept)
+    sampled = _only(sampled, chosen)
+    order = sorted(sampled)
     place_of = {number: place for place, number in enumerate(order)}
     used = list(seeds) if available > count else list(seeds)[:1]
     drawn = {
         seed: np.array(sorted(place_of[n] for n in reservoir), dtype=np.int64)
         for seed, reservoir in zip(used, chosen, strict=False)
     }
-    return Sample(tuple(kept[number] for number in order), drawn, available)
+    return Sample(tuple(sampled[number] for number in order), drawn, available)
 
 
-def _only(kept: dict[int, str], chosen: Sequence[Sequence[int]]) -> dict[int, str]:
+def _only(sampled: dict[int, str], chosen: Sequence[Sequence[int]]) -> dict[int, str]:
     wanted = {number for reservoir in chosen for number in reservoir}
-    return {number: text for number, text in kept.items() if number in wanted}
+    return {number: text for number, text in sampled.items() if number in wanted}
 
 
 def sample(where: str, count: int, seeds: Sequence[int], field: str = "text") -> Sample:
@@ -158,12 +158,12 @@ def token_ids(checkpoints: Sequence[str | Path], texts: Sequence[str], max_lengt
     ids: list[list[int]] = [tokenizer(t, truncation=True, max_length=limit)["input_ids"] for t in texts]
     for other in checkpoints[1:]:
         theirs = load_tokenizer(other)
-        for number, (text, own) in enumerate(zip(texts, ids, strict=True), 1):
+        for number, (text, row) in enumerate(zip(texts, ids, strict=True), 1):
             got: list[int] = theirs(text, truncation=True, max_length=limit)["input_ids"]
-            if got != own:
+            if got != row:
                 raise ModelError(
                     f"the tokenizers of {first} and {other} differ: text {number} becomes other ids "
-                    f"({len(own)} and {len(got)} tokens)",
+                    f"({len(row)} and {len(got)} tokens)",
                     hint="compare checkpoints that share a tokenizer",
                 )
     return ids, sum(len(w) > limit for w in whole)

@@ -114,7 +114,7 @@ def token_similarity(
     models = [load_encoder(checkpoint, where, dtype) for checkpoint in (first, second)]
     depth = int(models[0].config.num_hidden_layers)
     blocks = [blocks_of(model, depth) for model in models]
-    held: dict[int, Tensor] = {}
+    first_states: dict[int, Tensor] = {}
     shifts: dict[int, tuple[Tensor, Tensor]] = {}
 
     def walk(use: Callable[[int, int, Triple], None]) -> None:
@@ -122,12 +122,12 @@ def token_similarity(
         at = {"text": 0}
 
         def pair(layer: int, states: Tensor) -> None:
-            x, y = held.pop(layer).double(), states.double()
+            x, y = first_states.pop(layer).double(), states.double()
             # Neither estimator depends on a shift; sums of states near 0 keep more digits.
             c, d = shifts.setdefault(layer, (x.mean(dim=0), y.mean(dim=0)))
             use(at["text"], layer, Triple.of(x - c, y - d))
 
-        with torch.inference_mode(), hooked(blocks[0], held.__setitem__), hooked(blocks[1], pair):
+        with torch.inference_mode(), hooked(blocks[0], first_states.__setitem__), hooked(blocks[1], pair):
             for at["text"], text in enumerate(ids):
                 tokens = torch.tensor([list(text)], device=where)
                 for model in models:
@@ -135,8 +135,8 @@ def token_similarity(
 
     totals: dict[int, Triple] = {}
 
-    def add(_text: int, layer: int, own: Triple) -> None:
-        totals[layer] = totals[layer] + own if layer in totals else own
+    def add(_text: int, layer: int, triple: Triple) -> None:
+        totals[layer] = totals[layer] + triple if layer in totals else triple
 
     walk(add)
     for layer, total in totals.items():
@@ -147,8 +147,8 @@ def token_similarity(
             )
     rest: list[list[Counted]] = [[] for _ in range(depth)]
 
-    def leave_out(_text: int, layer: int, own: Triple) -> None:
-        rest[layer].append((totals[layer] - own).counted())
+    def leave_out(_text: int, layer: int, triple: Triple) -> None:
+        rest[layer].append((totals[layer] - triple).counted())
 
     walk(leave_out)
     return [of_counted(totals[layer].counted(), rest[layer]) for layer in range(depth)]

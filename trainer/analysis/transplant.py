@@ -108,10 +108,10 @@ def transplant(
             f"layer {chosen[-1]} cannot be copied: the model has layers 0-{depth - 1}", hint="correct --layers"
         )
     rest = len(chosen) == depth and set(parts) == {"attention", "mlp"} and not keep_rest
-    taken = {
+    transplanted = {
         name for name, place in places.items() if (rest if place is None else place[0] in chosen and place[1] in parts)
     }
-    weights = {**_read(a, set(ours) - taken), **_read(b, taken)}
+    weights = {**_read(a, set(ours) - transplanted), **_read(b, transplanted)}
     done = Transplant(
         target,
         str(a),
@@ -119,7 +119,7 @@ def transplant(
         chosen,
         tuple(parts),
         rest,
-        sum(weights[name].numel() for name in taken),
+        sum(weights[name].numel() for name in transplanted),
         sum(w.numel() for w in weights.values()),
     )
     if target.exists():
@@ -180,32 +180,32 @@ def _files(folder: Path) -> dict[Path, list[str]]:
     """Weight files and the names in each."""
     if not folder.is_dir():
         raise ModelError("there is no such folder", hint="give a checkpoint's folder, not a hub id", file=folder)
-    found = {}
+    names_of = {}
     for file in sorted(folder.glob("*.safetensors")):
         try:
-            with safe_open(file, framework="pt") as held:
-                found[file] = list(held.keys())
+            with safe_open(file, framework="pt") as weights:
+                names_of[file] = list(weights.keys())
         except (SafetensorError, OSError) as error:
             raise ModelError(f"damaged weights: {error}", hint="copy or download it again", file=file) from error
-    if not found:
+    if not names_of:
         hint = run_hint(folder, "save the model there with save_pretrained")
         raise ModelError("no safetensors weights", hint=hint, file=folder)
-    return found
+    return names_of
 
 
 def _shapes(folder: Path) -> dict[str, tuple[int, ...]]:
     shapes: dict[str, tuple[int, ...]] = {}
     for file, names in _files(folder).items():
-        with safe_open(file, framework="pt") as held:
-            shapes |= {name: tuple(held.get_slice(name).get_shape()) for name in names}
+        with safe_open(file, framework="pt") as tensors:
+            shapes |= {name: tuple(tensors.get_slice(name).get_shape()) for name in names}
     return shapes
 
 
 def _read(folder: Path, names: set[str]) -> dict[str, Tensor]:
     weights: dict[str, Tensor] = {}
     for file, inside in _files(folder).items():
-        with safe_open(file, framework="pt") as held:
-            weights |= {name: held.get_tensor(name) for name in inside if name in names}
+        with safe_open(file, framework="pt") as tensors:
+            weights |= {name: tensors.get_tensor(name) for name in inside if name in names}
     return weights
 
 

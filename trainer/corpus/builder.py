@@ -10,9 +10,10 @@ import contextlib
 import hashlib
 import io
 import itertools
+import math
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +24,17 @@ from transformers import PreTrainedTokenizerBase
 
 from biobench.core.files import canonical
 from biobench.errors import DataFormatError, StoreError
+from trainer.corpus.cleaning import Cleaner, check_packages, duplicates
 from trainer.corpus.digests import Digests
 from trainer.corpus.exclusion import Excluded
-from trainer.corpus.parts import Encoding, Report, Tokenised, tokenise
-from trainer.corpus.shards import MANIFEST, Corpus, ShardWriter
-from trainer.corpus.sources import Meter, files_of, identity, identity_before, pinned, texts
+from trainer.corpus.parts import Encoding, StageReport, Tokenised, tokenise
+from trainer.corpus.shards import DETAILS, MANIFEST, Corpus, ShardWriter
+from trainer.corpus.sources import ReadMeter, files_of, identity, identity_before, pinned, texts
 from trainer.corpus.tokenization import tokenizer_hash
 from trainer.disk import make_folder, write_json, writing
-from trainer.model.network import end_token
+from trainer.model.tokens import end_token
 from trainer.order import shuffled
-from trainer.recipe.spec import CorpusSource, CorpusSpec
+from trainer.recipe.corpus import CorpusSource, CorpusSpec
 
 FORMAT = 1
 ENCODING = 2
@@ -46,7 +48,7 @@ _PIECE = 1 << 22
 """Most bytes of a document that are held at once."""
 
 
-def documents(source: CorpusSource, root: Path, meter: Meter | None = None) -> Iterator[str]:
+def documents(source: CorpusSource, root: Path, meter: ReadMeter | None = None) -> Iterator[str]:
     """`texts` of a source, each proved to be text. Raises DataFormatError for half of a surrogate pair."""
     for number, text in enumerate(texts(source, root, meter), 1):
         try:
@@ -62,12 +64,18 @@ def documents(source: CorpusSource, root: Path, meter: Meter | None = None) -> I
         yield text
 
 
-def excluded_documents(spec: CorpusSpec, more: Sequence[str]) -> Excluded:
-    """The documents that must stay out: those of the recipe's files and `more` (texts)."""
+Texts = Sequence[str] | Mapping[str, Sequence[str]]
+"""Documents that must stay out, all together or by the benchmark task that they come from."""
+
+
+def excluded_documents(spec: CorpusSpec, more: Texts) -> Excluded:
+    """The documents that must stay out: those of the recipe's files and `more`."""
     root = Path(spec.root)
     listed: Iterator[str] = itertools.chain.from_iterable(
         documents(CorpusSource(id="excluded", path=name), root) for name in spec.exclude.files
     )
+    if isinstance(more, Mapping):
+        return Excluded(listed, n=spec.exclude.ngram, tasks=more)
     return Excluded(itertools.chain(listed, more), n=spec.exclude.ngram)
 
 
@@ -76,16 +84,17 @@ def build(
     tokenizer: PreTrainedTokenizerBase,
     cache: Path,
     *,
-    exclude: list[str] | None = None,
+    exclude: Texts | None = None,
     verify: bool = True,
-    report: Report | None = None,
+    report: StageReport | None = None,
 ) -> Corpus:
     """The corpus of `spec` below `cache`: built, or opened and verified when it is there already.
 
-    exclude: texts of documents that must not be trained on, besides the recipe's own list.
+    exclude: documents that must not be trained on, besides the recipe's own list.
     verify: compare the shards with their hashes. Raises DataUnavailableError, DataFormatError and StoreError.
     """
     say = report or (lambda what, done: None)
+    check_packages(spec.clean)
     excluded = excluded_documents(spec, exclude or [])
     make_folder(cache)
     folder = corpus_folder(spec, tokenizer, cache, excluded)
@@ -124,27 +133,33 @@ def _key(
     return hashlib.sha256(canonical(parts).encode()).hexdigest()[:20]
 
 
-def _build(spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, folder: Path, excluded: Excluded, say: Report) -> None:
+def _build(
+    spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, folder: Path, excluded: Excluded, say: StageReport
+) -> None:
     work = make_folder(folder.with_name(f"{folder.name}.parts"))
     largest = max(tokenizer.get_vocab().values())
     dtype = "uint16" if largest < 1 << 16 else "uint32"
     start = [tokenizer.cls_token_id] if spec.start_token == "cls" and tokenizer.cls_token_id is not None else []
     end = end_token(tokenizer)
     assert end is not None
-    encoding = Encoding(tokenizer, tuple(start), end, dtype, excluded)
+    cleaner = None if spec.clean is None else Cleaner(spec.clean)
+    encoding = Encoding(tokenizer, tuple(start), end, dtype, excluded, cleaner)
     root = Path(spec.root)
-    meters = [Meter() for _ in spec.sources]
+    meters = [ReadMeter() for _ in spec.sources]
     sources = [
         tokenise(s, documents(s, root, meter), meter, encoding, work, say)
         for s, meter in zip(spec.sources, meters, strict=True)
     ]
-    made = make_folder(folder.with_name(f"{folder.name}.tmp"))
-    manifest = _assemble(spec, tokenizer, sources, made, dtype, excluded, say)
-    write_json(made / MANIFEST, manifest)
+    building = make_folder(folder.with_name(f"{folder.name}.tmp"))
+    manifest, held_out = _assemble(spec, tokenizer, sources, building, dtype, excluded, say)
+    by_task = {s.spec.id: {task: s.tasks.get(task, 0) for task in excluded.tasks} for s in sources}
+    details = {"held_out_tokens": list(held_out.items()), "removed_by_task": by_task}
+    write_json(building / DETAILS, details)
+    write_json(building / MANIFEST, manifest)
     with writing(folder):
         if folder.exists():
             shutil.rmtree(folder)
-        made.rename(folder)
+        building.rename(folder)
     shutil.rmtree(work)
 
 
@@ -155,25 +170,28 @@ def _assemble(
     folder: Path,
     dtype: str,
     excluded: Excluded,
-    say: Report,
-) -> dict[str, Any]:
-    """Hold out, repeat, shuffle and join the documents; returns the manifest."""
+    say: StageReport,
+) -> tuple[dict[str, Any], dict[str, int]]:
+    """Hold out, repeat, shuffle and join the documents: (the manifest, held-out tokens of each source)."""
     train: list[Numbers] = []
-    held: list[Numbers] = []
+    held_out_tokens: dict[str, int] = {}
+    validation: list[Numbers] = []
     drawn_documents: list[int] = []
     drawn_tokens: list[int] = []
     firsts = _firsts(sources)
-    for number, (source, repeats) in enumerate(zip(sources, _repeats(sources), strict=True)):
-        count = source.documents
+    staying = _staying(spec, sources)
+    for number, (source, repeats) in enumerate(zip(sources, _repeats(spec, sources, staying), strict=True)):
+        count = len(staying[number])
         if count == 0:
+            out_of_it = sum(source.excluded.values()) + sum(source.cleaned.values())
             raise DataFormatError(
-                f"corpus source '{source.spec.id}' has no documents left "
-                f"({sum(source.excluded.values())} were excluded)",
-                hint="check its path, format and field, and the exclusion list",
+                f"corpus source '{source.spec.id}' has no documents left ({out_of_it} were excluded)",
+                hint="check its path, format and field, the exclusion list, and corpus.clean",
             )
-        order = shuffled(count, "held out", spec.seed, source.spec.id)
+        order = staying[number][shuffled(count, "held out", spec.seed, source.spec.id)]
         out = min(round(count * spec.held_out) or (1 if spec.held_out else 0), count - 1)
-        held.append(np.sort(order[:out]) + firsts[number])
+        validation.append(np.sort(order[:out]) + firsts[number])
+        held_out_tokens[source.spec.id] = _tokens_of(source, order[:out])
         stay = order[out:]
         whole, part = divmod(repeats, 1)
         some = stay[: round(part * len(stay))]
@@ -186,16 +204,16 @@ def _assemble(
     train.clear()
     arranged = drawn[shuffled(len(drawn), "documents", spec.seed)]
     del drawn
-    made = {
+    splits = {
         "train": _join(arranged, sources, folder, "train", spec, dtype, say),
-        "held_out": _join(np.concatenate(held), sources, folder, "held-out", spec, dtype, say),
+        "held_out": _join(np.concatenate(validation), sources, folder, "held-out", spec, dtype, say),
     }
-    if not made["train"]["windows"]:
+    if not splits["train"]["windows"]:
         raise DataFormatError(
             f"the corpus holds less than one window of {spec.sequence_length} tokens",
             hint="add text, or make corpus.sequence_length smaller",
         )
-    return {
+    manifest = {
         "format": FORMAT,
         "sequence_length": spec.sequence_length,
         "dtype": dtype,
@@ -213,13 +231,15 @@ def _assemble(
                 "drawn_tokens": drawn_tokens[n],
                 "share": round(drawn_tokens[n] / sum(drawn_tokens), 6),
                 "excluded": s.excluded,
+                **({"cleaned": s.cleaned} if spec.clean is not None else {}),
                 **({"revision": s.spec.revision} if s.spec.hub is not None and s.spec.revision else {}),
             }
             for n, s in enumerate(sources)
         ],
         "exclusion": {"documents": excluded.count, "ngram": excluded.n, "hash": excluded.hash},
-        **made,
+        **splits,
     }
+    return manifest, held_out_tokens
 
 
 def _firsts(sources: list[Tokenised]) -> list[int]:
@@ -234,15 +254,36 @@ def _tokens_of(source: Tokenised, documents: Numbers) -> int:
     )
 
 
-def _repeats(sources: list[Tokenised]) -> list[float]:
+def _staying(spec: CorpusSpec, sources: list[Tokenised]) -> list[Numbers]:
+    """The numbers of each source's documents that are no duplicates; counts those that are among its `cleaned`."""
+    hashes = [s.hashes for s in sources if s.hashes is not None]
+    if spec.clean is None or not hashes:
+        return [np.arange(s.documents, dtype=np.int64) for s in sources]
+    verdicts = iter(duplicates(hashes, exact=spec.clean.exact_duplicates))
+    staying = []
+    for source in sources:
+        verdict = next(verdicts) if source.hashes is not None else np.zeros(0, dtype=np.int8)
+        source.cleaned["exact_duplicates"] = int((verdict == 1).sum())
+        source.cleaned["near_duplicates"] = int((verdict == 2).sum())
+        staying.append(np.flatnonzero(verdict == 0).astype(np.int64))
+    return staying
+
+
+def _repeats(spec: CorpusSpec, sources: list[Tokenised], staying: list[Numbers]) -> list[float]:
     """How often each source is read: as given, or so that the shares come out with nothing left out.
 
-    The source that is most plentiful for its share is read once; all others are repeated.
+    The source that is most plentiful for its share is read once; all others are repeated, `most_repeats` times at most.
     """
+    most = spec.most_repeats or math.inf
     if sources[0].spec.share is None:
-        return [s.spec.repeat or 1.0 for s in sources]
-    total = max(s.tokens / (s.spec.share or 1.0) for s in sources)
-    return [total * (s.spec.share or 0.0) / max(s.tokens, 1) for s in sources]
+        return [min(s.spec.repeat or 1.0, most) for s in sources]
+    tokens = [
+        s.tokens if len(numbers) == s.documents else _tokens_of(s, numbers)
+        for s, numbers in zip(sources, staying, strict=True)
+    ]
+    total = max(t / (s.spec.share or 1.0) for s, t in zip(sources, tokens, strict=True))
+    repeats = [total * (s.spec.share or 0.0) / max(t, 1) for s, t in zip(sources, tokens, strict=True)]
+    return [min(r, most) for r in repeats]
 
 
 def _join(
@@ -252,7 +293,7 @@ def _join(
     name: str,
     spec: CorpusSpec,
     dtype: str,
-    say: Report,
+    say: StageReport,
 ) -> dict[str, Any]:
     """Write documents end to end into shards of whole windows; the tokens after the last window are dropped."""
     firsts = np.array(_firsts(sources))

@@ -38,16 +38,16 @@ class Digests:
         names = [str(file.absolute()) for file in files]
         old = [n for n, (name, state) in enumerate(zip(names, states, strict=True)) if not self._has(name, state)]
         with ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1)) as pool:
-            made = dict(zip(old, pool.map(file_hash, [files[n] for n in old]), strict=True))
-        found = [made[n] if n in made else str(self._known[name][2]) for n, name in enumerate(names)]
+            computed = dict(zip(old, pool.map(file_hash, [files[n] for n in old]), strict=True))
+        digests = [computed[n] if n in computed else str(self._known[name][2]) for n, name in enumerate(names)]
         now = time.time_ns()
-        for n, digest in made.items():
+        for n, digest in computed.items():
             if now - states[n][1] > _SETTLED * 1e9 and self._state(files[n]) == states[n]:
                 self._known[names[n]] = [*states[n], digest]
-        if made:
+        if computed:
             with contextlib.suppress(StoreError):
                 write_json(self.memory, self._known)
-        return found
+        return digests
 
     def _has(self, name: str, state: tuple[int, int]) -> bool:
         entry = self._known.get(name)

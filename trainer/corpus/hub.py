@@ -12,7 +12,7 @@ from typing import Any
 
 from biobench.core.text import first_line
 from biobench.errors import DataFormatError, DataUnavailableError
-from trainer.recipe.spec import CorpusSource
+from trainer.recipe.corpus import CorpusSource
 
 STREAMS = 8
 """Parts of a dataset on the hub that are read at the same time; their documents take turns, so it is part of the
@@ -34,7 +34,7 @@ def commit(repository: str, revision: str | None) -> str | None:
     from huggingface_hub import HfApi
 
     try:
-        found: str | None = HfApi().dataset_info(repository, revision=revision, timeout=30).sha
+        commit_hash: str | None = HfApi().dataset_info(repository, revision=revision, timeout=30).sha
     except Exception as error:  # what the hub's client raises without a network differs from version to version
         if revision is not None:
             return revision
@@ -42,7 +42,7 @@ def commit(repository: str, revision: str | None) -> str | None:
             f"the hub does not tell the revision of dataset '{repository}': {first_line(error)}",
             hint="check the network, or write the commit that is meant as the source's `revision`",
         ) from error
-    return found
+    return commit_hash
 
 
 def stream(source: CorpusSource) -> Iterator[str]:

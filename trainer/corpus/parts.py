@@ -10,13 +10,14 @@ descriptor, and in memory eight bytes a document.
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import shutil
 import signal
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -28,10 +29,12 @@ from transformers import PreTrainedTokenizerBase
 
 from biobench.errors import StoreError, TrainingError
 from biobench.schema.strict import Strict
+from trainer.corpus.cleaning import Cleaner, Columns
 from trainer.corpus.exclusion import Excluded
-from trainer.corpus.sources import Meter
+from trainer.corpus.sources import ReadMeter
+from trainer.corpus.tokenization import encode
 from trainer.disk import write_json, writing
-from trainer.recipe.spec import CorpusSource
+from trainer.recipe.corpus import CorpusSource
 
 DOCUMENTS = 2000
 """Most in a part."""
@@ -41,19 +44,23 @@ ALONE = 4
 """Parts of a source that are made by this process alone; a source with more is worth starting others."""
 JOURNAL = 64
 """Parts that are appended between two records on disk."""
-Report = Callable[[str, float], None]
+StageReport = Callable[[str, float], None]
 """Told what is being done and which fraction of it is done (nan: unknown)."""
 Make = Callable[[Path, list[str] | None], None]
 
 
 class Record(Strict):
-    """How far the files of a source reach: parts and tokens joined, documents kept and kept out; whole: all of it."""
+    """How far the files of a source reach: parts, tokens, documents in them and left out; whole: all of it."""
 
     parts: int = 0
     documents: int = 0
     tokens: int = 0
     same: int = 0
     overlap: int = 0
+    quality: int = 0
+    language: int = 0
+    tasks: dict[str, int] = {}
+    """Documents left out because of each benchmark task; one may count for several."""
     whole: bool = False
 
 
@@ -68,6 +75,12 @@ class Tokenised:
     file: Path
     ends: NDArray[np.int64]
     excluded: dict[str, int]
+    cleaned: dict[str, int] = field(default_factory=dict)
+    """How many were left out by a declared step."""
+    tasks: dict[str, int] = field(default_factory=dict)
+    """How many were left out because of each benchmark task."""
+    hashes: Columns | None = None
+    """(documents, columns) what duplicates are recognised by, where they are looked for."""
 
     @property
     def documents(self) -> int:
@@ -87,30 +100,57 @@ class Encoding:
     end: int
     dtype: str
     excluded: Excluded
+    cleaner: Cleaner | None = None
+
+    @property
+    def columns(self) -> int:
+        """Hashes that each document leaves, for duplicates to be recognised by."""
+        return 0 if self.cleaner is None else self.cleaner.columns
 
     def make(self, part: Path, texts: list[str]) -> None:
         """Write a part: its tokens (`part`), then what proves that it is whole (`_proof`). Raises StoreError."""
-        reasons = [self.excluded.why(text) for text in texts]
-        kept = [text for text, reason in zip(texts, reasons, strict=True) if reason is None]
-        rows = [np.array([*self.start, *ids, self.end], dtype=self.dtype) for ids in encode(kept, self.tokenizer)]
+        reasons = [self._why(text) for text in texts]
+        allowed = [text for text, reason in zip(texts, reasons, strict=True) if reason is None]
+        rows = [np.array([*self.start, *ids, self.end], dtype=self.dtype) for ids in encode(allowed, self.tokenizer)]
         about = io.BytesIO()
         lengths = np.array([len(r) for r in rows], dtype=np.int64)
-        np.savez(about, lengths=lengths, same=reasons.count("same"), overlap=reasons.count("overlap"))
+        counts = {reason: reasons.count(reason) for reason in REASONS}
+        if self.excluded.tasks:
+            kept_out = [text for text, why in zip(texts, reasons, strict=True) if why in ("same", "overlap")]
+            counted = Counter(itertools.chain.from_iterable(map(self.excluded.tasks_of, kept_out)))
+            counts |= {f"{_TASK}{name}": count for name, count in counted.items()}
+        if self.cleaner is not None and self.columns:
+            hashes = part.with_suffix(".hashes")
+            with writing(hashes):
+                write_tokens(hashes, self.cleaner.hashes(allowed))
+        arrays: dict[str, Any] = {"lengths": lengths, **counts}
+        np.savez(about, **arrays)
         with writing(part):
             write_tokens(part, np.concatenate(rows) if rows else np.zeros(0, dtype=self.dtype))
             temporary = part.with_suffix(".tmp")
             temporary.write_bytes(about.getvalue())
             temporary.replace(_proof(part))
 
+    def _why(self, text: str) -> str | None:
+        """One of `REASONS` to leave a document out."""
+        why = self.excluded.why(text)
+        return self.cleaner.why(text) if why is None and self.cleaner is not None else why
+
+
+REASONS = ("same", "overlap", "quality", "language")
+"""Why a document is left out while parts are made."""
+_TASK = "task "
+"""Before a task's name among the counts of a part."""
+
 
 def tokenise(
-    source: CorpusSource, texts: Iterator[str], meter: Meter, encoding: Encoding, work: Path, say: Report
+    source: CorpusSource, texts: Iterator[str], meter: ReadMeter, encoding: Encoding, work: Path, say: StageReport
 ) -> Tokenised:
     """The source's documents as one file below `work`. Raises StoreError and TrainingError.
 
     meter: how much of the source has been read, as `texts` goes on.
     """
-    joined = _Joined(work, source, encoding.dtype)
+    joined = _Joined(work, source, encoding.dtype, encoding.columns)
     if joined.record.whole:
         return joined.open()
     read = 0
@@ -123,7 +163,7 @@ def tokenise(
             say(f"tokenising {source.id}: {read:,} documents", meter.fraction)
             if number >= joined.record.parts:
                 part = joined.part(number)
-                yield part, None if _about(part, encoding.dtype) is not None else batch
+                yield part, None if _about(part, encoding.dtype, encoding.columns) is not None else batch
 
     with joined:
         waiting = missing()
@@ -157,12 +197,15 @@ def _batches(texts: Iterator[str]) -> Iterator[list[str]]:
 
 
 class _Joined:
-    """The two growing files of a source and their record; a context that ends with the record of what is whole."""
+    """The growing files of a source and their record; a context that ends with the record of what is whole.
 
-    def __init__(self, work: Path, source: CorpusSource, dtype: str) -> None:
-        self.source, self.dtype = source, dtype
-        self.tokens, self.lengths, self.file = (
-            work / f"{source.id}.{kind}" for kind in ("tokens", "lengths", "joined.json")
+    columns: hashes of a document that a third file holds; without them there are two files.
+    """
+
+    def __init__(self, work: Path, source: CorpusSource, dtype: str, columns: int) -> None:
+        self.source, self.dtype, self.columns = source, dtype, columns
+        self.tokens, self.lengths, self.hashes, self.file = (
+            work / f"{source.id}.{kind}" for kind in ("tokens", "lengths", "hashes", "joined.json")
         )
         self.record = self._read()
         self._waiting: list[dict[str, int]] = []
@@ -172,21 +215,27 @@ class _Joined:
         """Where part `number` is made."""
         return self.tokens.with_name(f"{self.source.id}-{number:06d}.bin")
 
-    def _sizes(self) -> tuple[int, int]:
-        return self.record.tokens * np.dtype(self.dtype).itemsize, self.record.documents * 8
+    @property
+    def _files(self) -> list[Path]:
+        return [self.tokens, self.lengths, *([self.hashes] if self.columns else [])]
+
+    def _sizes(self) -> list[int]:
+        documents = self.record.documents
+        sizes = [self.record.tokens * np.dtype(self.dtype).itemsize, documents * 8]
+        return [*sizes, *([documents * 8 * self.columns] if self.columns else [])]
 
     def _read(self) -> Record:
         """The record, unless it is damaged or the files end before it says."""
         try:
             self.record = Record.model_validate_json(self.file.read_bytes())
-            sizes = (self.tokens.stat().st_size, self.lengths.stat().st_size)
+            sizes = [file.stat().st_size for file in self._files]
         except (OSError, ValueError):
             return Record()
         return self.record if all(a >= b for a, b in zip(sizes, self._sizes(), strict=True)) else Record()
 
     def __enter__(self) -> _Joined:
         with writing(self.tokens):
-            self._handles = [file.open("ab") for file in (self.tokens, self.lengths)]
+            self._handles = [file.open("ab") for file in self._files]
             for handle, size in zip(self._handles, self._sizes(), strict=True):
                 handle.truncate(size)
         for left in self.tokens.parent.glob(f"{self.source.id}-??????.bin"):
@@ -204,7 +253,7 @@ class _Joined:
 
     def append(self, part: Path) -> None:
         """Put a whole part behind those before it. Raises StoreError when it cannot be read or the disk is full."""
-        about = _about(part, self.dtype)
+        about = _about(part, self.dtype, self.columns)
         if about is None:
             raise StoreError(
                 "a part of the corpus that was just written cannot be read",
@@ -212,11 +261,13 @@ class _Joined:
                 file=part,
             )
         lengths = about.pop("lengths")
-        tokens, sizes = self._handles
+        tokens, sizes = self._handles[:2]
         with writing(self.tokens):
-            with part.open("rb") as made:
-                shutil.copyfileobj(made, tokens, 1 << 20)
+            with part.open("rb") as handle:
+                shutil.copyfileobj(handle, tokens, 1 << 20)
             sizes.write(lengths.astype("<i8").data)
+            if self.columns:
+                self._handles[2].write(part.with_suffix(".hashes").read_bytes())
         counted = {"parts": 1, "documents": len(lengths), "tokens": int(lengths.sum())}
         self._waiting.append(counted | {why: int(count) for why, count in about.items()})
         self._parts.append(part)
@@ -229,9 +280,12 @@ class _Joined:
             for handle in self._handles:
                 handle.flush()
                 os.fsync(handle.fileno())
-        names = ("parts", "documents", "tokens", "same", "overlap")
+        names = ("parts", "documents", "tokens", *REASONS)
         sums = {name: getattr(self.record, name) + sum(w[name] for w in self._waiting) for name in names}
-        self.record = Record(**sums, whole=whole)
+        tasks = Counter(self.record.tasks)
+        for counts in self._waiting:
+            tasks.update({name.removeprefix(_TASK): n for name, n in counts.items() if name.startswith(_TASK)})
+        self.record = Record(**sums, tasks=dict(sorted(tasks.items())), whole=whole)
         write_json(self.file, self.record.model_dump())
         for part in self._parts:
             _remove(part)
@@ -244,12 +298,18 @@ class _Joined:
             lengths.readinto(ends[1:].data.cast("B"))
         np.cumsum(ends, out=ends)
         excluded = {"same": self.record.same, "overlap": self.record.overlap}
-        return Tokenised(self.source, self.tokens, ends, excluded)
+        cleaned = {"quality": self.record.quality, "language": self.record.language}
+        hashes: Columns | None = None
+        if self.columns and self.record.documents:
+            shape = (self.record.documents, self.columns)
+            hashes = np.memmap(self.hashes, dtype="<u8", mode="r", shape=shape)
+        return Tokenised(self.source, self.tokens, ends, excluded, cleaned, self.record.tasks, hashes)
 
 
 def _remove(part: Path) -> None:
     with writing(part):
         _proof(part).unlink(missing_ok=True)
+        part.with_suffix(".hashes").unlink(missing_ok=True)
         part.unlink(missing_ok=True)
 
 
@@ -257,11 +317,16 @@ def _proof(part: Path) -> Path:
     return part.with_suffix(".npz")
 
 
-def _about(part: Path, dtype: str) -> dict[str, NDArray[np.int64]] | None:
-    """The lengths of a part's documents and how many were kept out for each reason; None unless it is whole."""
+def _about(part: Path, dtype: str, columns: int) -> dict[str, NDArray[np.int64]] | None:
+    """The lengths of a part's documents and how many were left out for each reason; None unless it is whole."""
     try:
-        with np.load(_proof(part)) as held:
-            about = {name: held[name] for name in ("lengths", "same", "overlap")}
+        with np.load(_proof(part)) as proof:
+            about = {name: proof[name] for name in proof.files}
+        if not {"lengths", *REASONS} <= set(about):
+            return None
+        hashes = part.with_suffix(".hashes")
+        if columns and hashes.stat().st_size != len(about["lengths"]) * columns * 8:
+            return None
         whole = part.stat().st_size == about["lengths"].sum() * np.dtype(dtype).itemsize
     except (OSError, ValueError, KeyError, EOFError, BadZipFile):
         return None
@@ -323,40 +388,3 @@ def write_tokens(file: Path, tokens: NDArray[Any]) -> None:
     """Write an array's bytes. `ndarray.tofile` would hide why a write failed: its OSError has no errno."""
     with file.open("wb") as handle:
         handle.write(tokens.data)
-
-
-def encode(batch: list[str], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
-    """The ids of each text without special tokens; what is spelled like one ("[SEP]", "</s>") is text as well.
-
-    No id of `control_ids` is among them.
-    """
-    if not batch:
-        return []
-    found: list[list[int]] = tokenizer(batch, add_special_tokens=False, split_special_tokens=True, verbose=False)[
-        "input_ids"
-    ]
-    control = control_ids(tokenizer)
-    return [ids if control.isdisjoint(ids) else _spelled(ids, control, tokenizer) for ids in found]
-
-
-def control_ids(tokenizer: PreTrainedTokenizerBase) -> set[int]:
-    """Ids that must not come from text: all special tokens but the unknown one, which stands for text."""
-    roles = ("pad", "bos", "eos", "cls", "sep", "mask")
-    named = {i for i in (getattr(tokenizer, f"{role}_token_id") for role in roles) if i is not None}
-    special = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
-    return named | ({*special, *tokenizer.all_special_ids} - {tokenizer.unk_token_id})
-
-
-def _spelled(ids: list[int], control: set[int], tokenizer: PreTrainedTokenizerBase) -> list[int]:
-    """`ids` with every control id written out character by character.
-
-    A Unigram model holds its control tokens among its pieces and finds them in the text whatever it is told.
-    """
-    result: list[int] = []
-    for one in ids:
-        if one not in control:
-            result.append(one)
-            continue
-        letters = [tokenizer.convert_tokens_to_ids(letter) for letter in str(tokenizer.convert_ids_to_tokens(one))]
-        result += [i for i in letters if isinstance(i, int) and i not in control]
-    return result

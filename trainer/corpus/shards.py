@@ -15,6 +15,8 @@ from biobench.errors import StoreError
 from trainer.corpus.digests import Digests
 
 MANIFEST = "manifest.json"
+DETAILS = "details.json"
+"""Held-out tokens of each source in their order, and removed documents by task; not part of the corpus's hash."""
 _REBUILD = "delete the folder; the corpus is built again from its sources"
 
 _PART = {"tokens": int, "shards": [{"file": str, "tokens": int, "sha256": str}]}
@@ -133,6 +135,33 @@ class Corpus:
         self.train = Shards(folder, self.manifest["train"]["shards"], self.length, dtype)
         self.held_out = Shards(folder, self.manifest["held_out"]["shards"], self.length, dtype)
 
+    def held_out_sources(self) -> dict[str, range]:
+        """The held-out windows that hold text of one source alone, by source; of corpora built since that is kept."""
+        windows: dict[str, range] = {}
+        begin = 0
+        for source, tokens in self._details().get("held_out_tokens", []):
+            first, last = -(-begin // self.length), min((begin + int(tokens)) // self.length, len(self.held_out))
+            if last > first:
+                windows[source] = range(first, last)
+            begin += int(tokens)
+        return windows
+
+    def removed_by_task(self) -> dict[str, dict[str, int]]:
+        """Documents that were left out because of each benchmark task, by source; one may count for several tasks."""
+        removed: dict[str, dict[str, int]] = self._details().get("removed_by_task", {})
+        return removed
+
+    def _details(self) -> dict[str, Any]:
+        """What is known beside the manifest; nothing of corpora that were built before it was kept."""
+        file = self.folder / DETAILS
+        if not file.is_file():
+            return {}
+        try:
+            details: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise StoreError("the corpus's details are damaged", hint=_REBUILD, file=file) from error
+        return details
+
     def verify(self) -> None:
         """Compare every shard with its hash, unless it is as it was when that was last done.
 
@@ -140,8 +169,8 @@ class Corpus:
         """
         shards = [shard for part in ("train", "held_out") for shard in self.manifest[part]["shards"]]
         files = [self.folder / shard["file"] for shard in shards]
-        for file, shard, found in zip(files, shards, Digests(self.folder / "verified.json").of(files), strict=True):
-            if found != shard["sha256"]:
+        for file, shard, result in zip(files, shards, Digests(self.folder / "verified.json").of(files), strict=True):
+            if result != shard["sha256"]:
                 raise StoreError("corpus shard is damaged: its content has changed", hint=_REBUILD, file=file)
 
 
@@ -157,8 +186,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise StoreError(
             f"the corpus manifest is damaged: {missing} is missing or not what it should be", hint=_REBUILD, file=file
         )
-    found: dict[str, Any] = manifest
-    return found
+    result: dict[str, Any] = manifest
+    return result
 
 
 def _missing(value: Any, shape: Any, name: str = "the whole") -> str | None:
@@ -166,8 +195,8 @@ def _missing(value: Any, shape: Any, name: str = "the whole") -> str | None:
     if isinstance(shape, dict):
         if not isinstance(value, dict):
             return name
-        found = (_missing(value.get(key), inner, f"'{key}'") for key, inner in shape.items())
-        return next((f for f in found if f is not None), None)
+        problems = (_missing(value.get(key), inner, f"'{key}'") for key, inner in shape.items())
+        return next((f for f in problems if f is not None), None)
     if isinstance(shape, list):
         if not isinstance(value, list):
             return name

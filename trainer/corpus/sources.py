@@ -20,7 +20,7 @@ from biobench.core.text import first_line
 from biobench.errors import DataFormatError, DataUnavailableError
 from trainer.corpus import embedded, hub
 from trainer.corpus.digests import Digests
-from trainer.recipe.spec import CorpusSource, CorpusSpec
+from trainer.recipe.corpus import CorpusSource, CorpusSpec
 
 _ENDINGS = {
     ".txt": "text",
@@ -52,12 +52,12 @@ def files_of(source: CorpusSource, root: Path) -> list[Path]:
         return [path]
     if path.is_dir():
         inside = [f for f in path.rglob("*") if f.is_file() and not f.name.startswith((".", "_"))]
-        found = [f for f in inside if source.format != "auto" or _ending(f) in _ENDINGS]
+        files = [f for f in inside if source.format != "auto" or _ending(f) in _ENDINGS]
     else:
-        found = [f for f in root.glob(source.path) if f.is_file()] if not Path(source.path).is_absolute() else []
-    if not found:
+        files = [f for f in root.glob(source.path) if f.is_file()] if not Path(source.path).is_absolute() else []
+    if not files:
         raise DataUnavailableError(f"corpus source '{source.id}' has no files at {path}", hint=_HINT)
-    return sorted(found)
+    return sorted(files)
 
 
 def identity(source: CorpusSource, root: Path, digests: Digests) -> str:
@@ -96,28 +96,28 @@ def pinned(spec: CorpusSpec) -> CorpusSpec:
 
 
 @dataclass
-class Meter:
+class ReadMeter:
     """How much of a source has been read, by bytes of its files; nan where that is unknown."""
 
     fraction: float = math.nan
 
 
-def texts(source: CorpusSource, root: Path, meter: Meter | None = None) -> Iterator[str]:
+def texts(source: CorpusSource, root: Path, meter: ReadMeter | None = None) -> Iterator[str]:
     """The documents of a source in a fixed order, without empty ones. meter: kept up to date while they are read.
 
     Raises DataUnavailableError when it is not at hand and DataFormatError (file, line) when it is damaged.
     """
     if source.embedded is not None:
         e = source.embedded
-        found = embedded.documents(e.documents, seed=e.seed, languages=e.languages)
+        stream = embedded.documents(e.documents, seed=e.seed, languages=e.languages)
     elif source.hub is not None:
-        found = hub.stream(source)
+        stream = hub.stream(source)
     else:
-        found = _files(source, root, meter or Meter())
-    return (text for text in found if text.strip())
+        stream = _files(source, root, meter or ReadMeter())
+    return (text for text in stream if text.strip())
 
 
-def _files(source: CorpusSource, root: Path, meter: Meter) -> Iterator[str]:
+def _files(source: CorpusSource, root: Path, meter: ReadMeter) -> Iterator[str]:
     files = files_of(source, root)
     sizes = [file.stat().st_size for file in files]
     before, total = 0, max(sum(sizes), 1)

@@ -58,3 +58,40 @@ def tokenizer_hash(tokenizer: PreTrainedTokenizerBase) -> str:
     definition = backend.to_str() if backend is not None else repr(sorted(tokenizer.get_vocab().items()))
     special = repr(sorted((k, str(v)) for k, v in tokenizer.special_tokens_map.items()))
     return hashlib.sha256(f"{definition}\n{special}".encode()).hexdigest()
+
+
+def encode(batch: list[str], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
+    """The ids of each text without special tokens; what is spelled like one ("[SEP]", "</s>") is text as well.
+
+    No id of `control_ids` is among them.
+    """
+    if not batch:
+        return []
+    encoded: list[list[int]] = tokenizer(batch, add_special_tokens=False, split_special_tokens=True, verbose=False)[
+        "input_ids"
+    ]
+    control = control_ids(tokenizer)
+    return [ids if control.isdisjoint(ids) else _spelled(ids, control, tokenizer) for ids in encoded]
+
+
+def control_ids(tokenizer: PreTrainedTokenizerBase) -> set[int]:
+    """Ids that must not come from text: all special tokens but the unknown one, which stands for text."""
+    roles = ("pad", "bos", "eos", "cls", "sep", "mask")
+    named = {i for i in (getattr(tokenizer, f"{role}_token_id") for role in roles) if i is not None}
+    special = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
+    return named | ({*special, *tokenizer.all_special_ids} - {tokenizer.unk_token_id})
+
+
+def _spelled(ids: list[int], control: set[int], tokenizer: PreTrainedTokenizerBase) -> list[int]:
+    """`ids` with every control id written out character by character.
+
+    A Unigram model holds its control tokens among its pieces and finds them in the text whatever it is told.
+    """
+    result: list[int] = []
+    for one in ids:
+        if one not in control:
+            result.append(one)
+            continue
+        letters = [tokenizer.convert_tokens_to_ids(letter) for letter in str(tokenizer.convert_ids_to_tokens(one))]
+        result += [i for i in letters if isinstance(i, int) and i not in control]
+    return result

@@ -8,7 +8,7 @@ where it is not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from torch import nn
@@ -16,13 +16,14 @@ from transformers import PreTrainedModel
 
 from trainer.model.attention import reach, window_of
 from trainer.model.families import decoder_of, family_of, layers_of
+from trainer.recipe.phases import Phase
 
 PEAK = {"H200": 989e12, "H100": 989e12, "A100": 312e12, "L40S": 362e12, "B200": 2250e12, "RTX 4090": 165e12}
 """Dense bf16 operations per second by the makers' data sheets, by a part of the device's name."""
 
 
 @dataclass(frozen=True)
-class Cost:
+class TokenCost:
     """Operations (multiply and add counted as two) of one training token, by part."""
 
     linear: float
@@ -46,7 +47,7 @@ def head_width(config: Any) -> int:
     return width
 
 
-def token_cost(model: PreTrainedModel, *, length: int, causal: bool, predicted: float) -> Cost:
+def token_cost(model: PreTrainedModel, *, length: int, causal: bool, predicted: float) -> TokenCost:
     """Cost of a training token in windows of `length`; predicted: part of positions with a target.
 
     Works on a model without weights (meta device) as well. Layers whose weights take no gradient count as frozen.
@@ -64,11 +65,27 @@ def token_cost(model: PreTrainedModel, *, length: int, causal: bool, predicted: 
             keys += min(length, window.left + window.right + 1)
     head = sum(_linear(model.get_submodule(p)) for p in family_of(config.model_type).head)
     projection = decoder_of(model).weight.numel()
-    return Cost(
+    return TokenCost(
         linear=2.0 * (2 * _linear(layers) + _linear(layers, trained=True)),
         attention=3 * 4.0 * width * keys,
         head=3 * 2.0 * predicted * (head + projection),
     )
+
+
+def phase_cost(model: PreTrainedModel, phase: Phase, *, length: int) -> TokenCost:
+    """Cost of a training token of a phase, the mean over the steps of a mixed one; masks at their mean rate."""
+    masking = phase.masking
+    rate = 1.0 if masking is None else (masking.rate + (masking.final_rate or masking.rate)) / 2
+    costs = {
+        d: token_cost(model, length=length, causal=d == "clm", predicted=1.0 if d == "clm" else rate)
+        for d in phase.directions
+    }
+    causal, masked = costs.get("clm"), costs.get("mlm")
+    if causal is None or masked is None:
+        return next(iter(costs.values()))
+    share = phase.causal_share or 0.0
+    parts = zip(astuple(causal), astuple(masked), strict=True)
+    return TokenCost(*(share * first + (1 - share) * second for first, second in parts))
 
 
 def peak_of(device_name: str) -> float | None:

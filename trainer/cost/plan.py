@@ -11,15 +11,18 @@ from torch import Tensor, nn
 from transformers import AutoConfig, PreTrainedModel
 
 from biobench.errors import ModelError, UsageError
-from trainer.cost.flops import PEAK, Cost, head_width, token_cost
+from trainer.cost.flops import PEAK, TokenCost, head_width, phase_cost
 from trainer.cost.shapes import SHAPES
+from trainer.cost.speed import MachineSpeed
 from trainer.model import attention
 from trainer.model.families import family_of, layers_of
 from trainer.model.interventions import check_phases, freeze
 from trainer.model.loss import CHUNK_LOGITS
-from trainer.model.network import ROLES, config_values, make_config
+from trainer.model.network import config_values, make_config
+from trainer.model.tokens import ROLES
+from trainer.recipe.phases import Phase
 from trainer.recipe.quantities import human
-from trainer.recipe.spec import Phase, Recipe, TokenizerTraining
+from trainer.recipe.spec import Recipe, TokenizerTraining
 
 UTILISATION = 0.35
 """Part of a GPU's data-sheet peak that training is expected to reach with windowed flash kernels: the facts
@@ -34,7 +37,7 @@ class PhasePlan:
     objective: str
     tokens: int
     steps: int
-    cost: Cost
+    cost: TokenCost
     seconds: float
 
     @property
@@ -44,7 +47,7 @@ class PhasePlan:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainingPlan:
     """A recipe's plan. Memory is bytes on one GPU."""
 
     recipe: str
@@ -61,6 +64,10 @@ class Plan:
     """One chunk of logits with its gradient, and the projection's gradient."""
     gpu: str
     gpus: int
+    utilisation: float = UTILISATION
+    """Part of the peak that the time is reckoned with."""
+    measured: str | None = None
+    """Device on which the peak and the utilisation were measured; None where both are assumed."""
     reused: tuple[str, ...] = ()
     """Names of the phases that are taken over from another run; nothing above counts them."""
     reused_from: str | None = None
@@ -81,6 +88,8 @@ class Plan:
             "micro_windows": self.micro_windows,
             "gpu": self.gpu,
             "gpus": self.gpus,
+            "utilisation": self.utilisation,
+            "measured_on": self.measured,
             "memory_bytes": self.memory_bytes,
             "state_bytes": self.state_bytes,
             "activation_bytes": self.activation_bytes,
@@ -126,7 +135,8 @@ class Plan:
             f"  memory a GPU, micro-batch of {self.micro_windows} windows: about {self.memory_bytes / gib:.1f} GiB "
             f"(state {self.state_bytes / gib:.1f}, activations {self.activation_bytes / gib:.1f}, loss "
             f"{self.loss_bytes / gib:.1f})",
-            f"  time on {self.gpus} x {self.gpu}: about {_duration(total)}, at {UTILISATION:.0%} of peak (assumed)",
+            f"  time on {self.gpus} x {self.measured or self.gpu}: about {_duration(total)}, "
+            + (f"at {self.utilisation:.0%} of peak (assumed)" if self.measured is None else "as measured"),
         ]
         return lines
 
@@ -164,41 +174,39 @@ def _empty(config: Any) -> PreTrainedModel:
     return model
 
 
-def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> Plan:
-    """The plan of `recipe` on `gpus` GPUs of a named kind.
+def make_plan(recipe: Recipe, *, gpu: str, gpus: int, measured: MachineSpeed | None = None) -> TrainingPlan:
+    """The plan of `recipe` on `gpus` GPUs of a named kind, or on such as were measured.
 
     Raises UsageError for an unknown kind and a number that training would refuse, ModelError as `check_phases` does.
     """
     if gpu not in PEAK:
         raise UsageError(f"no figures for GPU '{gpu}'", hint="known: " + ", ".join(sorted(PEAK)))
-    if recipe.batch.sequences % gpus:
-        raise UsageError(
-            f"{recipe.batch.sequences} windows a step cannot be shared by {gpus} GPUs alike",
-            hint="give --gpus a number that divides batch.sequences",
-        )
+    for batch in map(recipe.batch_of, recipe.phases):
+        if batch.sequences % gpus:
+            raise UsageError(
+                f"{batch.sequences} windows a step cannot be shared by {gpus} GPUs alike",
+                hint="give --gpus a number that divides batch.sequences",
+            )
     model = skeleton(recipe)
-    length = recipe.corpus.sequence_length
     check_phases(model, recipe)
     phases = []
+    peak = PEAK[gpu] if measured is None else measured.matrix_flops
+    utilisation = UTILISATION if measured is None else measured.utilisation()
     reused, trained = _split(recipe)
     for phase in trained:
         steps = recipe.steps(phase)
         freeze(model, phase.freeze)
-        cost = token_cost(
-            model,
-            length=length,
-            causal=phase.objective == "clm",
-            predicted=phase.masking.rate if phase.masking is not None else 1.0,
-        )
-        tokens = steps * recipe.step_tokens
-        seconds = cost.total * tokens / (PEAK[gpu] * UTILISATION * gpus)
+        cost = phase_cost(model, phase, length=recipe.length_of(phase))
+        tokens = steps * recipe.step_tokens_of(phase)
+        seconds = cost.total * tokens / (peak * utilisation * gpus)
         phases.append(PhasePlan(phase.name, phase.objective, tokens, steps, cost, seconds))
     parameters = sum(p.numel() for p in model.parameters())
-    micro = min(recipe.batch.micro or recipe.batch.sequences, recipe.batch.sequences // gpus)
+    widest = max(trained, key=lambda phase: _micro(recipe, phase, gpus) * recipe.length_of(phase))
+    micro, length = _micro(recipe, widest, gpus), recipe.length_of(widest)
     sharded = gpus if recipe.engine.distributed == "fsdp2" else 1
     vocabulary, width = model.config.vocab_size, model.config.hidden_size
-    predicted = max(p.masking.rate if p.masking is not None else 1.0 for p in trained)
-    return Plan(
+    predicted = max(1.0 if "clm" in p.directions or p.masking is None else p.masking.rate for p in trained)
+    return TrainingPlan(
         recipe=recipe.name,
         architecture=model.config.model_type,
         parameters=parameters,
@@ -212,9 +220,17 @@ def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> Plan:
         + int(2 * predicted * micro * length * width * 2),
         gpu=gpu,
         gpus=gpus,
+        utilisation=utilisation,
+        measured=None if measured is None else measured.device,
         reused=tuple(p.name for p in reused),
         reused_from=None if recipe.reuse is None else recipe.reuse.run,
     )
+
+
+def _micro(recipe: Recipe, phase: Phase, gpus: int) -> int:
+    """Windows of a forward pass on one of `gpus` GPUs."""
+    batch = recipe.batch_of(phase)
+    return min(batch.micro or batch.sequences, batch.sequences // gpus)
 
 
 def _split(recipe: Recipe) -> tuple[list[Phase], list[Phase]]:
@@ -248,16 +264,16 @@ def kept_bytes(config: Any, layer: nn.Module, size: int, *, compiled: bool) -> f
     pairs: int = getattr(config, "num_key_value_heads", None) or heads
     linear = sum(m.weight.numel() for m in layer.modules() if isinstance(m, nn.Linear))
     inner = linear / width - 2 * one * (heads + pairs)
-    kept = (8 + 2 * size) * width + 6 * size * one * heads + size * inner
+    stored = (8 + 2 * size) * width + 6 * size * one * heads + size * inner
     if compiled:
-        return float(kept)
+        return float(stored)
     for module in layer.modules():
         if "Norm" in type(module).__name__ and isinstance(module.weight, Tensor):
             entries = module.weight.numel()
             # queries and keys are normed head by head; RMS norms are composed of single operations
             entries *= heads if entries == one < width else 1
-            kept += entries * (1.25 * size if isinstance(module, nn.LayerNorm) else 9)
-    return float(kept)
+            stored += entries * (1.25 * size if isinstance(module, nn.LayerNorm) else 9)
+    return float(stored)
 
 
 def _duration(seconds: float) -> str:

@@ -34,13 +34,13 @@ def average(models: Sequence[Path], out: Path, weights: Sequence[float] | None =
     shares = [share / sum(shares) for share in shares]
     if (out / WEIGHTS).exists():
         raise UsageError(f"{out} holds a model already", hint="choose another folder with --out DIR")
-    made = _mean(models, shares)
+    average_weights = _mean(models, shares)
     make_folder(out)
     with writing(out):
         for item in models[0].iterdir():
             if item.is_file() and item.name not in (WEIGHTS, "README.md", "ledger.json", "content.sha256"):
                 shutil.copyfile(item, out / item.name)
-        save_file(made, out / WEIGHTS, metadata={"format": "pt"})
+        save_file(average_weights, out / WEIGHTS, metadata={"format": "pt"})
     about: list[dict[str, Any]] = [
         {"model": str(folder), "model_hash": content_hash(folder), "weight": share}
         for folder, share in zip(models, shares, strict=True)
@@ -55,20 +55,20 @@ def _mean(models: Sequence[Path], shares: Sequence[float]) -> dict[str, torch.Te
     kinds: dict[str, torch.dtype] = {}
     for folder, share in zip(models, shares, strict=True):
         try:
-            held = load_file(folder / WEIGHTS)
+            weights_of = load_file(folder / WEIGHTS)
         except (OSError, SafetensorError) as error:
             raise ModelError(
                 f"'{folder}' has no readable {WEIGHTS}: {error}", hint="give folders that `biobench pretrain` wrote"
             ) from error
         if not sums:
-            kinds = {name: tensor.dtype for name, tensor in held.items()}
-            sums = {name: torch.zeros(tensor.shape, dtype=torch.float64) for name, tensor in held.items()}
-        shapes, known = ({n: tuple(t.shape) for n, t in tensors.items()} for tensors in (held, sums))
+            kinds = {name: tensor.dtype for name, tensor in weights_of.items()}
+            sums = {name: torch.zeros(tensor.shape, dtype=torch.float64) for name, tensor in weights_of.items()}
+        shapes, known = ({n: tuple(t.shape) for n, t in tensors.items()} for tensors in (weights_of, sums))
         if shapes != known:
             other = next(n for n in sorted({*shapes, *known}) if shapes.get(n) != known.get(n))
             raise ModelError(
                 f"'{folder}' is of another architecture than '{models[0]}': {other}", hint="average one architecture"
             )
-        for name, tensor in held.items():
+        for name, tensor in weights_of.items():
             sums[name] += share * tensor.double()
     return {name: total.to(kinds[name]) for name, total in sums.items()}

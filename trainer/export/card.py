@@ -18,7 +18,7 @@ def model_card(recipe: Recipe, ledger: Ledger, results: Sequence[dict[str, Any]]
 
     results: rows with `task`, `metric`, `mean` (0-1) and optionally `sd`, `n_seeds`.
     """
-    masked = recipe.phases[-1].objective == "mlm"
+    masked = "mlm" in recipe.phases[-1].directions
     what = "A bidirectional encoder" if masked else "A causal model"
     both_sides = not ledger.base.architecture.endswith("ForCausalLM")
     auto = "AutoModelForMaskedLM" if both_sides else "AutoModelForCausalLM"
@@ -67,7 +67,7 @@ def model_card(recipe: Recipe, ledger: Ledger, results: Sequence[dict[str, Any]]
         "## Data\n\n"
         + _table(["source", "share of tokens"], [[k, f"{v:.1%}"] for k, v in ledger.corpus.sources.items()])
         + f"\n\nCorpus `{ledger.corpus.manifest_hash[:16]}`, {human(ledger.corpus.tokens)} tokens. "
-        f"{_guard(ledger)}",
+        f"{_guard(ledger)}{_own_data(ledger)}",
     ]
     if results:
         parts.append(
@@ -88,18 +88,35 @@ def model_card(recipe: Recipe, ledger: Ledger, results: Sequence[dict[str, Any]]
     return "\n\n".join(p for p in parts if p) + "\n"
 
 
+def _own_data(ledger: Ledger) -> str:
+    """A line for each phase that had windows, a batch, text or a rotary base of its own."""
+    lines = []
+    for phase in ledger.phases:
+        parts = [
+            *([f"windows of {phase.sequence_length:,} tokens"] if phase.sequence_length else []),
+            *([f"{phase.batch_sequences:,} windows a step"] if phase.batch_sequences else []),
+            *([f"rotary base {phase.rope_base:g}"] if phase.rope_base else []),
+        ]
+        if phase.corpus is not None:
+            shares = ", ".join(f"{name} {share:.1%}" for name, share in phase.corpus.sources.items())
+            parts.append(f"corpus `{phase.corpus.manifest_hash[:16]}` ({shares})")
+        if parts:
+            lines.append(f"- Phase {phase.name}: {', '.join(parts)}")
+    return "\n\n" + "\n".join(lines) if lines else ""
+
+
 def _guard(ledger: Ledger) -> str:
     """What was kept out of the training text, what that took from it, and what nobody guarded."""
-    held = ledger.corpus
-    said = f"Benchmark documents that had to stay out: {held.excluded_documents:,}"
-    if held.removed_documents is not None:
-        said += f"; documents removed for it: {held.removed_documents:,}"
-    if held.unguarded:
-        said += (
-            f".\n\n**Tasks that were not guarded ({len(held.unguarded)})**, as their documents were not at hand: "
-            f"{', '.join(held.unguarded)}. Nothing is known of their text in the corpus"
+    corpus = ledger.corpus
+    text = f"Benchmark documents that had to stay out: {corpus.excluded_documents:,}"
+    if corpus.removed_documents is not None:
+        text += f"; documents removed for it: {corpus.removed_documents:,}"
+    if corpus.unguarded:
+        text += (
+            f".\n\n**Tasks that were not guarded ({len(corpus.unguarded)})**, as their documents were not at hand: "
+            f"{', '.join(corpus.unguarded)}. Nothing is known of their text in the corpus"
         )
-    return said + "."
+    return text + "."
 
 
 def _pipeline(masked: bool, both_sides: bool) -> str:

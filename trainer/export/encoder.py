@@ -16,6 +16,7 @@ from transformers.utils.logging import disable_progress_bar
 from biobench.schema.checkpoint import content_hash
 from trainer.disk import write_json, writing
 from trainer.model.network import model_from_config
+from trainer.model.rotary import copy_rope
 from trainer.train.distributed import World
 from trainer.train.run_folder import BEGINNING
 
@@ -49,6 +50,7 @@ def export(
     if world.first:
         temporary = folder.with_name(f"{folder.name}.tmp")
         plain = model_from_config(start)
+        copy_rope(model.config, plain.config)
         with torch.no_grad():
             for name, p in plain.named_parameters():
                 p.copy_(weights[name])
@@ -60,8 +62,8 @@ def export(
             for item in tokenizer_files(start):
                 shutil.copyfile(item, temporary / item.name)
             _both_spellings(temporary / "config.json")
-            made = content_hash(temporary)
-            for name, text in (texts(made) if texts is not None else {CONTENT: f"{made}\n"}).items():
+            digest = content_hash(temporary)
+            for name, text in (texts(digest) if texts is not None else {CONTENT: f"{digest}\n"}).items():
                 (temporary / name).write_text(text, encoding="utf-8")
             shutil.rmtree(folder, ignore_errors=True)
             temporary.rename(folder)

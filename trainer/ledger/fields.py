@@ -8,16 +8,42 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from biobench.core.text import first_line
 from biobench.errors import StoreError
 from biobench.schema.checkpoint import content_hash
 from biobench.schema.strict import Strict
+from trainer.recipe.growing import LATER, Growing
 
 FILE = "ledger.json"
 VERSION = 1
 
 
-class PhaseRecord(Strict):
+class LedgerCorpus(Growing):
+    """What was read."""
+
+    manifest_hash: str
+    windows: int
+    tokens: int
+    sources: dict[str, float]
+    """Realised share of tokens per source."""
+    excluded_documents: int
+    """Benchmark documents on the list of what had to stay out."""
+    exclusion_hash: str
+    removed_documents: int | None = None
+    """Documents that were left out of the text because of that list; None in older ledgers."""
+    unguarded: tuple[str, ...] | None = None
+    """Benchmark tasks whose documents were not available and so not on the list; None where nobody said."""
+    removed_by_task: dict[str, int] | None = Field(None, json_schema_extra=LATER)
+    """Of them because of each benchmark task; one document may count for several."""
+    cleaned: dict[str, int] | None = Field(None, json_schema_extra=LATER)
+    """Documents that each declared step (`corpus.clean`) left out."""
+    revisions: dict[str, str] = {}
+    """Commit of each source that was read from the hub."""
+
+
+class PhaseRecord(Growing):
     """One phase as it was trained."""
 
     name: str
@@ -55,6 +81,18 @@ class PhaseRecord(Strict):
     """Steps not taken because their gradients were a spike."""
     adopted_from: str | None = None
     """Name of the run that trained the phase, where it was not this one."""
+    causal_share: float | None = Field(None, json_schema_extra=LATER)
+    """Part of a mixed phase's steps that were causal."""
+    corpus: LedgerCorpus | None = Field(None, json_schema_extra=LATER)
+    """What the phase read, where it was not the run's corpus."""
+    sequence_length: int | None = Field(None, json_schema_extra=LATER)
+    """Tokens per window, where the phase had its own."""
+    batch_sequences: int | None = Field(None, json_schema_extra=LATER)
+    """Windows per step, where the phase had its own."""
+    rope_base: float | None = Field(None, json_schema_extra=LATER)
+    """Base of the rotary positions of layers that see the whole window; None: that of the model's config."""
+    validation_losses: dict[str, float] | None = Field(None, json_schema_extra=LATER)
+    """Parts of the validation loss: ``source NAME``, ``language NAME``, ``objective NAME``."""
 
 
 class LedgerBase(Strict):
@@ -67,25 +105,6 @@ class LedgerBase(Strict):
     init_hash: str
     """sha256 of all weights before the first step."""
     tokenizer_hash: str
-
-
-class LedgerCorpus(Strict):
-    """What was read."""
-
-    manifest_hash: str
-    windows: int
-    tokens: int
-    sources: dict[str, float]
-    """Realised share of tokens per source."""
-    excluded_documents: int
-    """Benchmark documents on the list of what had to stay out."""
-    exclusion_hash: str
-    removed_documents: int | None = None
-    """Documents that were left out of the text because of that list; None in older ledgers."""
-    unguarded: tuple[str, ...] | None = None
-    """Benchmark tasks whose documents were not at hand and so not on the list; None where nobody said."""
-    revisions: dict[str, str] = {}
-    """Commit of each source that was read from the hub."""
 
 
 class Ledger(Strict):
@@ -132,8 +151,8 @@ def check_weights(path: str | Path) -> None:
 
     path: as for `read_ledger`. Ledgers that name no model, and such as lie alone, pass.
     """
-    given = Path(path)
-    folder = given.parent if given.is_file() else given
+    place = Path(path)
+    folder = place.parent if place.is_file() else place
     model = folder if (folder / "config.json").is_file() else folder / "model"
     known = read_ledger(path).model_hash
     if known is None or not (model / "config.json").is_file():
@@ -148,11 +167,11 @@ def check_weights(path: str | Path) -> None:
 
 def read_ledger(path: str | Path) -> Ledger:
     """The ledger of a run: a ledger file, a run's folder or its exported model. Raises StoreError."""
-    given = Path(path)
-    candidates = [given] if given.is_file() else [given / FILE, given / "model" / FILE]
+    place = Path(path)
+    candidates = [place] if place.is_file() else [place / FILE, place / "model" / FILE]
     file = next((f for f in candidates if f.is_file()), None)
     if file is None:
-        raise StoreError("there is no ledger", hint="give the folder of a finished `biobench pretrain` run", file=given)
+        raise StoreError("there is no ledger", hint="give the folder of a finished `biobench pretrain` run", file=place)
     try:
         return Ledger.model_validate_json(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

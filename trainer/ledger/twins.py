@@ -13,7 +13,7 @@ _SHORT = 16
 
 
 @dataclass(frozen=True)
-class Row:
+class LedgerRow:
     """One line: a quantity, its two values, whether twins must agree on it."""
 
     name: str
@@ -33,7 +33,7 @@ class LedgerDiff:
 
     first: str
     second: str
-    rows: tuple[Row, ...]
+    rows: tuple[LedgerRow, ...]
     noise_pair: bool
     """Matched, one objective per phase, another training seed: their difference is seed noise."""
 
@@ -43,7 +43,7 @@ class LedgerDiff:
         return not self.differing
 
     @property
-    def differing(self) -> tuple[Row, ...]:
+    def differing(self) -> tuple[LedgerRow, ...]:
         """The binding rows that do not agree."""
         return tuple(r for r in self.rows if r.binding and not r.equal)
 
@@ -78,7 +78,8 @@ def compare(a: Ledger, b: Ledger) -> LedgerDiff:
 
     Binding: corpus manifest, window length, batch, optimiser, precision, dropout, initial weights, tokenizer,
     data seed, and per phase tokens, steps, samples and their order, rates and schedule, frozen layers, head,
-    document isolation; the init seed where a phase redraws its head; the masking of a phase that has one objective
+    document isolation, and where a phase has its own its corpus, window length, batch, rotary base and share of causal
+    steps; the init seed where a phase redraws its head; the masking of a phase that has one objective
     in both. Shown and free: objective, masking elsewhere, targets, FLOPs, training seed, the init seed elsewhere (the
     initial weights speak for it), and the machine: device, processes, torch, kernels, compilation, micro-batch.
     """
@@ -99,7 +100,7 @@ def compare(a: Ledger, b: Ledger) -> LedgerDiff:
         _row("phases", len(a.phases), len(b.phases)),
     ]
     for number, (p, q) in enumerate(zip_longest(a.phases, b.phases), 1):
-        rows += _phase_rows(number, p, q)
+        rows += [*_phase_rows(number, p, q), *_phase_data_rows(number, (a, p), (b, q))]
     rows += [
         _row("total FLOPs", f"{a.flops:.4g}", f"{b.flops:.4g}", binding=False),
         _row("training seed", a.seeds["training"], b.seeds["training"], binding=False),
@@ -121,8 +122,8 @@ def compare(a: Ledger, b: Ledger) -> LedgerDiff:
     return LedgerDiff(a.name, b.name, tuple(rows), noise)
 
 
-def _phase_rows(number: int, p: PhaseRecord | None, q: PhaseRecord | None) -> list[Row]:
-    def row(name: str, field: str, *, binding: bool = True, short: bool = False) -> Row:
+def _phase_rows(number: int, p: PhaseRecord | None, q: PhaseRecord | None) -> list[LedgerRow]:
+    def row(name: str, field: str, *, binding: bool = True, short: bool = False) -> LedgerRow:
         values = [None if x is None else getattr(x, field) for x in (p, q)]
         shown = [_flat(v) if isinstance(v, dict) else v for v in values]
         return _row(f"phase {number} {name}", *shown, binding=binding, short=short)
@@ -149,12 +150,34 @@ def _phase_rows(number: int, p: PhaseRecord | None, q: PhaseRecord | None) -> li
     ]
 
 
-def _row(name: str, first: Any, second: Any, *, binding: bool = True, short: bool = False) -> Row:
+def _phase_data_rows(number: int, *sides: tuple[Ledger, PhaseRecord | None]) -> list[LedgerRow]:
+    """Rows for what a phase may have of its own; only where one of the two phases has it."""
+    phases = [phase for _, phase in sides]
+
+    def row(name: str, field: str, values: list[Any], *, short: bool = False) -> list[LedgerRow]:
+        if all(phase is None or getattr(phase, field) is None for phase in phases):
+            return []
+        return [_row(f"phase {number} {name}", *values, short=short)]
+
+    return [
+        *row("corpus", "corpus", [p and (p.corpus or run.corpus).manifest_hash for run, p in sides], short=True),
+        *row(
+            "window tokens", "sequence_length", [p and (p.sequence_length or run.sequence_length) for run, p in sides]
+        ),
+        *row(
+            "batch windows", "batch_sequences", [p and (p.batch_sequences or run.batch_sequences) for run, p in sides]
+        ),
+        *row("rotary base", "rope_base", [p and p.rope_base for _, p in sides]),
+        *row("causal share", "causal_share", [p and p.causal_share for _, p in sides]),
+    ]
+
+
+def _row(name: str, first: Any, second: Any, *, binding: bool = True, short: bool = False) -> LedgerRow:
     """A row of two values as text; long hashes are cut, unless the cut would hide that they differ."""
     texts = [_text(first), _text(second)]
     if short and (texts[0] == texts[1] or texts[0][:_SHORT] != texts[1][:_SHORT]):
         texts = [t[:_SHORT] for t in texts]
-    return Row(name, texts[0], texts[1], binding)
+    return LedgerRow(name, texts[0], texts[1], binding)
 
 
 def _sizes(ledger: Ledger) -> str:

@@ -9,9 +9,8 @@ each forward. Nothing is written to the config, so nothing can be saved.
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformers import AttentionInterface, PreTrainedConfig
 
+from biobench.core.attention import find_kernels, repeated
 from biobench.errors import ModelError
 
 NAME = "biobench_windows"
@@ -179,21 +179,13 @@ def _backend(query: Tensor, key: Tensor, value: Tensor, window: Reach, dropout: 
     if query.device.type not in DEVICES:
         return SDPA
     grouped = query.shape[1] != key.shape[1]
-    asked = torch.backends.cuda.SDPAParams(query, key, value, None, dropout, window.right == 0, grouped)
+    request = torch.backends.cuda.SDPAParams(query, key, value, None, dropout, window.right == 0, grouped)
     takes = {
         "cudnn": torch.backends.cuda.can_use_cudnn_attention,
         "flash": torch.backends.cuda.can_use_flash_attention,
         "efficient": torch.backends.cuda.can_use_efficient_attention,
     }
-    return next((name for name, able in takes.items() if able(asked)), "math")
-
-
-def _repeated(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-    """Keys and values with as many heads as the queries."""
-    groups = query.shape[1] // key.shape[1]
-    if groups == 1:
-        return key, value
-    return key.repeat_interleave(groups, dim=1), value.repeat_interleave(groups, dim=1)
+    return next((name for name, able in takes.items() if able(request)), "math")
 
 
 def _sdpa(
@@ -217,7 +209,7 @@ def _sdpa(
     # the GPU's kernels share keys among queries by themselves; on a CPU repeating them is faster
     grouped = query.device.type in DEVICES and query.shape[1] != key.shape[1]
     if not grouped:
-        key, value = _repeated(query, key, value)
+        key, value = (repeated(x, query.shape[1], 1) for x in (key, value))
     return F.scaled_dot_product_attention(
         query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=causal, scale=scaling, enable_gqa=grouped
     )
@@ -237,63 +229,12 @@ def _varlen(
     batch, heads, length, width = query.shape
     if boundaries is None:
         boundaries = torch.arange(0, (batch + 1) * length, length, dtype=torch.int32, device=query.device)
-    if not KERNEL.groups:
-        key, value = _repeated(query, key, value)
     q, k, v = (x.transpose(1, 2).reshape(batch * length, x.shape[1], width) for x in (query, key, value))
-    fields: dict[str, Any]
-    if KERNEL.name == "torch":
-        fields = {"scale": scaling, "window_size": (window.left, window.right)}
-        if k.shape[1] != heads:
-            fields["enable_gqa"] = True
-    else:
-        fields = {
-            "softmax_scale": scaling,
-            "causal": window.right == 0,
-            "window_size": (window.left, window.right),
-            "deterministic": torch.are_deterministic_algorithms_enabled(),
-        }
-        if KERNEL.drops:
-            fields["dropout_p"] = dropout
-    out = KERNEL.call(q, k, v, boundaries, boundaries, length, length, **fields)
-    only: Tensor = out[0] if isinstance(out, tuple) else out
-    return only.view(batch, length, heads, width)
+    out = KERNEL.attend(q, k, v, boundaries, length, window=window, scaling=scaling, dropout=dropout)
+    return out.view(batch, length, heads, width)
 
 
-class Kernel(NamedTuple):
-    """A variable-length kernel: ``flash_attn_3``, ``flash_attn`` (packages) or ``torch``, and its function.
-
-    drops: it has dropout. groups: it takes fewer heads of keys than of queries.
-    """
-
-    name: str
-    call: Callable[..., Any]
-    drops: bool = False
-    groups: bool = True
-
-
-def find_kernel() -> Kernel | None:
-    """The variable-length kernel that is at hand: FlashAttention 3 on Hopper, else flash-attn's, else torch's own."""
-    if not torch.cuda.is_available():
-        return None
-    if torch.cuda.get_device_capability()[0] == 9:
-        with suppress(ImportError):
-            from flash_attn_interface import flash_attn_varlen_func as third
-
-            return Kernel("flash_attn_3", third)
-    with suppress(ImportError):
-        from flash_attn import flash_attn_varlen_func
-
-        return Kernel("flash_attn", flash_attn_varlen_func, drops=True)
-    try:
-        from torch.nn.attention.varlen import varlen_attn
-    except ImportError:
-        return None
-    # Before 2.11 the function had no window argument.
-    takes = inspect.signature(varlen_attn).parameters
-    return Kernel("torch", varlen_attn, groups="enable_gqa" in takes) if "window_size" in takes else None
-
-
-KERNEL = find_kernel()
+KERNEL = next(iter(find_kernels()), None)
 """Looked for once: compiled code must not search."""
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import PreTrainedModel
+from transformers import PreTrainedConfig, PreTrainedModel
 
 from biobench.errors import ModelError
 
@@ -30,6 +30,8 @@ class Family:
     transform: Callable[[PreTrainedModel, Tensor], Tensor]
     decoder: str
     auto: str = "AutoModelForMaskedLM"
+    directed: bool = True
+    """Whether its attention goes through the registered function; if not, `Trainee` hands its encoder a mask."""
     position_offset: int = 0
     """Positions that the embedding table holds beyond the usable ones (RoBERTa starts at padding + 1)."""
 
@@ -75,6 +77,14 @@ FAMILIES: dict[str, Family] = {
         ("gemma3_text", "llama", "qwen2", "qwen3"),
         Family("model", "model.layers", (), _identity, "lm_head", auto="AutoModelForCausalLM"),
     ),
+    "deberta-v2": Family(
+        "deberta",
+        "deberta.encoder.layer",
+        ("cls.predictions.transform",),
+        lambda m, h: m.cls.predictions.transform(h),  # type: ignore[operator,union-attr]
+        "cls.predictions.decoder",
+        directed=False,
+    ),
     "modernbert-decoder": Family(
         "model",
         "model.layers",
@@ -108,6 +118,15 @@ def decoder_of(model: PreTrainedModel) -> nn.Linear:
     decoder = model.get_submodule(family_of(model.config.model_type).decoder)
     assert isinstance(decoder, nn.Linear)
     return decoder
+
+
+def check_head(config: PreTrainedConfig) -> None:
+    """Raise ModelError for a prediction head that has no projection of its own."""
+    if config.model_type == "deberta-v2" and not config.legacy:
+        raise ModelError(
+            "a deberta-v2 model with legacy: false multiplies by its embedding, which the trainer's loss cannot",
+            hint="use a checkpoint or config with legacy: true",
+        )
 
 
 def position_limit(model: PreTrainedModel) -> int:

@@ -53,7 +53,7 @@ def layer_reach(forward: Forward, layer: nn.Module, tokens: Tensor, *, trials: i
     residual stream's rounding alter the result; several draws, so that no key goes unnoticed because a
     trained model hardly attends to it. -1 where the reach extends to the end of the sequence.
     """
-    layer = next(m for m in layer.modules() if hasattr(m, "is_causal"))
+    layer = next((m for m in layer.modules() if hasattr(m, "is_causal")), None) or layer.get_submodule("attention.self")
     length = tokens.shape[1]
     middle = length // 2
     noise: Tensor | None = None
@@ -133,7 +133,7 @@ def check(model: PreTrainedModel, forward: Forward, *, causal: bool, device: tor
 
 def _check_reaches(model: PreTrainedModel, forward: Forward, tokens: Tensor, *, causal: bool) -> dict[str, Reach]:
     types = getattr(model.config, "layer_types", None) or ["full_attention"] * len(layers_of(model))
-    found: dict[str, Reach] = {}
+    reaches: dict[str, Reach] = {}
     for kind in sorted(set(types)):
         layer = layers_of(model)[types.index(kind)]
         wanted = reach(model.config, window_of(layer), causal=causal)
@@ -147,5 +147,5 @@ def _check_reaches(model: PreTrainedModel, forward: Forward, tokens: Tensor, *, 
                 f"a {kind} layer reaches {tuple(measured)} keys, its window says {tuple(clipped)}",
                 hint="the installed transformers passes another window; see trainer/model/attention.py:reach",
             )
-        found[kind] = measured
-    return found
+        reaches[kind] = measured
+    return reaches

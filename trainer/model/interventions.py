@@ -15,7 +15,9 @@ from transformers import PreTrainedModel
 from biobench.errors import ModelError, TrainingError
 from trainer.model.families import check_windows, layers_of
 from trainer.model.network import head_paths
-from trainer.recipe.spec import Freeze, Recipe, parse_layers
+from trainer.model.rotary import check_rope_base
+from trainer.recipe.phases import Freeze, parse_layers
+from trainer.recipe.spec import Recipe
 
 
 def freeze(model: PreTrainedModel, spec: Freeze | None) -> list[str]:
@@ -41,8 +43,10 @@ def freeze(model: PreTrainedModel, spec: Freeze | None) -> list[str]:
 def check_phases(model: PreTrainedModel, recipe: Recipe) -> None:
     """Raise ModelError, before a first phase has cost anything, for what some phase wants and `model` has not:
     windows of that length, layers of that number, a head to draw anew."""
-    check_windows(model, recipe.corpus.sequence_length)
-    for phase in recipe.phases:
+    for index, phase in enumerate(recipe.phases):
+        check_rope_base(model.config, phase.rope_base)
+        if recipe.rope_base_at(index) is None:
+            check_windows(model, recipe.length_of(phase))
         freeze(model, phase.freeze)
         if phase.head == "reinit":
             head_paths(model)

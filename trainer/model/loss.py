@@ -7,6 +7,8 @@ caller divides by the number of targets of the whole optimiser step.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -20,6 +22,51 @@ CHUNK_LOGITS = {"cpu": 1 << 21, "cuda": 1 << 27}
 """Logits per chunk: 8 MiB on a CPU, where they stay in its cache, and 512 MiB on a GPU, which wants large matrices."""
 
 
+def chunk_loss(
+    total: Tensor, logits: Tensor, want: Tensor, softcap: float | None, z_loss: float, gradients: bool, biased: bool
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """(total with a chunk's summed loss, gradient of its logits in their type, the same summed over rows in float32).
+
+    logits: (rows, vocabulary), taken as room for the gradient where they are float32; want: (rows,). Without
+    `gradients` both of them are None, without `biased` the last.
+    """
+    kind = logits.dtype
+    logits = logits.float()
+    if softcap is not None:
+        logits = softcap * torch.tanh(logits / softcap)
+    present = want != IGNORE
+    index = want.clamp_min(0)[:, None]
+    picked = logits.gather(1, index)
+    slope = 1 - (logits / softcap).square() if softcap is not None else None
+    # Softmax in place of the logits, with a single exponential for value and gradient.
+    largest = logits.amax(dim=1, keepdim=True)
+    grad = logits.sub_(largest).exp_()
+    sums = grad.sum(dim=1, keepdim=True)
+    normaliser = sums.log() + largest
+    total = total + ((normaliser - picked)[:, 0] * present).sum()
+    if z_loss:
+        total = total + z_loss * (normaliser[:, 0].square() * present).sum()
+    if not gradients:
+        return total, None, None
+    counts = present[:, None].to(grad.dtype)
+    steeper = 1 + 2 * z_loss * normaliser if z_loss else 1
+    grad.mul_(counts * steeper / sums).scatter_add_(1, index, -counts)
+    if slope is not None:
+        grad *= slope
+    return total, grad.to(kind), grad.sum(0) if biased else None
+
+
+BACKEND = "inductor"
+"""What compiles a chunk's loss; ``eager`` traces alone."""
+
+
+@lru_cache(maxsize=1)
+def compiled_chunk() -> Callable[..., tuple[Tensor, Tensor | None, Tensor | None]]:
+    """`chunk_loss` as a few kernels that read and write the logits once each, in place of a dozen that do."""
+    compiled: Callable[..., tuple[Tensor, Tensor | None, Tensor | None]] = torch.compile(chunk_loss, backend=BACKEND)
+    return compiled
+
+
 class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -31,7 +78,9 @@ class _LinearCrossEntropy(torch.autograd.Function):
         softcap: float | None,
         chunk: int,
         z_loss: float,
+        compiled: bool,
     ) -> Tensor:
+        body = compiled_chunk() if compiled else chunk_loss
         total = torch.zeros((), dtype=torch.float32, device=hidden.device)
         need_hidden, need_weight = ctx.needs_input_grad[0], ctx.needs_input_grad[1]
         need_bias = bias is not None and ctx.needs_input_grad[2]
@@ -42,31 +91,14 @@ class _LinearCrossEntropy(torch.autograd.Function):
         grad_bias = torch.zeros_like(bias, dtype=torch.float32) if need_bias and bias is not None else None
         for start in range(0, hidden.shape[0], chunk):
             part, want = hidden[start : start + chunk], targets[start : start + chunk]
-            logits = (part @ matrix.t() if offset is None else torch.addmm(offset, part, matrix.t())).float()
-            if softcap is not None:
-                logits = softcap * torch.tanh(logits / softcap)
-            present = want != IGNORE
-            index = want.clamp_min(0)[:, None]
-            picked = logits.gather(1, index)
-            slope = 1 - (logits / softcap).square() if softcap is not None else None
-            # Softmax in place of the logits, with a single exponential for value and gradient.
-            largest = logits.amax(dim=1, keepdim=True)
-            grad = logits.sub_(largest).exp_()
-            sums = grad.sum(dim=1, keepdim=True)
-            normaliser = sums.log() + largest
-            total += ((normaliser - picked)[:, 0] * present).sum()
-            if z_loss:
-                total += z_loss * (normaliser[:, 0].square() * present).sum()
-            if not (need_hidden or need_weight or need_bias):
+            logits = part @ matrix.t() if offset is None else torch.addmm(offset, part, matrix.t())
+            total, low, bias_part = body(
+                total, logits, want, softcap, z_loss, need_hidden or need_weight or need_bias, need_bias
+            )
+            if low is None:
                 continue
-            counts = present[:, None].to(grad.dtype)
-            steeper = 1 + 2 * z_loss * normaliser if z_loss else 1
-            grad.mul_(counts * steeper / sums).scatter_add_(1, index, -counts)
-            if slope is not None:
-                grad *= slope
-            if grad_bias is not None:
-                grad_bias += grad.sum(0)
-            low = grad.to(kind)
+            if grad_bias is not None and bias_part is not None:
+                grad_bias += bias_part
             if grad_hidden is not None:
                 torch.mm(low, matrix, out=grad_hidden[start : start + chunk])
             if grad_weight is not None:
@@ -84,7 +116,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
             (next(saved) * scale).to(kind) if there else None
             for there, kind in zip(ctx.present, ctx.kinds, strict=True)  # type: ignore[attr-defined]
         ]
-        return (*grads, None, None, None, None)
+        return (*grads, None, None, None, None, None)
 
 
 MIXED = getattr(torch.ops.aten.addmm, "dtype_out", None)
@@ -111,15 +143,17 @@ def linear_cross_entropy_sum(
     softcap: float | None = None,
     chunk: int | None = None,
     z_loss: float = 0.0,
+    compiled: bool = False,
 ) -> Tensor:
     """Summed cross-entropy of ``hidden @ weight.T + bias`` against `targets`, in float32.
 
     hidden: (positions, width); weight: (vocabulary, width); targets: (positions,) ids, `IGNORE` for none.
     softcap: logits become ``softcap * tanh(logits / softcap)``, as some decoders have it.
     z_loss: weight of the squared log of each position's normaliser, added to the sum.
+    compiled: whether each chunk's loss and gradient are computed by compiled kernels.
     Gradients are formed in the forward pass, so the result allows a single backward.
     """
     if chunk is None:
         chunk = max(64, CHUNK_LOGITS[hidden.device.type] // weight.shape[0])
-    total: Tensor = _LinearCrossEntropy.apply(hidden, weight, bias, targets, softcap, chunk, z_loss)  # type: ignore[no-untyped-call]
+    total: Tensor = _LinearCrossEntropy.apply(hidden, weight, bias, targets, softcap, chunk, z_loss, compiled)  # type: ignore[no-untyped-call]
     return total

@@ -17,19 +17,18 @@ import torch
 import transformers
 from huggingface_hub.errors import StrictDataclassError
 from torch import Tensor, nn
+from torch.profiler import record_function
 from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils.logging import disable_progress_bar
 
 from biobench.core.text import first_line
-from biobench.core.tokenizer import load_tokenizer
 from biobench.errors import ModelError
 from biobench.schema.strict import suggest
 from trainer.model import attention
-from trainer.model.families import decoder_of, family_of
+from trainer.model.families import check_head, decoder_of, family_of
 from trainer.model.loss import linear_cross_entropy_sum
+from trainer.model.tokens import ROLES, check_ids
 
-ROLES = ("pad", "bos", "eos", "cls", "sep", "mask")
-"""Special tokens that configs and tokenizers name by id."""
 _TAKEN_TOO = {*(f"{role}_token_id" for role in ROLES), "num_labels", "output_attentions", "torch_dtype"}
 """Names that every config reads besides its fields (transformers 5)."""
 _TAKEN_BY_ONE = {
@@ -40,16 +39,17 @@ _TAKEN_BY_ONE = {
         for kind in ("eurobert", "llama", "qwen2", "qwen3")
     },
     "modernbert-decoder": {"global_attn_every_n_layers", "global_rope_theta", "local_rope_theta", "rope_scaling"},
+    "deberta-v2": {"position_buckets", "share_att_key", "norm_rel_ebd", "conv_kernel_size", "conv_act", "conv_groups"},
 }
 """The same for single model types: what their `__post_init__` and rope conversion look for."""
 _BAD_VALUE = (
     *(ValueError, TypeError, LookupError, AssertionError, ArithmeticError, AttributeError, RuntimeError),
     StrictDataclassError,
 )
-_TOKENIZER_FILES = (
-    *("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json"),
-    *("tokenizer.model", "sentencepiece.bpe.model", "spiece.model"),
-)
+
+
+LABEL = "step: "
+"""Before the names of a step's parts in a profiler's trace."""
 
 
 class Trainee(nn.Module):
@@ -62,8 +62,13 @@ class Trainee(nn.Module):
         super().__init__()
         self.model = model
         self._family = family_of(model.config.model_type)
+        self._mask: Tensor | None = None
+        if not self._family.directed:
+            body = model.get_submodule(self._family.body)
+            body.get_submodule("encoder").register_forward_pre_hook(self._masked, with_kwargs=True)
         self._extra: dict[str, Any] = {"use_cache": False} if hasattr(model.config, "use_cache") else {}
         self.z_loss = 0.0
+        self.compiled_loss = False
         self.softcap: float | None = getattr(model.config, "final_logit_softcapping", None)
 
     def hidden(
@@ -71,11 +76,27 @@ class Trainee(nn.Module):
     ) -> Tensor:
         """Hidden states (batch, tokens, width) of `input_ids` (batch, tokens)."""
         body = self.model.get_submodule(self._family.body)
+        if not self._family.directed:
+            bounded = causal or documents is not None
+            if bounded and getattr(body.get_submodule("encoder"), "conv", None) is not None:
+                raise ModelError(
+                    "the model has a convolution over neighbouring tokens beside its attention, which no mask reaches",
+                    hint="train it with mlm phases alone, without isolate_documents, or take a checkpoint without one",
+                )
+            self._mask = _dense_mask(input_ids, causal=causal, documents=documents) if bounded else None
+            plain: Tensor = body(input_ids=input_ids)[0]
+            return plain
         extra = self._extra
         if documents is not None:
             extra = {**extra, "detour_documents": documents, "detour_boundaries": boundaries}
         states: Tensor = body(input_ids=input_ids, detour_causal=causal, **extra)[0]
         return states
+
+    def _masked(self, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Puts this forward's mask in the place of the encoder's own, its second argument."""
+        if self._mask is None:
+            return args, kwargs
+        return (args[0], self._mask, *args[2:]), kwargs
 
     def logits(self, input_ids: Tensor, *, causal: bool, documents: Tensor | None = None) -> Tensor:
         """Scores (batch, tokens, vocabulary) of every position; for tests and the guard."""
@@ -100,16 +121,37 @@ class Trainee(nn.Module):
         input_ids: (batch, tokens). positions, targets: (count,), targets `trainer.model.loss.IGNORE` for padding.
         """
         hidden = self.hidden(input_ids, causal=causal, documents=documents, boundaries=boundaries)
+        with record_function(f"{LABEL}loss"):
+            return self._loss(hidden, positions, targets)
+
+    def _loss(self, hidden: Tensor, positions: Tensor, targets: Tensor) -> Tensor:
         picked = hidden.reshape(-1, hidden.shape[-1]).index_select(0, positions)
         transformed = self._family.transform(self.model, picked)
-        device = input_ids.device.type
+        device = hidden.device.type
         if torch.is_autocast_enabled(device):
             transformed = transformed.to(torch.get_autocast_dtype(device))
         decoder = decoder_of(self.model)
         z_loss = self.z_loss if self.training else 0.0
         return linear_cross_entropy_sum(
-            transformed, decoder.weight, decoder.bias, targets, softcap=self.softcap, z_loss=z_loss
+            transformed,
+            decoder.weight,
+            decoder.bias,
+            targets,
+            softcap=self.softcap,
+            z_loss=z_loss,
+            compiled=self.compiled_loss,
         )
+
+
+def _dense_mask(input_ids: Tensor, *, causal: bool, documents: Tensor | None) -> Tensor:
+    """Which keys each query sees: bool (batch, tokens, tokens)."""
+    batch, length = input_ids.shape
+    seen = torch.ones(batch, length, length, dtype=torch.bool, device=input_ids.device)
+    if causal:
+        seen = seen.tril()
+    if documents is not None:
+        seen = seen & (documents[:, :, None] == documents[:, None, :])
+    return seen
 
 
 def load_model(source: str | Path, *, revision: str | None = None) -> PreTrainedModel:
@@ -120,6 +162,7 @@ def load_model(source: str | Path, *, revision: str | None = None) -> PreTrained
     config = _config(source, revision)
     disable_progress_bar()  # type: ignore[no-untyped-call]
     auto = getattr(transformers, family_of(config.model_type).auto)
+    check_head(config)
     try:
         loaded = auto.from_pretrained(
             str(source),
@@ -161,7 +204,7 @@ def new_model(config: dict[str, Any], tokenizer: PreTrainedTokenizerBase, seed: 
     Raises ModelError when the config is not understood, or names other special tokens than `tokenizer`.
     """
     fields = {name: value for name, value in config.items() if value is not None}
-    _check_ids(fields, tokenizer, "base.config")
+    check_ids(fields, tokenizer, "base.config")
     stand_in = {"bos": "cls", "eos": "sep"}  # configs default to ids of another vocabulary
     for name in ROLES:
         token = getattr(tokenizer, f"{name}_token_id")
@@ -170,11 +213,12 @@ def new_model(config: dict[str, Any], tokenizer: PreTrainedTokenizerBase, seed: 
         if token is not None:
             fields.setdefault(f"{name}_token_id", token)
     fields.setdefault("vocab_size", len(tokenizer))
-    made = make_config(fields)
-    with torch.random.fork_rng(devices=[]), config_values(made.model_type):
+    built = make_config(fields)
+    check_head(built)
+    with torch.random.fork_rng(devices=[]), config_values(built.model_type):
         torch.manual_seed(seed)
-        model: PreTrainedModel = getattr(transformers, family_of(made.model_type).auto).from_config(
-            made, attn_implementation=attention.NAME, dtype=torch.float32
+        model: PreTrainedModel = getattr(transformers, family_of(built.model_type).auto).from_config(
+            built, attn_implementation=attention.NAME, dtype=torch.float32
         )
     return model
 
@@ -186,16 +230,17 @@ def make_config(fields: dict[str, Any]) -> PreTrainedConfig:
     """
     kind = str(fields.get("model_type"))
     family_of(kind)
-    given = {name: value for name, value in fields.items() if name != "model_type"}
+    values = {name: value for name, value in fields.items() if name != "model_type"}
     known = _config_names(kind)
-    for name, value in given.items():
+    for name, value in values.items():
         if name not in known:
             raise ModelError(f"base.config.{name} is no field of a {kind} config", hint=suggest(name, sorted(known)))
-        if (name.startswith("num_") or name.endswith("_size")) and type(value) in (int, float) and value < 1:
+        counted = name.startswith("num_") or (name.endswith("_size") and name != "type_vocab_size")
+        if counted and type(value) in (int, float) and value < 1:
             raise ModelError(f"base.config.{name} is {value}", hint="give a whole number of 1 or more")
     with config_values(kind):
-        made: PreTrainedConfig = AutoConfig.for_model(kind, **given)
-    return made
+        config: PreTrainedConfig = AutoConfig.for_model(kind, **values)
+    return config
 
 
 def _config_names(kind: str) -> set[str]:
@@ -210,9 +255,9 @@ def config_values(kind: str) -> Iterator[None]:
     try:
         yield
     except _BAD_VALUE as error:
-        said = " ".join(str(error).split())[:200] or type(error).__name__
+        message = " ".join(str(error).split())[:200] or type(error).__name__
         raise ModelError(
-            f"base.config is not a {kind} config: {said}",
+            f"base.config is not a {kind} config: {message}",
             hint="check the value against the transformers config of that model type",
         ) from error
 
@@ -224,82 +269,6 @@ def model_from_config(folder: Path) -> PreTrainedModel:
     with torch.random.fork_rng(devices=[]):
         model: PreTrainedModel = auto.from_config(config, attn_implementation=attention.NAME, dtype=torch.float32)
     return model
-
-
-def check_fit(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, masked: bool) -> None:
-    """Raise ModelError unless every id of `tokenizer` has a row in the model and special tokens exist.
-
-    masked: some phase masks tokens, so a mask token is needed.
-    """
-    rows = decoder_of(model).weight.shape[0]
-    largest = max(tokenizer.get_vocab().values(), default=0)
-    if largest >= rows:
-        raise ModelError(
-            f"the tokenizer does not fit the model: it has ids up to {largest}, the model {rows} rows",
-            hint="use the tokenizer that the checkpoint was made with",
-        )
-    if masked and tokenizer.mask_token_id is None:
-        raise ModelError(
-            "the tokenizer has no mask token, which the masked phases need",
-            hint="set mask_token in tokenizer_config.json (Gemma's vocabulary holds <mask>)",
-        )
-    if end_token(tokenizer) is None:
-        raise ModelError(
-            "the tokenizer has neither an end-of-sequence nor a separator token to end documents with",
-            hint="set eos_token or sep_token in tokenizer_config.json",
-        )
-
-
-def check_own_ids(source: str | Path, tokenizer: PreTrainedTokenizerBase, *, revision: str | None = None) -> None:
-    """Raise ModelError unless `tokenizer` means by its ids what the checkpoint `source` was trained to mean.
-
-    Compared with the tokenizer beside the checkpoint; where there is none, with the special ids that its config
-    names. Tokens may be added on ids that the checkpoint's tokenizer leaves free.
-    """
-    own = _own_tokenizer(source, revision)
-    if own is None:
-        raw, _ = PreTrainedConfig.get_config_dict(str(source), revision=revision)
-        # The ids of the two ends are left at the class's defaults by many published configs.
-        named = {name: value for name, value in raw.items() if name not in ("bos_token_id", "eos_token_id")}
-        _check_ids(named, tokenizer, "the checkpoint's config")
-        return
-    _check_ids({f"{r}_token_id": getattr(own, f"{r}_token_id") for r in ROLES}, tokenizer, "the checkpoint's tokenizer")
-    theirs, given = own.get_vocab(), tokenizer.get_vocab()
-    moved = min((i for token, i in theirs.items() if given.get(token) != i), default=None)
-    if moved is not None:
-        token = own.convert_ids_to_tokens(moved)
-        raise ModelError(
-            f"base.tokenizer is not the checkpoint's: id {moved} is '{token}' there and "
-            f"'{tokenizer.convert_ids_to_tokens(moved)}' here",
-            hint="leave base.tokenizer out, or give a tokenizer with the same vocabulary",
-        )
-
-
-def _own_tokenizer(source: str | Path, revision: str | None) -> PreTrainedTokenizerBase | None:
-    """The tokenizer beside a checkpoint; None where there is none."""
-    if Path(source).is_dir() and not any((Path(source) / name).is_file() for name in _TOKENIZER_FILES):
-        return None
-    try:
-        return load_tokenizer(source, revision=revision)
-    except ModelError:
-        return None
-
-
-def _check_ids(named: dict[str, Any], tokenizer: PreTrainedTokenizerBase, by: str) -> None:
-    """Raise ModelError where both `named` and the tokenizer name a special token's id, and not the same."""
-    for role in ROLES:
-        wanted, given = named.get(f"{role}_token_id"), getattr(tokenizer, f"{role}_token_id")
-        if isinstance(wanted, int) and given is not None and wanted != given:
-            raise ModelError(
-                f"{role}_token_id is {wanted} by {by} and {given} by the tokenizer",
-                hint="use the tokenizer that the checkpoint was made with, or take the id out of the config",
-            )
-
-
-def end_token(tokenizer: PreTrainedTokenizerBase) -> int | None:
-    """The id that ends a document: end of sequence, else the separator."""
-    end: int | None = tokenizer.eos_token_id
-    return end if end is not None else tokenizer.sep_token_id
 
 
 def set_dropout(model: PreTrainedModel, rate: float) -> None:

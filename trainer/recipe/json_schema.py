@@ -31,15 +31,15 @@ def recipe_schema() -> dict[str, Any]:
 
 def _part(node: dict[str, Any], whole: dict[str, Any], parts: dict[str, Any]) -> dict[str, Any]:
     """`node` with nothing required in it, nor in the groups that it refers to; those are added to `parts`."""
-    made = {key: value for key, value in node.items() if key != "required"}
-    if "$ref" in made:
-        name = str(made["$ref"]).removeprefix(_PLACE)
-        made["$ref"] = f"{_PLACE}{name}Part"
+    partial = {key: value for key, value in node.items() if key != "required"}
+    if "$ref" in partial:
+        name = str(partial["$ref"]).removeprefix(_PLACE)
+        partial["$ref"] = f"{_PLACE}{name}Part"
         if f"{name}Part" not in parts:
             parts[f"{name}Part"] = {}
             parts[f"{name}Part"] = _part(whole[name], whole, parts)
-    if "properties" in made:
-        made["properties"] = {key: _part(value, whole, parts) for key, value in made["properties"].items()}
-    if "anyOf" in made:
-        made["anyOf"] = [_part(value, whole, parts) for value in made["anyOf"]]
-    return made
+    if "properties" in partial:
+        partial["properties"] = {key: _part(value, whole, parts) for key, value in partial["properties"].items()}
+    if "anyOf" in partial:
+        partial["anyOf"] = [_part(value, whole, parts) for value in partial["anyOf"]]
+    return partial

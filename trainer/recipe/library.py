@@ -23,8 +23,8 @@ _DEPTH = 5
 def shipped() -> dict[str, Path]:
     """Name to file of every recipe in the package."""
     folder = files("trainer") / "recipes"
-    found = {Path(str(f)).stem: Path(str(f)) for f in folder.iterdir() if f.name.endswith(".yaml")}
-    return dict(sorted(found.items()))
+    recipes = {Path(str(f)).stem: Path(str(f)) for f in folder.iterdir() if f.name.endswith(".yaml")}
+    return dict(sorted(recipes.items()))
 
 
 def find(name_or_path: str | Path) -> Path:

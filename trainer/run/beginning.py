@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from biobench.core.tokenizer import load_tokenizer
-from trainer.corpus.builder import documents, excluded_documents
+from trainer.corpus.builder import Texts, documents, excluded_documents
 from trainer.corpus.sources import pinned
 from trainer.corpus.tokenization import train_tokenizer
+from trainer.model.extension import added_tokens, extend_model, extend_tokenizer
 from trainer.model.interventions import check_phases
-from trainer.model.network import check_fit, check_own_ids, load_model, new_model
+from trainer.model.network import load_model, new_model
+from trainer.model.tokens import check_fit, check_own_ids
 from trainer.recipe.spec import Recipe, TokenizerTraining
 
 
-def tokenizer_for(recipe: Recipe, exclude: Sequence[str] = ()) -> PreTrainedTokenizerBase:
+def tokenizer_for(recipe: Recipe, exclude: Texts = ()) -> PreTrainedTokenizerBase:
     """The run's tokenizer: the checkpoint's, a named one, or one trained on the corpus.
 
     exclude: texts of documents that must not be trained on, besides the recipe's own list; no tokenizer is
@@ -29,10 +30,13 @@ def tokenizer_for(recipe: Recipe, exclude: Sequence[str] = ()) -> PreTrainedToke
         everything = (text for source in pinned(recipe.corpus).sources for text in documents(source, root))
         allowed = (text for text in everything if excluded.why(text) is None)
         return train_tokenizer(allowed, wanted.vocabulary, recipe.corpus.sequence_length)
-    if wanted is not None:
-        return load_tokenizer(wanted)
-    assert recipe.base.model is not None
-    return load_tokenizer(recipe.base.model, revision=recipe.base.revision)
+    assert wanted is not None or recipe.base.model is not None
+    tokenizer = (
+        load_tokenizer(wanted) if wanted else load_tokenizer(str(recipe.base.model), revision=recipe.base.revision)
+    )
+    if recipe.base.added_tokens is not None:
+        extend_tokenizer(tokenizer, added_tokens(recipe.base.added_tokens, Path(recipe.corpus.root)))
+    return tokenizer
 
 
 def base_model(recipe: Recipe, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:
@@ -42,8 +46,10 @@ def base_model(recipe: Recipe, tokenizer: PreTrainedTokenizerBase) -> PreTrained
     else:
         assert recipe.base.model is not None
         model = load_model(recipe.base.model, revision=recipe.base.revision)
+        if recipe.base.added_tokens is not None:
+            extend_model(model, tokenizer, recipe.base)
     check_phases(model, recipe)
-    check_fit(model, tokenizer, masked=any(p.objective == "mlm" for p in recipe.phases))
+    check_fit(model, tokenizer, masked=any("mlm" in p.directions for p in recipe.phases))
     if recipe.base.model is not None and recipe.base.tokenizer is not None:
         check_own_ids(recipe.base.model, tokenizer, revision=recipe.base.revision)
     return model

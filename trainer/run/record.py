@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import subprocess
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib import metadata
@@ -27,50 +28,81 @@ def phase_record(
     index: int,
     progress: Progress,
     *,
-    windows: int,
+    corpus: Corpus,
     report: GuardReport,
     kernels: dict[str, str],
     cost: float,
     loss: float,
     validation: float | None,
+    losses: dict[str, float],
 ) -> PhaseRecord:
     """Phase number `index` as it was trained.
 
-    windows: those that the corpus holds. cost: FLOPs a token. loss, validation: the last ones measured.
+    corpus: what the phase read. cost: FLOPs a token. loss, validation: the last ones measured; losses: its parts.
     """
     phase = recipe.phases[index]
-    steps = recipe.steps(phase)
+    steps, step_tokens = recipe.steps(phase), recipe.step_tokens_of(phase)
     peak = recipe.optimizer.learning_rate * phase.schedule.peak
     rates = [
-        peak * factor(phase, s, steps=steps, step_tokens=recipe.step_tokens)
+        peak * factor(phase, s, steps=steps, step_tokens=step_tokens)
         for s in {0, steps - 1, *(range(steps) if steps <= 10_000 else range(0, steps, 100))}
     ]
-    read = steps * recipe.batch.sequences
+    read = steps * recipe.batch_of(phase).sequences
+    spec = recipe.corpus_of(phase)
     return PhaseRecord(
         name=phase.name,
         objective=phase.objective,
         masking=None if phase.masking is None else phase.masking.model_dump(mode="json"),
-        tokens=steps * recipe.step_tokens,
+        tokens=steps * step_tokens,
         steps=steps,
         targets=progress.targets,
         first_sample=progress.first_sample,
         last_sample=progress.first_sample + read - 1,
         order_hash=progress.order_hash,
-        epochs=round(read / windows, 4),
+        epochs=round(read / len(corpus.train), 4),
         peak_rate=max(rates),
-        final_rate=peak * factor(phase, steps - 1, steps=steps, step_tokens=recipe.step_tokens),
+        final_rate=peak * factor(phase, steps - 1, steps=steps, step_tokens=step_tokens),
         schedule=phase.schedule.model_dump(mode="json"),
         frozen_layers=None if phase.freeze is None else phase.freeze.layers,
         head=phase.head,
         data=phase.data,
         isolate_documents=phase.isolate_documents,
-        flops=cost * steps * recipe.step_tokens,
+        flops=cost * steps * step_tokens,
         leak=report.leak,
         reach={k: (v.left, v.right) for k, v in report.reaches.items()},
         kernels=kernels,
         skipped_steps=progress.skipped,
         train_loss=loss if math.isfinite(loss) else 0.0,
         validation_loss=validation,
+        causal_share=phase.causal_share,
+        corpus=None if spec == recipe.corpus else ledger_corpus(corpus, None),
+        sequence_length=phase.sequence_length,
+        batch_sequences=None if phase.batch is None else phase.batch.sequences,
+        rope_base=recipe.rope_base_at(index),
+        validation_losses=losses or None,
+    )
+
+
+def ledger_corpus(data: Corpus, unguarded: Sequence[str] | None) -> LedgerCorpus:
+    """A corpus as ledgers describe it. unguarded: tasks whose documents were not kept out."""
+    removed: Counter[str] = Counter()
+    cleaned: Counter[str] = Counter()
+    for counts in data.removed_by_task().values():
+        removed.update(counts)
+    for source in data.manifest["sources"]:
+        cleaned.update(source.get("cleaned", {}))
+    return LedgerCorpus(
+        removed_by_task=dict(sorted(removed.items())) or None,
+        cleaned=dict(cleaned) or None,
+        manifest_hash=data.hash,
+        windows=len(data.train),
+        tokens=int(data.manifest["train"]["tokens"]),
+        sources={s["id"]: float(s["share"]) for s in data.manifest["sources"]},
+        excluded_documents=int(data.manifest["exclusion"]["documents"]),
+        exclusion_hash=str(data.manifest["exclusion"]["hash"]),
+        removed_documents=sum(sum(s["excluded"].values()) for s in data.manifest["sources"] if "excluded" in s),
+        unguarded=None if unguarded is None else tuple(unguarded),
+        revisions={s["id"]: str(s["revision"]) for s in data.manifest["sources"] if "revision" in s},
     )
 
 
@@ -90,25 +122,15 @@ def run_ledger(
             init_hash=start.init_hash,
             tokenizer_hash=start.tokenizer_hash,
         ),
-        corpus=LedgerCorpus(
-            manifest_hash=data.hash,
-            windows=len(data.train),
-            tokens=int(data.manifest["train"]["tokens"]),
-            sources={s["id"]: float(s["share"]) for s in data.manifest["sources"]},
-            excluded_documents=int(data.manifest["exclusion"]["documents"]),
-            exclusion_hash=str(data.manifest["exclusion"]["hash"]),
-            removed_documents=sum(sum(s["excluded"].values()) for s in data.manifest["sources"] if "excluded" in s),
-            unguarded=None if unguarded is None else tuple(unguarded),
-            revisions={s["id"]: str(s["revision"]) for s in data.manifest["sources"] if "revision" in s},
-        ),
+        corpus=ledger_corpus(data, unguarded),
         sequence_length=recipe.corpus.sequence_length,
         batch_sequences=recipe.batch.sequences,
         step_tokens=recipe.step_tokens,
         optimizer=recipe.optimizer.model_dump(mode="json"),
-        precision=start.precision,
+        precision=start.precision + (", residual in bf16" if _low_residual(recipe, start.precision) else ""),
         dropout=recipe.engine.dropout,
         attention=attention.describe(),
-        distributed=recipe.engine.distributed if world.size > 1 else "none",
+        distributed=_sharing(recipe, start.precision) if world.size > 1 else "none",
         world_sizes=progress.world_sizes,
         seeds=recipe.seeds.model_dump(),
         device=torch.cuda.get_device_name(world.device) if world.device.type == "cuda" else world.device.type,
@@ -124,6 +146,17 @@ def run_ledger(
         code_version=code_version(),
         packages={name: metadata.version(name) for name in ("torch", "transformers", "tokenizers", "numpy")},
     )
+
+
+def _low_residual(recipe: Recipe, precision: str) -> bool:
+    return recipe.engine.residual == "bf16" and precision == "bf16"
+
+
+def _sharing(recipe: Recipe, precision: str) -> str:
+    """How processes shared the work, as the ledger names it."""
+    engine = recipe.engine
+    low = engine.distributed == "fsdp2" and engine.gather == "bf16" and precision == "bf16"
+    return f"{engine.distributed}, weights sent in bf16" if low else engine.distributed
 
 
 def code_version() -> str:

@@ -17,7 +17,7 @@ from trainer.corpus.exclusion import Excluded
 from trainer.corpus.shards import MANIFEST, Corpus
 from trainer.corpus.sources import texts
 from trainer.ledger.fields import FILE, Ledger, read_ledger
-from trainer.recipe.spec import CorpusSpec
+from trainer.recipe.corpus import CorpusSpec
 from trainer.train.run_folder import RECIPE, START, read_recipe
 
 
@@ -28,19 +28,23 @@ class TrainingText:
     ledger: Ledger
     model: Path
     excluded: Excluded
-    spec: CorpusSpec
+    specs: tuple[CorpusSpec, ...]
 
     def documents(self) -> Iterator[str]:
-        """The texts, source after source, without those that were kept out."""
-        root = Path(self.spec.root)
-        for source in self.spec.sources:
+        """The texts, source after source, each source once, without those that were kept out."""
+        places = {
+            source.model_dump_json(exclude={"share", "repeat"}): (source, Path(spec.root))
+            for spec in self.specs
+            for source in spec.sources
+        }
+        for source, root in places.values():
             yield from (text for text in texts(source, root) if self.excluded.why(text) is None)
 
 
 def run_folder(path: str | Path) -> Path | None:
     """The run that this ledger file, run folder or exported model belongs to; None for anything else."""
-    given = Path(path)
-    folder = given.parent if given.name == FILE else given
+    place = Path(path)
+    folder = place.parent if place.name == FILE else place
     for candidate in (folder, folder.absolute().parent):
         if (candidate / RECIPE).is_file() and (candidate / FILE).is_file():
             return candidate
@@ -61,7 +65,8 @@ def reread(path: str | Path, more: Callable[[], list[str]]) -> TrainingText:
             hint=f"it holds {RECIPE} and {FILE}; for other text give a folder or file with --model MODEL",
         )
     ledger = read_ledger(folder)
-    spec = read_recipe(folder).corpus
+    recipe = read_recipe(folder)
+    spec = recipe.corpus
     excluded = excluded_documents(spec, [])
     if excluded.hash != ledger.corpus.exclusion_hash:
         excluded = excluded_documents(spec, more())
@@ -72,11 +77,13 @@ def reread(path: str | Path, more: Callable[[], list[str]]) -> TrainingText:
             file=folder / FILE,
         )
     cache = Path(spec.root) / spec.cache if spec.cache is not None else folder.absolute().parent / "corpora"
-    built = corpus_folder(spec, load_tokenizer(folder / START), cache, excluded)
-    if not (built / MANIFEST).is_file() or Corpus(built).hash != ledger.corpus.manifest_hash:
+    tokenizer = load_tokenizer(folder / START)
+    hashes = {ledger.corpus.manifest_hash, *(p.corpus.manifest_hash for p in ledger.phases if p.corpus is not None)}
+    built = [corpus_folder(s, tokenizer, cache, excluded) for s in recipe.corpora]
+    if not all((b / MANIFEST).is_file() for b in built) or not hashes <= {Corpus(b).hash for b in built}:
         raise StoreError(
             f"the text below '{spec.root}' cannot be shown to be the text of this run",
             hint=f"restore its sources and the built corpus in {cache}, or give the text itself with --model MODEL",
             file=folder / RECIPE,
         )
-    return TrainingText(ledger, folder / "model", excluded, spec)
+    return TrainingText(ledger, folder / "model", excluded, tuple(recipe.corpora))

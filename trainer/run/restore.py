@@ -14,8 +14,9 @@ from biobench.schema.checkpoint import content_hash
 from trainer.export.encoder import CONTENT, export
 from trainer.ledger.fields import FILE, Ledger, intact_ledger
 from trainer.model.network import model_from_config
+from trainer.model.rotary import set_rope_base
 from trainer.recipe.spec import Recipe
-from trainer.train.checkpoint import PROGRESS, Checkpoints, Progress, load_weights, read_progress, verify
+from trainer.train.checkpoint import PROGRESS, CheckpointStore, Progress, load_weights, read_progress, verify
 from trainer.train.distributed import World
 from trainer.train.run_folder import START, phase_end_name
 
@@ -25,26 +26,27 @@ def restore_exports(recipe: Recipe, out: Path, progress: Progress, world: World)
 
     Raises StoreError when the checkpoint of one is damaged too.
     """
-    for state, folder in _expected(recipe, out, progress, world):
+    for state, folder, index in _expected(recipe, out, progress, world):
         if world.any(world.first and not is_whole(folder)):
             model = model_from_config(out / START)
+            set_rope_base(model, recipe.rope_base_at(index), length=recipe.length_of(recipe.phases[index]))
             verify(state, world)
             load_weights(state, model, world)
             export(model, out / START, folder, world)
 
 
-def _expected(recipe: Recipe, out: Path, progress: Progress, world: World) -> Iterator[tuple[Path, Path]]:
-    """(checkpoint, its export) of the checkpoints that are kept, as an uninterrupted run exports them."""
-    checkpoints = Checkpoints(out, world).folder
+def _expected(recipe: Recipe, out: Path, progress: Progress, world: World) -> Iterator[tuple[Path, Path, int]]:
+    """(checkpoint, its export, number of its phase) of those that are kept, as an uninterrupted run exports them."""
+    checkpoints = CheckpointStore(out, world).folder
     for index, phase in enumerate(recipe.phases[: min(progress.phase, len(recipe.phases) - 1)]):
         end = checkpoints / phase_end_name(index, phase.name)
         if (end / PROGRESS).is_file():
-            yield end, out / "phases" / phase.name
+            yield end, out / "phases" / phase.name, index
     for state in sorted(checkpoints.glob("step-*")):
         if (state / PROGRESS).is_file() and not state.name.endswith(".tmp"):
             at = read_progress(state)
-            if at.total_steps <= progress.total_steps and recipe.exports_at(at.step):
-                yield state, out / "exports" / state.name
+            if at.total_steps <= progress.total_steps and recipe.exports_at(at.step, recipe.phases[at.phase]):
+                yield state, out / "exports" / state.name, at.phase
 
 
 def is_whole(folder: Path) -> bool:

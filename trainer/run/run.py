@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import logging
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +15,12 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from biobench.core.machine import keep_freed_memory
 from biobench.core.tokenizer import load_tokenizer
-from biobench.errors import UsageError
+from biobench.errors import BioBenchError, UsageError
 from trainer.corpus import builder as corpus
+from trainer.corpus.cleaning import check_packages
 from trainer.corpus.shards import Corpus
 from trainer.corpus.tokenization import tokenizer_hash
-from trainer.cost.flops import token_cost
+from trainer.cost.flops import phase_cost
 from trainer.disk import write_json
 from trainer.export.card import model_card
 from trainer.export.encoder import export
@@ -28,17 +31,18 @@ from trainer.model.network import (
     model_from_config,
     weights_hash,
 )
+from trainer.recipe.corpus import CorpusSpec
 from trainer.recipe.spec import Recipe
 from trainer.run.beginning import base_model, tokenizer_for
 from trainer.run.record import phase_record, run_ledger
 from trainer.run.restore import finished_ledger, model_is_whole, restore_exports
 from trainer.train.batches import Batches, vocabulary_of
-from trainer.train.checkpoint import Checkpoints, Progress, read_progress
+from trainer.train.checkpoint import CheckpointStore, Progress, read_progress
 from trainer.train.determinism import determinism
 from trainer.train.distributed import World
 from trainer.train.loop import Loop
 from trainer.train.metrics import Metrics, check_tracker, make_tracker
-from trainer.train.phase import Training, precision_of, prepare
+from trainer.train.phase import PreparedPhase, precision_of, prepare
 from trainer.train.progress import Listener, Stages
 from trainer.train.run_folder import (
     START,
@@ -57,7 +61,7 @@ Status = Literal["done", "preempted"]
 
 
 @dataclass(frozen=True)
-class Result:
+class PretrainingResult:
     """A run's outcome. model: the exported encoder's folder; both None when it was told to stop before."""
 
     status: Status
@@ -66,7 +70,7 @@ class Result:
     ledger: Ledger | None
 
 
-class Run:
+class PretrainingRun:
     """One process's view of a run. Made and driven by `trainer.api.pretrain`."""
 
     def __init__(
@@ -75,46 +79,50 @@ class Run:
         out: Path,
         world: World,
         listener: Listener,
-        exclude: list[str],
+        exclude: corpus.Texts,
         stop: StopFlag,
         unguarded: Sequence[str] | None = None,
+        probe: Callable[[Path], dict[str, float]] | None = None,
     ) -> None:
         self.recipe, self.out, self.world, self.listener, self.stop = recipe, out, world, listener, stop
-        self.exclude, self.unguarded = exclude, unguarded
-        self.checkpoints = Checkpoints(out, world)
-        self.total_steps = sum(recipe.steps(p) for p in recipe.phases)
+        self.exclude, self.unguarded, self.probe = exclude, unguarded, probe
+        self.checkpoints = CheckpointStore(out, world)
 
-    def go(self, *, resume: bool) -> Result:
+    def go(self, *, resume: bool) -> PretrainingResult:
         """Train what is left and export."""
         with claimed(self.out) if self.world.first else contextlib.nullcontext():
             try:
                 with attention.preferred(self.world.device), determinism(self.recipe.engine.deterministic):
                     return self._go(resume=resume)
             except StoppedError:
-                return Result("preempted", self.out, None, None)
+                return PretrainingResult("preempted", self.out, None, None)
 
-    def _go(self, *, resume: bool) -> Result:
+    def _go(self, *, resume: bool) -> PretrainingResult:
         world, recipe = self.world, self.recipe
         world.same(recipe_hash(recipe), "the recipe")
-        if recipe.batch.sequences % world.size:
-            raise UsageError(
-                f"{recipe.batch.sequences} windows a step cannot be shared by {world.size} processes alike",
-                hint="start a number of processes that divides batch.sequences",
-            )
+        for batch in map(recipe.batch_of, recipe.phases):
+            if batch.sequences % world.size:
+                raise UsageError(
+                    f"{batch.sequences} windows a step cannot be shared by {world.size} processes alike",
+                    hint="start a number of processes that divides batch.sequences",
+                )
         if world.device.type == "cuda":
             torch.set_float32_matmul_precision("high")
         else:
             keep_freed_memory()
         if world.first:
             check_tracker(recipe.logging.tracker)
+            for spec in recipe.corpora:
+                check_packages(spec.clean)
             open_run(recipe, self.out, resume=resume)
         world.barrier()
         state = self.checkpoints.latest()
         progress = Progress(recipe_hash=recipe_hash(recipe)) if state is None else read_progress(state)
         tokenizer = load_tokenizer(self.out / START) if state is not None else tokenizer_for(recipe, self.exclude)
         model = model_from_config(self.out / START) if state is not None else base_model(recipe, tokenizer)
-        data = self._corpus(tokenizer)
-        start = self._start(model, tokenizer, data, known=state is not None)
+        corpora = [self._corpus(spec, tokenizer) for spec in recipe.corpora]
+        data = corpora[0]
+        start = self._start(model, tokenizer, corpora, known=state is not None)
         if state is not None:
             restore_exports(recipe, self.out, progress, world)
         elif recipe.reuse is not None:
@@ -122,25 +130,26 @@ class Run:
         if world.size not in progress.world_sizes:
             progress = progress.model_copy(update={"world_sizes": (*progress.world_sizes, world.size)})
         metrics = self._metrics(progress)
-        training: Training | None = None
+        training: PreparedPhase | None = None
         try:
             while progress.phase < len(recipe.phases):
                 if training is not None:
                     training, model = None, model_from_config(self.out / START)
-                progress, state, training = self._phase(model, tokenizer, data, progress, state, metrics)
+                spec = recipe.corpus_of(recipe.phases[progress.phase])
+                read = corpora[recipe.corpora.index(spec)]
+                progress, state, training = self._phase(model, tokenizer, read, progress, state, metrics)
                 if training is None:
-                    return Result("preempted", self.out, None, None)
+                    return PretrainingResult("preempted", self.out, None, None)
         finally:
             if metrics is not None:
                 metrics.close()
         ledger = run_ledger(recipe, progress, start, data, world, self.unguarded)
         return self._finish(training, model, state, ledger)
 
-    def _corpus(self, tokenizer: PreTrainedTokenizerBase) -> Corpus:
-        spec = self.recipe.corpus
+    def _corpus(self, spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase) -> Corpus:
         cache = Path(spec.root) / spec.cache if spec.cache is not None else self.out.parent / "corpora"
 
-        stages = Stages(self.listener, self.total_steps)
+        stages = Stages(self.listener, self.recipe.total_steps)
 
         def say(what: str, fraction: float) -> None:
             stages(what, fraction)
@@ -159,12 +168,18 @@ class Run:
         self.world.same(built.hash, "the corpus")
         return built
 
-    def _start(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, data: Corpus, *, known: bool) -> Start:
+    def _start(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, corpora: list[Corpus], *, known: bool
+    ) -> Start:
+        """corpora: those of the recipe, in its order."""
+        specs = self.recipe.corpora
+        phases = tuple(corpora[specs.index(self.recipe.corpus_of(p))].hash for p in self.recipe.phases)
+        data, phases = corpora[0], phases if len(corpora) > 1 else ()
         precision = precision_of(self.recipe, self.world.device)
         if known:
             start = read_start(self.out)
             if start is not None:
-                if start.manifest_hash != data.hash:
+                if (start.manifest_hash, start.phase_manifests) != (data.hash, phases):
                     raise UsageError(
                         "the corpus has changed since the run began",
                         hint="restore its sources and exclusions, or start a new run with --out DIR",
@@ -182,6 +197,7 @@ class Run:
             parameters=sum(p.numel() for p in model.parameters()),
             architecture=type(model).__name__,
             precision=precision,
+            phase_manifests=phases,
         )
         self.world.same(start.init_hash, "the initial weights")
         if self.world.first:
@@ -205,13 +221,13 @@ class Run:
         progress: Progress,
         state: Path | None,
         metrics: Metrics | None,
-    ) -> tuple[Progress, Path | None, Training | None]:
+    ) -> tuple[Progress, Path | None, PreparedPhase | None]:
         """Train the phase under way to its end: (progress, its checkpoint, training); no training when stopped."""
         recipe, index = self.recipe, progress.phase
         phase = recipe.phases[index]
         fresh = progress.step == 0
         if fresh:
-            drawn = 0 if phase.data == "restart" else progress.drawn
+            drawn = 0 if phase.data == "restart" else self._drawn(progress)
             progress = progress.model_copy(
                 update={"drawn": drawn, "first_sample": drawn, "order_hash": "", "targets": 0, "skipped": 0}
             )
@@ -219,19 +235,21 @@ class Run:
         before = fingerprint(training.module.model, training.frozen) if training.frozen else ""
         fixed = self.world.device.type == "cuda" or recipe.engine.compiles("cpu")
         vocabulary = vocabulary_of(tokenizer, model.config.vocab_size)
-        batches = Batches(recipe, index, data, vocabulary, self.world, fixed=fixed)
-        predicted = phase.masking.rate if phase.masking is not None else 1.0
-        cost = token_cost(
-            model, length=recipe.corpus.sequence_length, causal=phase.objective == "clm", predicted=predicted
-        ).total
+        batches = Batches(recipe, index, data, vocabulary, self.world, fixed=fixed, first=progress.first_sample)
+        cost = phase_cost(model, phase, length=recipe.length_of(phase)).total
         saved: list[Path] = []
 
         def save(at: Progress) -> None:
             name = f"step-{at.total_steps:08d}"
-            saved.append(self.checkpoints.save(training.module.model, training.optimizer, at, name=name))
+            background = recipe.checkpoints.background and not recipe.checkpoints.export
+            model, optimizer = training.module.model, training.optimizer
+            saved.append(self.checkpoints.save(model, optimizer, at, name=name, background=background))
             self.checkpoints.prune(recipe.checkpoints.keep, recipe.checkpoints.keep_phases)
-            if recipe.exports_at(at.step):
+            if recipe.exports_at(at.step, phase):
                 self._export(training, self.out / "exports" / name)
+
+        def probe(at: Progress) -> None:
+            self._probe(training, at, metrics)
 
         loop = Loop(
             recipe,
@@ -245,13 +263,16 @@ class Run:
             save,
             self.stop,
             cost,
-            self.total_steps,
+            probe,
         )
         try:
             progress, reached = loop.run(progress)
             if not reached:
+                self.checkpoints.finish()
                 return progress, saved[-1], None
             validation = loop.evaluate(progress)
+            if recipe.logging.probe is not None:
+                probe(progress)
         finally:
             batches.close()
         if training.frozen:
@@ -260,12 +281,13 @@ class Run:
             recipe,
             index,
             progress,
-            windows=len(data.train),
+            corpus=data,
             report=training.report,
             kernels=training.kernels,
             cost=cost,
             loss=loop.last_loss,
             validation=validation,
+            losses=loop.losses,
         )
         progress = progress.model_copy(update={"phase": index + 1, "step": 0, "done": (*progress.done, record)})
         end = self.checkpoints.save(
@@ -276,13 +298,46 @@ class Run:
             self._export(training, self.out / "phases" / phase.name)
         return progress, end, training
 
+    def _probe(self, training: PreparedPhase, progress: Progress, metrics: Metrics | None) -> None:
+        """Score the model as it is; the first process does, the others wait."""
+        if self.world.any(self.world.first and self.probe is None):
+            return
+        folder = self.out / "probe"
+        self._export(training, folder)
+        if self.world.first and self.probe is not None and metrics is not None:
+            try:
+                with torch.random.fork_rng():
+                    scores = self.probe(folder)
+            except BioBenchError as error:  # no reason to lose a run of days; the metrics have no scores then
+                logging.getLogger("trainer").warning("no probe at step %d: %s", progress.step, error.what)
+                scores = {}
+            where = {"phase": self.recipe.phases[progress.phase].name, "step": progress.step}
+            metrics.write(
+                {
+                    "event": "probe",
+                    "total_step": progress.total_steps,
+                    **where,
+                    "tokens": progress.total_tokens,
+                    "scores": scores,
+                }
+            )
+            shutil.rmtree(folder, ignore_errors=True)
+        self.world.barrier()
+
+    def _drawn(self, progress: Progress) -> int:
+        """Windows that earlier phases have drawn of the corpus that the phase under way reads."""
+        spec = self.recipe.corpus_of(self.recipe.phases[progress.phase])
+        before = zip(self.recipe.phases, progress.done, strict=False)
+        ends = [record.last_sample + 1 for p, record in before if self.recipe.corpus_of(p) == spec]
+        return ends[-1] if ends else 0
+
     def _finish(
         self,
-        training: Training | None,
+        training: PreparedPhase | None,
         model: PreTrainedModel,
         state: Path | None,
         ledger: Ledger,
-    ) -> Result:
+    ) -> PretrainingResult:
         """Export the trained model with its card and ledger, unless an earlier start did and both are whole."""
         folder = self.out / "model"
         if training is None:
@@ -293,22 +348,22 @@ class Run:
             training = prepare(self.recipe, len(self.recipe.phases) - 1, model, state, self.world, fresh=False)
 
         def texts(model_hash: str) -> dict[str, str]:
-            own = ledger.model_copy(update={"model_hash": model_hash})
-            return {"README.md": model_card(self.recipe, own), FILE: own.model_dump_json(indent=2)}
+            final = ledger.model_copy(update={"model_hash": model_hash})
+            return {"README.md": model_card(self.recipe, final), FILE: final.model_dump_json(indent=2)}
 
         self._export(training, folder, texts)
         return self._done(folder, read_ledger(folder) if self.world.first else ledger)
 
-    def _done(self, folder: Path, ledger: Ledger) -> Result:
+    def _done(self, folder: Path, ledger: Ledger) -> PretrainingResult:
         """Write the run's own copy of the ledger where it is not there or another."""
         if self.world.first and intact_ledger(self.out / FILE) != ledger:
             write_json(self.out / FILE, ledger.model_dump(mode="json"))
         self.world.barrier()
-        return Result("done", self.out, folder, ledger)
+        return PretrainingResult("done", self.out, folder, ledger)
 
     def _export(
         self,
-        training: Training,
+        training: PreparedPhase,
         folder: Path,
         texts: Callable[[str], dict[str, str]] | None = None,
     ) -> None:

@@ -14,10 +14,12 @@ from transformers import PreTrainedTokenizerBase
 
 from trainer.corpus.shards import Corpus, Shards
 from trainer.model import objectives
-from trainer.model.network import end_token
 from trainer.model.objectives import Targets, Vocabulary
+from trainer.model.tokens import end_token
+from trainer.model.words import word_marks
 from trainer.order import draw
-from trainer.recipe.spec import Phase, Recipe
+from trainer.recipe.phases import Direction, Phase
+from trainer.recipe.spec import Recipe
 from trainer.train.distributed import World
 
 
@@ -39,6 +41,7 @@ class StepBatch:
     micros: list[Micro]
     targets: int
     indices: NDArray[np.int64]
+    causal: bool
 
 
 def vocabulary_of(tokenizer: PreTrainedTokenizerBase, rows: int) -> Vocabulary:
@@ -49,17 +52,31 @@ def vocabulary_of(tokenizer: PreTrainedTokenizerBase, rows: int) -> Vocabulary:
     special[[i for i in tokenizer.all_special_ids if i < rows]] = True
     known = np.zeros(rows, dtype=bool)
     known[list(tokenizer.get_vocab().values())] = True
-    return Vocabulary(end, tokenizer.mask_token_id, special, np.flatnonzero(known & ~special))
+    glued, closing = word_marks(tokenizer, rows)
+    return Vocabulary(
+        end, tokenizer.mask_token_id, special, np.flatnonzero(known & ~special), glued & ~special, closing | special
+    )
 
 
 class Batches:
     """The steps of one phase; `fixed` pads targets to a fixed count, for compiled and GPU runs."""
 
     def __init__(
-        self, recipe: Recipe, phase: int, corpus: Corpus, vocabulary: Vocabulary, world: World, *, fixed: bool
+        self,
+        recipe: Recipe,
+        phase: int,
+        corpus: Corpus,
+        vocabulary: Vocabulary,
+        world: World,
+        *,
+        fixed: bool,
+        first: int = 0,
     ) -> None:
-        self.recipe, self.number, self.corpus = recipe, phase, corpus
+        """first: number of the phase's first window, from which its steps are counted."""
+        self.recipe, self.number, self.corpus, self.first = recipe, phase, corpus, first
         self.phase: Phase = recipe.phases[phase]
+        self.batch = recipe.batch_of(self.phase)
+        self.steps = recipe.steps(self.phase)
         self.vocabulary, self.world, self.fixed = vocabulary, world, fixed
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="batches")
         self._ahead: tuple[int, Future[StepBatch]] | None = None
@@ -68,7 +85,7 @@ class Batches:
         """The step whose first window is number `first`; with `more`, the next one is begun meanwhile."""
         ahead = self._ahead
         batch = ahead[1].result() if ahead is not None and ahead[0] == first else self.make(first)
-        following = first + self.recipe.batch.sequences
+        following = first + self.batch.sequences
         self._ahead = (following, self._pool.submit(self.make, following)) if more else None
         return batch
 
@@ -78,10 +95,12 @@ class Batches:
 
     def make(self, first: int) -> StepBatch:
         """This process's micro-batches of the step that starts at window number `first`."""
-        count = self.recipe.batch.sequences
+        count = self.batch.sequences
+        step = (first - self.first) // count
+        direction = self.phase.direction(step)
         indices, epochs = draw(first, count, windows=len(self.corpus.train), seed=self.recipe.seeds.data)
         mine = self.world.slice(count)
-        size = self.recipe.batch.micro or len(mine)
+        size = self.batch.micro or len(mine)
         micros: list[Micro] = []
         targets = 0
         for start in range(mine.start, mine.stop, size):
@@ -91,33 +110,46 @@ class Batches:
                 for e, i in zip(epochs[rows], indices[rows], strict=True)
             ]
             windows = self.corpus.train.read(indices[rows])
-            made = self._targets(windows, keys)
-            targets += made.positions.size
-            micros.append(self._micro(made, windows))
-        return StepBatch(micros, targets, indices)
+            batch = self._targets(windows, keys, direction, self._rate(step))
+            targets += batch.positions.size
+            micros.append(self._micro(batch, windows, direction))
+        return StepBatch(micros, targets, indices, direction == "clm")
 
-    def held_out(self, shards: Shards, rows: range) -> tuple[Micro, int]:
+    def held_out(self, shards: Shards, rows: range, direction: Direction) -> tuple[Micro, int]:
         """A validation batch with masks that never change, and its number of targets."""
         windows = shards.read(np.arange(rows.start, rows.stop))
-        made = self._targets(windows, [("held out", i) for i in rows])
-        return self._micro(made, windows), made.positions.size
+        rate = self.phase.masking.rate if self.phase.masking is not None else 0.0
+        batch = self._targets(windows, [("held out", i) for i in rows], direction, rate)
+        return self._micro(batch, windows, direction), batch.positions.size
 
-    def _targets(self, windows: NDArray[np.int64], keys: Sequence[tuple[object, ...]]) -> Targets:
-        if self.phase.objective == "clm":
+    def _rate(self, step: int) -> float:
+        """The masking rate of a step."""
+        masking = self.phase.masking
+        if masking is None:
+            return 0.0
+        if masking.final_rate is None:
+            return masking.rate
+        return masking.rate + (masking.final_rate - masking.rate) * step / max(self.steps - 1, 1)
+
+    def _targets(
+        self, windows: NDArray[np.int64], keys: Sequence[tuple[object, ...]], direction: Direction, rate: float
+    ) -> Targets:
+        if direction == "clm":
             return objectives.next_token(windows, self.vocabulary, isolate=self.phase.isolate_documents)
         assert self.phase.masking is not None
-        return objectives.masked(windows, self.vocabulary, self.phase.masking, keys)
+        return objectives.masked(windows, self.vocabulary, self.phase.masking, keys, rate=rate)
 
-    def _micro(self, made: Targets, windows: NDArray[np.int64]) -> Micro:
+    def _micro(self, batch: Targets, windows: NDArray[np.int64], direction: Direction) -> Micro:
         if self.fixed:
-            made = objectives.pad(made, objectives.capacity(made.inputs.size, made.inputs.shape[1], self.phase.masking))
+            masking = self.phase.masking if direction == "mlm" else None
+            batch = objectives.pad(batch, objectives.capacity(batch.inputs.size, batch.inputs.shape[1], masking))
         documents = boundaries = None
         if self.phase.isolate_documents:
             # Documents are told apart by their end tokens, which masks may hide in the inputs.
             numbers = objectives.document_numbers(windows, self.vocabulary.end)
             documents, boundaries = self._send(numbers), self._send(objectives.boundaries(numbers))
         return Micro(
-            self._send(made.inputs), self._send(made.positions), self._send(made.targets), documents, boundaries
+            self._send(batch.inputs), self._send(batch.positions), self._send(batch.targets), documents, boundaries
         )
 
     def _send(self, array: NDArray[np.int64] | NDArray[np.int32]) -> Tensor:

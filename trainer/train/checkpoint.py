@@ -13,7 +13,9 @@ import re
 import shutil
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from torch import Tensor, nn
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.filesystem import FileSystemReader
 from torch.distributed.checkpoint.state_dict_loader import load
-from torch.distributed.checkpoint.state_dict_saver import save
+from torch.distributed.checkpoint.state_dict_saver import async_save, save
 
 from biobench.core.files import cannot_write, file_hash
 from biobench.core.text import first_line
@@ -64,12 +66,24 @@ class Progress(Strict):
     world_sizes: tuple[int, ...] = ()
 
 
-class Checkpoints:
+@dataclass(frozen=True)
+class _Pending:
+    """A checkpoint that is being written. size: bytes of its tensors."""
+
+    future: Future[Any]
+    temporary: Path
+    final: Path
+    progress: Progress
+    size: int
+
+
+class CheckpointStore:
     """The checkpoints of a run below ``out/checkpoints``."""
 
     def __init__(self, out: Path, world: World) -> None:
         self.folder = out / "checkpoints"
         self.world = world
+        self._pending: _Pending | None = None
 
     def latest(self) -> Path | None:
         """The newest whole checkpoint, or None. Raises StoreError when `latest` names a missing one."""
@@ -81,8 +95,20 @@ class Checkpoints:
             raise StoreError("the latest checkpoint is not there", hint=_REMEDY, file=folder)
         return folder
 
-    def save(self, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress, *, name: str) -> Path:
-        """Write a checkpoint; `latest` names it once it is whole. Raises StoreError, leaving older ones."""
+    def save(
+        self,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        progress: Progress,
+        *,
+        name: str,
+        background: bool = False,
+    ) -> Path:
+        """Write a checkpoint; `latest` names it once it is whole. Raises StoreError, leaving older ones.
+
+        background: copy the state and return; `finish`, or the next call, waits for the files and names it.
+        """
+        self.finish()
         final = self.folder / name
         temporary = self.folder / f"{name}.tmp"
         if self.world.first:
@@ -93,12 +119,41 @@ class Checkpoints:
         state = _tensors(model) | {f"optim/{k}": v for k, v in named_state(model, optimizer).items()}
         try:
             with _quiet():
+                if background:
+                    future = async_save(
+                        state,
+                        checkpoint_id=temporary,
+                        process_group=self.world.saving,
+                        no_dist=self.world.size == 1,
+                    )
+                    assert isinstance(future, Future)
+                    self._pending = _Pending(future, temporary, final, progress, _bytes_of(state))
+                    return final
                 save(state, checkpoint_id=temporary, no_dist=self.world.size == 1)
         except (OSError, CheckpointException, RuntimeError) as error:
-            known = _save_error(error, final, full=_too_small(temporary, state))
-            if self.world.first:
-                shutil.rmtree(temporary, ignore_errors=True)
-            raise known from error
+            raise self._failed(error, temporary, final, _bytes_of(state)) from error
+        self._named(temporary, final, progress)
+        return final
+
+    def finish(self) -> None:
+        """Wait for a checkpoint in the background and name it. Raises StoreError as `save` does."""
+        if self._pending is None:
+            return
+        pending, self._pending = self._pending, None
+        try:
+            pending.future.result()
+        except (OSError, CheckpointException, RuntimeError) as error:
+            raise self._failed(error, pending.temporary, pending.final, pending.size) from error
+        self._named(pending.temporary, pending.final, pending.progress)
+
+    def _failed(self, error: BaseException, temporary: Path, final: Path, size: int) -> StoreError:
+        known = _save_error(error, final, full=_too_small(temporary, size))
+        if self.world.first:
+            shutil.rmtree(temporary, ignore_errors=True)
+        return known
+
+    def _named(self, temporary: Path, final: Path, progress: Progress) -> None:
+        """Complete a checkpoint once all processes have written their part."""
         self.world.barrier()
         if self.world.first:
             try:
@@ -107,7 +162,6 @@ class Checkpoints:
                 shutil.rmtree(temporary, ignore_errors=True)
                 raise
         self.world.barrier()
-        return final
 
     def _complete(self, temporary: Path, final: Path, progress: Progress) -> None:
         """Hash, describe, rename and name a checkpoint that all processes have written."""
@@ -231,12 +285,15 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         waiting += [e for e in (*inside, now.__cause__, now.__context__) if e is not None]
 
 
-def _too_small(folder: Path, state: dict[str, Any]) -> bool:
-    """Whether the disk of a half-written checkpoint has no room for the rest of `state`.
+def _bytes_of(state: dict[str, Any]) -> int:
+    return sum(v.numel() * v.element_size() for v in state.values() if isinstance(v, Tensor))
+
+
+def _too_small(folder: Path, needed: int) -> bool:
+    """Whether the disk of a half-written checkpoint has no room for the rest of `needed` bytes.
 
     The error of another process arrives without its cause, so the space left is looked at too.
     """
-    needed = sum(v.numel() * v.element_size() for v in state.values() if isinstance(v, Tensor))
     try:
         written = sum(f.stat().st_size for f in folder.iterdir()) if folder.is_dir() else 0
         return shutil.disk_usage(folder.parent).free < needed - written

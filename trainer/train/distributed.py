@@ -22,12 +22,17 @@ that dies meanwhile is noticed by the launcher, which ends the others."""
 
 @dataclass(frozen=True)
 class World:
-    """This process's place among all: rank, size, device. waiting: the group of the barriers, None for the default."""
+    """This process's place among all: rank, size, device.
+
+    waiting: the group of the barriers, None for the default. saving: that of checkpoints in the background, whose
+    messages must not meet others.
+    """
 
     rank: int
     size: int
     device: torch.device
     waiting: dist.ProcessGroup | None = None
+    saving: dist.ProcessGroup | None = None
 
     @property
     def first(self) -> bool:
@@ -93,25 +98,25 @@ def world(device: str = "auto") -> Iterator[World]:
     place = pick_device(device)
     if place.type == "cuda":
         torch.cuda.set_device(place)
-    own = not dist.is_initialized() and int(os.environ.get("WORLD_SIZE", "1")) > 1
-    if own:
+    joined = not dist.is_initialized() and int(os.environ.get("WORLD_SIZE", "1")) > 1
+    if joined:
         if place.type == "cuda":
             dist.init_process_group("nccl", device_id=place)
         else:
             dist.init_process_group("gloo")
     try:
         if dist.is_initialized():
-            patient = dist.new_group(backend="gloo", timeout=PATIENCE)
-            yield World(dist.get_rank(), dist.get_world_size(), place, patient)
+            patient, saving = (dist.new_group(backend="gloo", timeout=PATIENCE) for _ in range(2))
+            yield World(dist.get_rank(), dist.get_world_size(), place, patient, saving)
         else:
             yield World(0, 1, place)
     except BaseException:
         # The others may never reach a barrier; the launcher ends them.
-        own = False
+        joined = False
         raise
     finally:
         # Reducers that outlive the group abort the process at exit now and then.
         gc.collect()
-        if own:
+        if joined:
             dist.barrier()
             dist.destroy_process_group()

@@ -34,17 +34,20 @@ class Metrics:
         self.file = out / FILE
         self.tracker = tracker
         if self.file.is_file():
-            kept = [line for line in read_metrics(self.file) if line["total_step"] <= from_step]
-            write_text(self.file, "".join(json.dumps(line) + "\n" for line in kept))
+            lines = [line for line in read_metrics(self.file) if line["total_step"] <= from_step]
+            write_text(self.file, "".join(json.dumps(line) + "\n" for line in lines))
 
     def write(self, line: dict[str, Any]) -> None:
         """Append one line; it has at least `event` and `total_step`."""
         with writing(self.file), self.file.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
         if self.tracker is not None:
+            flat = {k: v for k, v in line.items() if not isinstance(v, dict)}
+            for name, parts in line.items():
+                flat |= {f"{name}/{k}": v for k, v in parts.items()} if isinstance(parts, dict) else {}
             numbers = {
                 f"{line['event']}/{k}": float(v)
-                for k, v in line.items()
+                for k, v in flat.items()
                 if isinstance(v, (int, float)) and not isinstance(v, bool) and k != "total_step"
             }
             self.tracker.log(numbers, int(line["total_step"]))
@@ -92,11 +95,11 @@ class _RunModule:
             known: dict[str, str] = json.loads((out / TRACKED).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             known = {}
-        own = known.get(kind) or f"{name}-{uuid.uuid4().hex[:8]}"
-        given = {"id": own, "name": name} if kind == "wandb" else {"name": own}
-        self.module.init(project="biobench-pretrain", config=config, resume="allow", **given)
+        run_id = known.get(kind) or f"{name}-{uuid.uuid4().hex[:8]}"
+        options = {"id": run_id, "name": name} if kind == "wandb" else {"name": run_id}
+        self.module.init(project="biobench-pretrain", config=config, resume="allow", **options)
         if kind not in known:
-            write_json(out / TRACKED, known | {kind: own})
+            write_json(out / TRACKED, known | {kind: run_id})
 
     def log(self, values: dict[str, float], step: int) -> None:
         self.module.log(values, step=step)

@@ -23,8 +23,8 @@ def make_optimizer(model: nn.Module, spec: Optimizer) -> torch.optim.Optimizer:
     """
     decay = spec.weight_decay / spec.learning_rate
     matrices = _layer_matrices(model) if spec.kind == "muon" else []
-    taken = {id(p) for p in matrices}
-    decayed = [p for p in model.parameters() if p.ndim >= 2 and id(p) not in taken]
+    orthogonal = {id(p) for p in matrices}
+    decayed = [p for p in model.parameters() if p.ndim >= 2 and id(p) not in orthogonal]
     plain = [p for p in model.parameters() if p.ndim < 2]
     groups: list[dict[str, Any]] = [
         {"params": decayed, "weight_decay": decay},
@@ -110,11 +110,11 @@ class _States:
     """The states of several optimisers, read and written by parameter."""
 
     def __init__(self, parts: Sequence[torch.optim.Optimizer]) -> None:
-        self.held = {id(p): part for part in parts for group in part.param_groups for p in group["params"]}
+        self.owners = {id(p): part for part in parts for group in part.param_groups for p in group["params"]}
         self.parts = parts
 
     def __getitem__(self, parameter: Tensor) -> Any:
-        return self.held[id(parameter)].state[parameter]
+        return self.owners[id(parameter)].state[parameter]
 
     def items(self) -> Iterator[tuple[Tensor, Any]]:
         """All parameters that have a state, with it."""

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,10 +19,11 @@ from transformers import PreTrainedModel
 
 from biobench.errors import ModelError, UsageError
 from trainer.model import attention, guard
-from trainer.model.families import check_windows, layers_of
+from trainer.model.families import check_windows, family_of, layers_of
 from trainer.model.guard import GuardReport
 from trainer.model.interventions import freeze
 from trainer.model.network import Trainee, reinit_head, set_dropout
+from trainer.model.rotary import set_rope_base
 from trainer.recipe.spec import Recipe
 from trainer.train import checkpoint
 from trainer.train.distributed import World
@@ -28,7 +31,7 @@ from trainer.train.optimizer import make_optimizer
 
 
 @dataclass
-class Training:
+class PreparedPhase:
     """A phase ready to train. module: the trainee; wrapped: what the loop calls (itself, DDP, or FSDP2)."""
 
     module: Trainee
@@ -51,7 +54,7 @@ def precision_of(recipe: Recipe, device: torch.device) -> str:
 
 def prepare(
     recipe: Recipe, phase_index: int, model: PreTrainedModel, state: Path | None, world: World, *, fresh: bool
-) -> Training:
+) -> PreparedPhase:
     """Make phase number `phase_index` ready: read `state`, freeze, check the direction, wrap.
 
     model: weights of the first phase, or the architecture that `state` (a checkpoint) is read into.
@@ -59,7 +62,8 @@ def prepare(
     Raises ModelError, StoreError.
     """
     phase = recipe.phases[phase_index]
-    check_windows(model, recipe.corpus.sequence_length)
+    set_rope_base(model, recipe.rope_base_at(phase_index), length=recipe.length_of(phase))
+    check_windows(model, recipe.length_of(phase))
     if state is not None:
         checkpoint.verify(state, world)
         checkpoint.load_weights(state, model, world)
@@ -69,14 +73,20 @@ def prepare(
     model.to(world.device)  # type: ignore[arg-type]
     module = Trainee(model)
     kind = precision_of(recipe, world.device)
-    causal = phase.objective == "clm"
+    if recipe.engine.residual == "bf16" and kind == "bf16":
+        layers_of(model)[0].register_forward_pre_hook(_to_bf16, with_kwargs=True)
 
-    def forward(ids: Tensor) -> Tensor:
+    def forward(ids: Tensor, causal: bool) -> Tensor:
         with autocast(kind, world.device):
             return module.logits(ids, causal=causal)
 
-    report = guard.check(model, forward, causal=causal, device=world.device)
-    kernels = _kernels(module, causal, kind, world.device, isolated=phase.isolate_documents)
+    # of a mixed phase both directions are checked; its record has the leak of the causal one, which must be 0
+    directions = [direction == "clm" for direction in phase.directions]
+    reports = [guard.check(model, partial(forward, causal=c), causal=c, device=world.device) for c in directions]
+    report = reports[0] if len(reports) == 1 else _both(*reports)
+    kernels: dict[str, str] = {}
+    for causal in directions:
+        kernels |= _kernels(module, causal, kind, world.device, isolated=phase.isolate_documents)
     if recipe.engine.activation_checkpointing:
         model.gradient_checkpointing_enable(  # type: ignore[no-untyped-call]
             gradient_checkpointing_kwargs={"use_reentrant": False}
@@ -86,7 +96,8 @@ def prepare(
         torch._dynamo.config.recompile_limit = 64
         for layer in layers_of(model):
             layer.compile(dynamic=None if phase.isolate_documents else False)
-        _check_compiled(model, forward, causal, world.device)
+        for causal in directions:
+            _check_compiled(model, partial(forward, causal=causal), causal, world.device)
     module.train()
     if recipe.optimizer.kind != "adamw" and world.size > 1 and recipe.engine.distributed == "fsdp2":
         raise UsageError(
@@ -94,11 +105,25 @@ def prepare(
             hint="use engine.distributed=ddp, or optimizer.kind=adamw",
         )
     module.z_loss = recipe.optimizer.z_loss
-    wrapped = _wrap(recipe, module, world)
+    module.compiled_loss = recipe.engine.compiles(world.device.type)
+    wrapped = _wrap(recipe, module, world, kind)
     optimizer = make_optimizer(model, recipe.optimizer)
     if state is not None:
         checkpoint.load_moments(state, model, optimizer, world, without=redrawn)
-    return Training(module, wrapped, optimizer, frozen, report, kind, kernels)
+    return PreparedPhase(module, wrapped, optimizer, frozen, report, kind, kernels)
+
+
+def _to_bf16(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Casts the states that enter the first layer; every later sum of two bf16 tensors stays one."""
+    if args:
+        return (args[0].to(torch.bfloat16), *args[1:]), kwargs
+    return args, {**kwargs, "hidden_states": kwargs["hidden_states"].to(torch.bfloat16)}
+
+
+def _both(causal: GuardReport, masked: GuardReport) -> GuardReport:
+    """The report of a phase in both directions."""
+    reaches = {f"{kind}, causal": value for kind, value in causal.reaches.items()} | masked.reaches
+    return GuardReport(True, causal.tokens, causal.leak, reaches)
 
 
 def autocast(precision: str, device: torch.device) -> torch.autocast:
@@ -108,6 +133,8 @@ def autocast(precision: str, device: torch.device) -> torch.autocast:
 
 def _kernels(module: Trainee, causal: bool, precision: str, device: torch.device, *, isolated: bool) -> dict[str, str]:
     """What computes the layers as they will be trained, dropout included; a GPU without a kernel is warned of."""
+    if not family_of(module.model.config.model_type).directed:
+        return {"full_attention": attention.DENSE}
     tokens = guard.probe_tokens(module.model, device)
     documents = torch.zeros_like(tokens) if isolated else None
     ends = torch.tensor([0, tokens.shape[1]], dtype=torch.int32, device=device) if isolated else None
@@ -138,17 +165,20 @@ def _check_compiled(model: PreTrainedModel, forward: guard.Forward, causal: bool
         )
 
 
-def _wrap(recipe: Recipe, module: Trainee, world: World) -> nn.Module:
+def _wrap(recipe: Recipe, module: Trainee, world: World, precision: str) -> nn.Module:
     if world.size == 1:
         return module
     if recipe.engine.distributed == "fsdp2":
         from torch.distributed.device_mesh import init_device_mesh
-        from torch.distributed.fsdp import fully_shard
+        from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
         mesh = init_device_mesh(world.device.type, (world.size,))
+        low = recipe.engine.gather == "bf16" and precision == "bf16"
+        # all gathers in bf16, gradients summed in float32
+        policy = MixedPrecisionPolicy(torch.bfloat16, torch.float32) if low else MixedPrecisionPolicy()
         for layer in layers_of(module.model):
-            fully_shard(layer, mesh=mesh)
-        fully_shard(module, mesh=mesh)
+            fully_shard(layer, mesh=mesh, mp_policy=policy)
+        fully_shard(module, mesh=mesh, mp_policy=policy)
         return module
     devices = [world.device.index] if world.device.type == "cuda" else None
     return DistributedDataParallel(module, device_ids=devices, gradient_as_bucket_view=True, broadcast_buffers=False)

@@ -61,7 +61,7 @@ def silent(_: Tick) -> None:
     """Tell nobody."""
 
 
-class Terminal(Display):
+class TrainingDisplay(Display):
     """A bar, or a line whenever the stage or a tenth of it has changed, or after `QUIET`."""
 
     def __init__(self) -> None:

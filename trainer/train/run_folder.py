@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from biobench.core.files import canonical
 from biobench.errors import StoreError, UsageError
-from biobench.schema.strict import Strict
 from trainer.disk import make_folder, write_json, writing
+from trainer.recipe.growing import LATER, Growing
 from trainer.recipe.spec import Recipe
-from trainer.train.checkpoint import Checkpoints, Progress, read_progress
+from trainer.train.checkpoint import CheckpointStore, Progress, read_progress
 from trainer.train.distributed import World
 
 RECIPE = "recipe.json"
@@ -34,14 +34,15 @@ _FREE: Any = {
     "reuse": True,
     "corpus": {"root", "cache"},
     "batch": {"micro"},
+    "phases": {"__all__": {"batch": {"micro"}}},
     "engine": {"device", "distributed", "compile", "activation_checkpointing", "precision", "deterministic"},
 }
 """Fields that may change between a run and its resume: they do not change what is trained. (The precision that
 `auto` came to is kept in `Start` and checked there.)"""
 
 
-class Start(Strict):
-    """What a run started from, known once corpus and weights are at hand."""
+class Start(Growing):
+    """What a run started from, known once corpus and weights are available."""
 
     init_hash: str
     manifest_hash: str
@@ -49,6 +50,8 @@ class Start(Strict):
     parameters: int
     architecture: str
     precision: str
+    phase_manifests: tuple[str, ...] = Field((), json_schema_extra=LATER)
+    """Hashes of the phases' corpora, where a phase has one of its own."""
 
 
 def training_fields(recipe: Recipe) -> dict[str, Any]:
@@ -183,15 +186,22 @@ def adopt(recipe: Recipe, start: Start, world: World) -> tuple[Progress, Path]:
     a, b = training_fields(recipe), training_fields(theirs)
     a["phases"], b["phases"] = a["phases"][:count], b["phases"][:count]
     changed = differences(a, b)
+    own_corpora = any(recipe.corpus_of(p) != recipe.corpus for p in recipe.phases[:count])
     their_start = read_start(other)
     if their_start is not None and not changed:
-        changed = differences(start.model_dump(), their_start.model_dump())
+        first, second = (
+            s.model_copy(update={"phase_manifests": s.phase_manifests[:count]}).model_dump(
+                exclude=None if own_corpora else {"phase_manifests"}
+            )
+            for s in (start, their_start)
+        )
+        changed = differences(first, second)
     if changed or their_start is None:
         raise UsageError(
             f"reuse.run {other} was not trained as this recipe begins: {', '.join(changed[:4]) or 'it never began'}",
             hint="reuse a run with equal base, corpus, batch, optimiser, seeds and first phases",
         )
-    folder = Checkpoints(other, world).folder / phase_end_name(count - 1, recipe.reuse.through)
+    folder = CheckpointStore(other, world).folder / phase_end_name(count - 1, recipe.reuse.through)
     if not folder.is_dir():
         raise _no_phase_end(other, theirs, recipe.reuse.through, folder)
     progress = read_progress(folder)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from trainer.recipe.spec import Phase
+from trainer.recipe.phases import Phase
 
 
 def factor(phase: Phase, step: int, *, steps: int, step_tokens: int) -> float:

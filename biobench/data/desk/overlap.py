@@ -122,7 +122,7 @@ class Digested:
 def corpus_texts(path: str | Path) -> Iterator[str]:
     """Texts of a file or folder: .txt (a file is a text), .jsonl (field `text`), .parquet (column `text`).
 
-    Raises UsageError when nothing readable is there, DataFormatError for a line without a text.
+    Raises UsageError when nothing readable or no text is there, DataFormatError for a line without a text.
     """
     root = Path(path)
     if not root.exists():
@@ -131,8 +131,13 @@ def corpus_texts(path: str | Path) -> Iterator[str]:
     known = [p for p in files if p.suffix in (".txt", ".jsonl", ".parquet")]
     if not known:
         raise UsageError(f"'{root}' holds no .txt, .jsonl or .parquet file", hint="convert the text to one of them")
+    empty = True
     for file in known:
-        yield from _texts(file)
+        for text in _texts(file):
+            empty = empty and not text.strip()
+            yield text
+    if empty:
+        raise UsageError(f"'{root}' holds no text", hint="give the training text itself; an empty one overlaps nothing")
 
 
 def _texts(file: Path) -> Iterator[str]:

@@ -6,6 +6,7 @@ from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 
+from biobench.core.plugins import READERS, plugins
 from biobench.data.readers.base import REGISTRY, Reader, ReaderOptions, Request
 from biobench.errors import SpecError
 from biobench.schema.strict import suggest
@@ -17,6 +18,7 @@ __all__ = ["Reader", "ReaderOptions", "Request", "formats", "get_reader"]
 def _discover() -> None:
     for module in iter_modules(__path__):
         import_module(f"{__name__}.{module.name}")
+    plugins(READERS)
 
 
 def get_reader(name: str) -> Reader:

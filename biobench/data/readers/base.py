@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
+from biobench.schema.kind import KINDS
 from biobench.schema.strict import Strict, suggest
 from biobench.schema.task import TaskSpec
 
@@ -65,6 +66,8 @@ class Request:
 
     def check_label(self, label: str, file: Path, line: int) -> str:
         """`label` itself when the task has it (or has a rule instead of a list); else raises DataFormatError."""
+        if KINDS[self.spec.type].numeric:
+            return label  # the kind checks numbers
         labels = self.spec.labels
         if not self.any_label and isinstance(labels, list) and label not in labels:
             hint = "add it to `labels`, or map it" if self.redact else suggest(label, labels)

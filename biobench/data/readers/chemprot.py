@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from biobench.data.readers._marking import Mention, Style, marked
 from biobench.data.readers.base import ReaderOptions, Request, at, read_lines, reader
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
+from biobench.schema.source import later
 
 _END = re.compile(r"[.?!][)\]\"']*\s+(?=[A-Z0-9(\[\"'<])")
 _ABBREVIATION = re.compile(
@@ -30,6 +32,7 @@ class ChemprotOptions(ReaderOptions):
     gene: str = "@GENE$"
     both: str = "@CHEM-GENE$"
     """What the mentions are replaced by; `both` where the two overlap."""
+    style: Style = later("mask")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +149,9 @@ def _rows(options: ChemprotOptions, abstract: _Abstract, split: str, path: Path)
 
 
 def _marked(options: ChemprotOptions, text: str, start: int, end: int, chemical: _Entity, gene: _Entity) -> str:
-    """The sentence with the two mentions replaced."""
-    if chemical.start < gene.end and gene.start < chemical.end:
-        a, b = min(chemical.start, gene.start), max(chemical.end, gene.end)
-        return (text[start:a] + options.both + text[b:end]).strip()
-    first, second = sorted((chemical, gene), key=lambda e: e.start)
-    marks = [options.chemical if e.chemical else options.gene for e in (first, second)]
-    return (
-        text[start : first.start] + marks[0] + text[first.end : second.start] + marks[1] + text[second.end : end]
-    ).strip()
+    """The sentence with the two mentions shown by the declared style."""
+    mentions = [
+        Mention(e.start - start, e.end - start, options.chemical if e.chemical else options.gene)
+        for e in (chemical, gene)
+    ]
+    return marked(text[start:end], mentions[0], mentions[1], options.style, options.both).strip()

@@ -13,13 +13,19 @@ from biobench.schema.document import Document
 from biobench.schema.source import later
 from biobench.schema.strict import suggest
 
+Layouts = Literal["list", "lines", "keyed"]
+KEY = "#key"
+"""Field under which an object of a keyed file has its key."""
+
 
 class JsonOptions(ReaderOptions):
     """Options of format `json`."""
 
     format: Literal["json"]
-    layout: Literal["list", "lines"]
+    layout: Literal["list", "lines", "keyed"]
+    """list: one list of objects. lines: one object a line. keyed: one object of objects by their ids."""
     text: str
+    """Field with a text, or with a list of texts, which are joined by blanks."""
     label: str
     """Field with one label, or with a list of them."""
     id: str | None = None
@@ -33,6 +39,8 @@ class JsonOptions(ReaderOptions):
     """Label in the file to label of the task; null means none. Unnamed labels stay."""
     drop_containing: list[str] = []
     """Objects whose label text holds one of these are left out."""
+    blank_text: Literal["refused", "kept"] = later("refused")
+    """kept: a blank text stands as it is beside the first text (a question without its passage)."""
     drop_missing: bool = False
     """Leave out objects without a label (null or NaN) or with a blank text; otherwise they are refused."""
 
@@ -51,9 +59,7 @@ def read_json(request: Request) -> Iterator[Document]:
             yield document
 
 
-def json_objects(
-    request: Request, layout: Literal["list", "lines"]
-) -> Iterator[tuple[dict[str, Any], str, str, Path, int]]:
+def json_objects(request: Request, layout: Layouts) -> Iterator[tuple[dict[str, Any], str, str, Path, int]]:
     """(object, its number in the split as an id, split, file, line or number in a list) of all files.
 
     Raises DataFormatError for what is no JSON object.
@@ -75,7 +81,7 @@ def need_fields(request: Request, item: dict[str, Any], names: Sequence[str | No
             raise request.bad(f"field '{name}' is null", "fill it in or remove the object", path, line)
 
 
-def _objects(request: Request, layout: Literal["list", "lines"], path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def _objects(request: Request, layout: Layouts, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """(line, or number in a list; object). Raises DataFormatError for what is no JSON object."""
     if layout == "lines":
         for line, text in read_lines(request, path):
@@ -83,12 +89,21 @@ def _objects(request: Request, layout: Literal["list", "lines"], path: Path) -> 
                 yield line, _object(request, path, line, text)
         return
     try:
-        items = json.loads(read_text(request, path))
+        items = json.loads(read_text(request, path), object_pairs_hook=_Pairs if layout == "keyed" else None)
     except json.JSONDecodeError as error:
         raise request.bad(f"not valid JSON: {error.msg}", "repair the file", path, error.lineno) from None
+    if layout == "keyed":
+        if not isinstance(items, _Pairs) or not all(isinstance(value, _Pairs) for _, value in items):
+            raise request.bad("is not an object of objects", "set `layout: list` for a list", path, 1)
+        yield from enumerate(({**dict(value), KEY: key} for key, value in items), start=1)
+        return
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise request.bad("is not a list of objects", "set `layout: lines` for one object a line", path, 1)
     yield from enumerate(items, start=1)
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object's fields as they stand, a key that stands twice included."""
 
 
 def _object(request: Request, path: Path, line: int, text: str) -> dict[str, Any]:
@@ -110,7 +125,9 @@ def _document(
     raw = item[options.label]
     values = raw if isinstance(raw, list) else [raw]
     text = item[options.text]
-    blank = not isinstance(text, str) or not text.strip()
+    if isinstance(text, list) and all(isinstance(part, str) for part in text):
+        text = " ".join(part.strip() for part in text)
+    blank = not isinstance(text, str) or (options.blank_text == "refused" and not text.strip())
     if blank or missing(raw):
         if options.drop_missing:
             return None
@@ -132,7 +149,7 @@ def _document(
         mapped = options.label_map.get(name, name)
         if mapped is not None:
             labels.append(request.check_label(mapped, path, line))
-    own = str(item[options.id]) if options.id else own
+    own = str(item[options.id]) if options.id else str(item.get(KEY, own))
     return Document(
         id=own,
         group=str(item[options.group]) if options.group else own,

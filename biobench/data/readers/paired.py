@@ -9,6 +9,7 @@ from typing import Literal
 from biobench.data.readers.base import ReaderOptions, Request, at, read_lines, read_text, reader
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
+from biobench.schema.source import later
 
 
 class PairedOptions(ReaderOptions):
@@ -24,6 +25,8 @@ class PairedOptions(ReaderOptions):
     nothing: list[str] = ["NULL"]
     """Written for 'no label' beside the usual empty part."""
     lower: bool = True
+    unit: Literal["sentence", "file"] = later("sentence")
+    """file: all sentences of a file as one text, with the labels of all of them."""
 
 
 @reader(PairedOptions)
@@ -44,7 +47,11 @@ def read_paired(request: Request) -> Iterator[Document]:
         partner = labels.pop(path.stem, None)
         if partner is None:
             raise request.bad("has no label file of the same name", "complete the labels folder", path)
-        yield from _pair(request, options, path, partner)
+        sentences = _pair(request, options, path, partner)
+        if options.unit == "sentence":
+            yield from sentences
+        else:
+            yield _whole(list(sentences), path)
     for path in labels.values():
         raise request.bad("has no text file of the same name", "complete the text folder", path)
 
@@ -71,3 +78,15 @@ def _pair(request: Request, options: PairedOptions, path: Path, partner: Path) -
             labels=tuple(known),
             origin=at(path, number),
         )
+
+
+def _whole(sentences: list[Document], path: Path) -> Document:
+    """The file's sentences as one document."""
+    return Document(
+        id=path.stem,
+        group=path.stem,
+        text=" ".join(d.text for d in sentences),
+        split="",
+        labels=tuple(dict.fromkeys(label for d in sentences for label in d.labels)),
+        origin=at(path, 1),
+    )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import math
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +22,8 @@ class Columns(Strict):
     """Where things stand in a row: a header's name, or a number from 0."""
 
     text: str | int
-    label: str | int
+    label: str | int | list[str | int]
+    """Several columns: the mean of their numbers."""
     id: str | int | None = None
     group: str | int | None = None
     first: str | int | None = later(None)
@@ -104,11 +107,14 @@ def _file(
 ) -> Iterator[Document]:
     width = 0
     where: dict[str, int] = {}
+    several: list[int] = []
     prefix = split or path.stem
     for line, row in rows(request, path, options.separator, options.quoting):
         if width == 0:
             width = len(row)
             where = _locate(request, layout, row, path, line)
+            if isinstance(layout.columns.label, list):
+                several = [_place(request, layout, "label", c, row, path, line) for c in layout.columns.label]
             if layout.header:
                 continue
         if len(row) != width:
@@ -121,7 +127,7 @@ def _file(
             )
         numbers[prefix] += 1
         own = row[where["id"]] if "id" in where else f"{prefix}-{numbers[prefix]}"
-        raw = row[where["label"]].strip()
+        raw = _mean(request, [row[place] for place in several], path, line) if several else row[where["label"]].strip()
         parts = [raw] if options.label_separator is None else [p.strip() for p in raw.split(options.label_separator)]
         labels: list[str] = []
         for part in parts:
@@ -147,22 +153,37 @@ def _locate(request: Request, layout: Layout, first: list[str], path: Path, line
     """Column positions by role. Raises DataFormatError for a name or number that the first row lacks."""
     found: dict[str, int] = {}
     for role, column in layout.columns:
-        if column is None:
-            continue
-        if isinstance(column, int):
-            if not 0 <= column < len(first):
-                raise request.bad(
-                    f"has {len(first)} columns, none numbered {column} ({role})", "columns count from 0", path, line
-                )
-            found[role] = column
-        elif not layout.header:
-            raise request.bad(f"column '{column}' needs a header", "give the column's number", path, line)
-        elif column not in first:
-            hint = "check the header" if request.redact else suggest(column, first)
-            raise request.bad(f"the header has no column '{column}'", hint, path, line)
-        elif first.count(column) > 1:
-            what = f"the header has column '{column}' {first.count(column)} times"
-            raise request.bad(what, f"give the number of the one that is meant, as in `{role}: 0`", path, line)
-        else:
-            found[role] = first.index(column)
+        if column is not None and not isinstance(column, list):
+            found[role] = _place(request, layout, role, column, first, path, line)
     return found
+
+
+def _place(
+    request: Request, layout: Layout, role: str, column: str | int, first: list[str], path: Path, line: int
+) -> int:
+    """The column's number. Raises DataFormatError for a name or number that the first row lacks."""
+    if isinstance(column, int):
+        if not 0 <= column < len(first):
+            raise request.bad(
+                f"has {len(first)} columns, none numbered {column} ({role})", "columns count from 0", path, line
+            )
+        return column
+    if not layout.header:
+        raise request.bad(f"column '{column}' needs a header", "give the column's number", path, line)
+    if column not in first:
+        hint = "check the header" if request.redact else suggest(column, first)
+        raise request.bad(f"the header has no column '{column}'", hint, path, line)
+    if first.count(column) > 1:
+        what = f"the header has column '{column}' {first.count(column)} times"
+        raise request.bad(what, f"give the number of the one that is meant, as in `{role}: 0`", path, line)
+    return first.index(column)
+
+
+def _mean(request: Request, cells: list[str], path: Path, line: int) -> str:
+    """The mean of the cells' numbers, as text."""
+    try:
+        numbers = [float(cell) for cell in cells]
+    except ValueError:
+        wrong = next(c for c in cells if not re.fullmatch(r"\s*[+-]?\d+(\.\d*)?\s*", c))
+        raise request.bad("{} is not a number", "fill the cell in, or remove the row", path, line, wrong) from None
+    return f"{math.fsum(numbers) / len(numbers):.10g}"

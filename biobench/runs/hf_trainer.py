@@ -1,10 +1,10 @@
-"""The HF Trainer on the same task data, model and hyperparameters: the peer that the engine is held against."""
+"""The HF Trainer on the same token task, model and hyperparameters: what the engine's speed is compared with."""
 
 from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,14 +71,14 @@ def train_peer(
     seed: int,
     *,
     epochs: int,
-    bf16: bool = False,
-    group_by_length: bool = False,
     select: bool = False,
+    device: str = "cpu",
+    flags: Mapping[str, Any] | None = None,
 ) -> PeerRun:
     """Fine-tune with the HF Trainer and score the test split.
 
     select: evaluate each epoch and keep the best by validation micro F1, as the engine does; without it the
-    last weights are scored and no validation is run.
+    last weights are scored and no validation is run. flags: further arguments of its `TrainingArguments`.
     """
     began = time.perf_counter()
     tags = tag_set(data.labels)
@@ -90,13 +90,14 @@ def train_peer(
     network = AutoModelForTokenClassification.from_pretrained(model, num_labels=len(tags))
 
     def predictions(logits: np.ndarray, name: str) -> list[Prediction]:
-        found = []
+        spans = []
         for row, (document, first) in enumerate(zip(data.documents[name], sets[name].first, strict=True)):
-            said = ["O"] * len(document.tokens)
+            decided = ["O"] * len(document.tokens)
             for at, word in first:
-                said[word] = tags[int(logits[row, at].argmax())]
-            found.append(Prediction(document.id, tuple(s for s, _, _ in spans_of_tags(document, said, "strict"))))
-        return found
+                decided[word] = tags[int(logits[row, at].argmax())]
+            tagged = spans_of_tags(document, decided, "strict")
+            spans.append(Prediction(document.id, tuple(s for s, _, _ in tagged)))
+        return spans
 
     def score(logits: np.ndarray, name: str) -> dict[str, float]:
         return compute(
@@ -118,9 +119,7 @@ def train_peer(
             seed=seed,
             data_seed=seed,
             report_to=[],
-            bf16=bf16,
-            use_cpu=True,
-            train_sampling_strategy="group_by_length" if group_by_length else "random",
+            use_cpu=device == "cpu",
             save_strategy="epoch" if select else "no",
             eval_strategy="epoch" if select else "no",
             load_best_model_at_end=select,
@@ -128,6 +127,7 @@ def train_peer(
             save_total_limit=1,
             disable_tqdm=True,
             logging_strategy="no",
+            **(flags or {}),
         )
         trainer = Trainer(
             model=network,
@@ -135,10 +135,10 @@ def train_peer(
             train_dataset=sets["train"],
             eval_dataset=sets["validation"],
             data_collator=DataCollatorForTokenClassification(tokenizer),
-            compute_metrics=(lambda p: score(p.predictions, "validation")) if select else None,
+            compute_metrics=(lambda p: score(np.asarray(p.predictions), "validation")) if select else None,
         )
         training = time.perf_counter()
         trainer.train()
         trained = time.perf_counter()
-        scores = score(trainer.predict(sets["test"]).predictions, "test")
+        scores = score(np.asarray(trainer.predict(sets["test"]).predictions), "test")
     return PeerRun(trained - training, time.perf_counter() - began, scores)

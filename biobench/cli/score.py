@@ -1,0 +1,75 @@
+"""`biobench score`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from biobench.cli.common import DataDir, Json, ResultsDir, print_json, write_output
+from biobench.errors import UsageError
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command("score")(score)
+
+
+def score(
+    task: Annotated[str, typer.Option("--task", metavar="ID_OR_YAML", help="The task that was answered.")],
+    predictions: Annotated[
+        Path | None, typer.Option("--predictions", metavar="FILE", help="JSON Lines, one object a test document.")
+    ] = None,
+    model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="Name of the system.")] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Tells several runs of one system apart.")] = 0,
+    documents: Annotated[
+        Path | None,
+        typer.Option("--documents", metavar="FILE", help="Write the test documents to answer (no gold), and stop."),
+    ] = None,
+    data_dir: DataDir = None,
+    results_dir: ResultsDir = "results",
+    force: Annotated[bool, typer.Option("--force", help="Replace stored predictions of this name and seed.")] = False,
+    gate: Annotated[
+        bool, typer.Option("--gate/--no-gate", help="Ask first whether the task measures something.")
+    ] = True,
+    as_json: Json = False,
+) -> None:
+    """Score predictions that were made elsewhere; they stand beside the runs as `outside`."""
+    if documents is not None:
+        if predictions is not None or model is not None:
+            raise UsageError("--documents writes what is to be answered", hint="leave --predictions and --model out")
+        from biobench.data.catalog import load_task
+        from biobench.data.load import load_data
+        from biobench.score.outside import documents_for_prediction
+
+        data = load_data(load_task(task), data_dir)
+        write_output(documents, "".join(f"{line}\n" for line in documents_for_prediction(data.test)))
+        typer.echo(f"{len(data.test)} test documents: {documents}", err=as_json)
+        return
+    if predictions is None or model is None:
+        raise UsageError(
+            "--predictions and --model are needed", hint="biobench score --predictions FILE --task T --model NAME"
+        )
+    from biobench.cli.run import print_results
+    from biobench.cli.run_end import end_of_run
+    from biobench.runs.outside import Outside, score_outside
+
+    result = score_outside(
+        Outside(
+            predictions=predictions,
+            task=task,
+            model=model,
+            seed=seed,
+            data_dir=data_dir,
+            results_dir=results_dir,
+            force=force,
+            gate=gate,
+        )
+    )
+    if as_json:
+        print_json([result.as_json()])
+        return
+    print_results([result])
+    for line in end_of_run([result], results_dir):
+        typer.echo(line)

@@ -1,0 +1,139 @@
+"""What of the encoder is trained: all of it, its top layers, or an adapter; and how the layers' rates differ.
+
+The encoder is changed for the time of a run and is itself again at its end, with an adapter's update merged into the
+weights that it stands beside. So nothing behind the loop needs to know of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from torch import nn
+
+from biobench.errors import TrainingError
+from biobench.finetune.network import Network
+from biobench.models.attention import current_layout
+from biobench.schema.adaptation import Adapter
+from biobench.schema.task import Training
+
+_LAYER = re.compile(r"(?:^|\.)(?:layer|layers|h|block|blocks)\.(\d+)\.")
+_ATTENTION = re.compile(r"(?:^|[._])(?:attn|attention|self_attn)(?:[._]|$)")
+
+
+@contextmanager
+def adapted(network: Network, recipe: Training) -> Iterator[None]:
+    """Make the encoder train as the recipe says, and plain again at the end, merged. Raises TrainingError."""
+    model = network.encoder.model
+    tuner: Any = None
+    if recipe.top_layers is not None:
+        _freeze_below(model, recipe.top_layers)
+    if recipe.gradient_checkpointing:
+        _checkpoint_layers(model)
+    try:
+        if recipe.adapter is not None:
+            tuner = _with_adapter(model, recipe.adapter)
+        yield
+    finally:
+        if tuner is not None:
+            tuner.merge_and_unload()
+        if recipe.gradient_checkpointing:
+            _library_switch(model, "disable")()
+        model.requires_grad_(True)
+
+
+def trained_parameters(network: nn.Module, recipe: Training) -> int | None:
+    """How many weights are trained, where it is a part of them."""
+    if recipe.adapter is None and recipe.top_layers is None:
+        return None
+    return sum(p.numel() for p in network.parameters() if p.requires_grad)
+
+
+def layer_of(name: str, layers: int) -> int:
+    """The height of a weight of the encoder: 0 for embeddings, 1 to `layers`, above them layers + 1."""
+    match = _LAYER.search(name)
+    if match:
+        return int(match[1]) + 1
+    return 0 if "embed" in name else layers + 1
+
+
+def count_layers(model: nn.Module) -> int:
+    """How many layers the weights' names tell of. Raises TrainingError where they tell of none."""
+    numbers = {int(m[1]) for name, _ in model.named_parameters() if (m := _LAYER.search(name))}
+    shared = getattr(getattr(model, "config", None), "model_type", "") == "albert"
+    if not numbers or shared:
+        raise TrainingError(
+            "the encoder's layers cannot be told apart by the names of its weights",
+            hint="leave training.top_layers and training.layer_decay out",
+        )
+    return max(numbers) + 1
+
+
+def _freeze_below(model: nn.Module, top: int) -> None:
+    layers = count_layers(model)
+    if top > layers:
+        raise TrainingError(
+            f"training.top_layers {top} is more than the encoder's {layers} layers", hint="give a smaller number"
+        )
+    for name, parameter in model.named_parameters():
+        height = layer_of(name, layers)
+        parameter.requires_grad_(height > layers - top if top else False)
+
+
+def _checkpoint_layers(model: Any) -> None:
+    if not getattr(model, "supports_gradient_checkpointing", False):
+        raise TrainingError(
+            "this encoder's family cannot compute its layers anew",
+            hint="leave training.gradient_checkpointing out, or lower protocol.max_length",
+        )
+
+    def contexts() -> tuple[Any, Any]:
+        return nullcontext(), current_layout()  # the second pass runs outside of the block that set the layout
+
+    _library_switch(model, "enable")({"use_reentrant": False, "context_fn": contexts})
+    model.disable_input_require_grads()  # only the reentrant form needs gradients of the embeddings' output
+
+
+def _library_switch(model: Any, what: str) -> Any:
+    """The model library's method, under its present or its former name."""
+    return getattr(model, f"activation_checkpointing_{what}", None) or getattr(model, f"gradient_checkpointing_{what}")
+
+
+def _with_adapter(model: nn.Module, adapter: Adapter) -> Any:
+    """peft's tuner around the encoder, whose layers it has changed in place."""
+    if find_spec("peft") is None:
+        raise TrainingError("training.adapter: peft is not installed", hint="pip install 'biobench[adapters]'")
+    peft: Any = import_module("peft")
+    targets = _targets(model, adapter)
+    if adapter.method == "ia3":
+        config = peft.IA3Config(target_modules=targets, feedforward_modules=[])
+    else:
+        config = peft.LoraConfig(
+            r=adapter.rank,
+            lora_alpha=adapter.alpha,
+            lora_dropout=adapter.dropout,
+            target_modules=targets,
+            use_dora=adapter.method == "dora",
+        )
+    return peft.get_peft_model(model, config, autocast_adapter_dtype=False)
+
+
+def _targets(model: nn.Module, adapter: Adapter) -> list[str]:
+    """Full names of the linear layers that get an adapter. Raises TrainingError where there are none."""
+    linear = [name for name, module in model.named_modules() if isinstance(module, nn.Linear)]
+    if adapter.targets == "attention":
+        names = [name for name in linear if _ATTENTION.search(name)]
+    elif adapter.targets == "linear":
+        names = linear
+    else:
+        names = [name for name in linear if any(f".{name}".endswith(f".{wanted}") for wanted in adapter.targets)]
+    if not names:
+        raise TrainingError(
+            f"training.adapter.targets {adapter.targets} names no linear layer of this encoder",
+            hint="known: " + ", ".join(sorted({name.rpartition(".")[2] for name in linear})),
+        )
+    return names

@@ -1,0 +1,114 @@
+"""The fine-tuned model of a run as a checkpoint: `--keep-model DIR`.
+
+Where the model library has a classification model that computes what the run's head computes, the folder holds that
+model and loads in its pipelines; whether it does is not looked up but measured, on windows of the task. Otherwise the
+folder holds the encoder, which loads as any other, and the head beside it, which `biobench run --no-training` reads.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from biobench.core.text import first_line
+from biobench.errors import StoreError
+from biobench.finetune.network import Network
+from biobench.finetune.prepare import Prepared
+from biobench.finetune.ready import HEAD_ABOUT, HEAD_FILE, Ready
+from biobench.models.heads import SequenceHead, TokenHead
+from biobench.models.loading import Checkpoint, load_tokenizer
+from biobench.models.stock import StockHead, parts_of
+
+_ALIKE = 1e-3
+"""Largest difference between logits that are the same, relative to their standard deviation."""
+_PROBES = 8
+"""Windows on which both are computed."""
+
+
+def save_finetuned(network: Network, prepared: Prepared, checkpoint: Checkpoint, folder: Path) -> bool:
+    """Write the model to `folder`; True where it is a classification model of the library. Raises StoreError."""
+    network.eval()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        full = _library_model(network, prepared, checkpoint)
+        if full is not None:
+            full.save_pretrained(folder)
+        else:
+            network.encoder.model.save_pretrained(folder)
+            save_file({k: v.contiguous().cpu() for k, v in network.head.state_dict().items()}, folder / HEAD_FILE)
+            about = {
+                "task": prepared.spec.id,
+                "kind": prepared.kind.name,
+                "outputs": list(prepared.outputs),
+                "head": prepared.spec.head.model_dump(mode="json"),
+            }
+            (folder / HEAD_ABOUT).write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        load_tokenizer(checkpoint).save_pretrained(folder)
+    except OSError as error:
+        what = f"cannot be written: {first_line(error)}"
+        raise StoreError(what, hint="choose another --keep-model", file=folder) from error
+    return full is not None
+
+
+def _library_model(network: Network, prepared: Prepared, checkpoint: Checkpoint) -> Any:
+    """The library's classification model with the run's weights, or None where it computes something else."""
+    from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
+
+    head = network.head
+    if not prepared.kind.counted or not isinstance(head, TokenHead | SequenceHead | StockHead):
+        return None
+    names = prepared.outputs
+    config = type(checkpoint.config).from_dict(checkpoint.config.to_dict())
+    config.id2label, config.label2id = dict(enumerate(names)), {name: i for i, name in enumerate(names)}
+    config.problem_type = "multi_label_classification" if prepared.kind.thresholds else "single_label_classification"
+    tokens = isinstance(head, TokenHead)
+    as_linear = config.model_type == "modernbert" and not isinstance(head, StockHead)
+    if as_linear:
+        config.classifier_activation, config.classifier_bias, config.classifier_pooling = "linear", False, "cls"
+    loader: Any = AutoModelForTokenClassification if tokens else AutoModelForSequenceClassification
+    try:
+        with torch.random.fork_rng():
+            full = loader.from_config(config).float().to(network.encoder.device).eval()
+    except (ValueError, KeyError):  # a family without such a model
+        return None
+    unknown = full.base_model.load_state_dict(network.encoder.model.state_dict(), strict=False).unexpected_keys
+    if unknown:
+        return None
+    if isinstance(head, StockHead):
+        for part, trained in zip(parts_of(full), head.shipped, strict=True):
+            part.load_state_dict(trained.state_dict())
+    else:
+        classifier = getattr(full, "classifier", None)
+        if not isinstance(classifier, nn.Linear) or classifier.weight.shape != head.linear.weight.shape:
+            return None
+        classifier.load_state_dict(head.linear.state_dict(), strict=True)
+        if as_linear:
+            _pass_through(full)
+    return full if _alike(network, full, prepared, tokens=tokens) else None
+
+
+@torch.no_grad()
+def _pass_through(full: Any) -> None:
+    """Let ModernBERT's dense head give back the states it is given, so that its classifier is the run's linear layer.
+
+    The head ends in a norm. A norm changes nothing that it has normed before; so the encoder's last norm hands its
+    scale on to the head's.
+    """
+    last = full.base_model.final_norm
+    nn.init.eye_(full.head.dense.weight)
+    full.head.norm.load_state_dict(last.state_dict())
+    last.weight.fill_(1.0)
+
+
+@torch.no_grad()
+def _alike(network: Network, full: nn.Module, prepared: Prepared, *, tokens: bool) -> bool:
+    """Whether both give the same logits on windows of the test split."""
+    encoded = [e for e in prepared.test.encoded if len(e)][:_PROBES]
+    ready = Ready(full, network.encoder.pad_id, [[i] for i in range(len(prepared.outputs))], tokens=tokens)
+    wanted, logits = network(encoded).float(), ready(encoded)
+    return bool((wanted - logits).abs().max() <= _ALIKE * wanted.std().clamp_min(1e-6))

@@ -1,0 +1,96 @@
+"""A number for a text or a pair of texts, such as how alike two sentences are."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from biobench.encode.tokens import Encoded
+from biobench.kinds.base import Answered, Answers, Ceiling, Split, Targets, Task, Windows, register
+from biobench.kinds.labels import LabelKind
+from biobench.schema.document import Document, Prediction
+from biobench.schema.kind import number_of
+from biobench.schema.task import TaskSpec
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from transformers import PreTrainedTokenizerBase as Tokenizer
+
+
+@register
+class Regression(LabelKind):
+    """A linear output, trained by the squared error on the scale brought to 0-1, and cut to the scale.
+
+    A target is the number on 0-1, 0-dimensional. A document without a prediction counts as if the end of the scale that
+    is farther from its gold had been predicted.
+    """
+
+    name, label_rules, counted, numeric, pairs = "regression", False, False, True, True
+    metrics: ClassVar[tuple[str, ...]] = ("pearson", "spearman", "edrm", "mse")
+    lower_is_better = ("mse",)
+    perfect = {"pearson": 1.0, "spearman": 1.0, "edrm": 1.0, "mse": 0.0}
+
+    def problem(self, spec: TaskSpec, document: Document) -> tuple[str, str, str | None] | None:
+        """Not one finite number inside the scale."""
+        low, high = limits(spec)
+        text = document.labels[0]
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if math.isnan(value):
+            return "{} is not a number", "give each row a number with a decimal point; remove rows without one", text
+        if not low <= value <= high:
+            return "{} lies outside the scale", f"`scale` is [{low:g}, {high:g}]: check the column, or the scale", text
+        return None
+
+    def target(self, task: Task, document: Document, encoded: Encoded) -> NDArray[np.float32]:
+        """The number, 0 at the lowest end of the scale and 1 at the highest."""
+        low, high = limits(task.spec)
+        return np.asarray((float(document.labels[0]) - low) / (high - low), dtype=np.float32)
+
+    def loss(self, spec: TaskSpec, logits: Tensor, targets: Targets, weights: Tensor | None) -> Tensor:
+        """Squared error."""
+        import torch
+
+        return ((logits[:, 0] - torch.from_numpy(np.stack(targets)).to(logits.device)) ** 2).sum()
+
+    def probabilities(self, logits: Tensor) -> Tensor:
+        """The output itself."""
+        return logits
+
+    def ceiling(self, task: Task, test: Split, tokenizer: Tokenizer, window: int) -> Ceiling:
+        """Not known: a cut text has no number of its own."""
+        return 0, None
+
+    def predict(self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float) -> Prediction:
+        """The mean over the windows, on the corpus's scale."""
+        low, high = limits(task.spec)
+        value = low + (high - low) * float(np.mean(np.stack(answers)))
+        return Prediction(document=document.id, label_scores=(round(min(max(value, low), high), 6),))
+
+    def extra_scores(self, run: Answered) -> dict[str, float]:
+        """pearson, spearman (0 where undefined), edrm, and mse on the corpus's own scale."""
+        from biobench.stats.correlation import edrm, pearson, spearman
+
+        gold = np.array([float(d.labels[0]) for d in run.gold])
+        assert run.scale is not None
+        low, high = run.scale
+        missing = np.where(gold - low > high - gold, low, high)
+        predictions = [run.predictions.get(d.id) for d in run.gold]
+        numbers = np.array([m if p is None else number_of(p) for p, m in zip(predictions, missing, strict=True)])
+        return {
+            "pearson": pearson(gold, numbers),
+            "spearman": spearman(gold, numbers),
+            "edrm": edrm(gold, numbers, low, high),
+            "mse": float(((gold - numbers) ** 2).mean()),
+        }
+
+
+def limits(spec: TaskSpec) -> tuple[float, float]:
+    """Lowest and highest number of the scale."""
+    assert spec.scale is not None
+    return spec.scale

@@ -1,0 +1,64 @@
+"""`biobench run dummy`: a tiny encoder with random weights, made on the spot, to try a task without a checkpoint."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from importlib import metadata
+from pathlib import Path
+
+NAME = "dummy"
+_WINDOW = 2048
+_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
+
+def dummy_folder() -> Path:
+    """The dummy's checkpoint in the user's cache, written at first use; the same weights on every machine's CPU."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = cache / "biobench" / f"{NAME}-1-torch-{metadata.version('torch')}" / NAME
+    if not (folder / "config.json").is_file():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as place:
+            _write(Path(place) / NAME)
+            try:
+                os.replace(Path(place) / NAME, folder)
+            except OSError:  # another process was first
+                if not (folder / "config.json").is_file():
+                    shutil.copytree(Path(place) / NAME, folder, dirs_exist_ok=True)
+    return folder
+
+
+def _write(folder: Path) -> None:
+    """A BERT of two layers over single bytes: it needs no text to make a vocabulary from."""
+    import torch
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {piece: place for place, piece in enumerate((*_SPECIAL, *alphabet))}
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[], unk_token=_SPECIAL[1]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    fast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+        tokenizer_object=tokenizer,
+        model_max_length=_WINDOW,
+        **dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), _SPECIAL, strict=True)),
+    )
+    config = BertConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=48,
+        max_position_embeddings=_WINDOW,
+        pad_token_id=0,
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(20250101)
+        model = BertModel(config)
+    model.save_pretrained(folder)
+    fast.save_pretrained(folder)

@@ -1,0 +1,195 @@
+"""Scores of stored runs by slice of the test split, and how well their probabilities are calibrated.
+
+Slices need the texts and the training split, so the task's data; calibration comes from the stored scores alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from biobench.data.catalog import load_task
+from biobench.data.load import load_data, subset, without_test
+from biobench.errors import DataUnavailableError, SpecError, UsageError
+from biobench.kinds import Kind, get_kind
+from biobench.report.groups import RunGroup
+from biobench.report.table import Results
+from biobench.schema.document import Document, Prediction, TaskData
+from biobench.schema.record import RunRecord
+from biobench.score.probabilistic import probabilistic
+
+FEW = 50
+"""Labels in at most this many training documents are few-shot labels (Chalkidis et al. 2019, arXiv:1906.02192)."""
+
+Item = tuple[str, int, int]
+"""(label, start, end); labels of a whole document at 0, 0."""
+Slicer = Callable[[Document, Item], str]
+"""The slice that an item of a document is in."""
+
+
+@dataclass(frozen=True, slots=True)
+class SliceRow:
+    """One measure of one slice, the mean over seeds. Fractions.
+
+    dimension: what the items are told apart by; "all" for calibration. gold: gold items of the slice.
+    """
+
+    model: str
+    variant: str
+    source: str
+    task: str
+    dimension: str
+    slice: str
+    metric: str
+    mean: float
+    n_seeds: int
+    gold: int | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+
+def slices(
+    results: Results,
+    data_dir: str | Path | None = None,
+    *,
+    tasks: Collection[str] | None = None,
+    models: Collection[str] | None = None,
+) -> tuple[list[SliceRow], list[str]]:
+    """Rows of every group of runs, and notes on what could not be computed."""
+    rows: list[SliceRow] = []
+    notes: list[str] = []
+    for group in results.groups:
+        if (tasks is not None and group.task not in tasks) or (models is not None and group.model not in models):
+            continue
+        try:
+            data: TaskData | None = _data_of(group.records[0], data_dir)
+        except DataUnavailableError as error:
+            data = None
+            notes.append(f"{group.task}: calibration alone, slices need its data: {error.what}; {error.hint}")
+        rows += _of_group(group, data)
+    return rows, list(dict.fromkeys(notes))
+
+
+def _data_of(record: RunRecord, data_dir: str | Path | None) -> TaskData:
+    """The run's own data, as it saw it. Raises DataUnavailableError."""
+    try:
+        task = load_task(record.task.id, record.overrides)
+    except (UsageError, SpecError) as error:
+        what = f"its spec is not among the shipped ones ({error.what})"
+        raise DataUnavailableError(
+            what, hint="a spec of your own is found where it is installed as a task folder"
+        ) from error
+    data = load_data(task, data_dir, record.limit, offline=True)
+    if data.hash != record.task.data_hash:
+        raise DataUnavailableError("the data here is not that of the run", hint="give the run's data with --data-dir")
+    data = without_test(data) if record.split == "validation" else data
+    data.documents["train"] = subset(data.train, task.spec.training.train_fraction)
+    return data
+
+
+def _of_group(group: RunGroup, data: TaskData | None) -> Iterator[SliceRow]:
+    values: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    gold_items: dict[tuple[str, str], int] = {}
+    slicers: Mapping[str, Slicer] = {}
+    for record in group.records:
+        if record.redacted and data is None:
+            continue
+        gold, predictions = group.store.load_predictions(record, None if data is None else data.test)
+        kind = get_kind(record.task.type)
+        if not kind.counted:
+            continue  # neither counted items nor one probability a label
+        for name, value in probabilistic(kind, record.task.labels, gold, predictions).items():
+            values["all", "all", name].append(value)
+        if data is None:
+            continue
+        texts = gold if record.redacted else data.test
+        slicers = slicers or slicers_of(kind, data.train, texts)
+        for (dimension, name), (tp, fp, fn) in counted(kind, slicers, texts, predictions).items():
+            if tp + fn == 0:
+                continue  # without gold there is no recall; what is predicted there counts in the whole
+            gold_items[dimension, name] = tp + fn
+            parts = {"precision": tp / (tp + fp) if tp + fp else 0.0, "recall": tp / (tp + fn)}
+            parts["f1"] = 2 * tp / (2 * tp + fp + fn)
+            for metric, value in parts.items():
+                values[dimension, name, metric].append(value)
+    for (dimension, name, metric), own in values.items():
+        yield SliceRow(
+            model=group.model,
+            variant=group.variant,
+            source=group.source,
+            task=group.task,
+            dimension=dimension,
+            slice=name,
+            metric=metric,
+            mean=sum(own) / len(own),
+            n_seeds=len(own),
+            gold=gold_items.get((dimension, name)),
+        )
+
+
+def counted(
+    kind: Kind, slicers: Mapping[str, Slicer], documents: Sequence[Document], predictions: Sequence[Prediction]
+) -> dict[tuple[str, str], tuple[int, int, int]]:
+    """(dimension, slice) -> true positives, false positives, false negatives of its items, pooled over documents."""
+    answers = {p.document: p for p in predictions}
+    sums: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
+    for document in documents:
+        true = kind.items(document)
+        said = kind.items(answers[document.id]) if document.id in answers else set()
+        for place, items in enumerate((true & said, said - true, true - said)):
+            for item in items:
+                for dimension, slicer in slicers.items():
+                    sums[dimension, slicer(document, item)][place] += 1
+    return {key: (tp, fp, fn) for key, (tp, fp, fn) in sorted(sums.items())}
+
+
+def slicers_of(kind: Kind, train: Sequence[Document], test: Sequence[Document]) -> dict[str, Slicer]:
+    """The dimensions of a kind: by length, by how often the label is in training, by what training has shown."""
+    support = Counter(label for d in train for label in {item[0] for item in kind.items(d)})
+    bounds = [int(np.quantile([len(d.reading.split()) for d in test], share)) for share in (1 / 3, 2 / 3)]
+
+    def by_words(document: Document, item: Item) -> str:
+        return _range(len(document.reading.split()), bounds)
+
+    def by_label(document: Document, item: Item) -> str:
+        count = support[item[0]]
+        return "0" if count == 0 else f"1-{FEW}" if count <= FEW else f"over {FEW}"
+
+    common: dict[str, Slicer] = {"words of the document": by_words, "training documents of the label": by_label}
+    if not kind.spans:
+        texts = {_surface(d.reading) for d in train}
+        return {
+            **common,
+            "text in training": lambda document, _: "seen" if _surface(document.reading) in texts else "unseen",
+        }
+    mentions = {_surface(d.text[s.start : s.end]) for d in train for s in d.spans}
+
+    def by_mention(document: Document, item: Item) -> str:
+        return "seen" if _surface(document.text[item[1] : item[2]]) in mentions else "unseen"
+
+    def by_length(document: Document, item: Item) -> str:
+        return _range(len(document.text[item[1] : item[2]].split()), [1, 2, 4])
+
+    return {**common, "mention in training": by_mention, "words of the mention": by_length}
+
+
+def _surface(text: str) -> str:
+    """The text without difference of case and blanks."""
+    return " ".join(text.casefold().split())
+
+
+def _range(value: int, bounds: Sequence[int]) -> str:
+    """The range between neighbouring bounds (each the last of its own) that the value is in."""
+    low = 1
+    for bound in dict.fromkeys(bounds):
+        if value <= bound:
+            return f"{low}-{bound}" if low < bound else str(bound)
+        low = bound + 1
+    return f"{low} and more"

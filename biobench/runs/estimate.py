@@ -1,0 +1,116 @@
+"""How long a plan takes, from what stored runs took and from those that it has made so far.
+
+The time of a run is taken as proportional to the characters that it reads (training documents times epochs, and each
+validation and test) and to the model's parameters, on one device. A run of the same model on the same task stands
+before one of the same model, and that before any other.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median
+
+from biobench.finetune.search import budget
+from biobench.runs.execute import Reporter
+from biobench.runs.options import Track
+from biobench.runs.plan import Item, RunPlan, TaskEntry
+from biobench.runs.provenance import device_name
+from biobench.runs.result import RunName, RunResult
+from biobench.store import Store
+
+
+@dataclass
+class Pace:
+    """Seconds a unit of work that runs took on this device. same: (model, task); model, any: unit of work."""
+
+    same: dict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
+    model: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    any: list[float] = field(default_factory=list)
+
+    def add(self, item: Item, seconds: float, parameters: int | None) -> None:
+        """A run like this item took so long."""
+        amount = work(item)
+        self.same[item.checkpoint.hash, item.task.id].append(seconds / amount)
+        self.model[item.checkpoint.hash].append(seconds / amount)
+        if parameters:
+            self.any.append(seconds / amount / parameters)
+
+    def seconds(self, item: Item, parameters: int | None) -> float | None:
+        """What the item will take; None where nothing is known that it can be told from."""
+        amount = work(item)
+        for rates in (self.same.get((item.checkpoint.hash, item.task.id)), self.model.get(item.checkpoint.hash)):
+            if rates:
+                return median(rates) * amount
+        return median(self.any) * amount * parameters if self.any and parameters else None
+
+
+def work(item: Item) -> float:
+    """Characters that a run of the item reads, a training pass counted three times (forward and backward)."""
+    data, recipe = item.task.data, item.task.loaded.spec.training
+    assert data is not None
+    train, validation, test = (sum(len(d.reading) for d in data.documents[s]) for s in ("train", "validation", "test"))
+    share = recipe.train_fraction
+    if recipe.train_documents is not None:
+        share = min(share, recipe.train_documents / len(data.train))
+    passes = float(recipe.epochs or 0)
+    if recipe.max_steps is not None:
+        passes = recipe.max_steps * recipe.batch_size / max(1, share * len(data.train))
+    trials = budget(recipe) if item.track == "tuned" else 1
+    return max(1.0, trials * passes * (3 * share * train + validation) + test)
+
+
+def pace_of(plan: RunPlan) -> Pace:
+    """From the stored runs of the plan's tasks on the plan's device."""
+    pace, store, device = Pace(), Store(plan.request.results_dir), device_name(plan.device)
+    entries: dict[tuple[str, str], TaskEntry] = {(e.id, e.hash): e for e in plan.tasks if e.data is not None}
+    models = {c.hash: c for c in plan.checkpoints}
+    for brief in store.briefs()[0]:
+        entry = entries.get((brief.task, brief.spec))
+        if entry is None or (brief.device, brief.origin, brief.limit) != (device, "run", plan.request.limit):
+            continue
+        checkpoint = models.get(brief.weights) or replace(plan.checkpoints[0], hash=brief.weights)
+        track: Track = "tuned" if brief.track == "tuned" else "fixed"
+        pace.add(Item(checkpoint, entry, brief.seed, brief.key, track), brief.seconds, brief.parameters)
+    return pace
+
+
+def total_seconds(pace: Pace, items: Sequence[Item]) -> float | None:
+    """Of all items one after the other; None where one cannot be told."""
+    times = [pace.seconds(item, item.checkpoint.parameters) for item in items]
+    known = [t for t in times if t is not None]
+    return sum(known) if len(known) == len(times) else None
+
+
+class Paced:
+    """A `Reporter` that adds to each finished run how long the rest of the plan takes."""
+
+    def __init__(self, reporter: Reporter, plan: RunPlan, left: Sequence[Item], workers: int) -> None:
+        self.reporter, self.workers = reporter, workers
+        self.pace = pace_of(plan)
+        self.left = {item.key: item for item in left}
+
+    def start(self, run: RunName, position: int, total: int) -> None:
+        """As the reporter."""
+        self.reporter.start(run, position, total)
+
+    def step(self, run: RunName, done: int, total: int, what: str) -> None:
+        """As the reporter."""
+        self.reporter.step(run, done, total, what)
+
+    def finish(self, result: RunResult) -> None:
+        """As the reporter, with the seconds that are left where runs are."""
+        item = None if result.key is None else self.left.pop(result.key, None)
+        if item is not None and result.status == "done" and result.seconds:
+            self.pace.add(item, result.seconds, item.checkpoint.parameters)
+        left = total_seconds(self.pace, list(self.left.values())) if self.left else None
+        self.reporter.finish(result if left is None else replace(result, seconds_left=left / self.workers))
+
+
+def in_words(seconds: float) -> str:
+    """For people: 45 s, 12 min, 3 h 20 min."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"

@@ -1,0 +1,117 @@
+"""Predictions that were made elsewhere, scored and stored beside the runs: `biobench score`."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from biobench.data.catalog import LoadedTask, load_task
+from biobench.data.hashing import task_hash, task_identity
+from biobench.data.load import load_data
+from biobench.errors import UsageError
+from biobench.gate import ensure
+from biobench.runs.plan import identity_of
+from biobench.runs.provenance import provenance
+from biobench.runs.result import RunResult, of_record
+from biobench.schema.document import Prediction, TaskData
+from biobench.schema.record import Cost, ModelIdentity, RunRecord, Training, Windows
+from biobench.score import scored
+from biobench.score.outside import Expected, read_predictions
+from biobench.store import Store, run_key
+
+NAME = re.compile(r"\S(.{0,198}\S)?")
+ELSEWHERE = "outside"
+"""Stands where a record of a run names precision, attention, architecture and device."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outside:
+    """A request to score a file. seed: tells several runs of one system apart."""
+
+    predictions: Path
+    task: str
+    model: str
+    seed: int = 0
+    data_dir: str | None = None
+    results_dir: str = "results"
+    force: bool = False
+    gate: bool = True
+
+
+def score_outside(request: Outside) -> RunResult:
+    """Read, check, score and store; `skipped` where the same predictions are stored already.
+
+    Raises DataFormatError naming file and line for predictions that do not fit the task, DataUnavailableError where
+    the task has no data, and UsageError where other predictions of this name, task and seed are stored.
+    """
+    if not NAME.fullmatch(request.model) or not request.model.isprintable():
+        raise UsageError("--model is no name", hint="name the system in one line of at most 200 characters")
+    task = load_task(request.task)
+    data = load_data(task, request.data_dir)
+    redact = task.spec.access == "agreement"
+    expected = Expected(
+        task.spec.type, data.labels, data.test, data.decode, redact=redact, scale=identity_of(task, data, "").scale
+    )
+    predictions = read_predictions(request.predictions, expected)
+    if request.gate:
+        ensure(task, data, request.results_dir)
+    store = Store(request.results_dir)
+    record = scored(_record(request, task, data), data.test, predictions)
+    stored = store.get(task.id, record.key)
+    if stored is not None and not request.force:
+        if _same(store, stored, data, predictions):
+            return of_record(stored, "skipped", str(store.path_of(stored)), "the same predictions are stored already")
+        raise UsageError(
+            f"other predictions of '{request.model}' on {task.id}, seed {request.seed}, are stored",
+            hint="name another --model, another --seed for another run of the system, or replace them with --force",
+        )
+    saved = store.save(record, data.test, predictions)
+    return of_record(saved, "done", str(store.path_of(saved)))
+
+
+def _same(store: Store, record: RunRecord, data: TaskData, predictions: list[Prediction]) -> bool:
+    _, earlier = store.load_predictions(record, data.test)
+    if record.redacted:
+        return scored(record, *store.load_predictions(record, data.test)) == scored(record, data.test, predictions)
+    return sorted(earlier, key=lambda p: p.document) == sorted(predictions, key=lambda p: p.document)
+
+
+def _record(request: Outside, task: LoadedTask, data: TaskData) -> RunRecord:
+    """What is known without a checkpoint; numbers on training, cost and windows are 0 and no measurements."""
+    spec = task.spec
+    digest = task_hash(task, data.source)
+    name = hashlib.sha256(f"outside\0{request.model}".encode()).hexdigest()
+    key = run_key(
+        model_hash=name, task_hash=digest, data_hash=data.hash, seed=request.seed, precision=ELSEWHERE, track="fixed"
+    )
+    return RunRecord(
+        key=key,
+        model=ModelIdentity(id=request.model, hash=name, architecture=ELSEWHERE, parameters=0),
+        task=identity_of(task, data, digest),
+        seed=request.seed,
+        origin="outside",
+        protocol=task_identity(task, data.source),
+        training=Training(
+            steps=0,
+            best_step=0,
+            curve=(),
+            precision=ELSEWHERE,
+            attention=ELSEWHERE,
+            batch_size=1,
+            micro_batch_tokens=0,
+        ),
+        cost=Cost(
+            seconds=0.0, train_seconds=0.0, evaluation_seconds=0.0, peak_memory_bytes=0, train_tokens_per_second=0.0
+        ),
+        windows=Windows(max_length=spec.protocol.max_length, truncated_documents=0, lost_gold=0),
+        provenance=provenance(torch.device("cpu")).model_copy(update={"device": ELSEWHERE}),
+        predictions="",
+        predictions_sha256="",
+        unexpressed_gold=data.unexpressed,
+        count_problems=tuple(data.count_problems),
+        redacted=spec.access == "agreement",
+    )

@@ -1,0 +1,227 @@
+"""Our fine-tuning against the HF Trainer's on the same task, in alternation; and how our cost grows.
+
+The same checkpoint, sentences, batch, epochs, recipe and seeds, and the same work: validation is scored after each
+epoch, and the best epoch's weights predict the test split. A round trains all seeds once with each contender, in an
+order that turns from round to round, each in a fresh process. Wall seconds and CPU seconds include reading,
+tokenisation, loading and prediction, not the imports; peak memory is that of the process, imports included, or on CUDA
+what was allocated. Ratios are taken within a round, the median over rounds is reported.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import resource
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import torch
+
+from biobench.core.machine import peak_memory_bytes, reset_peak_memory, resolve_device, resolve_precision
+from biobench.data.catalog import load_task
+from biobench.data.load import load_data
+from biobench.errors import UsageError
+from biobench.finetune.engine import finetune, load_encoder
+from biobench.finetune.prepare import prepare
+from biobench.models.loading import find_checkpoint, load_tokenizer, quiet_libraries, window
+
+OURS = "biobench"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What every contender does: `tasks` times the task with all seeds, on that many training documents."""
+
+    model: str
+    task: str
+    data_dir: str | None
+    documents: int
+    epochs: int
+    seeds: tuple[int, ...]
+    device: str
+    threads: int
+    tasks: int = 1
+    offline: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Of one contender in one round. scores: micro F1 on test, of each seed. tokens: of all training."""
+
+    contender: str
+    wall_seconds: float
+    cpu_seconds: float
+    peak_memory_bytes: int
+    scores: tuple[float, ...]
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A contender over ours, medians over rounds; mean score as a fraction."""
+
+    contender: str
+    wall: float
+    cpu: float
+    memory: float
+    wall_seconds: float
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """seconds = fixed + slope x size, by least squares. worst: largest distance of a point, as a share of it."""
+
+    size: str
+    fixed: float
+    slope: float
+    worst: float
+    points: tuple[tuple[float, float], ...]
+
+
+def contenders(device: torch.device) -> dict[str, dict[str, Any] | None]:
+    """Name to arguments of the HF Trainer; None is our engine."""
+    bf16 = {"bf16": True}
+    grouped = {**bf16, "train_sampling_strategy": "group_by_length"}
+    best = {**grouped, "optim": "adamw_torch_fused", "dataloader_num_workers": 2}
+    known = {
+        OURS: None,
+        "hf-trainer defaults": {},
+        "hf-trainer bf16": bf16,
+        "hf-trainer bf16, length groups": grouped,
+        "hf-trainer bf16, length groups, fused AdamW, 2 loaders": best,
+    }
+    if device.type == "cuda":
+        known["hf-trainer best and compiled"] = {**best, "torch_compile": True}
+    return known
+
+
+def compare_speed(
+    work: Work, rounds: int, *, names: Sequence[str] | None = None, report: Callable[[int, Figures], None]
+) -> list[Ratio]:
+    """Let the contenders (all, or these `names`) work in turn; `report` hears of each. Raises BioBenchError."""
+    if find_spec("accelerate") is None:
+        raise UsageError("--against hf-trainer needs accelerate", hint="pip install 'biobench[speed]'")
+    spec = load_task(work.task).spec
+    if spec.type != "token_ner":
+        raise UsageError(f"--task {work.task} is of type {spec.type}", hint="the comparison is of token_ner tasks")
+    every = contenders(resolve_device(work.device))
+    chosen = list(every) if names is None else [OURS, *names]
+    results: dict[str, list[Figures]] = {name: [] for name in chosen}
+    for turn in range(rounds):
+        start = turn % len(chosen)
+        for name in chosen[start:] + chosen[:start]:
+            figures = _in_process(name, every[name], work)
+            results[name].append(figures)
+            report(turn + 1, figures)
+    return [_ratio(name, results[name], results[OURS]) for name in chosen]
+
+
+def _ratio(name: str, theirs: Sequence[Figures], ours: Sequence[Figures]) -> Ratio:
+    def over(field: str) -> float:
+        pairs = zip(theirs, ours, strict=True)
+        return float(statistics.median(getattr(t, field) / getattr(o, field) for t, o in pairs))
+
+    score = statistics.fmean(s for figures in theirs for s in figures.scores)
+    wall = statistics.median(f.wall_seconds for f in theirs)
+    return Ratio(name, over("wall_seconds"), over("cpu_seconds"), over("peak_memory_bytes"), wall, score)
+
+
+def cost_fits(work: Work, report: Callable[[int, Figures], None]) -> list[Fit]:
+    """How our wall seconds grow with training documents, their tokens, seeds and tasks, each in three sizes."""
+    sizes = [max(1, work.documents * share // 4) for share in (1, 2, 4)]
+    first = work.seeds[0]
+    by_size = [(n, replace(work, documents=n, seeds=(first,))) for n in sizes]
+    small = replace(work, documents=sizes[0], seeds=(first,))
+    by_seeds = [(n, replace(small, seeds=tuple(range(first, first + n)))) for n in (1, 2, 4)]
+    by_tasks = [(n, replace(small, tasks=n)) for n in (1, 2, 4)]
+    measured: dict[Work, Figures] = {}
+
+    def of(part: Work) -> Figures:
+        if part not in measured:
+            measured[part] = _in_process(OURS, None, part)
+            report(len(measured), measured[part])
+        return measured[part]
+
+    documents = [(float(n), of(part).wall_seconds) for n, part in by_size]
+    tokens = [(float(of(part).tokens), of(part).wall_seconds) for _, part in by_size]
+    seeds = [(float(n), of(part).wall_seconds) for n, part in by_seeds]
+    tasks = [(float(n), of(part).wall_seconds) for n, part in by_tasks]
+    points = {"documents": documents, "tokens": tokens, "seeds": seeds, "tasks": tasks}
+    return [fit(size, values) for size, values in points.items()]
+
+
+def fit(size: str, points: Sequence[tuple[float, float]]) -> Fit:
+    """The straight line through (size, seconds)."""
+    x, y = (np.array(column) for column in zip(*points, strict=True))
+    slope, fixed = (float(v) for v in np.polyfit(x, y, 1))
+    worst = float(np.max(np.abs(fixed + slope * x - y) / y))
+    return Fit(size, fixed, slope, worst, tuple(points))
+
+
+def _in_process(name: str, flags: dict[str, Any] | None, work: Work) -> Figures:
+    with multiprocessing.get_context("spawn").Pool(1) as process:
+        return process.apply(measure_contender, (name, flags, work))
+
+
+def measure_contender(name: str, flags: dict[str, Any] | None, work: Work) -> Figures:
+    """Figures of one contender in this process; flags None is our engine."""
+    torch.set_num_threads(work.threads)
+    quiet_libraries()
+    device = resolve_device(work.device)
+    reset_peak_memory(device)
+    wall, cpu = time.perf_counter(), _cpu_seconds()
+    train = _ours if flags is None else _theirs
+    scores, tokens = train(work, device, flags or {})
+    return Figures(
+        name, time.perf_counter() - wall, _cpu_seconds() - cpu, peak_memory_bytes(device), tuple(scores), tokens
+    )
+
+
+def _cpu_seconds() -> float:
+    """Of this process and of the children that have ended, such as those that load data."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(u.ru_utime + u.ru_stime for u in used)
+
+
+def _ours(work: Work, device: torch.device, _: dict[str, Any]) -> tuple[list[float], int]:
+    task = load_task(work.task, [f"training.epochs={work.epochs}", "metric.selection=micro_f1"])
+    checkpoint = find_checkpoint(work.model, offline=work.offline)
+    loaded = load_encoder(checkpoint, device)
+    scores, tokens = [], 0
+    for _number in range(work.tasks):
+        data = load_data(task, work.data_dir, work.documents)
+        tokenizer = load_tokenizer(checkpoint)
+        size = window(tokenizer, checkpoint.config, task.spec.protocol.max_length)
+        prepared = prepare(task.spec, data, tokenizer, size)
+        precision = resolve_precision("auto", device)
+        for seed in work.seeds:
+            outcome = finetune(loaded, prepared, seed, precision, lambda *_: None)
+            scores.append(prepared.score(prepared.test.documents, outcome.predictions).values["micro_f1"])
+            tokens += outcome.train_tokens
+    return scores, tokens
+
+
+def _theirs(work: Work, device: torch.device, flags: dict[str, Any]) -> tuple[list[float], int]:
+    from biobench.runs.hf_trainer import train_peer
+
+    task = load_task(work.task, [f"training.epochs={work.epochs}"])
+    folder = find_checkpoint(work.model, offline=work.offline).folder
+    scores = []
+    for _number in range(work.tasks):
+        data = load_data(task, work.data_dir, work.documents)
+        for seed in work.seeds:
+            run = train_peer(
+                folder, task.spec, data, seed, epochs=work.epochs, select=True, device=device.type, flags=flags
+            )
+            scores.append(run.scores["micro_f1"])
+    return scores, 0
+
+
+def as_json(lines: Sequence[Figures | Ratio | Fit]) -> list[dict[str, Any]]:
+    """Plain values."""
+    return [asdict(line) for line in lines]

@@ -1,0 +1,65 @@
+"""A suite of tasks, declared in YAML: which tasks, by which score each counts, and how the suite takes its mean."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import field_validator, model_validator
+
+from biobench.schema.metric import MetricName
+from biobench.schema.source import fail
+from biobench.schema.strict import Strict, plain
+
+
+class Member(Strict):
+    """A task of the suite; without `task` it cannot be run, and `needs` says why."""
+
+    name: str
+    """Id in the suite; published values bear it."""
+    task: str | None = None
+    """Id of a shipped task, or the path of a YAML file beside the suite's own."""
+    type: str = ""
+    """Type of task over which the suite averages."""
+    metric: MetricName | None = None
+    """Score by which the task counts in the suite; null: the spec's `metric.paper`."""
+    access: Literal["open", "registration", "agreement"] = "open"
+    needs: str | None = None
+    differs: str | None = None
+    """In what the task is not the suite's, so that scores are not quite comparable."""
+
+    @model_validator(mode="after")
+    def _runs_or_says_why(self) -> Member:
+        if (self.task is None) == (self.needs is None):
+            raise fail(f"'{self.name}' needs either a task or a reason why there is none", "add `task:` or `needs:`")
+        return self
+
+
+class SuiteSpec(Strict):
+    """A suite. `tasks` may hold plain task ids or paths where nothing more is to be said."""
+
+    id: str
+    name: str = ""
+    source: str = ""
+    mean: Literal["tasks", "types"] = "tasks"
+    """types: the mean over types of the means of their tasks; tasks: over the tasks."""
+    tasks: tuple[Member, ...]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _names_alone(cls, data: Any) -> Any:
+        """A task that is a text is a member of that name."""
+        if not isinstance(data, dict) or not isinstance(data.get("tasks"), list):
+            return data
+        members = [m if isinstance(m, dict) else {"name": str(plain(m)), "task": str(plain(m))} for m in data["tasks"]]
+        return {**data, "tasks": members}
+
+    @field_validator("tasks")
+    @classmethod
+    def _distinct(cls, value: tuple[Member, ...]) -> tuple[Member, ...]:
+        names = [member.name for member in value]
+        twice = {name for name in names if names.count(name) > 1}
+        if twice:
+            raise fail(f"task '{min(twice)}' stands twice in the suite", "keep one")
+        if not value:
+            raise fail("the suite has no task", "list ids under `tasks:`")
+        return value

@@ -1,0 +1,140 @@
+"""`biobench score`: predictions of any system stand beside the runs, and what does not fit is refused with its line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from biobench.data.catalog import load_task
+from biobench.data.load import load_data
+from biobench.schema.document import TaskData
+from tests.helpers.cli_make import Said
+
+Rows = list[dict[str, Any]]
+
+
+def demo(task: str) -> TaskData:
+    """The task's data."""
+    return load_data(load_task(task), None)
+
+
+def gold(task: str) -> Rows:
+    """A perfect answer in the documented format."""
+    data = demo(task)
+    if task == "demo_ner":
+        return [{"document": d.id, "spans": [s._asdict() for s in d.spans]} for d in data.test]
+    return [{"document": d.id, "labels": list(d.labels)} for d in data.test]
+
+
+def write(path: Path, rows: Rows) -> Path:
+    """The rows as JSON Lines."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def call(biobench: Callable[..., Said], file: Path, task: str, *more: str, name: str = "my LLM") -> Said:
+    """The command on a file."""
+    return biobench("score", "--predictions", file, "--task", task, "--model", name, "--no-gate", *more)
+
+
+@pytest.mark.parametrize("task", ["demo_ner", "demo_topic"])
+def test_a_perfect_answer_scores_one_and_stands_as_outside(
+    biobench: Callable[..., Said], tmp_path: Path, task: str
+) -> None:
+    rows = gold(task)[::-1]  # order does not matter
+    said = call(biobench, write(tmp_path / "p.jsonl", rows), task, "--json")
+    assert said.status == 0, said.err
+    (row,) = said.json()
+    assert (row["model"], row["task"], row["status"]) == ("my LLM", task, "done")
+    assert row["scores"]["macro_f1"] == 1.0
+    record = json.loads((tmp_path / row["predictions"]).with_suffix(".json").read_text())
+    assert record["origin"] == "outside"
+    assert record["provenance"]["device"] == "outside"
+    assert record["model"]["architecture"] == "outside"
+    report = biobench("report", "--format", "json").json()
+    (shown,) = [r for r in report if r["model"] == "my LLM" and not r["task"].startswith("avg_")]
+    assert (shown["source"], shown["mean"], shown["seconds"], shown["parameters"]) == ("outside", 1.0, None, None)
+    assert "outside" in biobench("report", "--format", "md").out
+    again = call(biobench, tmp_path / "p.jsonl", task, "--json").json()[0]
+    assert again["status"] == "skipped"
+    assert biobench("rescore", "--json").json()[0]["outcome"] == "unchanged"
+
+
+def test_one_wrong_label_costs_what_it_is_worth(biobench: Callable[..., Said], tmp_path: Path) -> None:
+    rows = gold("demo_topic")
+    labels = demo("demo_topic").labels
+    rows[0]["labels"] = [next(label for label in labels if label != rows[0]["labels"][0])]
+    row = call(biobench, write(tmp_path / "p.jsonl", rows), "demo_topic", "--json").json()[0]
+    assert row["scores"]["accuracy"] == pytest.approx(1 - 1 / len(rows))
+    refused = call(biobench, write(tmp_path / "p.jsonl", gold("demo_topic")), "demo_topic").refusal()
+    assert "other predictions of 'my LLM'" in refused
+    forced = call(biobench, tmp_path / "p.jsonl", "demo_topic", "--force", "--json").json()[0]
+    assert forced["scores"]["accuracy"] == 1.0
+    second = call(biobench, tmp_path / "p.jsonl", "demo_topic", "--seed", "1", "--json").json()[0]
+    assert second["key"] != forced["key"]
+
+
+def test_a_systems_own_run_file_is_read_too(biobench: Callable[..., Said], tmp_path: Path) -> None:
+    first = call(biobench, write(tmp_path / "p.jsonl", gold("demo_ner")), "demo_ner", "--json").json()[0]
+    other = call(biobench, tmp_path / first["predictions"], "demo_ner", "--json", name="copy").json()[0]
+    assert other["scores"] == first["scores"]
+
+
+def test_tags_on_the_corpus_tokens_are_decoded_as_gold_is(biobench: Callable[..., Said], tmp_path: Path) -> None:
+    rows = [{"document": d.id, "tags": list(d.tags)} for d in demo("demo_ner").test]
+    row = call(biobench, write(tmp_path / "p.jsonl", rows), "demo_ner", "--json").json()[0]
+    assert row["scores"]["micro_f1"] == 1.0
+
+
+def first(rows: Rows, **changed: Any) -> Rows:
+    """With other values in the first row."""
+    return [{**rows[0], **changed}, *rows[1:]]
+
+
+@pytest.mark.parametrize(
+    ("task", "spoil", "words"),
+    [
+        ("demo_topic", lambda r: r[1:], "test documents have no prediction, such as"),
+        ("demo_topic", lambda r: [*r, r[0]], "was predicted before, on line 1"),
+        ("demo_topic", lambda r: first(r, document="nobody"), ":1: document 'nobody' is not one of the test split"),
+        ("demo_topic", lambda r: first(r, labels=["Cardio"]), ":1: 'Cardio' is not a label of the task"),
+        ("demo_topic", lambda r: first(r, labels=[]), ":1: gives 0 labels in a task of one label"),
+        ("demo_topic", lambda r: first(r, lables=["x"]), ":1: 'lables' is not a field"),
+        ("demo_topic", lambda r: first(r, label_scores={}), ":1: 'label_scores' lacks"),
+        ("demo_ner", lambda r: first(r, spans=[{"start": 0, "end": 10**6, "label": "Disease"}]), "leaves the text"),
+        ("demo_ner", lambda r: first(r, spans=[{"start": 0.5, "end": 3, "label": "Disease"}]), "whole numbers"),
+        ("demo_ner", lambda r: first(r, spans=[{"start": 0, "end": 3, "label": "disease"}]), "is not a label"),
+        ("demo_ner", lambda r: first(r, spans=None), "has no list 'spans'"),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    biobench: Callable[..., Said], tmp_path: Path, task: str, spoil: Callable[[Rows], Rows], words: str
+) -> None:
+    said = call(biobench, write(tmp_path / "p.jsonl", spoil(gold(task))), task)
+    refusal = said.refusal()
+    assert words in refusal
+    assert "p.jsonl" in refusal
+    assert not (tmp_path / "results").exists()
+
+
+def test_lines_that_are_no_json_and_a_score_beyond_one_are_refused(
+    biobench: Callable[..., Said], tmp_path: Path
+) -> None:
+    file = tmp_path / "p.jsonl"
+    file.write_text(json.dumps(gold("demo_topic")[0]) + "\n{broken\n")
+    assert "p.jsonl:2: is not a JSON object" in call(biobench, file, "demo_topic").refusal()
+    labels = demo("demo_topic").labels
+    rows = first(gold("demo_topic"), label_scores=dict.fromkeys(labels, 1.5))
+    assert "is 1.5" in call(biobench, write(file, rows), "demo_topic").refusal()
+
+
+def test_the_documents_to_answer_hold_no_gold(biobench: Callable[..., Said], tmp_path: Path) -> None:
+    said = biobench("score", "--task", "demo_ner", "--documents", tmp_path / "d.jsonl")
+    assert said.status == 0, said.err
+    rows = [json.loads(line) for line in (tmp_path / "d.jsonl").read_text().splitlines()]
+    assert [r["document"] for r in rows] == [d.id for d in demo("demo_ner").test]
+    assert set(rows[0]) == {"document", "text", "tokens"}

@@ -1,0 +1,148 @@
+"""Small things of `run` and the data desk: the dummy, overrides of one task, plug-ins, lengths, empty text."""
+
+from __future__ import annotations
+
+import json
+import types
+from collections.abc import Callable, Iterator
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from biobench.core import plugins as plugin_module
+from biobench.core.plugins import plugins
+from biobench.data.catalog import load_task, spec_paths, suite, tasks_folder
+from biobench.data.describe import lengths
+from biobench.errors import SpecError, UsageError
+from biobench.kinds.base import Answered
+from biobench.runs.provenance import _driver
+from biobench.schema.document import Document, Prediction
+from biobench.schema.kind import PLUGIN_METRICS
+from biobench.score.compute import compute
+from tests.helpers.cli_make import FAST, Said
+
+Command = Callable[..., Said]
+
+
+def test_the_dummy_tries_a_task_without_a_checkpoint(
+    biobench: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    base = ("run", "dummy", "--task", "demo_ner", "--task", "demo_topic", "--seeds", "1", "--json", *FAST)
+    first = biobench(*base).json()
+    assert [row["status"] for row in first] == ["done", "done"], first
+    assert {row["model"] for row in first} == {"dummy"}
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
+    assert [row["status"] for row in biobench(*base).json()] == ["skipped", "skipped"], "made anew it is the same model"
+
+
+def test_an_override_may_mean_one_task(biobench: Command, tiny: Path) -> None:
+    base = ("run", tiny, "--task", "demo_ner", "--task", "demo_topic", "--seeds", "1", "--json", "--dry-run")
+    own = ("--set", "training.epochs=2", "--set", "demo_ner:training.epochs=1")
+    rows = {row["task"]: row for row in biobench(*base, *own).json()}
+    assert rows["demo_ner"]["overrides"] == ["training.epochs=2", "training.epochs=1"]
+    assert rows["demo_topic"]["overrides"] == ["training.epochs=2"]
+    assert load_task("demo_ner", rows["demo_ner"]["overrides"]).spec.training.epochs == 1
+    plain = {row["task"]: row["key"] for row in biobench(*base).json()}
+    alone = {row["task"]: row["key"] for row in biobench(*base, "--set", "demo_ner:training.epochs=1").json()}
+    assert alone["demo_topic"] == plain["demo_topic"]
+    assert alone["demo_ner"] != plain["demo_ner"]
+    assert "'demo_nre' is not one of the tasks" in biobench(*base, "--set", "demo_nre:training.epochs=1").refusal()
+
+
+def test_lengths_of_texts_are_counted_by_hand() -> None:
+    documents = [Document(str(i), "g", "a " * i, "train", query="why" if i == 4 else "") for i in (1, 2, 4)]
+    assert lengths(documents)["words"] == {"median": 2, "p95": 5, "max": 5}
+    assert lengths(documents)["characters"]["max"] == len("why\n" + "a " * 4)
+
+
+def test_a_task_is_shown_with_the_lengths_of_its_texts(biobench: Command) -> None:
+    shown = biobench("tasks", "show", "demo_ner", "--json").json()
+    assert set(shown["lengths"]) == {"train", "validation", "test"}
+    assert shown["lengths"]["train"]["words"]["max"] >= shown["lengths"]["train"]["words"]["median"] > 0
+
+
+def test_an_empty_text_overlaps_nothing_and_is_refused(biobench: Command, tmp_path: Path) -> None:
+    (tmp_path / "corpus.txt").write_text(" \n")
+    refusal = biobench("data", "overlap", tmp_path / "corpus.txt", "--task", "demo_ner").refusal()
+    assert "holds no text" in refusal
+
+
+def test_the_record_tells_the_memory_and_the_driver(biobench: Command, tiny: Path, tmp_path: Path) -> None:
+    import torch
+
+    row = biobench("run", tiny, "--task", "demo_topic", "--seeds", "1", "--json", *FAST).json()[0]
+    provenance = json.loads((tmp_path / row["predictions"]).with_suffix(".json").read_text())["provenance"]
+    assert provenance["device_memory_bytes"] > 2**28
+    assert provenance["driver"] is None
+    version = tmp_path / "version"
+    version.write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 22:23:56 UTC 2024\n")
+    assert _driver(torch.device("cuda"), version) == "550.54.15"
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """`installed(group, name, value)`: an entry point as another package would declare it."""
+    points: list[EntryPoint] = []
+    monkeypatch.setattr(plugin_module, "entry_points", lambda group: [p for p in points if p.group == group])
+
+    def install(group: str, name: str, value: str) -> None:
+        points.append(EntryPoint(name, value, group))
+        plugins.cache_clear()
+
+    yield install
+    points.clear()
+    plugins.cache_clear()
+
+
+def module(monkeypatch: pytest.MonkeyPatch, name: str, **content: Any) -> None:
+    """An importable module of another package."""
+    made = types.ModuleType(name)
+    vars(made).update(content)
+    monkeypatch.setitem(__import__("sys").modules, name, made)
+
+
+def test_a_package_brings_a_folder_of_tasks_but_no_member_of_a_suite(
+    installed: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    text = (tasks_folder() / "demo" / "demo_ner.yaml").read_text().replace("id: demo_ner", "id: their_ner")
+    (tmp_path / "fr").mkdir()
+    (tmp_path / "fr" / "their_ner.yaml").write_text(text)
+    module(monkeypatch, "their_tasks", __path__=[str(tmp_path)])
+    installed("biobench.tasks", "theirs", "their_tasks")
+    assert load_task("their_ner").path == tmp_path / "fr" / "their_ner.yaml"
+    assert "their_ner" not in {task.id for task in suite("fr")}
+    (tmp_path / "fr" / "their_ner.yaml").rename(tmp_path / "demo_ner.yaml")
+    with pytest.raises(SpecError, match="which there is already"):
+        spec_paths()
+
+
+def test_a_package_brings_a_metric(monkeypatch: pytest.MonkeyPatch) -> None:
+    def covered(run: Answered) -> float | None:
+        return len(run.predictions) / len(run.gold)
+
+    monkeypatch.setitem(PLUGIN_METRICS, "covered", covered)
+    gold = [Document(str(i), "g", "", "test", labels=("A",)) for i in range(4)]
+    scores = compute(
+        type="single_label", labels=("A", "B"), gold_labels=("A",), gold=gold,
+        predictions=[Prediction("0", labels=("A",))],
+    )  # fmt: skip
+    assert scores.values["covered"] == 0.25
+    spec = load_task("demo_topic", ["metric.primary=covered"]).spec
+    assert spec.metric.primary == "covered"
+
+
+def test_a_plug_in_that_does_not_load_is_named(installed: Callable[..., None]) -> None:
+    installed("biobench.readers", "broken", "no_such_module_anywhere")
+    with pytest.raises(SpecError, match=r"plug-in 'broken' .* cannot be loaded"):
+        plugins("biobench.readers")
+
+
+def test_an_installed_reader_registers_itself(installed: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    module(monkeypatch, "their_reader")
+    installed("biobench.readers", "theirs", "their_reader")
+    assert [name for name, _ in plugins("biobench.readers")] == ["theirs"]
+    with pytest.raises(UsageError):
+        load_task("no_such_task")

@@ -1,0 +1,228 @@
+"""Corpora of the suites in the layout that is stated of them, written by the test; and the suites' split rules."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from biobench.data.catalog import load_task
+from biobench.data.load import load_data, read_source
+from biobench.data.locate import choose
+from biobench.data.readers._marking import Mention, marked
+from biobench.data.splits import assign_splits, shuffled_order
+from biobench.errors import DataFormatError, SpecError
+from biobench.schema.document import Document
+from biobench.schema.task import SplitShuffled
+
+DDI = """<?xml version="1.0" encoding="UTF-8"?>
+<document id="DDI-Made.d1">
+  <sentence id="DDI-Made.d1.s0" text="Aspirin and oral heparin or warfarin raise the risk.">
+    <entity id="e0" charOffset="0-6" type="drug" text="Aspirin"/>
+    <entity id="e1" charOffset="12-15;17-23" type="drug" text="oral heparin"/>
+    <entity id="e2" charOffset="17-23" type="drug" text="heparin"/>
+    <pair id="p0" e1="e0" e2="e1" ddi="true" type="effect"/>
+    <pair id="p1" e1="e1" e2="e2" ddi="false"/>
+    <pair id="p2" e1="e0" e2="e2" ddi="true"/>
+  </sentence>
+</document>
+"""
+
+
+@pytest.mark.parametrize(
+    ("n", "first", "last", "cuts", "sizes"),
+    [
+        (50, [17, 6, 24, 4, 41, 49], [48, 8, 40], (0.7, 0.8), (35, 5, 10)),
+        (100, [58, 30, 59, 13, 62, 27], [51, 83, 28], (0.7, 0.8), (70, 10, 20)),
+        (600, [549, 218, 458, 398, 251, 546], [77, 264, 23], (0.8333,), (499, 101)),
+        (600, [549, 218, 458, 398, 251, 546], [77, 264, 23], (0.8316,), (498, 102)),
+        (572, [198, 123, 60, 291, 441, 374], [423, 11, 165], (0.8059,), (460, 112)),
+        (1981, [231, 1627, 1503, 1182, 1282, 1347], [1691, 424, 1121], (0.7, 0.8), (1386, 198, 397)),
+    ],
+)
+def test_three_shuffles_with_seed_4_give_the_known_orders(
+    n: int, first: list[int], last: list[int], cuts: tuple[float, ...], sizes: tuple[int, ...]
+) -> None:
+    splits = SplitShuffled(seed=4, shuffles=3, cuts=cuts)
+    order = shuffled_order(n, splits)
+    assert (order[:6], order[-3:]) == (first, last)
+    documents = [Document(str(i), str(i), "x", "" if len(cuts) == 2 else "train") for i in range(n)]
+    documents += [] if len(cuts) == 2 else [Document("t", "t", "x", "test")]
+    parts = assign_splits(documents, splits, None)
+    assert [len(parts[name]) for name in ("train", "validation", "test")][: len(sizes)] == list(sizes)
+    train = [int(d.id) for d in parts["train"]]
+    assert train == sorted(order[: sizes[0]]), "parts keep the order of the file"
+
+
+def test_shuffled_splits_say_which_files_they_need() -> None:
+    with pytest.raises(DataFormatError, match=r"splits\.cuts has 2 shares and the files name train split"):
+        assign_splits([Document("a", "a", "x", "train")], SplitShuffled(seed=4, shuffles=3, cuts=(0.7, 0.8)), None)
+
+
+def ddi_folder(folder: Path, text: str = DDI) -> None:
+    """Three files, one for each split, in a folder whose name holds blanks."""
+    names = ("ddi_2013/DDICorpus/Train/DrugBank/One drug_ddi", "ddi_2013/DDICorpus/Train/MedLine/11",
+             "ddi_2013/DDICorpus/Test/Test for DDI Extraction task/MedLine/12")  # fmt: skip
+    for number, name in enumerate(names):
+        path = folder / f"{name}.xml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text.replace('id="p', f'id="{number}.p'), encoding="utf-8")
+        (folder / f"ddi_2013/{('DDICorpus/Train/DrugBank', 'DDICorpus/Test/Test for DDI Extraction task/DrugBank')[0]}"
+         ).mkdir(parents=True, exist_ok=True)  # fmt: skip
+    other = folder / "ddi_2013/DDICorpus/Test/Test for DDI Extraction task/DrugBank/x.xml"
+    other.parent.mkdir(parents=True, exist_ok=True)
+    other.write_text('<document id="d9"><sentence id="s" text="Nothing."/></document>', encoding="utf-8")
+
+
+def ddi_documents(folder: Path, *overrides: str) -> list[Document]:
+    """The pairs as read, before they are split."""
+    from biobench.data.readers import Request, get_reader
+
+    task = load_task("ddi", overrides)
+    place = choose(task, folder)
+    options = task.options[place.source.id]
+    return list(get_reader("ddi").read(Request(options, place.files, task.spec)))
+
+
+def test_ddi_pairs_are_masked_by_the_declared_rule(tmp_path: Path) -> None:
+    ddi_folder(tmp_path)
+    texts = {d.id: (d.text, d.labels) for d in ddi_documents(tmp_path)}
+    assert texts["0.p0"] == ("@DRUG$ and @DRUG$ or warfarin raise the risk.", ("effect",))
+    assert texts["0.p1"] == ("Aspirin and @DRUG-DRUG$ or warfarin raise the risk.", ("false",))
+    assert texts["0.p2"] == ("@DRUG$ and oral @DRUG$ or warfarin raise the risk.", ("int",)), "true without a type"
+    assert {d.group for d in ddi_documents(tmp_path)} == {"One drug_ddi", "11", "12"}
+    marked_texts = {d.id: d.text for d in ddi_documents(tmp_path, "source.reader.style=markers")}
+    assert marked_texts["0.p0"] == "[E1] Aspirin [/E1] and [E2] oral heparin [/E2] or warfarin raise the risk."
+    assert marked_texts["0.p1"] == "Aspirin and [E1] oral heparin [/E1] or warfarin raise the risk."
+    left = ddi_documents(tmp_path, "source.reader.untyped=null")
+    assert "0.p2" not in {d.id for d in left}
+
+
+def test_masks_do_not_depend_on_which_mention_comes_first() -> None:
+    a, b = Mention(0, 4, "@G$"), Mention(10, 14, "@D$")
+    text = "gene and  dise end"
+    assert marked(text, a, b, "mask", "@B$") == marked(text, b, a, "mask", "@B$") == "@G$ and  @D$ end"
+    assert marked(text, a, b, "mask_markers", "@B$") == "[E1] @G$ [/E1] and  [E2] @D$ [/E2] end"
+    assert marked(text, a, Mention(2, 6, "@D$"), "mask", "@B$") == "@B$nd  dise end"
+    assert marked(text, a, b, "plain", "@B$") == text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('charOffset="0-6"', 'charOffset="0-60"', "'0-60' leaves the sentence"),
+        ('charOffset="0-6"', 'charOffset="x"', "charOffset 'x' is not"),
+        ('e1="e0"', 'e1="e7"', "pair '0.p0' names no entity"),
+        ('ddi="false"', 'ddi="maybe"', "does not say whether it interacts"),
+        ('type="effect"', 'type="affect"', "'affect' is not a label"),
+        ("</document>", "", "not valid XML"),
+    ],
+)
+def test_a_damaged_ddi_file_is_named(old: str, new: str, message: str, tmp_path: Path) -> None:
+    ddi_folder(tmp_path, DDI.replace(old, new))
+    with pytest.raises(DataFormatError) as caught:
+        ddi_documents(tmp_path)
+    assert message in str(caught.value)
+    assert "One drug_ddi.xml" in str(caught.value)
+
+
+def mantra_folder(folder: Path, name: str, units: int) -> None:
+    (folder / "mantra_gsc").mkdir(parents=True)
+    rows = []
+    for n in range(units):
+        rows.append(
+            f'<document id="d{n}"><unit id="d{n}.u1"><text>Traitement de la douleur: aspirine {n}, &amp; repos</text>'
+            '<e offset="17" len="7" grp="DISO" cui="C1">douleur</e>'
+            '<e offset="17" len="16" grp="CHEM" cui="C2">douleur aspirine</e>'
+            '<e offset="26;0" len="8;10" grp="CHEM" cui="C3">aspirine</e></unit></document>'
+        )
+    (folder / "mantra_gsc" / name).write_text(f"<Corpus>{''.join(rows)}</Corpus>", encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "units", "sizes"),
+    [
+        ("mantra_emea", "EMEA_GSC_fr_man.xml", 100, (70, 10, 20)),
+        ("mantra_medline", "Medline_GSC_fr_man.xml", 100, (70, 10, 20)),
+        ("mantra_patents", "Patent_GSC_fr_man.xml", 50, (35, 5, 10)),
+    ],
+)
+def test_mantra_opens_as_it_is_laid_out(
+    task: str, name: str, units: int, sizes: tuple[int, ...], tmp_path: Path
+) -> None:
+    mantra_folder(tmp_path, name, units)
+    data = load_data(load_task(task), tmp_path)
+    assert (len(data.train), len(data.validation), len(data.test)) == sizes
+    assert data.count_problems == []
+    first = data.test[0]
+    found = [(first.text[s.start : s.end], s.label) for s in first.spans]
+    assert found == [("Traitement", "CHEM"), ("douleur:", "DISO"), ("aspirine", "CHEM")]
+    assert first.unexpressed == ("CHEM",), "the second entity lost its tokens to the first listed one"
+
+
+def test_morfitt_opens_as_it_is_laid_out(tmp_path: Path) -> None:
+    (tmp_path / "morfitt").mkdir()
+    sizes = {"train": 1514, "dev": 1022, "test": 1088}
+    for name, size in sizes.items():
+        with (tmp_path / "morfitt" / f"{name}.tsv").open("w", encoding="utf-8", newline="") as file:
+            table = csv.writer(file, delimiter="\t")
+            table.writerow(["identifier", "abstract", "specialities"])
+            for n in range(size):
+                table.writerow([f"{name}{n}", f'Résumé {n} avec "guillemets"\tet tabulation', "virology|etiology"])
+    data = load_data(load_task("morfitt"), tmp_path)
+    assert [len(d) for d in data.documents.values()] == list(sizes.values())
+    assert data.count_problems == []
+    assert set(data.test[0].labels) == {"virology", "etiology"}
+
+
+def test_bc2gm_opens_as_it_is_laid_out(tmp_path: Path) -> None:
+    (tmp_path / "mtl_bc2gm_iob").mkdir()
+    for name in ("train", "devel", "test"):
+        rows = "The\tO\nBRCA1\tB-GENE\ngene\tI-GENE\n.\tO\n\n" * 3
+        (tmp_path / "mtl_bc2gm_iob" / f"{name}.tsv").write_text(rows, encoding="utf-8")
+    task = load_task("bc2gm")
+    _, documents = read_source(task, choose(task, tmp_path))
+    assert [s.label for d in documents["test"] for s in d.spans] == ["GENE"] * 3
+
+
+def test_clister_joins_pairs_and_sentences(tmp_path: Path) -> None:
+    (tmp_path / "clister").mkdir()
+    for name, size in (("train", 600), ("test", 400)):
+        table = ["id_1\tid_2\tsim", *(f"file_{i}_3\tfile_{i + 1}_8\t{i % 11 / 2}" for i in range(size))]
+        (tmp_path / "clister" / f"{name}.csv").write_text("\r\n".join(table), encoding="utf-8")
+        texts = {f"file_{i}": f"Phrase {i}" for i in range(size + 1)}
+        (tmp_path / "clister" / f"id_to_sentence_{name}.json").write_text(json.dumps(texts), encoding="utf-8")
+    data = load_data(load_task("clister"), tmp_path)
+    assert (len(data.train), len(data.validation), len(data.test)) == (499, 101, 400)
+    assert (data.test[3].query, data.test[3].text, data.test[3].labels) == ("Phrase 3", "Phrase 4", ("1.5",))
+
+
+@pytest.mark.parametrize(("number", "sizes"), [(1, (498, 102, 410)), (2, (460, 112, 530))])
+def test_deft_2020_opens_as_it_is_laid_out(number: int, sizes: tuple[int, int, int], tmp_path: Path) -> None:
+    (tmp_path / "deft2020").mkdir()
+    for name, size in (("train", sizes[0] + sizes[1]), ("test", sizes[2])):
+        rows = []
+        for i in range(-1, size):
+            if number == 1:
+                rows.append(f'<paire id="{i}" vote="4" moy="3.{i % 9}" scores="3,4"><source>Une phrase {i} &amp; deux'
+                            f"</source><cible>Autre\n phrase {i}</cible></paire>")  # fmt: skip
+            else:
+                targets = "".join(f'<cible num="{k}">Choix {k} de {i}</cible>' for k in (1, 2, 3))
+                rows.append(f'<ensemble id="{i}" cible="{1 + i % 3}"><source>Phrase {i}</source>{targets}</ensemble>')
+        xml = f"<?xml version='1.0' encoding='utf-8'?><corpus>{''.join(rows)}</corpus>"
+        (tmp_path / "deft2020" / f"t{number}-{name}.xml").write_text(xml, encoding="utf-8")
+    data = load_data(load_task(f"deft2020_t{number}"), tmp_path)
+    assert (len(data.train), len(data.validation), len(data.test)) == sizes
+    first = data.test[1]
+    if number == 1:
+        assert (first.query, first.text, first.labels) == ("Une phrase 1 & deux", "Autre phrase 1", ("3.1",))
+    else:
+        assert [first.text[a:b] for a, b in first.pieces] == [f"({k}) Choix {k} de 1" for k in (1, 2, 3)]
+        assert first.labels == ("2",)
+
+
+def test_cuts_must_rise(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="not one or two rising shares"):
+        load_task("mantra_emea", ["splits.cuts=[0.8, 0.7]"])

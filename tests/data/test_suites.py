@@ -1,0 +1,165 @@
+"""Suites: what they hold, how they are picked, and that their printed means are those of the copied values."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import biobench
+from biobench.cli.main import app
+from biobench.data import suite as suites
+from biobench.data.catalog import list_tasks, load_task, suite
+from biobench.data.suite import left_out, load_suite, matching, picked, pool, suite_tasks
+from biobench.errors import SpecError, UsageError
+from biobench.report.published import SUITE_FOLDER, load_published, published_folder
+from biobench.report.suite import build_suite, suite_mean
+from biobench.report.table import load
+from tests.helpers.tiny import make_tiny_encoder
+
+DOCS = Path(__file__).parent.parent.parent / "docs" / "suites.md"
+
+
+def test_the_suites_have_their_tasks_and_each_has_a_spec_or_a_reason() -> None:
+    sizes = {}
+    for name in ("blurb", "drbenchmark"):
+        declared = load_suite(name)
+        assert declared is not None
+        sizes[name] = len(declared.tasks)
+        for member in declared.tasks:
+            assert (member.task is None) == (member.needs is not None)
+            if member.task is not None:
+                loaded = load_task(member.task)
+                assert loaded.spec.access == member.access, member.name
+                assert member.metric is not None
+    assert sizes == {"blurb": 13, "drbenchmark": 20}
+
+
+def test_the_nineteen_are_as_before_and_no_suite_adds_to_them() -> None:
+    shipped = {t.id for name in ("fr", "en") for t in suite(name)}
+    assert len(shipped) == 19
+    assert not shipped & {t.id for t in list_tasks() if t.path.parent.name in ("blurb", "drbenchmark")}
+
+
+def test_what_a_suite_leaves_out_is_named() -> None:
+    lines = left_out("blurb")
+    assert [line.split()[0] for line in lines] == ["ebm_pico", "bioasq"]
+    assert left_out("fr") == []
+
+
+def test_patterns_and_filters_pick_tasks() -> None:
+    assert matching(["bc5*", "gad,hoc"]) == ["bc5_chem", "bc5_disease", "bc5cdr", "gad", "hoc"]
+    with pytest.raises(UsageError, match="no task matches 'bc6"):
+        matching(["bc6*"])
+    french = picked(pool(), languages=["fr"], types=["token_ner"])
+    assert {t.spec.language for t in french} == {"fr"}
+    assert "mantra_emea" in {t.id for t in french}
+    clinical = {t.id for t in picked(pool(), languages=["fr"], types=["token_ner"], tags=["clinical"])}
+    assert "mantra_emea" in clinical
+    assert "mantra_patents" not in clinical
+    assert picked(pool(), tags=["no such tag"]) == []
+
+
+def test_a_wrong_suite_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="unknown suite 'blurp'") as caught:
+        suite_tasks("blurp")
+    assert caught.value.hint == "did you mean 'blurb'?"
+    path = tmp_path / "mine.yaml"
+    path.write_text("id: mine\ntasks: [gad, gad]\n", encoding="utf-8")
+    with pytest.raises(SpecError, match="task 'gad' stands twice in the suite"):
+        load_suite(str(path))
+    path.write_text("id: mine\ntasks: [{name: x}]\n", encoding="utf-8")
+    with pytest.raises(SpecError, match="'x' needs either a task or a reason"):
+        load_suite(str(path))
+
+
+def test_printed_blurb_means_are_those_of_the_printed_values() -> None:
+    """Every printed average is the mean over types of the copied values, to its last decimal."""
+    declared = load_suite("blurb")
+    assert declared is not None
+    published = load_published(published_folder() / SUITE_FOLDER)
+    metric = {m.name: m.metric for m in declared.tasks}
+    scores: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
+    for value in published.values:
+        if metric.get(value.task) == value.likely:
+            scores[value.paper, value.model][value.task] = value.value
+    whole = {key: own for key, own in scores.items() if len(own) == 13}
+    assert len(whole) == 15
+    means = defaultdict(list)
+    for (_, model), own in whole.items():
+        means[model].append(suite_mean(declared, own))
+    printed = [a for a in published.averages if any(a.model == model for _, model in whole)]
+    assert len(printed) >= 15
+    for average in printed:
+        if average.value > 0.5 and average.model in means:
+            nearest = min(abs(average.value - mean) for mean in means[average.model])
+            assert nearest <= 0.00065 or average.model == "PubMedBERT-abstracts", average
+
+
+def test_the_published_cells_are_those_of_the_sheet() -> None:
+    values = {
+        (v.paper, v.model, v.task, v.likely): v.value for v in load_published(published_folder() / SUITE_FOLDER).values
+    }
+    assert values["gu2021", "BERT-base-uncased", "biosses", "pearson"] == 0.8268
+    assert values["gu2021", "BioBERT-v1.1", "gad", "micro_f1_positive"] == 0.8236
+    assert values["linkbert", "BioLinkBERT-base", "pubmedqa", "accuracy"] == 0.702
+    assert values["drbenchmark_examples", "DrBERT-7GB", "frenchmedmcqa_t1", "exact_match"] == 0.1479
+    assert values["drbenchmark_examples", "DrBERT-7GB", "frenchmedmcqa_t1", "hamming"] == 0.3371
+
+
+def test_a_suite_of_ones_own_runs_and_is_reported_with_its_own_mean(tmp_path: Path) -> None:
+    model = make_tiny_encoder(tmp_path / "tiny")
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        "id: mine\nname: Mine\nmean: types\ntasks:\n  - {name: topic, task: demo_topic, type: a, metric: accuracy}\n"
+        "  - {name: ner, task: demo_ner, type: b, metric: micro_f1}\n",
+        encoding="utf-8",
+    )
+    made = biobench.run(
+        str(model), suite=str(path), seeds=1, limit=None, overrides=["training.epochs=1"], device="cpu", gate=False,
+        results_dir=tmp_path / "out",
+    )  # fmt: skip
+    assert sorted(r.task for r in made) == ["demo_ner", "demo_topic"]
+    declared = load_suite(str(path))
+    assert declared is not None
+    report = build_suite(load(tmp_path / "out"), declared, str(path))
+    assert {(r.task, r.metric) for r in report.rows} == {("topic", "accuracy"), ("ner", "micro_f1")}
+    (average,) = report.averages
+    assert average.mean == pytest.approx(sum(r.mean for r in report.rows) / 2)
+    assert (average.task, average.complete) == ("avg_mine", True)
+    shown = CliRunner().invoke(app, ["report", "--results-dir", str(tmp_path / "out"), "--suite", str(path)])
+    assert shown.exit_code == 0
+    assert "Scores of Mine in percent: topic accuracy, ner micro F1" in " ".join(shown.output.split())
+
+
+def test_a_part_of_a_suite_has_no_average_unless_asked_for(tmp_path: Path) -> None:
+    declared = load_suite("blurb")
+    assert declared is not None
+    (tmp_path / "out").mkdir()
+    results = load(tmp_path / "out")
+    whole = build_suite(results, declared, "blurb")
+    assert {r.complete for r in whole.averages} == {True}
+    assert all(r.tasks == 13 for r in whole.averages)
+    parts = build_suite(results, declared, "blurb", incomplete=True)
+    partial = [r for r in parts.averages if not r.complete]
+    assert partial
+    assert all("of 13 blurb tasks" in r.notes[0] for r in partial)
+    assert any("ebm_pico cannot be run" in note for note in whole.notes)
+
+
+def test_the_page_of_the_suites_names_every_task() -> None:
+    page = DOCS.read_text(encoding="utf-8")
+    for name in ("blurb", "drbenchmark"):
+        declared = load_suite(name)
+        assert declared is not None
+        for member in declared.tasks:
+            row = next((line for line in page.splitlines() if line.startswith(f"| `{member.name}` |")), "")
+            state = "no spec" if member.task is None else "differs" if member.differs else "as the suite"
+            assert state in row, member.name
+            assert f"`{member.metric}`" in row
+            assert member.access in row
+    for task in (*suite("fr"), *suite("en")):
+        assert f"| `{task.id}` |" in page
+    assert suites.FOLDER.is_dir()

@@ -1,0 +1,235 @@
+"""The host never waits for an accelerator within a training step; the CPU passes for one that tells of every wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from biobench.core import transfer
+from biobench.finetune import loop
+from biobench.finetune.engine import finetune
+from biobench.finetune.loop import Note
+from biobench.finetune.network import Network
+from biobench.models import attention
+from tests.helpers.golden_make import write_tasks
+
+WAITS = {
+    *("_local_scalar_dense", "nonzero", "masked_select", "is_nonzero", "equal", "_unique2", "unique_dim"),
+    *("bincount", "repeat_interleave"),
+}
+"""Operations whose result the host must know."""
+READS = ("tolist", "item", "numpy", "cpu", "__bool__", "__float__", "__int__", "__index__", "__len__")
+
+
+class Device(TorchDispatchMode):
+    """Follows which tensors would live on the device, and notes what would wait for them."""
+
+    def __init__(self, *tensors: Tensor) -> None:
+        super().__init__()
+        self.tensors = WeakTensorKeyDictionary()
+        self.waits: list[str] = []
+        self.counting = True
+        for tensor in tensors:
+            self.tensors[tensor] = True
+
+    def holds(self, value: Any) -> bool:
+        return isinstance(value, Tensor) and value in self.tensors
+
+    def note(self, what: str) -> None:
+        if self.counting:
+            self.waits.append(what)
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        leaves = tree_leaves((args, kwargs or {}))
+        touches = any(self.holds(x) for x in leaves)
+        name = function._schema.name.removeprefix("aten::")
+        if touches and name.rstrip("_") in WAITS | {f"{w}" for w in WAITS}:
+            self.note(name)
+        if (
+            touches
+            and name in ("index", "index_put_", "index_put")
+            and any(isinstance(i, Tensor) and i.dtype == torch.bool for i in tree_leaves(args[1]))
+        ):
+            self.note(f"{name} by a mask")
+        out = function(*args, **(kwargs or {}))
+        if touches:
+            for tensor in tree_leaves(out):
+                if isinstance(tensor, Tensor):
+                    self.tensors[tensor] = True
+        return out
+
+
+@contextmanager
+def watched(monkeypatch: pytest.MonkeyPatch, *tensors: Tensor) -> Iterator[Device]:
+    """Copies and reads that bypass the dispatcher are noted too; `to_device` alone brings tensors over."""
+    device = Device(*tensors)
+    send, move = transfer.to_device, Tensor.to
+    sending: list[bool] = []
+
+    def sent(values: Any, place: torch.device) -> Tensor:
+        sending.append(True)
+        try:
+            tensor = send(values, place).clone()
+        finally:
+            sending.pop()
+        device.tensors[tensor] = True
+        return tensor
+
+    def moved(self: Tensor, *args: Any, **options: Any) -> Tensor:
+        if not sending and any(isinstance(a, torch.device) for a in args) and not device.holds(self):
+            device.note("a copy from pageable memory")
+        return move(self, *args, **options)
+
+    with monkeypatch.context() as patch:
+        for module in ("core.transfer", "models.attention", "models.encoder", "models.heads", "finetune.network"):
+            patch.setattr(f"biobench.{module}.to_device", sent)
+        patch.setattr("biobench.models.span_head.to_device", sent)
+        patch.setattr(Tensor, "to", moved)
+        for name in READS:
+            whole = getattr(Tensor, name)
+
+            def read(self: Tensor, *args: Any, name: str = name, whole: Any = whole) -> Any:
+                if name != "__len__" and device.holds(self):
+                    device.note(name)
+                return whole(self, *args)
+
+            patch.setattr(Tensor, name, read)
+        with device:
+            yield device
+
+
+@pytest.fixture
+def accelerated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The CPU passes for an accelerator without kernels."""
+    monkeypatch.setattr(transfer, "ASYNCHRONOUS", ("cpu",))
+    monkeypatch.setattr(attention, "KERNEL_DEVICES", ("cpu",))
+
+
+def silent(done: int, total: int, what: str) -> None:
+    """No progress."""
+
+
+FAST = ("training.epochs=", "training.max_steps=6", "training.evaluate_every=6")
+
+
+@pytest.mark.usefixtures("accelerated")
+@pytest.mark.parametrize(("every", "reads"), [(50, 1), (2, 3)])
+@pytest.mark.parametrize(
+    ("family", "task", "more"),
+    [
+        ("bert", "demo_ner", ()),
+        ("modernbert", "demo_topic", ("head.pooling=mean",)),
+        ("deberta", "demo_topic", ()),
+        ("bert", "golden_several", ()),
+        ("bert", "nested", ("head={kind: span, span: {variant: biaffine, biaffine_width: 8, max_span: 3}}",)),
+    ],
+)
+def test_six_steps_wait_only_to_read_their_losses(
+    setup: Any,
+    family: str,
+    task: str,
+    more: tuple[str, ...],
+    every: int,
+    reads: int,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    paths = write_tasks(tmp_path / "data")
+    monkeypatch.chdir(tmp_path)
+    loaded, prepared = setup(family, paths.get(task, task), *FAST, *more)
+    monkeypatch.setattr(loop, "READ_EVERY", every)
+    with watched(monkeypatch, *loaded.encoder.parameters(), *loaded.encoder.buffers()) as device:
+        steps: list[int] = []
+        whole, validate = loop.Run._backward, loop.Run._validate
+
+        def backward(self: loop.Run, batch: list[int]) -> Tensor:
+            device.counting = True
+            steps.append(len(batch))
+            for parameter in self.network.parameters():
+                device.tensors[parameter] = True
+            return whole(self, batch)
+
+        def validated(self: loop.Run, *arguments: Any) -> bool:
+            device.counting = False
+            return validate(self, *arguments)
+
+        monkeypatch.setattr(loop.Run, "_backward", backward)
+        monkeypatch.setattr(loop.Run, "_validate", validated)
+        device.counting = False
+        finetune(loaded, prepared, 1, "fp32", silent)
+    assert len(steps) == 6
+    assert device.waits == ["tolist"] * reads
+
+
+def test_the_watcher_sees_what_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the test above could not fail."""
+    states = torch.ones(4, requires_grad=True)
+    with watched(monkeypatch, states) as device:
+        loss = (states * 2).sum()
+        float(loss)
+        (states * 3)[states > 0]
+        (states * 2).nonzero()
+        bool(loss > 1)
+        torch.ones(2).to(torch.device("cpu"))
+        transfer.to_device([1, 2], torch.device("cpu"))
+        torch.ones(3).nonzero().tolist()
+        loss.detach().tolist()
+    assert {"__float__", "index by a mask", "nonzero", "__bool__", "a copy from pageable memory", "tolist"} == {
+        w for w in device.waits if w != "_local_scalar_dense"
+    }
+
+
+@pytest.mark.parametrize("task", ["demo_ner", "demo_topic"])
+def test_late_reading_changes_no_run(setup: Any, task: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    prompt = finetune(*setup("bert", task, "training.epochs=2"), 1, "fp32", silent)
+    monkeypatch.setattr(transfer, "ASYNCHRONOUS", ("cpu",))
+    late = finetune(*setup("bert", task, "training.epochs=2"), 1, "fp32", silent)
+    assert late.predictions == prompt.predictions
+    assert late.record == prompt.record
+
+
+def test_a_loss_that_is_seen_late_restarts_the_run_all_the_same(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = Network.forward
+    calls: list[int] = []
+
+    def poisoned(self: Network, encoded: Any) -> Tensor:
+        logits = whole(self, encoded)
+        if not torch.is_autocast_enabled("cpu") or not self.training:
+            return logits
+        calls.append(1)
+        return logits * float("nan") if len(calls) == 2 else logits
+
+    monkeypatch.setattr(transfer, "ASYNCHRONOUS", ("cpu",))
+    monkeypatch.setattr(Network, "forward", poisoned)
+    notes: list[str] = []
+    outcome = finetune(
+        *setup("bert", "demo_topic", "training.epochs=2"), 1, "bf16", lambda done, total, what: notes.append(what)
+    )
+    assert len(calls) > 2, "further steps were queued before the loss was read"
+    assert outcome.record.backoffs == ("non-finite loss at step 2: run repeated in fp32",)
+    monkeypatch.setattr(transfer, "ASYNCHRONOUS", ())
+    plain = finetune(*setup("bert", "demo_topic", "training.epochs=2"), 1, "fp32", silent)
+    assert outcome.predictions == plain.predictions
+
+
+@pytest.mark.usefixtures("accelerated")
+def test_slow_attention_is_told_once_and_recorded(setup: Any) -> None:
+    loaded, prepared = setup("bert", "demo_topic", "training.epochs=1")
+    notes: list[str] = []
+    for seed in (1, 2):
+        outcome = finetune(
+            loaded, prepared, seed, "fp32", lambda d, t, what: notes.append(what) if isinstance(what, Note) else None
+        )
+        assert outcome.record.kernels == {
+            attention.GATHERED: "no variable-length kernel is installed (flash-attn, or torch 2.11 or later)"
+        }
+    assert notes == ["slow attention: no variable-length kernel is installed (flash-attn, or torch 2.11 or later)"]

@@ -1,0 +1,399 @@
+"""Regression, pairs and multiple choice: a corpus of one's own by one YAML, and the awkward rows of real files."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import biobench
+from biobench.comparison.compare import compare
+from biobench.data.catalog import load_task
+from biobench.data.load import load_data
+from biobench.encode.pairs import encode_pairs
+from biobench.errors import DataFormatError, ModelError, SpecError
+from biobench.gate import gate
+from biobench.models.loading import find_checkpoint, load_tokenizer
+from biobench.report.table import build
+from biobench.schema.document import Document, Prediction
+from biobench.score import compute, oracle, rescore
+from biobench.store import Store
+from tests.helpers.tiny import make_tiny_encoder
+
+COMMON = """\
+version: 1
+name: made for a test
+language: en
+unit: sentence
+protocol: {max_length: 64}
+training: {epochs: 3, learning_rate: 1e-3, batch_size: 8, precision: fp32}
+head: {kind: sequence, pooling: mean}
+access: open
+licence: CC0
+homepage: https://example.org
+citation: made for a test
+"""
+STS = f"""\
+id: my_sts
+type: regression
+{COMMON}
+source: {{folder: sts, files: {{train: train.csv, validation: dev.csv, test: test.csv}}}}
+reader: {{format: tsv, separator: comma, columns: {{first: a, text: b, label: score}}}}
+labels: [similarity]
+scale: [0, 5]
+metric: {{primary: pearson, paper: spearman}}
+"""
+MCQA = f"""\
+id: my_mcqa
+type: multiple_choice
+{COMMON}
+source: {{folder: mcqa, files: {{train: train.jsonl, validation: dev.jsonl, test: test.jsonl}}}}
+reader: {{format: choices, layout: lines, question: q, options: [A, B, C], right: answer, right_is: from_one}}
+labels: [A, B, C]
+metric: {{primary: exact_match, paper: hamming}}
+"""
+WORDS = ("fever", "cough", "liver", "heart", "renal", "dose", "tumour", "blood")
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A second model: the order of its vocabulary is another one."""
+    return make_tiny_encoder(tmp_path_factory.mktemp("other"))
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tiny_encoder(tmp_path_factory.mktemp("tiny"))
+
+
+def write_sts(folder: Path, sizes: tuple[int, int, int] = (24, 8, 24), *, head: str = "a,b,score\r\n") -> None:
+    """Pairs that share more words the higher their score; a byte order mark and CRLF line ends."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(3)
+    for name, size in zip(("train", "dev", "test"), sizes, strict=True):
+        rows = []
+        for _ in range(size):
+            shared = int(rng.integers(0, 6))
+            first = [WORDS[i] for i in rng.permutation(8)[:5]]
+            second = first[:shared] + [f"other{i}" for i in range(5 - shared)]
+            rows.append(f"{' '.join(first)},{' '.join(second)},{shared}\r\n")
+        (folder / f"{name}.csv").write_bytes(("\ufeff" + head + "".join(rows)).encode())
+
+
+def write_mcqa(folder: Path, sizes: tuple[int, int, int] = (16, 8, 12)) -> None:
+    """Three options of which one or two are right; every fourth question has two options only."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(4)
+    for name, size in zip(("train", "dev", "test"), sizes, strict=True):
+        lines = []
+        for number in range(size):
+            right = sorted({1 + int(rng.integers(0, 2)), 1 + int(rng.integers(0, 2))})
+            options = {"A": "fever high", "B": "cough dry", "C": None if number % 4 == 0 else "dose low"}
+            lines.append(json.dumps({"q": f"which of {WORDS[number % 8]}", **options, "answer": right}))
+        (folder / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
+
+
+def spec(folder: Path, text: str) -> Path:
+    path = folder / f"{text.split(': ', 1)[1].split()[0]}.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def run_two(path: Path, model: Path, data: Path, results: Path, *overrides: str) -> None:
+    made = biobench.run(
+        str(model), str(path), seeds="1-2", data_dir=data, results_dir=results, device="cpu", gate=False,
+        overrides=overrides,
+    )  # fmt: skip
+    assert [r.status for r in made] == ["done", "done"], [r.reason for r in made]
+
+
+def test_one_yaml_adds_a_similarity_corpus_and_its_scores_are_scipys(tiny: Path, tmp_path: Path) -> None:
+    write_sts(tmp_path / "sts")
+    path = spec(tmp_path, STS)
+    run_two(path, tiny, tmp_path, tmp_path / "out")
+    store = Store(tmp_path / "out")
+    for record in store.records():
+        gold, predictions = store.load_predictions(record)
+        by_id = {p.document: p.label_scores[0] for p in predictions}
+        truth = np.array([float(d.labels[0]) for d in gold])
+        numbers = np.array([by_id[d.id] for d in gold])
+        assert numbers.min() >= 0
+        assert numbers.max() <= 5
+        assert len(set(numbers)) > 3
+        assert record.scores["pearson"] == pytest.approx(stats.pearsonr(truth, numbers).statistic, abs=1e-9)
+        assert record.scores["spearman"] == pytest.approx(stats.spearmanr(truth, numbers).statistic, abs=1e-9)
+        assert record.scores["mse"] == pytest.approx(np.mean((truth - numbers) ** 2), abs=1e-9)
+        distance = np.abs(truth - numbers) / np.maximum(numbers, 5 - numbers)
+        assert record.scores["edrm"] == pytest.approx(1 - distance.mean(), abs=1e-9)
+        assert record.per_label == {}
+        assert record.scale == (0.0, 5.0)
+        assert set(record.training.curve[0].validation) == {"pearson", "spearman", "edrm", "mse"}
+    assert {r.outcome for r in rescore(store)} == {"unchanged"}
+    rows = [r for r in build(tmp_path / "out").rows if r.source == "run"]
+    assert [(r.task, r.metric) for r in rows] == [("my_sts", "spearman")], "the board shows the score of this kind"
+
+
+def test_a_comparison_of_correlations_bootstraps_the_pairs(tiny: Path, other: Path, tmp_path: Path) -> None:
+    write_sts(tmp_path / "sts")
+    path = spec(tmp_path, STS)
+    run_two(path, tiny, tmp_path, tmp_path / "out")
+    run_two(path, other, tmp_path, tmp_path / "out")
+    names = [r.model if not r.variant else f"{r.model} [{r.variant}]" for r in build(tmp_path / "out").rows
+             if r.source == "run"]  # fmt: skip
+    found = compare(names, results_dir=tmp_path / "out")
+    (line,) = found.pairs[0].tasks
+    assert line.metric == "spearman"
+    assert line.groups == 24
+    assert line.documents is not None
+    assert line.documents.se is not None
+    assert line.documents.se > 0
+    assert line.total is not None
+    assert line.total.se is not None
+    assert line.total.se >= max(line.documents.se, line.seeds.se or 0.0) - 1e-12
+    within = found.pairs[0].within
+    assert within.se_documents == pytest.approx(line.documents.se), "the verdict has the noise of the test set too"
+    assert not any("test-set noise is unknown" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("one,two,", "'' is not a number"),
+        ("one,two,5.5", "'5.5' lies outside the scale"),
+        ("one,two,nan", "'nan' is not a number"),
+        ('one,two,"3,5"', "'3,5' is not a number"),
+    ],
+)
+def test_a_row_without_a_usable_number_is_named(row: str, message: str, tmp_path: Path) -> None:
+    write_sts(tmp_path / "sts")
+    path = tmp_path / "sts" / "dev.csv"
+    path.write_bytes(path.read_bytes() + f"{row}\r\n".encode())
+    with pytest.raises(DataFormatError) as caught:
+        load_data(load_task(spec(tmp_path, STS)), tmp_path)
+    assert message in str(caught.value)
+    assert f"{path}:10" in str(caught.value)
+
+
+def test_regression_needs_a_scale_and_a_score_that_rises(tmp_path: Path) -> None:
+    for change, message in (
+        (("scale: [0, 5]\n", ""), "scale is missing for type 'regression'"),
+        (("[0, 5]", "[5, 0]"), "does not rise"),
+        (("primary: pearson", "primary: mse"), "metric.primary 'mse' falls as predictions get better"),
+        (("primary: pearson", "primary: macro_f1"), "metric.primary 'macro_f1' is not defined for type 'regression'"),
+    ):
+        with pytest.raises(SpecError, match=message.replace(".", r"\.")):
+            load_task(spec(tmp_path, STS.replace(*change)))
+    with pytest.raises(SpecError, match="scale does not fit for type 'multiple_choice'"):
+        load_task(spec(tmp_path, MCQA + "scale: [0, 1]\n"))
+
+
+def test_undefined_correlations_are_zero_and_a_missing_prediction_is_as_wrong_as_can_be() -> None:
+    gold = [Document(str(i), str(i), "", "test", labels=(str(i),)) for i in range(5)]
+    constant = [Prediction(d.id, label_scores=(2.0,)) for d in gold]
+    score = {"type": "regression", "labels": ["x"], "gold_labels": ["x"], "gold": gold, "scale": (0.0, 4.0)}
+    values = compute(predictions=constant, **score).values  # type: ignore[arg-type]
+    assert (values["pearson"], values["spearman"], values["mse"]) == (0.0, 0.0, 2.0)
+    assert compute(predictions=oracle(gold), **score).values == {  # type: ignore[arg-type]
+        "pearson": 1.0, "spearman": 1.0, "edrm": 1.0, "mse": 0.0,
+    }  # fmt: skip
+    none = compute(predictions=[], **score).values  # type: ignore[arg-type]
+    assert none["mse"] == (16 + 9 + 4 + 9 + 16) / 5
+    assert none["pearson"] < 0
+
+
+def test_one_yaml_adds_a_choice_corpus_both_ways_to_answer(tiny: Path, tmp_path: Path) -> None:
+    write_mcqa(tmp_path / "mcqa")
+    path = spec(tmp_path, MCQA)
+    run_two(path, tiny, tmp_path, tmp_path / "out")
+    run_two(path, tiny, tmp_path, tmp_path / "out", "head.choice=options")
+    store = Store(tmp_path / "out")
+    records = store.records()
+    assert len(records) == 4
+    two = {d.id for d in load_data(load_task(path), tmp_path).test if d.pieces[2][0] == d.pieces[2][1]}
+    assert len(two) == 3
+    for record in records:
+        gold, predictions = store.load_predictions(record)
+        by_id = {p.document: set(p.labels) for p in predictions}
+        exact = np.mean([by_id[d.id] == set(d.labels) for d in gold])
+        hamming = np.mean([len(by_id[d.id] & set(d.labels)) / len(by_id[d.id] | set(d.labels)) for d in gold])
+        assert record.scores == {"exact_match": pytest.approx(exact), "hamming": pytest.approx(hamming)}
+        assert all(by_id.values()), "some option is always chosen"
+        assert all("C" not in by_id[name] for name in two), "an option that is not there is never chosen"
+        assert all(0 <= s <= 1 for p in predictions for s in p.label_scores)
+    assert {r.outcome for r in rescore(store)} == {"unchanged"}
+
+
+def test_the_right_set_of_options_is_learnt(tiny: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "mcqa"
+    folder.mkdir()
+    rows = [{"q": word, "A": "yes", "B": "no", "C": "both", "answer": right}
+            for word, right in (("fever", [1, 2]), ("renal", [3])) for _ in range(12)]  # fmt: skip
+    for name in ("train", "dev", "test"):
+        (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    run_two(spec(tmp_path, MCQA), tiny, tmp_path, tmp_path / "out", "training.epochs=12")
+    assert [r.scores["exact_match"] for r in Store(tmp_path / "out").records()] == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"answer": []}, "has no right option"),
+        ({"answer": None}, "has no right option"),
+        ({"answer": [4]}, "the answer '4' is none of the options"),
+        ({"answer": [3], "C": ""}, "the right option 'C' has no text"),
+        ({"q": "  "}, "has no text"),
+    ],
+)
+def test_a_question_that_cannot_be_answered_is_named(change: dict[str, object], message: str, tmp_path: Path) -> None:
+    write_mcqa(tmp_path / "mcqa")
+    path = tmp_path / "mcqa" / "test.jsonl"
+    item = {"q": "which", "A": "one", "B": "two", "C": "three", "answer": [1]} | change
+    path.write_text(path.read_text(encoding="utf-8") + "\n" + json.dumps(item), encoding="utf-8")
+    with pytest.raises(DataFormatError) as caught:
+        load_data(load_task(spec(tmp_path, MCQA)), tmp_path)
+    assert message in str(caught.value)
+    assert "test.jsonl:13" in str(caught.value)
+
+
+def test_an_id_that_stands_twice_keeps_both_questions(tmp_path: Path) -> None:
+    write_mcqa(tmp_path / "mcqa")
+    path = tmp_path / "mcqa" / "train.jsonl"
+    items = [{**json.loads(line), "key": "same" if i < 2 else f"q{i}"} for i, line in enumerate(path.open())]
+    for name in ("train", "dev", "test"):
+        (tmp_path / "mcqa" / f"{name}.jsonl").write_text("\n".join(map(json.dumps, items)), encoding="utf-8")
+    data = load_data(load_task(spec(tmp_path, MCQA), ["reader.id=key"]), tmp_path)
+    assert [d.id for d in data.train[:2]] == ["train/same", "train/same#2"]
+    assert data.train[0].group == data.test[0].group == "same", "what is the same question is known to be"
+
+
+def test_statistics_of_a_hamming_score_are_the_score(tiny: Path, other: Path, tmp_path: Path) -> None:
+    write_mcqa(tmp_path / "mcqa", (16, 8, 40))
+    path = spec(tmp_path, MCQA)
+    run_two(path, tiny, tmp_path, tmp_path / "out")
+    run_two(path, other, tmp_path, tmp_path / "out")
+    names = [f"{r.model} [{r.variant}]" if r.variant else r.model for r in build(tmp_path / "out").rows
+             if r.source == "run"]  # fmt: skip
+    (line,) = compare(names, results_dir=tmp_path / "out").pairs[0].tasks
+    assert line.metric == "hamming"
+    assert line.groups == 40
+    assert line.documents is not None
+    assert line.note is None or "scores" not in line.note, "recomputed from counts it is the stored score"
+
+
+def test_the_gate_of_both_kinds_checks_the_scorer_and_asks_the_text(tmp_path: Path) -> None:
+    write_sts(tmp_path / "sts", (40, 8, 40))
+    task = load_task(spec(tmp_path, STS))
+    verdict = gate(task, load_data(task, tmp_path))
+    assert verdict.passed, verdict.reasons
+    assert [p.name for p in verdict.policies] == ["training mean", "length difference", "token overlap", "oracle"]
+    overlap = {p.name: p.scores for p in verdict.policies}["token overlap"]
+    assert overlap["pearson"] > 0.9
+    lines = (tmp_path / "sts" / "test.csv").read_text(encoding="utf-8-sig").splitlines()
+    scores = [line.rsplit(",", 1)[1] for line in lines[1:]]
+    moved = [
+        lines[0],
+        *(f"{line.rsplit(',', 1)[0]},{s}" for line, s in zip(lines[1:], scores[7:] + scores[:7], strict=True)),
+    ]
+    (tmp_path / "sts" / "test.csv").write_text("\n".join(moved), encoding="utf-8")
+    broken = gate(task, load_data(task, tmp_path))
+    assert not broken.passed
+    assert "token overlap" in broken.reasons[0]
+    write_mcqa(tmp_path / "mcqa", (40, 8, 40))
+    task = load_task(spec(tmp_path, MCQA + "gate: {expect: beyond_words}\n"))
+    verdict = gate(task, load_data(task, tmp_path))
+    assert verdict.passed
+    assert "not asked" in verdict.checks[-1].words
+    assert {c.name for c in verdict.checks} >= {"expected: every option", "expected: oracle"}
+
+
+def test_only_the_passage_is_cut_where_the_spec_says_so(tiny: Path) -> None:
+    tokenizer = load_tokenizer(find_checkpoint(str(tiny)))
+    document = Document("d", "d", " ".join(["fever"] * 60), "test", query=" ".join(["renal"] * 6))
+    whole = encode_pairs([document], tokenizer, 200)[0]
+    cut = encode_pairs([document], tokenizer, 40, shorten="shorten_text")[0]
+    question = tokenizer(document.query, add_special_tokens=False)["input_ids"]
+    assert not whole.truncated
+    assert cut.truncated
+    assert len(cut.ids) == 40
+    assert list(cut.ids[1 : 1 + len(question)]) == question
+    with pytest.raises(ModelError, match=r"first text of document 'd' has \d+ tokens"):
+        encode_pairs([document], tokenizer, 16, shorten="shorten_text")
+    empty = encode_pairs([Document("e", "e", "", "test", query="renal")], tokenizer, 40)[0]
+    assert len(empty.ids) == 3 + len(tokenizer("renal", add_special_tokens=False)["input_ids"])
+
+
+def test_options_are_parted_as_a_pair_is(tiny: Path) -> None:
+    tokenizer = load_tokenizer(find_checkpoint(str(tiny)))
+    document = Document("d", "d", "fever\ncough", "test", query="renal", pieces=((0, 5), (6, 11)))
+    ids = list(encode_pairs([document], tokenizer, 64)[0].ids)
+    assert ids.count(tokenizer.sep_token_id) == 3, "after the question, between the options, at the end"
+
+
+def test_an_empty_passage_and_a_label_unseen_in_training_go_through(tiny: Path, tmp_path: Path) -> None:
+    rows = [{"q": f"does {w} help", "c": [f"{w} does"], "a": "yes" if i % 2 else "no"} for i, w in enumerate(WORDS)]
+    folder = tmp_path / "qa"
+    folder.mkdir()
+    (folder / "train.json").write_text(json.dumps(dict(enumerate(rows))), encoding="utf-8")
+    (folder / "dev.json").write_text(json.dumps({f"v{i}": r for i, r in enumerate(rows)}), encoding="utf-8")
+    last = [{"q": "is it", "c": [], "a": "maybe"}, {"q": "was it", "c": [""], "a": "no"}]
+    test = {f"t{i}": r for i, r in enumerate([*rows, *last])}
+    (folder / "test.json").write_text(json.dumps(test), encoding="utf-8")
+    text = f"""\
+id: my_qa
+type: text_pair
+{COMMON}
+source: {{folder: qa, files: {{train: train.json, validation: dev.json, test: test.json}}}}
+reader: {{format: json, layout: keyed, first: q, text: c, label: a, blank_text: kept}}
+labels: ["yes", "no", maybe]
+metric: {{primary: macro_f1, paper: accuracy}}
+"""
+    path = spec(tmp_path, text)
+    run_two(path, tiny, tmp_path, tmp_path / "out")
+    for record in Store(tmp_path / "out").records():
+        assert record.per_label["maybe"]["support"] == 1
+        assert math.isfinite(record.scores["accuracy"])
+    (folder / "dev.json").write_text('{"a": {"q": "x", "c": "y", "a": "no"}, "a": {"q": "x", "c": "y", "a": "no"}}')
+    with pytest.raises(DataFormatError, match="document id 'a' stands twice"):
+        load_data(load_task(path), tmp_path)
+    (folder / "dev.json").write_text('{"b": {"q": " ", "c": "y", "a": "no"}}')
+    with pytest.raises(DataFormatError, match="document 'b' has no first text"):
+        load_data(load_task(path), tmp_path)
+
+
+FROZEN = ("training.encoder=frozen", "probe={kind: neighbours, pooling: mean, neighbours: [1, 3]}")
+
+
+@pytest.mark.parametrize(("text", "write", "metric"), [(STS, write_sts, "pearson"), (MCQA, write_mcqa, "exact_match")])
+def test_neighbours_of_frozen_states_answer_without_training(
+    text: str, write: Callable[[Path], None], metric: str, tiny: Path, tmp_path: Path
+) -> None:
+    path = spec(tmp_path, text)
+    folder = tmp_path / ("sts" if text == STS else "mcqa")
+    write(folder)
+    ending = "csv" if text == STS else "jsonl"
+    (folder / f"test.{ending}").write_bytes((folder / f"train.{ending}").read_bytes())
+    (folder / f"dev.{ending}").write_bytes((folder / f"train.{ending}").read_bytes())
+    run_two(path, tiny, tmp_path, tmp_path / "out", *FROZEN)
+    for record in Store(tmp_path / "out").records():
+        assert record.scores[metric] == pytest.approx(1.0, abs=0.2), "a document's nearest one is its own copy"
+        assert record.training.best_step == 1
+        assert record.overrides == FROZEN, "never mixed with runs that train the encoder"
+
+
+def test_neighbours_need_pooled_states(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="pooling 'attention' is learned"):
+        load_task(spec(tmp_path, STS), ["training.encoder=frozen", "probe={kind: neighbours}"])
+    with pytest.raises(SpecError, match=r"probe\.kind 'neighbours' does not fit type 'token_ner'"):
+        load_task("demo_ner", FROZEN)
+
+
+def test_a_linear_probe_learns_numbers(tiny: Path, tmp_path: Path) -> None:
+    write_sts(tmp_path / "sts")
+    probe = "probe={kind: linear, pooling: mean, dropout: 0, epochs: 40, learning_rates: [1e-2]}"
+    run_two(spec(tmp_path, STS), tiny, tmp_path, tmp_path / "out", "training.encoder=frozen", probe)
+    assert all(len(set(r.training.curve[-1].validation)) == 4 for r in Store(tmp_path / "out").records())

@@ -1,0 +1,195 @@
+"""Declared steps of a corpus: languages, quality, duplicates, caps on repeats, and removals counted by task."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from biobench.errors import BioBenchError
+from trainer.corpus import cleaning as cleaning_module
+from trainer.corpus import parts
+from trainer.corpus.builder import build
+from trainer.corpus.cleaning import Cleaner, duplicates, is_good
+from trainer.corpus.exclusion import Excluded
+from trainer.corpus.shards import Corpus
+from trainer.corpus.tokenization import train_tokenizer
+from trainer.recipe.corpus import Cleaning, CorpusSpec, NearDuplicates, Quality
+
+WORDS = [
+    a + b for a in ("car", "neur", "gastr", "derm", "hepat", "nephr") for b in ("itis", "osis", "ology", "al", "o")
+]
+FRENCH = "Le patient se plaint depuis trois jours d'une toux avec de la fièvre et une douleur dans la poitrine {}."
+ENGLISH = "The patient has been complaining for three days of a cough with fever and of pain in the chest {}."
+TOKENIZER = train_tokenizer([FRENCH, ENGLISH, " ".join(WORDS)], 400, 64)
+
+
+def document(seed: int, words: int = 120) -> str:
+    return " ".join(random.Random(seed).choices(WORDS, k=words))
+
+
+def changed(text: str, places: int) -> str:
+    words = text.split()
+    for number in range(places):
+        words[5 + number * 20] = f"changed{number}"
+    return " ".join(words)
+
+
+def corpus(folder: Path, sources: dict[str, list[str]], **fields: Any) -> Corpus:
+    exclude = fields.pop("exclude", None)
+    shares = fields.pop("shares", {})
+    for name, texts in sources.items():
+        lines = "".join(json.dumps({"text": text}) + "\n" for text in texts)
+        (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
+    listed = [{"id": name, "path": f"{name}.jsonl", "share": shares.get(name)} for name in sources]
+    spec = CorpusSpec.model_validate(
+        {"sources": listed, "sequence_length": 16, "root": str(folder), "held_out": 0, **fields}
+    )
+    return build(spec, TOKENIZER, folder / "cache", exclude=exclude)
+
+
+def text_of(built: Corpus) -> str:
+    return TOKENIZER.decode(built.train.read(np.arange(len(built.train))).ravel())
+
+
+def test_exact_duplicates_go_wherever_they_stand(tmp_path: Path) -> None:
+    first, second = document(1), document(2)
+    built = corpus(
+        tmp_path,
+        {"a": [first, second, first.upper() + "!"], "b": [document(3), second]},
+        clean={"exact_duplicates": True},
+    )
+    cleaned = [s["cleaned"] for s in built.manifest["sources"]]
+    assert [c["exact_duplicates"] for c in cleaned] == [1, 1]
+    assert [s["drawn_documents"] for s in built.manifest["sources"]] == [2, 1]
+    assert text_of(built).count(second) == 1
+
+
+def test_near_duplicates_go_and_different_texts_stay(tmp_path: Path) -> None:
+    base = document(5, 400)
+    texts = [base, changed(base, 2), document(6, 400), changed(base, 15), "short text", "short text", "another"]
+    built = corpus(tmp_path, {"a": texts}, clean={"near_duplicates": {"similarity": 0.7}})
+    source = built.manifest["sources"][0]
+    assert source["cleaned"]["near_duplicates"] == 2, "the text with two changes, and one of the short ones"
+    text = text_of(built)
+    assert "changed14" in text, "a sixth of the runs alone is shared"
+    assert text.count("short text") == 1
+
+
+def test_the_chance_to_go_rises_with_the_similarity() -> None:
+    cleaner = Cleaner(Cleaning(near_duplicates=NearDuplicates(similarity=0.8)))
+    found = {}
+    for places in (1, 12):
+        pairs = [(document(n, 300), changed(document(n, 300), places)) for n in range(30)]
+        hashes = [cleaner.hashes(pair) for pair in pairs]
+        found[places] = sum(bool((h[0] == h[1]).any()) for h in hashes)
+    assert found[1] >= 28, "97 of 100 runs shared"
+    assert found[12] <= 15, "two thirds shared"
+
+
+def test_languages_and_quality_are_counted_by_step(tmp_path: Path) -> None:
+    texts = [FRENCH.format(n) for n in range(5)] + [ENGLISH.format(n) for n in range(3)] + ["12 34 # # 56 78", "a b"]
+    built = corpus(
+        tmp_path, {"a": texts}, clean={"languages": ["fr"], "quality": {"min_words": 5, "symbol_share": 0.1}}
+    )
+    source = built.manifest["sources"][0]
+    assert source["cleaned"] == {
+        "quality": 2,
+        "language": 3,
+    }
+    assert source["documents"] == 5
+    assert "complaining" not in text_of(built)
+
+
+@pytest.mark.parametrize(
+    ("text", "good"),
+    [
+        ("words that are quite ordinary in every way " * 3, True),
+        ("too few", False),
+        ("1 2 3 4 5 6 7 8 9 10 " * 3, False),
+        ("aaaaaaaaaaaaaaaaaaaaaaaaaaa " * 20, False),
+        ("and so on ... and then ... or # this # that " * 3, False),
+        ("the same line again\n" * 10, False),
+        ("", False),
+    ],
+)
+def test_quality_rules(text: str, good: bool) -> None:
+    assert is_good(text, Quality(min_words=10)) == good
+
+
+def test_the_number_of_processes_and_a_kill_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [document(n % 37, 40) for n in range(90)]
+    clean = {"exact_duplicates": True, "near_duplicates": {}}
+    for name in ("whole", "cut"):
+        (tmp_path / name).mkdir()
+    whole = corpus(tmp_path / "whole", {"a": texts}, clean=clean)
+    assert whole.manifest["sources"][0]["drawn_documents"] == 37
+    monkeypatch.setattr(parts, "DOCUMENTS", 10)
+    monkeypatch.setattr(parts, "JOURNAL", 2)
+    make = parts.Encoding.make
+    made = 0
+
+    def dying(self: parts.Encoding, part: Path, batch: list[str]) -> None:
+        nonlocal made
+        made += 1
+        if made == 4:
+            raise KeyboardInterrupt
+        make(self, part, batch)
+
+    monkeypatch.setattr(parts, "ALONE", 99)
+    monkeypatch.setattr(parts.Encoding, "make", dying)
+    with pytest.raises(KeyboardInterrupt):
+        corpus(tmp_path / "cut", {"a": texts}, clean=clean)
+    monkeypatch.setattr(parts.Encoding, "make", make)
+    monkeypatch.setattr(parts, "ALONE", 1)  # other processes make the rest
+    assert corpus(tmp_path / "cut", {"a": texts}, clean=clean).hash == whole.hash
+
+
+def test_repeats_are_capped_and_the_shares_realised_are_recorded(tmp_path: Path) -> None:
+    sources = {"large": [document(n) for n in range(40)], "small": [document(100 + n) for n in range(2)]}
+    built = corpus(tmp_path, sources, shares={"large": 0.5, "small": 0.5}, most_repeats=4)
+    small = built.manifest["sources"][1]
+    assert small["drawn_documents"] == 8
+    assert small["share"] == pytest.approx(8 / 48, abs=0.03)
+
+
+def test_removals_are_counted_for_each_task(tmp_path: Path) -> None:
+    ner, topic = document(50, 30), document(51, 30)
+    texts = [f"before {ner} after", topic, document(52, 30), f"{ner} {topic}"]
+    by_task = {"ner": [ner], "topic": [topic, "a text that is nowhere"]}
+    built = corpus(tmp_path, {"a": texts}, exclude=by_task)
+    assert built.removed_by_task() == {"a": {"ner": 2, "topic": 2}}
+    source = built.manifest["sources"][0]
+    assert source["excluded"] == {"same": 1, "overlap": 2}
+    flat = corpus(tmp_path, {"a": texts}, exclude=[ner, topic, "a text that is nowhere"])
+    assert flat.hash == built.hash, "by task or not: the same documents are kept out"
+
+
+def test_more_than_64_tasks_are_told_apart() -> None:
+    texts = {f"task{n}": [document(n, 20)] for n in range(130)}
+    excluded = Excluded([], tasks=texts)
+    assert excluded.tasks_of(document(129, 20)) == ["task129"]
+    assert excluded.tasks_of(f"{document(3, 20)} {document(70, 20)}") == ["task3", "task70"]
+    assert excluded.tasks_of(document(500, 20)) == []
+
+
+def test_an_earlier_document_of_any_source_stays() -> None:
+    columns = [np.array([[1], [2], [1]], dtype=np.uint64), np.array([[2], [3]], dtype=np.uint64)]
+    assert [v.tolist() for v in duplicates(columns, exact=True)] == [[0, 0, 1], [1, 0]]
+    assert [v.tolist() for v in duplicates(columns, exact=False)] == [[0, 0, 2], [2, 0]]
+
+
+def test_a_missing_package_is_named_before_anything_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cleaning_module, "find_spec", lambda _: None)
+    with pytest.raises(BioBenchError, match="datasketch"):
+        corpus(tmp_path, {"a": [document(1)]}, clean={"near_duplicates": {}})
+
+
+def test_a_corpus_whose_documents_all_go_names_the_steps(tmp_path: Path) -> None:
+    with pytest.raises(BioBenchError, match="2 were excluded") as error:
+        corpus(tmp_path, {"a": ["too short", "this too"]}, clean={"quality": {}})
+    assert "corpus.clean" in error.value.hint

@@ -1,0 +1,169 @@
+"""One phase of a recipe: objective, tokens, masks, rates, and what it has of its own."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from biobench.schema.strict import Strict
+from biobench.schema.task import fail
+from trainer.recipe.corpus import CorpusSource
+from trainer.recipe.growing import LATER, Growing
+from trainer.recipe.quantities import Tokens, TokensOrNone, human
+
+
+class Batch(Growing):
+    """Windows per optimiser step, and per forward pass on one process."""
+
+    sequences: int = Field(ge=1)
+    micro: int | None = Field(None, ge=1)
+    """Windows per forward pass; smaller saves memory and changes nothing. Default: a process's whole share."""
+
+
+class Masking(Growing):
+    """Which tokens a masked phase hides and how."""
+
+    rate: float = Field(gt=0, lt=1)
+    """Expected part of the tokens that are hidden; at the phase's start where `final_rate` is given."""
+    final_rate: float | None = Field(None, gt=0, lt=1, json_schema_extra=LATER)
+    """The rate changes linearly from step to step and reaches this one with the phase's last; validation keeps `rate`.
+    """
+    unit: Literal["token", "word", "span"] = Field("token", json_schema_extra=LATER)
+    """What is hidden together: single tokens, all tokens of a word, or runs of whole words (SpanBERT, arXiv
+    1907.10529)."""
+    span_words: float = Field(5.0, ge=1, le=20, json_schema_extra=LATER)
+    """Mean of the geometric distribution that a span's length in words is drawn from, as far as it goes to ten; 5 is
+    SpanBERT's, whose spans are 3.8 words long on average."""
+    rule: Literal["80-10-10", "mask"] = "80-10-10"
+    """80-10-10: mask token, random token, unchanged; mask: always the mask token."""
+    special: Literal["protected", "maskable"] = "protected"
+    """Whether end-of-document and other special tokens can be chosen."""
+
+
+class Schedule(Strict):
+    """Learning rate over a phase: warm-up, then `shape` down to `final` of the peak."""
+
+    shape: Literal["constant", "1-sqrt", "linear", "cosine"] = "constant"
+    warmup: TokensOrNone = 0
+    cooldown: Tokens | None = None
+    """Tokens at the phase's end over which the rate falls; default: all after the warm-up."""
+    final: float = Field(0.1, ge=0, le=1)
+    peak: float = Field(1.0, gt=0)
+    """Multiple of the optimiser's learning rate that this phase peaks at."""
+
+
+class Freeze(Strict):
+    """Layers that a phase leaves bit for bit as they are; embeddings and head always train."""
+
+    layers: str
+    """Ranges of layer numbers from 0, ends included: ``0-7`` or ``0,2,8-14``."""
+
+    @field_validator("layers")
+    @classmethod
+    def _parse(cls, value: str) -> str:
+        parse_layers(value)
+        return value
+
+
+class PhaseCorpus(Strict):
+    """A phase's text: other sources, or other shares of the recipe's sources."""
+
+    sources: list[CorpusSource] | None = None
+    shares: dict[str, float] | None = None
+    """Source id to its part of the tokens; a source that is not named is left out."""
+
+    @model_validator(mode="after")
+    def _one(self) -> PhaseCorpus:
+        if (self.sources is None) == (self.shares is None):
+            raise fail("a phase's corpus needs either sources or shares", "write `shares: {SOURCE: 0.8, OTHER: 0.2}`")
+        return self
+
+
+Direction = Literal["clm", "mlm"]
+"""Objective of one step."""
+
+
+class Phase(Growing):
+    """One stretch of training under one objective."""
+
+    name: str
+    objective: Literal["clm", "mlm", "mixed"]
+    """mixed: whole steps are causal or masked, spread evenly by `causal_share`."""
+    tokens: Tokens
+    causal_share: float | None = Field(None, gt=0, lt=1, json_schema_extra=LATER)
+    """Part of a mixed phase's steps that are causal."""
+    corpus: PhaseCorpus | None = Field(None, json_schema_extra=LATER)
+    """Text of this phase alone; default: the recipe's corpus."""
+    sequence_length: int | None = Field(None, ge=16, json_schema_extra=LATER)
+    """Tokens per window in this phase; default: corpus.sequence_length."""
+    batch: Batch | None = Field(None, json_schema_extra=LATER)
+    """Windows per step in this phase; default: the recipe's batch."""
+    rope_base: float | None = Field(None, gt=1, json_schema_extra=LATER)
+    """Base of the rotary positions in layers that see the whole window, from this phase on."""
+    masking: Masking | None = None
+    schedule: Schedule = Schedule()
+    freeze: Freeze | None = None
+    head: Literal["keep", "reinit"] = "keep"
+    data: Literal["continue", "restart"] = "continue"
+    """continue: windows follow those of the phase before; restart: from the first again."""
+    isolate_documents: bool = False
+    """Whether attention stops at document ends inside a window, and no target crosses one."""
+
+    @field_validator("name")
+    @classmethod
+    def _name(cls, value: str) -> str:
+        if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", value):
+            raise fail(f"'{value}' is not a phase name", "use lower-case letters, digits, - and _")
+        return value
+
+    @model_validator(mode="after")
+    def _fits(self) -> Phase:
+        if self.objective != "clm" and self.masking is None:
+            raise fail(f"phase '{self.name}' is {self.objective} without masking", "add `masking: {rate: 0.3}`")
+        if (self.objective == "mixed") != (self.causal_share is not None):
+            raise fail(
+                f"phase '{self.name}' is {self.objective} with causal_share {self.causal_share}",
+                "give causal_share, 0.5 say, in phases whose objective is mixed, and in no others",
+            )
+        if self.objective == "clm" and self.masking is not None:
+            raise fail(f"phase '{self.name}' is clm with masking", "leave masking out")
+        if self.schedule.warmup >= self.tokens:
+            raise fail(
+                f"phase '{self.name}' warms up over {human(self.schedule.warmup)} of {human(self.tokens)} tokens",
+                "make warmup shorter than the phase",
+            )
+        cooldown, room = self.schedule.cooldown, self.tokens - self.schedule.warmup
+        if cooldown is not None and self.schedule.shape == "constant":
+            raise fail(f"phase '{self.name}' has a cooldown and a constant rate", "add a shape, 1-sqrt say")
+        if cooldown is not None and cooldown > room:
+            raise fail(
+                f"phase '{self.name}' cools down over {human(cooldown)} of the {human(room)} tokens after its warm-up",
+                "make cooldown shorter, or leave it out to cool down over all of them",
+            )
+        return self
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """The objectives of its steps."""
+        return ("clm", "mlm") if self.objective == "mixed" else (self.objective,)
+
+    def direction(self, step: int) -> Direction:
+        """The objective of a step (from 0); a mixed phase's causal steps are spread evenly, its first is masked."""
+        if self.objective != "mixed":
+            return self.objective
+        assert self.causal_share is not None
+        return "clm" if math.floor((step + 1) * self.causal_share) > math.floor(step * self.causal_share) else "mlm"
+
+
+def parse_layers(text: str) -> list[int]:
+    """``0-7`` or ``0,2,8-14`` to layer numbers. Raises ValueError."""
+    numbers: set[int] = set()
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", part)
+        if not match or int(match[2] or match[1]) < int(match[1]):
+            raise fail(f"layers '{text}' are not understood", "write 0-7 or 0,2,8-14")
+        numbers.update(range(int(match[1]), int(match[2] or match[1]) + 1))
+    return sorted(numbers)
