@@ -106,8 +106,8 @@ def stats(folder: Folder, as_json: Json = False) -> None:
             "repeats": round(s["drawn_documents"] / max(s["documents"], 1), 3),
             "removed": sum(s["excluded"].values()),
             "of them whole": s["excluded"]["same"],
-            **{name.replace("_", " "): count for name, count in s.get("cleaned", {}).items()},
             "revision": s.get("revision"),
+            "removed by step": s.get("cleaned", {}),
             "removed by task": corpus.removed_by_task().get(s["id"], {}),
         }
         for s in corpus.manifest["sources"]
@@ -115,13 +115,16 @@ def stats(folder: Folder, as_json: Json = False) -> None:
     if as_json:
         print_json(rows)
         return
-    names = [name for name in rows[0] if name not in ("revision", "removed by task")]
+    names = [name for name in rows[0] if name not in ("revision", "removed by step", "removed by task")]
     shown = [[f"{row[n]:,}" if isinstance(row[n], int) else str(row[n]) for n in names] for row in rows]
     widths = [max(len(line[i]) for line in [names, *shown]) for i in range(len(names))]
     for line in [names, *shown]:
         cells = [c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True))]
         typer.echo("  ".join(cells).rstrip())
     for row in rows:
+        steps = [f"{name.replace('_', ' ')} {count:,}" for name, count in row["removed by step"].items()]
+        if steps:
+            typer.echo(f"{row['source']}: removed: {', '.join(steps)}")
         for task, count in sorted(row["removed by task"].items()):
             if count:
                 typer.echo(f"{row['source']}: {count:,} documents removed because of {task}")

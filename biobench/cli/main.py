@@ -27,6 +27,7 @@ from biobench.cli import (
     rescore,
     run,
     score,
+    site,
     speed,
     study,
     submit,
@@ -54,6 +55,7 @@ rescore.register(app)
 score.register(app)
 reproduce.register(app)
 report.register(app)
+site.register(app)
 compare.register(app)
 errors.register(app)
 export.register(app)

@@ -71,7 +71,9 @@ class MultipleChoice(LabelKind):
         """Cross-entropy over sets, or the mean of the options' binary ones."""
         import torch
 
-        wanted = torch.from_numpy(np.stack(targets)).to(logits.device)
+        from biobench.core.transfer import to_device
+
+        wanted = to_device(np.stack(targets), logits.device)
         functional = torch.nn.functional
         if spec.head.choice == "sets":
             return functional.cross_entropy(logits, wanted, reduction="sum")

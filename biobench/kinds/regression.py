@@ -54,9 +54,9 @@ class Regression(LabelKind):
 
     def loss(self, spec: TaskSpec, logits: Tensor, targets: Targets, weights: Tensor | None) -> Tensor:
         """Squared error."""
-        import torch
+        from biobench.core.transfer import to_device
 
-        return ((logits[:, 0] - torch.from_numpy(np.stack(targets)).to(logits.device)) ** 2).sum()
+        return ((logits[:, 0] - to_device(np.stack(targets), logits.device)) ** 2).sum()
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """The output itself."""

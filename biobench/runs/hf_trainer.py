@@ -15,6 +15,7 @@ from transformers import (
     AutoModelForTokenClassification,
     AutoTokenizer,
     DataCollatorForTokenClassification,
+    PrinterCallback,
     Trainer,
     TrainingArguments,
 )
@@ -89,7 +90,7 @@ def train_peer(
     }
     network = AutoModelForTokenClassification.from_pretrained(model, num_labels=len(tags))
 
-    def predictions(logits: np.ndarray, name: str) -> list[Prediction]:
+    def predictions(logits: Any, name: str) -> list[Prediction]:
         spans = []
         for row, (document, first) in enumerate(zip(data.documents[name], sets[name].first, strict=True)):
             decided = ["O"] * len(document.tokens)
@@ -99,7 +100,7 @@ def train_peer(
             spans.append(Prediction(document.id, tuple(s for s, _, _ in tagged)))
         return spans
 
-    def score(logits: np.ndarray, name: str) -> dict[str, float]:
+    def score(logits: Any, name: str) -> dict[str, float]:
         return compute(
             type=spec.type,
             labels=data.labels,
@@ -137,8 +138,10 @@ def train_peer(
             data_collator=DataCollatorForTokenClassification(tokenizer),
             compute_metrics=(lambda p: score(np.asarray(p.predictions), "validation")) if select else None,
         )
+        trainer.remove_callback(PrinterCallback)  # stdout is the command's
         training = time.perf_counter()
         trainer.train()
         trained = time.perf_counter()
+        trainer.compute_metrics = None  # that of validation, where the documents are others
         scores = score(np.asarray(trainer.predict(sets["test"]).predictions), "test")
     return PeerRun(trained - training, time.perf_counter() - began, scores)

@@ -53,9 +53,7 @@ def score_outside(request: Outside) -> RunResult:
     task = load_task(request.task)
     data = load_data(task, request.data_dir)
     redact = task.spec.access == "agreement"
-    expected = Expected(
-        task.spec.type, data.labels, data.test, data.decode, redact=redact, scale=identity_of(task, data, "").scale
-    )
+    expected = Expected(task.spec.type, data.labels, data.test, data.decode, redact=redact, scale=task.spec.scale)
     predictions = read_predictions(request.predictions, expected)
     if request.gate:
         ensure(task, data, request.results_dir)

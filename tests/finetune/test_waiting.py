@@ -130,6 +130,8 @@ FAST = ("training.epochs=", "training.max_steps=6", "training.evaluate_every=6")
         ("modernbert", "demo_topic", ("head.pooling=mean",)),
         ("deberta", "demo_topic", ()),
         ("bert", "golden_several", ()),
+        ("bert", "golden_numbers", ()),
+        ("bert", "golden_options", ()),
         ("bert", "nested", ("head={kind: span, span: {variant: biaffine, biaffine_width: 8, max_span: 3}}",)),
     ],
 )

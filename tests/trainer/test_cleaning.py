@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from biobench.cli.main import app
 from biobench.errors import BioBenchError
 from trainer.corpus import cleaning as cleaning_module
 from trainer.corpus import parts
@@ -193,3 +195,19 @@ def test_a_corpus_whose_documents_all_go_names_the_steps(tmp_path: Path) -> None
     with pytest.raises(BioBenchError, match="2 were excluded") as error:
         corpus(tmp_path, {"a": ["too short", "this too"]}, clean={"quality": {}})
     assert "corpus.clean" in error.value.hint
+
+
+def test_the_command_tells_what_each_step_and_task_removed(tmp_path: Path) -> None:
+    task = document(50, 30)
+    texts = [FRENCH.format(n) for n in range(6)] + [ENGLISH.format(1), FRENCH.format(2), f"{task} and more"]
+    clean = {"languages": ["fr"], "exact_duplicates": True}
+    built = corpus(tmp_path, {"notes": texts}, clean=clean, exclude={"demo_ner": [task], "demo_topic": []})
+    shown = CliRunner().invoke(app, ["corpus", "stats", str(built.folder)])
+    assert shown.exit_code == 0, shown.output
+    assert "notes: removed: quality 0, language 1, exact duplicates 1, near duplicates 0" in shown.output
+    assert "notes: 1 documents removed because of demo_ner" in shown.output
+    assert "demo_topic" not in shown.output
+    assert max(map(len, shown.output.splitlines())) <= 80
+    row = json.loads(CliRunner().invoke(app, ["corpus", "stats", str(built.folder), "--json"]).output)[0]
+    assert row["removed by task"] == {"demo_ner": 1, "demo_topic": 0}
+    assert row["removed by step"]["language"] == 1

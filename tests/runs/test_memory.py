@@ -1,0 +1,74 @@
+"""What stays in memory does not grow with seeds in sequence, with tasks, or with runs that are restarted."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from biobench.finetune.network import Network
+from biobench.runs.api import run_plan
+from biobench.runs.execute import Silent
+from biobench.runs.plan import RunRequest, make_plan
+from biobench.runs.result import RunResult
+from tests.helpers.tiny import make_tiny_encoder
+
+
+def tensor_bytes() -> int:
+    """Of all tensors that anything still refers to, each storage once."""
+    gc.collect()
+    storages = {}
+    for thing in gc.get_objects():
+        if isinstance(thing, torch.Tensor):
+            storage = thing.untyped_storage()
+            storages[storage.data_ptr()] = storage.nbytes()
+    return sum(storages.values())
+
+
+class Weighed(Silent):
+    """A reporter that weighs memory at the end of each run."""
+
+    def __init__(self) -> None:
+        self.sizes: dict[tuple[str, int], int] = {}
+
+    def finish(self, result: RunResult) -> None:
+        assert result.status == "done", result.reason
+        assert result.seed is not None
+        self.sizes[result.task, result.seed] = tensor_bytes()
+
+
+def test_seeds_tasks_and_restarts_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = Network.forward
+    restarts = 0
+
+    def poisoned(self: Network, encoded: Any) -> torch.Tensor:
+        nonlocal restarts
+        logits = whole(self, encoded)
+        if self.training and torch.is_autocast_enabled("cpu"):
+            restarts += 1
+            return logits * float("nan")
+        return logits
+
+    monkeypatch.setattr(Network, "forward", poisoned)
+    reporter = Weighed()
+    request = RunRequest(
+        model=make_tiny_encoder(tmp_path / "tiny"),
+        tasks=["demo_topic", "demo_ner"],
+        seeds="1-5",
+        results_dir=tmp_path / "results",
+        device="cpu",
+        overrides=["training.epochs=2", "training.precision=bf16"],
+        limit=20,
+        gate=False,
+    )
+    run_plan(make_plan(request), reporter)
+    assert restarts == 10, "each run begins in bf16 and is repeated in fp32"
+    weights = sum(f.stat().st_size for f in (tmp_path / "tiny").glob("*.safetensors"))
+    for task in ("demo_topic", "demo_ner"):
+        sizes = [reporter.sizes[task, seed] for seed in range(1, 6)]
+        assert max(sizes[1:]) - sizes[1] <= 0.01 * sizes[1], sizes
+        assert sizes[-1] < 6 * weights + (1 << 20), "one copy, its first weights, gradients: nothing of five seeds"
+    assert abs(reporter.sizes["demo_ner", 5] - reporter.sizes["demo_topic", 5]) < 2 * weights
