@@ -143,7 +143,7 @@ def train_probe(features: Features, prepared: Prepared, seed: int, encoder: Enco
 
 
 def probe_recipe(training: Training, probe: Probe, learning_rate: float) -> Training:
-    """The recipe by which the loop trains a probe; of the task's own only the weights of positives remain."""
+    """The recipe by which the loop trains a probe; the task's weights of positives and seed of the order stay."""
     return Training(
         epochs=probe.epochs,
         learning_rate=learning_rate,
