@@ -146,6 +146,7 @@ def test_six_steps_wait_only_to_read_their_losses(
     tmp_path: Path,
 ) -> None:
     paths = write_tasks(tmp_path / "data")
+    monkeypatch.setenv("BIOBENCH_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.chdir(tmp_path)
     loaded, prepared = setup(family, paths.get(task, task), *FAST, *more)
     monkeypatch.setattr(loop, "READ_EVERY", every)
