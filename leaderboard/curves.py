@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from biobench.report.pretraining import TrainingRun
+from biobench.report.details.pretraining import TrainingRun
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 """Okabe-Ito; as many runs are drawn at once."""

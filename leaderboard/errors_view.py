@@ -10,10 +10,10 @@ import streamlit as st
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.errors import BioBenchError
+from biobench.report.details.marked import to_html
+from biobench.report.details.mistakes import KINDS, JudgedDocument, Kind, judge, tally
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
-from biobench.report.marked import to_html
-from biobench.report.mistakes import KINDS, JudgedDocument, Kind, judge, tally
 from biobench.report.rows import AverageName
 from biobench.schema.record import RunRecord
 from leaderboard.folder import results, say_no_runs

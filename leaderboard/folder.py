@@ -8,14 +8,14 @@ from pathlib import Path
 
 import streamlit as st
 
-from biobench.report.groups import RunGroup
-from biobench.report.pretraining import (
+from biobench.report.details.pretraining import (
     FOLDER,
     Pretraining,
     TrainingRun,
     pretraining_fingerprint,
     read_pretraining,
 )
+from biobench.report.groups import RunGroup
 from biobench.report.table import Results, contents, fingerprint, load
 from leaderboard.launch import PRETRAINING_VARIABLE, RESULTS_VARIABLE
 

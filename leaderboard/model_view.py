@@ -10,10 +10,10 @@ import streamlit as st
 
 from biobench.errors import StoreError
 from biobench.report.conditions import Condition, condition_of, lengths_read
+from biobench.report.details.ledgers import ledger_facts
 from biobench.report.entrants import line_name
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
-from biobench.report.ledgers import ledger_facts
 from biobench.report.render import plain_note
 from biobench.report.rows import AverageName, Report, Row
 from biobench.report.table import build

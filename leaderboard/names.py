@@ -6,10 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from biobench.report.details.needle import NeedleGrid
 from biobench.report.entrants import line_name
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
-from biobench.report.needle import NeedleGrid
 from biobench.report.rows import Row
 
 _REVISION = re.compile(r"@([0-9a-f]{7})[0-9a-f]{33}(?![0-9a-f])")

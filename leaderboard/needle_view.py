@@ -9,10 +9,10 @@ import pandas as pd
 import streamlit as st
 
 from biobench.errors import BioBenchError
+from biobench.report.details.needle import CHANCE, NO_EXAMPLE, NOT_READ, NeedleGrid, grid_of
 from biobench.report.entrants import line_name
 from biobench.report.escape import for_html, plain
 from biobench.report.groups import RunGroup
-from biobench.report.needle import CHANCE, NO_EXAMPLE, NOT_READ, NeedleGrid, grid_of
 from biobench.report.render import plain_note
 from biobench.report.rows import AverageName
 from leaderboard import charts

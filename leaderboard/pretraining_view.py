@@ -9,9 +9,9 @@ import pandas as pd
 import streamlit as st
 
 from biobench.errors import StoreError
-from biobench.report.ledgers import ledger_table
-from biobench.report.mechanism import cka_chart
-from biobench.report.pretraining import Pretraining, TrainingRun
+from biobench.report.details.ledgers import ledger_table
+from biobench.report.details.mechanism import cka_chart
+from biobench.report.details.pretraining import Pretraining, TrainingRun
 from biobench.report.render import plain_note
 from biobench.report.rows import AverageName
 from leaderboard import curves

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pandas as pd
 import streamlit as st
 
-from biobench.report.experiment_render import absent, below
-from biobench.report.experiments import Experiment
+from biobench.report.literature.experiment_render import absent, below
+from biobench.report.literature.experiments import Experiment
 from biobench.report.rows import AverageName
 from leaderboard.folder import results
 from leaderboard.state import choose

@@ -10,10 +10,10 @@ import streamlit as st
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.errors import BioBenchError
+from biobench.report.details.marked import sample
 from biobench.report.entrants import line_name
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
-from biobench.report.marked import sample
 from biobench.report.render import plain_note
 from biobench.report.rows import AverageName, Row
 from biobench.report.table import build

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from biobench.report.notes_fr import in_french
+from biobench.report.languages.notes_fr import in_french
 from leaderboard.view_words import VIEW_WORDS
 
 Language = Literal["en", "fr"]

@@ -259,3 +259,15 @@ def test_every_dependency_is_pinned() -> None:
     ]
     assert all(len(pin) == 2 and "+" not in pin[1] for pin in pins)
     assert names <= {pin[0] for pin in pins}, sorted(names - {pin[0] for pin in pins})
+
+
+MOST_MODULES = 26
+"""Of one folder, beside its `__init__.py`; more want a folder of their own."""
+
+
+def test_no_folder_holds_more_modules_than_a_reader_can_survey() -> None:
+    counts: dict[str, int] = {}
+    for path in sources():
+        if path.name != "__init__.py":
+            counts[str(path.parent.relative_to(ROOT))] = counts.get(str(path.parent.relative_to(ROOT)), 0) + 1
+    assert {folder: count for folder, count in counts.items() if count > MOST_MODULES} == {}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from biobench.cli.common import DataDir, Json, ResultsDir, print_json
+from biobench.cli.console.common import DataDir, Json, ResultsDir, print_json
 
 if TYPE_CHECKING:
     from biobench.report.rows import AverageName

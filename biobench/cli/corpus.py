@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from biobench.cli.common import DataDir, Json, Overrides, print_json
+from biobench.cli.console.common import DataDir, Json, Overrides, print_json
 from biobench.cli.pretrain import ExcludeTasks, Recipe, RequireTasks, stderr
 from biobench.core.packages import check_ours
 

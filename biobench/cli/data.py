@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from biobench.cli.common import DataDir, Json, print_json
+from biobench.cli.console.common import DataDir, Json, print_json
 from biobench.cli.overlap import overlap
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from biobench.cli.common import ResultsDir, Threads
+from biobench.cli.console.common import ResultsDir, Threads
 from biobench.core.packages import check_ours
 
 TASKS = ("demo_ner", "demo_topic")

@@ -8,7 +8,7 @@ from typing import Annotated, get_args
 
 import typer
 
-from biobench.cli.common import DataDir, Json, ResultsDir, check_results_dir, print_json, write_output
+from biobench.cli.console.common import DataDir, Json, ResultsDir, check_results_dir, print_json, write_output
 from biobench.errors import UsageError
 
 
@@ -36,8 +36,8 @@ def errors(
 ) -> None:
     """What a run missed or said falsely, in context; the confusion table of single labels."""
     check_results_dir(context, results_dir)
-    from biobench.report.mistaken import as_data, as_page, as_text, read_mistakes
-    from biobench.report.mistakes import KINDS, Kind
+    from biobench.report.details.mistaken import as_data, as_page, as_text, read_mistakes
+    from biobench.report.details.mistakes import KINDS, Kind
     from biobench.report.table import load
     from biobench.schema.strict import suggest
 

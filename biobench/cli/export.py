@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from biobench.cli.common import Output, ResultsDir, check_results_dir, write_output
+from biobench.cli.console.common import Output, ResultsDir, check_results_dir, write_output
 
 
 def register(app: typer.Typer) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from biobench.cli.common import DataDir, Json, Overrides, ResultsDir, Threads, percent, print_json
+from biobench.cli.console.common import DataDir, Json, Overrides, ResultsDir, Threads, percent, print_json
 from biobench.errors import UsageError
 
 if TYPE_CHECKING:

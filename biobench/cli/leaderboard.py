@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from biobench.cli.common import DataDir, ResultsDir, check_results_dir
+from biobench.cli.console.common import DataDir, ResultsDir, check_results_dir
 from biobench.core.packages import check_ours
 
 

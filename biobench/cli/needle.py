@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from biobench.cli.common import Json
-from biobench.cli.options import takes_request
+from biobench.cli.console.common import Json
+from biobench.cli.console.options import takes_request
 from biobench.runs.options import RunRequest
 
 
@@ -49,7 +49,7 @@ def print_grids(request: RunRequest, *, controlled: bool, encoders: bool = False
     from biobench.data.catalog import load_task, suite
     from biobench.data.load import load_data
     from biobench.models.loading import find_checkpoint
-    from biobench.report.needle import needle_grids, render_grid
+    from biobench.report.details.needle import needle_grids, render_grid
     from biobench.runs.controls import controls, render_controls
     from biobench.runs.encoder_controls import encoder_controls
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from biobench.cli.common import DataDir, Json, Overrides, Threads, print_json
+from biobench.cli.console.common import DataDir, Json, Overrides, Threads, print_json
 from biobench.core.packages import check_ours
 from biobench.errors import UsageError
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from biobench.cli.common import DataDir, Output, ResultsDir, check_results_dir, write_output
+from biobench.cli.console.common import DataDir, Output, ResultsDir, check_results_dir, write_output
 from biobench.errors import UsageError
 from biobench.schema.strict import suggest
 
@@ -152,8 +152,8 @@ def _slices(
     format_: str,
     output: Path | None,
 ) -> None:
-    from biobench.report.slices import slices
-    from biobench.report.slices_render import as_csv, as_table
+    from biobench.report.details.slices import slices
+    from biobench.report.details.slices_render import as_csv, as_table
 
     rows, notes = slices(results, data_dir, tasks=tasks, models=models)
     if format_ == "json":

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from biobench.cli.common import DataDir, Json, percent, print_json
+from biobench.cli.console.common import DataDir, Json, percent, print_json
 
 _WORDS = {
     "identical": "agrees, the same predictions bit for bit",

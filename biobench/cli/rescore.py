@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from biobench.cli.common import DataDir, Json, ResultsDir, percent, print_json
+from biobench.cli.console.common import DataDir, Json, ResultsDir, percent, print_json
 
 
 def register(app: typer.Typer) -> None:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from biobench.cli.common import Json, percent, print_json
-from biobench.cli.options import takes_request
-from biobench.cli.run_end import KEPT, end_of_run
+from biobench.cli.console.common import Json, percent, print_json
+from biobench.cli.console.options import takes_request
+from biobench.cli.console.run_end import KEPT, end_of_run
 from biobench.errors import UsageError
 from biobench.runs.options import RunRequest
 
@@ -58,7 +58,7 @@ def run(
 
 def decide(request: RunRequest, against: str, max_seeds: int, rope: float, *, as_json: bool) -> int:
     """Run seeds until two models are told apart or shown to be the same; the exit status."""
-    from biobench.cli.progress import RunTerminal
+    from biobench.cli.console.progress import RunTerminal
     from biobench.comparison.decided import decided_sentences
     from biobench.models.loading import quiet_libraries
     from biobench.runs import RunPlan, make_plan
@@ -85,7 +85,7 @@ def decide(request: RunRequest, against: str, max_seeds: int, rope: float, *, as
 
 def run_request(request: RunRequest, *, as_json: bool) -> int:
     """Plan, make and print the runs; the exit status."""
-    from biobench.cli.progress import RunTerminal
+    from biobench.cli.console.progress import RunTerminal
     from biobench.data.suite import left_out
     from biobench.models.loading import quiet_libraries
     from biobench.runs import make_plan

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from biobench.cli.common import DataDir, Json, ResultsDir, print_json, write_output
+from biobench.cli.console.common import DataDir, Json, ResultsDir, print_json, write_output
 from biobench.errors import UsageError
 
 
@@ -51,8 +51,8 @@ def score(
         raise UsageError(
             "--predictions and --model are needed", hint="biobench score --predictions FILE --task T --model NAME"
         )
+    from biobench.cli.console.run_end import end_of_run
     from biobench.cli.run import print_results
-    from biobench.cli.run_end import end_of_run
     from biobench.runs.outside import Outside, score_outside
 
     result = score_outside(

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from biobench.cli.common import Json, ResultsDir, check_results_dir, print_json
+from biobench.cli.console.common import Json, ResultsDir, check_results_dir, print_json
 
 
 def register(app: typer.Typer) -> None:

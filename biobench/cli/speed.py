@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from biobench.cli.common import DataDir, Json, Threads, print_json
+from biobench.cli.console.common import DataDir, Json, Threads, print_json
 from biobench.errors import UsageError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from biobench.cli.common import DataDir, Json, percent, print_json
+from biobench.cli.console.common import DataDir, Json, percent, print_json
 from biobench.core.packages import check_ours
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _costs(runs: Sequence[StudyRun]) -> None:
 
 
 def _score(declared: Study, run: StudyRun, out: Path, data_dir: str | None, device: str) -> None:
-    from biobench.cli.progress import RunTerminal
+    from biobench.cli.console.progress import RunTerminal
     from biobench.runs.api import run as make_runs
 
     make_runs(

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from biobench.cli import gate
-from biobench.cli.common import DataDir, Json, print_json, write_output
+from biobench.cli.console.common import DataDir, Json, print_json, write_output
 from biobench.errors import BioBenchError, UsageError
 
 tasks = typer.Typer(help="List, describe, validate and scaffold task specs.", no_args_is_help=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from biobench.comparison.result import Compared, PairResult
 from biobench.comparison.words import equals, points
-from biobench.report.notes import Note, note
+from biobench.report.languages.notes import Note, note
 
 #: Share of a mean difference that is left without one corpus, below which that corpus carries it.
 CARRIED = 0.5

@@ -22,7 +22,7 @@ from biobench.data.catalog import load_task
 from biobench.errors import UsageError
 from biobench.report.entrants import find_entrants
 from biobench.report.floors import no_skill
-from biobench.report.notes import note
+from biobench.report.languages.notes import note
 from biobench.report.rows import AverageName
 from biobench.report.table import load
 from biobench.store.floors import scan_floors

@@ -13,7 +13,7 @@ from biobench.report.contamination import remark
 from biobench.report.entrants import Entrant
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
-from biobench.report.notes import Note, note
+from biobench.report.languages.notes import Note, note
 from biobench.report.rows import AverageName
 from biobench.report.table import Results, metric_of
 from biobench.report.tasks import NEEDLE, TaskInfo

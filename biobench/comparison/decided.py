@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from biobench.comparison.words import ends_of, margin, points_of
-from biobench.report.notes import Note, note
+from biobench.report.languages.notes import Note, note
 from biobench.stats import Look
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from biobench.comparison.contest import Match
 from biobench.errors import DataFormatError, DataUnavailableError, StoreError
 from biobench.report.groups import RunGroup
-from biobench.report.notes import note
+from biobench.report.languages.notes import note
 from biobench.report.rescore import run_documents
 from biobench.report.tasks import TaskInfo
 from biobench.schema.document import Document

@@ -10,7 +10,7 @@ import numpy as np
 from biobench.comparison.contest import Contest, Match
 from biobench.comparison.evidence import Evidence, Numbers
 from biobench.comparison.result import FailedRun, PairResult, TaskLine, differing
-from biobench.report.notes import Note, note
+from biobench.report.languages.notes import Note, note
 from biobench.report.tasks import TaskInfo
 from biobench.schema.kind import is_numeric
 from biobench.stats import (

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from biobench.core.packages import check_ours
 from biobench.errors import UsageError
+from biobench.report.details.ledgers import FILE
 from biobench.report.entrants import Entrant
 from biobench.report.escape import plain
-from biobench.report.ledgers import FILE
-from biobench.report.notes import Note, note
+from biobench.report.languages.notes import Note, note
 
 
 @dataclass(frozen=True, slots=True)

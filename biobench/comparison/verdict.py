@@ -23,7 +23,7 @@ from biobench.comparison.words import (
     ranks,
     tasks_of,
 )
-from biobench.report.notes import Note, note
+from biobench.report.languages.notes import Note, note
 from biobench.stats import Estimand, MeanTest
 
 #: Pairs that are spoken of one by one where no test over corpora can be had.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from biobench.comparison.result import Compared
 from biobench.comparison.verdict import verdict
-from biobench.report.notes_fr import in_french
+from biobench.report.languages.notes_fr import in_french
 
 
 def verdict_fr(comparison: Compared) -> tuple[str, ...]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from biobench.comparison.result import Compared
-from biobench.report.beside import NAMES
-from biobench.report.notes import Note, note
+from biobench.report.languages.notes import Note, note
+from biobench.report.literature.beside import NAMES
 from biobench.stats import Interval, RankInterval
 
 

@@ -20,8 +20,8 @@ from biobench.errors import UsageError
 from biobench.export.bibtex import bibtex
 from biobench.export.every_eval_ever import every_eval_ever
 from biobench.export.results import AVERAGES, TaskResult, model_results
-from biobench.report.beside import NAMES
 from biobench.report.escape import for_markdown, plain
+from biobench.report.literature.beside import NAMES
 from biobench.report.render import render
 from biobench.report.rows import METRICS, Row
 from biobench.report.table import build, load

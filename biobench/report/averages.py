@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from biobench.report.groups import RunGroup, Source
-from biobench.report.notes import note
+from biobench.report.languages.notes import note
 from biobench.report.rows import Row
 from biobench.report.tasks import TaskInfo
 from biobench.stats import task_ranks, task_weights, variance_shares

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from biobench.report.groups import RunGroup
-from biobench.report.notes import Note, note
+from biobench.report.languages.notes import Note, note
 from biobench.report.tasks import NEEDLE
 from biobench.store import Brief
 

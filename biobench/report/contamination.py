@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from biobench.report.groups import RunGroup
-from biobench.report.notes import Note, note
+from biobench.report.languages.notes import Note, note
 from biobench.schema.contamination import Contamination
 
 MARK = "†"

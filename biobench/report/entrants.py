@@ -10,8 +10,8 @@ from pathlib import Path
 from biobench.errors import UsageError
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup, Source
-from biobench.report.notes import note
-from biobench.report.published import PublishedValue
+from biobench.report.languages.notes import note
+from biobench.report.literature.published import PublishedValue
 from biobench.report.table import Results
 from biobench.schema.floor import FloorRecord
 from biobench.schema.model_folder import model_folder

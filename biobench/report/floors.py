@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from biobench.report.groups import RunGroup, Source
-from biobench.report.notes import note
+from biobench.report.languages.notes import note
 from biobench.report.rows import Row
 from biobench.report.tasks import NEEDLE, TaskInfo
 from biobench.schema.floor import LENGTH, ORDER, FloorRecord

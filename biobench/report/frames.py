@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from biobench.errors import UsageError
-from biobench.report.mistaken import Mistakes, as_data, read_mistakes
-from biobench.report.mistakes import KINDS
+from biobench.report.details.mistaken import Mistakes, as_data, read_mistakes
+from biobench.report.details.mistakes import KINDS
 from biobench.report.rows import AverageName, Report
 from biobench.report.table import Results, build, first_average, load
 from biobench.report.tidy import COLUMNS, tidy

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from biobench.errors import StoreError
 from biobench.report.escape import plain
-from biobench.report.notes import Note, note
+from biobench.report.languages.notes import Note, note
 from biobench.report.tasks import TaskInfo
 from biobench.schema.protocols import protocol_named_by
 from biobench.schema.record import ENGINE_VERSION, RunRecord

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from biobench.report import experiment_render
 from biobench.report.contamination import marked
+from biobench.report.details.needle_html import STYLE, needle_section
 from biobench.report.escape import for_html
-from biobench.report.needle_html import STYLE, needle_section
+from biobench.report.literature import experiment_render
 from biobench.report.rows import Report, Row
 from biobench.report.wide import Block, ModelLine, blocks, caption, percent
 

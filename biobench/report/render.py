@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Literal, get_args
 
 from biobench.errors import UsageError
-from biobench.report import experiment_render
 from biobench.report.escape import for_csv, for_latex, for_markdown
 from biobench.report.html import to_html
+from biobench.report.literature import experiment_render
 from biobench.report.rows import Report
 from biobench.report.terminal import EMPTY, plain_note, to_text
 from biobench.report.wide import blocks, caption, cells_of, headings

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from biobench.report.experiments import PublishedExperiments
 from biobench.report.groups import RunGroup, Source
+from biobench.report.literature.experiments import PublishedExperiments
 from biobench.report.tasks import TaskInfo
 from biobench.store import UnusableFile
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from biobench.data.suite import task_of
-from biobench.report.beside import NAMES
-from biobench.report.notes import note
-from biobench.report.published import SUITE_FOLDER, PublishedValue, load_published, published_folder
+from biobench.report.languages.notes import note
+from biobench.report.literature.beside import NAMES
+from biobench.report.literature.published import SUITE_FOLDER, PublishedValue, load_published, published_folder
 from biobench.report.rows import Report, Row
 from biobench.report.table import Results, run_rows
 from biobench.report.tasks import TaskInfo

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from biobench.report.averages import costs_of, suite_averages
-from biobench.report.beside import Remark, likely_note, other_scores, published_rows
-from biobench.report.comparability import deviation_notes
 from biobench.report.conditions import lengths_read
 from biobench.report.contamination import as_fields, known, remark
-from biobench.report.experiments import PublishedExperiments, experiments_for, experiments_state, of_suites
 from biobench.report.floors import Refusal, Text, floor_infos, floor_rows, judge, no_skill
 from biobench.report.groups import RunGroup, Source, apart, group_runs
-from biobench.report.notes import Note, note
-from biobench.report.published import PublishedValue, published_for, published_state
+from biobench.report.languages.notes import Note, note
+from biobench.report.literature.beside import Remark, likely_note, other_scores, published_rows
+from biobench.report.literature.comparability import deviation_notes
+from biobench.report.literature.experiments import PublishedExperiments, experiments_for, experiments_state, of_suites
+from biobench.report.literature.published import PublishedValue, published_for, published_state
 from biobench.report.rows import METRICS, AverageName, Report, Row
 from biobench.report.tasks import TaskInfo, task_infos
 from biobench.schema.floor import FloorRecord

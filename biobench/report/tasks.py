@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from biobench.data.catalog import SUITES, list_tasks
 from biobench.data.hashing import task_hash
-from biobench.report.published import PublishedValue
+from biobench.report.literature.published import PublishedValue
 from biobench.schema.task import TaskSpec
 from biobench.store import Brief
 

@@ -11,9 +11,9 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from biobench.report import experiment_render
 from biobench.report.escape import plain
-from biobench.report.notes import Note
+from biobench.report.languages.notes import Note
+from biobench.report.literature import experiment_render
 from biobench.report.rows import Report
 from biobench.report.tasks import TaskInfo
 from biobench.report.wide import Block, blocks, caption, cells_of

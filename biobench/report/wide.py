@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from biobench.report.beside import LIKELY, NAMES
 from biobench.report.contamination import MARK, marked
+from biobench.report.literature.beside import LIKELY, NAMES
 from biobench.report.rows import METRICS, Report, Row
 from biobench.report.tasks import TaskInfo
 

@@ -1,6 +1,6 @@
 """The options of `biobench run`, each declared once.
 
-From this declaration come the options of the command line (`biobench.cli.options`), the typed signature of
+From this declaration come the options of the command line (`biobench.cli.console.options`), the typed signature of
 `biobench.run`, and the `RunRequest` that is planned. A new option is one line here. Loads nothing heavy.
 """
 

@@ -11,7 +11,7 @@ import torch
 
 from biobench.core.machine import peak_memory_bytes, reset_peak_memory
 from biobench.data.catalog import suite
-from biobench.report.needle import needle_grids
+from biobench.report.details.needle import needle_grids
 from biobench.store import Store
 from tests.helpers.cli_make import Said
 from tests.helpers.tiny import make_tiny_encoder
@@ -114,7 +114,7 @@ def test_all_lengths_to_8192_tokens_run_in_bounded_memory(
     """One 8,192 x 8,192 matrix of fp32 would alone take 268 MB a head; nothing like it may be held."""
     if not os.access("/proc/self/clear_refs", os.W_OK):
         pytest.skip("this system does not let a process measure its own peak memory")
-    monkeypatch.setattr("biobench.cli.progress.QUIET", 0.0)
+    monkeypatch.setattr("biobench.cli.console.progress.QUIET", 0.0)
     model = make_tiny_encoder(tmp_path / "long", 8192)
     reader = "lengths: [512, 1024, 2048, 4096, 8192], notes: 1500, examples: {train: 10, validation: 10, test: 10}"
     # What is loaded and made once by any run is no part of what the lengths cost.

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from biobench.cli.progress import RunTerminal
+from biobench.cli.console.progress import RunTerminal
 from biobench.finetune.loop import ProgressNote
 from biobench.runs.result import RunName, RunResult
 
@@ -26,7 +26,7 @@ DONE = RunResult(
 
 
 def test_lines_without_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("biobench.cli.progress.QUIET", 0.0)
+    monkeypatch.setattr("biobench.cli.console.progress.QUIET", 0.0)
     with RunTerminal() as terminal:
         terminal.start(ONE, 1, 2)
         terminal.start(TWO, 2, 2)

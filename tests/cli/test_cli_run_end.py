@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from biobench.cli.run_end import end_of_run
+from biobench.cli.console.run_end import end_of_run
 from biobench.runs import RunResult
 from tests.helpers.cli_make import FAST, Said
 

@@ -12,9 +12,9 @@ import pytest
 
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.load import load_data, subset
-from biobench.data.readers import _needle_facts
-from biobench.data.readers._needle_haystack import units_of
-from biobench.data.readers._needle_notes import SECTIONS, WORDS
+from biobench.data.readers.needle import facts as _needle_facts
+from biobench.data.readers.needle.haystack import units_of
+from biobench.data.readers.needle.notes import SECTIONS, WORDS
 from biobench.errors import DataFormatError, SpecError
 from biobench.schema.document import Document
 from biobench.schema.needle import ABSENT, BINS, PRESENT, GridCell, cell_of, example_id

@@ -11,8 +11,8 @@ import re
 import pytest
 
 from biobench.comparison.compare import compare
-from biobench.report.marked import to_html
-from biobench.report.mistakes import judge
+from biobench.report.details.marked import to_html
+from biobench.report.details.mistakes import judge
 from biobench.report.render import render
 from biobench.report.table import build
 from biobench.report.tasks import shipped

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from biobench.report.needle import needle_grids
+from biobench.report.details.needle import needle_grids
 from biobench.report.render import render
 from biobench.report.table import build
 from biobench.report.tasks import shipped

@@ -17,11 +17,11 @@ from biobench.comparison.classes import class_differences
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.errors import UsageError
-from biobench.report import pretraining
-from biobench.report.ledgers import ledger_table
-from biobench.report.marked import sample
-from biobench.report.needle import needle_grid, needle_grids
-from biobench.report.pretraining import read_pretraining
+from biobench.report.details import pretraining
+from biobench.report.details.ledgers import ledger_table
+from biobench.report.details.marked import sample
+from biobench.report.details.needle import needle_grid, needle_grids
+from biobench.report.details.pretraining import read_pretraining
 from biobench.report.table import load
 from biobench.schema.document import Document, Span
 from biobench.submission.pack import MANIFEST, submit

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from biobench.errors import UsageError
-from biobench.report.mechanism import cka_chart
+from biobench.report.details.mechanism import cka_chart
 
 
 def line(where: str, value: float, noise: float | None, high: float | None = 3.0) -> dict[str, Any]:

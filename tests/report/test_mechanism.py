@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from biobench.cli.analyze_runs import print_standings
+from biobench.cli.analyze.runs import print_standings
 from biobench.cli.main import app
 from biobench.errors import SpecError, TrainingError, UsageError
-from biobench.report.mechanism import stability, standings, standings_chart, stored_scores
+from biobench.report.details.mechanism import stability, standings, standings_chart, stored_scores
 from biobench.runs.options import RunRequest
 from biobench.runs.result import RunResult
 from biobench.stats import Estimand, mean_test

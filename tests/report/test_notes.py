@@ -11,10 +11,10 @@ from string import Formatter
 import pytest
 
 from biobench.comparison.compare import compare
-from biobench.report.beside import NAMES
 from biobench.report.entrants import _PREFERRED
-from biobench.report.notes import Note, note
-from biobench.report.notes_fr import FORMS, in_french
+from biobench.report.languages.notes import Note, note
+from biobench.report.languages.notes_fr import FORMS, in_french
+from biobench.report.literature.beside import NAMES
 from biobench.report.table import build
 from biobench.schema.contamination import Contamination
 from tests.helpers.report_make import save_run, save_runs

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from biobench.data.catalog import load_task
 from biobench.errors import SpecError
-from biobench.report.experiments import experiments_for
+from biobench.report.literature.experiments import experiments_for
 from biobench.report.render import render
 from biobench.report.table import build, fingerprint
 from biobench.report.terminal import print_table, to_text

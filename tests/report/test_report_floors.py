@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from biobench.report.floors import floor_infos, floor_rows, no_skill, shown
-from biobench.report.notes_fr import in_french
+from biobench.report.languages.notes_fr import in_french
 from biobench.report.table import build, load
 from biobench.report.tasks import shipped
 from biobench.schema.floor import GateCheck

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from biobench.report.mistakes import judge, tally
+from biobench.report.details.mistakes import judge, tally
 from biobench.schema.document import Document, Prediction, Span
 from biobench.score import counts
 

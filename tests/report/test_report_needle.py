@@ -15,8 +15,8 @@ from biobench.comparison.compare import compare
 from biobench.data.catalog import load_task
 from biobench.data.hashing import task_hash, task_identity
 from biobench.errors import UsageError
-from biobench.report.needle import needle_grid, needle_grids, render_grid
-from biobench.report.needle_html import heat_map
+from biobench.report.details.needle import needle_grid, needle_grids, render_grid
+from biobench.report.details.needle_html import heat_map
 from biobench.report.render import render
 from biobench.report.table import build, load
 from biobench.schema.document import Prediction, TaskData

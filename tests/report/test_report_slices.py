@@ -11,7 +11,7 @@ import pytest
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.kinds import get_kind
-from biobench.report.slices import counted, slicers_of
+from biobench.report.details.slices import counted, slicers_of
 from biobench.schema.document import Document, Prediction, Span
 from tests.helpers.cli_make import Said, call
 

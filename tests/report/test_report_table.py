@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from biobench.export.formats import export
-from biobench.report.published import load_published
+from biobench.report.literature.published import load_published
 from biobench.report.render import Format, render
 from biobench.report.table import build, load
 from biobench.report.tasks import shipped

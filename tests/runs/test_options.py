@@ -16,8 +16,8 @@ import typer
 from typer.main import get_command
 
 import biobench
+from biobench.cli.console.options import takes_request
 from biobench.cli.main import app
-from biobench.cli.options import takes_request
 from biobench.errors import UsageError
 from biobench.runs.options import Option, RunRequest, options
 
@@ -97,8 +97,8 @@ def commanded(monkeypatch: pytest.MonkeyPatch) -> Iterable[Any]:
         "More", [("folds", Option[int, int], option)], bases=(RunRequest,), frozen=True, kw_only=True
     )
     option.__set_name__(kind, "folds")
-    monkeypatch.setattr("biobench.cli.options.RunRequest", kind)
-    monkeypatch.setattr("biobench.cli.options.options", lambda: {**options(), "folds": option})
+    monkeypatch.setattr("biobench.cli.console.options.RunRequest", kind)
+    monkeypatch.setattr("biobench.cli.console.options.options", lambda: {**options(), "folds": option})
     reached: list[Any] = []
     one = typer.Typer()
 

@@ -12,7 +12,7 @@ import pytest
 
 from biobench.comparison.decided import decided_sentences
 from biobench.errors import UsageError
-from biobench.report.notes_fr import in_french
+from biobench.report.languages.notes_fr import in_french
 from biobench.runs.plan import RunRequest
 from biobench.runs.result import RunResult
 from biobench.runs.sequential import run_until_decided

@@ -6,6 +6,8 @@ import json
 import math
 import os
 import socket
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from biobench.cli.main import app
 from biobench.errors import TrainingError
-from biobench.report.pretraining import read_pretraining
+from biobench.report.details.pretraining import read_pretraining
 from trainer import api
 from trainer.train.metrics import read_metrics
 

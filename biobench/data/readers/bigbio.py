@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from biobench.data.readers._standoff import Discontinuous, flatten, merge_fragments
+from biobench.data.formats.standoff import Discontinuous, flatten, merge_fragments
 from biobench.data.readers.base import ReaderOptions, Request, at, missing, reader
 from biobench.data.readers.parquet import table_rows
 from biobench.schema.document import Document, Span

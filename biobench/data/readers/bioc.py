@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from biobench.data.readers._standoff import Discontinuous, flatten, merge_fragments
+from biobench.data.formats.standoff import Discontinuous, flatten, merge_fragments
 from biobench.data.readers.base import ReaderOptions, Request, at, reader
 from biobench.schema.document import Document, Span
 

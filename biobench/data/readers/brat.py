@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import field_validator, model_validator
 
-from biobench.data.readers._standoff import (
+from biobench.data.formats.standoff import (
     Discontinuous,
     Mention,
     Overlap,

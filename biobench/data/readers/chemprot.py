@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from biobench.data.readers._marking import Replacement, Style, marked
+from biobench.data.formats.marking import Replacement, Style, marked
 from biobench.data.readers.base import ReaderOptions, Request, at, read_lines, reader
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document

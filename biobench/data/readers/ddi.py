@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from biobench.data.readers._marking import Replacement, Style, marked
+from biobench.data.formats.marking import Replacement, Style, marked
 from biobench.data.readers.base import ReaderOptions, Request, at, read_text, reader
 from biobench.schema.document import Document
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import field_validator
 
-from biobench.data.readers._tagged import Scheme, prefix_and_type, tagged_document
+from biobench.data.formats.tagged import Scheme, prefix_and_type, tagged_document
 from biobench.data.readers.base import DocumentNames, Ids, ReaderOptions, Request, at, read_lines, reader
 from biobench.schema.document import Document
 from biobench.schema.source import later

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from biobench.data.readers._standoff import Overlap, Tokeniser, line_units, with_tags
+from biobench.data.formats.standoff import Overlap, Tokeniser, line_units, with_tags
 from biobench.data.readers.base import ReaderOptions, Request, at, reader
 from biobench.data.readers.json_cases import json_objects, need_fields
 from biobench.schema.document import Document, Span

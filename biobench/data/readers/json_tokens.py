@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from biobench.data.readers._tagged import Scheme, prefix_and_type, tagged_document
+from biobench.data.formats.tagged import Scheme, prefix_and_type, tagged_document
 from biobench.data.readers.base import ReaderOptions, Request, at, reader
 from biobench.data.readers.json_cases import json_objects, need_fields
 from biobench.schema.document import Document

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import model_validator
 
 from biobench.core.text import first_line
-from biobench.data.readers._tagged import Scheme, prefix_and_type, tagged_document
+from biobench.data.formats.tagged import Scheme, prefix_and_type, tagged_document
 from biobench.data.readers.base import ReaderOptions, Request, at, missing, reader
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document

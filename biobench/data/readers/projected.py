@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from biobench.data.readers._standoff import RawDocument
+from biobench.data.formats.standoff import RawDocument
 from biobench.data.readers.base import ReaderOptions, Request, reader
 from biobench.data.readers.brat import parse_brat
 from biobench.data.readers.iob import IobOptions, read_iob

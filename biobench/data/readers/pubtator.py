@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from biobench.data.readers._standoff import Mention, RawDocument
+from biobench.data.formats.standoff import Mention, RawDocument
 from biobench.data.readers.base import ReaderOptions, Request, at, read_lines, reader
 from biobench.schema.document import Document, Span
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from biobench.data.readers._needle_notes import synthetic_note
 from biobench.data.readers.base import Request, read_text
+from biobench.data.readers.needle.notes import synthetic_note
 from biobench.schema.task import SPLITS
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^\W\d_a-zà-ÿ]|\d)")

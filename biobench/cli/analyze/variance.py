@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from biobench.cli.common import DataDir, Json, Overrides, ResultsDir, print_json
+from biobench.cli.console.common import DataDir, Json, Overrides, ResultsDir, print_json
 
 
 def register(app: typer.Typer) -> None:

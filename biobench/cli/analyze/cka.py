@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from biobench.cli import analyze_runs
-from biobench.cli.common import Json, Threads, print_json
+from biobench.cli.analyze import runs as analyze_runs
+from biobench.cli.console.common import Json, Threads, print_json
 from biobench.core.packages import check_ours
 from biobench.errors import UsageError
 
@@ -61,7 +61,7 @@ def cka(
     check_ours("trainer")
     quiet_libraries()
     from biobench.core.machine import resolve_device
-    from biobench.report.mechanism import cka_chart
+    from biobench.report.details.mechanism import cka_chart
     from trainer.analysis import cka as analysis_cka
     from trainer.analysis import cka_plan as analysis_plan
     from trainer.analysis import figures

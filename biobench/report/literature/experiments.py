@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import Field, field_validator, model_validator
 
 from biobench.errors import SpecError
-from biobench.report.published import FOLDER, published_folder
+from biobench.report.literature.published import FOLDER, published_folder
 from biobench.schema.source import fail
 from biobench.schema.strict import Strict, load_yaml_model
 

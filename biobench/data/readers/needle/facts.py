@@ -17,7 +17,7 @@ GENERATOR_VERSION = 1
 
 TEMPLATES: dict[str, dict[str, tuple[str, dict[str, list[str]]]]] = {
     language: {name: (text, slots) for name, (text, slots) in templates.items()}
-    for language, templates in read_words(__package__, "needle_facts.json").items()
+    for language, templates in read_words(__package__, "facts.json").items()
 }
 """Language to template name to (sentence, slot to lexicon)."""
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from biobench.errors import BioBenchError
+from biobench.report.details.needle import NeedleGrid, grid_of, interval, seeds_of
 from biobench.report.escape import for_html
-from biobench.report.needle import NeedleGrid, grid_of, interval, seeds_of
 from biobench.report.rows import Report
 from biobench.report.tasks import NEEDLE
 

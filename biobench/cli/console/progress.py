@@ -8,7 +8,7 @@ from types import TracebackType
 
 from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn
 
-from biobench.cli.common import percent
+from biobench.cli.console.common import percent
 from biobench.core.progress import QUIET, Display
 from biobench.finetune.loop import ProgressNote
 from biobench.runs.estimate import in_words

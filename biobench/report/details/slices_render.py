@@ -10,9 +10,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from biobench.report.details.slices import SliceRow
 from biobench.report.entrants import line_name
 from biobench.report.escape import for_csv, plain
-from biobench.report.slices import SliceRow
 from biobench.report.terminal import FILE_WIDTH
 from biobench.score.probabilistic import MEASURES
 

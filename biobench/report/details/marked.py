@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from biobench.report.mistakes import JudgedDocument, Kind, Mark
+from biobench.report.details.mistakes import JudgedDocument, Kind, Mark
 from biobench.schema.document import Document
 
 COLOURS: dict[Kind, str] = {

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from biobench.cli.options import shown
+from biobench.cli.console.options import shown
 from biobench.core.threads import prepare_threads
 from biobench.errors import UsageError
 

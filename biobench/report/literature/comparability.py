@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from biobench.report.notes import Note, note
+from biobench.report.languages.notes import Note, note
 from biobench.report.tasks import TaskInfo
 from biobench.schema.deviation import Deviation
 

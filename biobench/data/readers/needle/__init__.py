@@ -15,15 +15,15 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from biobench.data.readers._needle_facts import TEMPLATES, fingerprint
-from biobench.data.readers._needle_haystack import (
+from biobench.data.readers.base import ReaderOptions, Request, reader
+from biobench.data.readers.needle.facts import TEMPLATES, fingerprint
+from biobench.data.readers.needle.haystack import (
     Haystack,
     by_split,
     read_haystacks,
     surround,
     synthetic_haystacks,
 )
-from biobench.data.readers.base import ReaderOptions, Request, reader
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
 from biobench.schema.needle import ABSENT, BINS, PRESENT, GridCell, NeedlePlan, example_id, rendered

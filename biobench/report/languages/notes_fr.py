@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from biobench.report.beside import NAMES
-from biobench.report.notes import Note, filled
-from biobench.report.sentences_fr import SENTENCES
+from biobench.report.languages.notes import Note, filled
+from biobench.report.languages.sentences_fr import SENTENCES
+from biobench.report.literature.beside import NAMES
 
 METRICS = {
     "macro_f1": "macro-F1",

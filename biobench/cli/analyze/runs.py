@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from biobench.cli.common import DataDir, Json, Overrides, ResultsDir, Threads, percent, print_json
+from biobench.cli.console.common import DataDir, Json, Overrides, ResultsDir, Threads, percent, print_json
 from biobench.core.packages import check_ours
 from biobench.errors import UsageError
 from biobench.runs.options import RunRequest
@@ -17,7 +17,7 @@ from biobench.runs.options import RunRequest
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from biobench.report.mechanism import Stability, Standings
+    from biobench.report.details.mechanism import Stability, Standings
     from biobench.stats import MeanTest
     from biobench.workflows.mechanism import Scores
 
@@ -67,7 +67,7 @@ def transplant(
     """Copy B's layers or modules into A; with --task, score A, B and the hybrids and say what is recovered."""
     check_ours("trainer")
     from biobench.models.loading import quiet_libraries
-    from biobench.report.mechanism import standings
+    from biobench.report.details.mechanism import standings
     from biobench.workflows.mechanism import PROBE, check_runs, hybrids
     from trainer.analysis.transplant import transplant as make
 
@@ -139,7 +139,7 @@ def freeze_report(
 ) -> None:
     """The detour, its twin and runs with frozen layers, side by side with paired intervals."""
     check_ours("trainer")
-    from biobench.report.mechanism import standings, stored_scores
+    from biobench.report.details.mechanism import standings, stored_scores
     from biobench.workflows.mechanism import frozen_layers
 
     if len(runs) < 3:
@@ -172,7 +172,7 @@ def stability(
 ) -> None:
     """Spread of scores over fine-tuning learning rates."""
     from biobench.models.loading import quiet_libraries
-    from biobench.report.mechanism import stability as summarise
+    from biobench.report.details.mechanism import stability as summarise
     from biobench.workflows.mechanism import check_runs
 
     try:
@@ -204,7 +204,7 @@ def stability(
 
 def scored(models: Sequence[str], how: RunRequest) -> Scores:
     """The scores of models on what `how` says, runs under way on the terminal."""
-    from biobench.cli.progress import RunTerminal
+    from biobench.cli.console.progress import RunTerminal
     from biobench.workflows.mechanism import run_scores
 
     with RunTerminal() as reporter:
@@ -219,7 +219,7 @@ def _check_figures(paths: Sequence[str]) -> None:
 
 
 def _figures(report: Standings, paths: Sequence[str]) -> None:
-    from biobench.report.mechanism import standings_chart
+    from biobench.report.details.mechanism import standings_chart
     from trainer.analysis.figures import save
 
     for path in paths:

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from biobench.cli.common import percent
+from biobench.cli.console.common import percent
 
 if TYPE_CHECKING:
     from biobench.runs import RunResult

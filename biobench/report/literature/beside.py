@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from biobench.report.notes import Note, note
-from biobench.report.published import UNDECIDED, PublishedValue
+from biobench.report.languages.notes import Note, note
+from biobench.report.literature.published import UNDECIDED, PublishedValue
 from biobench.report.rows import METRICS, AverageName, Row
 from biobench.report.tasks import TaskInfo
 from biobench.schema.kind import has_f1

@@ -11,11 +11,11 @@ from typing import Any
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.load import load_data
 from biobench.errors import BioBenchError, UsageError
+from biobench.report.details.marked import to_html
+from biobench.report.details.mistakes import KINDS, JudgedDocument, Kind, Mark, judge, tally
 from biobench.report.entrants import find_entrants, line_name
 from biobench.report.escape import for_html, plain
 from biobench.report.groups import RunGroup
-from biobench.report.marked import to_html
-from biobench.report.mistakes import KINDS, JudgedDocument, Kind, Mark, judge, tally
 from biobench.report.table import Results
 from biobench.schema.document import Document, Span
 from biobench.schema.kind import is_numeric

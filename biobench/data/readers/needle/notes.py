@@ -10,7 +10,7 @@ import re
 
 from biobench.core.words import read_words
 
-_FILE = read_words(__package__, "needle_notes.json")
+_FILE = read_words(__package__, "notes.json")
 SECTIONS: dict[str, list[tuple[str, list[str]]]] = _FILE["sections"]
 """Language to (title, sentence frames) of each section."""
 WORDS: dict[str, dict[str, list[str]]] = _FILE["words"]

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from biobench.report.escape import for_html, for_latex, for_markdown, plain
-from biobench.report.experiments import Experiment, PublishedExperiments
+from biobench.report.literature.experiments import Experiment, PublishedExperiments
 
 TITLE = "Published beyond the task tables"
 Escape = Callable[[str], str]

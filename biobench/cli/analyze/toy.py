@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from biobench.cli import analyze_runs
-from biobench.cli.analyze_cka import cka
-from biobench.cli.common import Threads, percent
+from biobench.cli.analyze import runs as analyze_runs
+from biobench.cli.analyze.cka import cka
+from biobench.cli.console.common import Threads, percent
 from biobench.core.packages import check_ours
 from biobench.errors import UsageError
 from biobench.runs.options import RunRequest
@@ -48,7 +48,7 @@ def toy(
     check_ours("trainer")
     from biobench.cli.pretrain import stderr
     from biobench.models.loading import quiet_libraries
-    from biobench.report.mechanism import standings, standings_chart
+    from biobench.report.details.mechanism import standings, standings_chart
     from biobench.workflows.mechanism import PROBE, frozen_layers
     from biobench.workflows.toy import FROZEN, QUICK, phase_end, pretrain_all, transplant_all
     from trainer.analysis.figures import save
@@ -123,7 +123,7 @@ def print_decays(models: dict[str, str], score: Callable[[Sequence[str]], Scores
     from rich.console import Console
     from rich.table import Table
 
-    from biobench.report.mechanism import standings
+    from biobench.report.details.mechanism import standings
     from biobench.workflows.toy import SHARES
 
     table = Table(box=None)

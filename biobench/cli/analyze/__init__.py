@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import typer
 
-from biobench.cli import analyze_cka, analyze_runs, analyze_toy, analyze_variance
+from biobench.cli.analyze import cka as analyze_cka
+from biobench.cli.analyze import runs as analyze_runs
+from biobench.cli.analyze import toy as analyze_toy
+from biobench.cli.analyze import variance as analyze_variance
 
 app = typer.Typer(no_args_is_help=True, help="Why it works: similarity of states, transplants, freezing, stability.")
 

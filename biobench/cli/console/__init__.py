@@ -1,0 +1,1 @@
+"""What commands share: options, progress, output and the lines below a run."""

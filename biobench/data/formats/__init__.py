@@ -1,0 +1,1 @@
+"""What several native formats share: standoff annotations, tagged tokens, marked mentions."""

@@ -1,0 +1,1 @@
+"""Runs seen closely: mistakes, needle grids, slices, interventions and pretraining."""

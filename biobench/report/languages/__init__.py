@@ -1,0 +1,1 @@
+"""The notes and sentences of reports in other languages."""

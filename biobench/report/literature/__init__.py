@@ -1,0 +1,1 @@
+"""Published scores and experiments, and what of them may stand beside own results."""
