@@ -12,10 +12,17 @@ from biobench.report.contamination import as_fields, known, remark
 from biobench.report.floors import Refusal, Text, floor_infos, floor_rows, judge, no_skill
 from biobench.report.groups import RunGroup, Source, apart, group_runs
 from biobench.report.languages.notes import Note, note
-from biobench.report.literature.beside import Remark, likely_note, other_scores, published_rows
+from biobench.report.literature.beside import (
+    Remark,
+    likely_note,
+    other_scores,
+    printed_means,
+    printed_note,
+    published_rows,
+)
 from biobench.report.literature.comparability import deviation_notes
 from biobench.report.literature.experiments import PublishedExperiments, experiments_for, experiments_state, of_suites
-from biobench.report.literature.published import PublishedValue, published_for, published_state
+from biobench.report.literature.published import PrintedAverage, PublishedValue, published_for, published_state
 from biobench.report.rows import METRICS, AverageName, Report, Row
 from biobench.report.tasks import TaskInfo, task_infos
 from biobench.schema.floor import FloorRecord
@@ -47,6 +54,7 @@ class Results:
     judged: tuple[Text, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     experiments: tuple[PublishedExperiments, ...] = ()
+    printed: tuple[PrintedAverage, ...] = ()
     _rows: dict[AverageName, _Rows] = field(default_factory=dict, repr=False, compare=False)
 
     def rows(self, average: AverageName) -> _Rows:
@@ -78,7 +86,7 @@ def load(results_dir: str | Path) -> Results:
     A verdict on a submission's data is this folder's own. Damaged records become findings. Raises SpecError
     where a shipped spec or published data file is wrong.
     """
-    published = published_for(Path(results_dir))
+    published, printed = published_for(Path(results_dir))
     scanned = [(source, store, *store.briefs()) for source, store in _stores(Path(results_dir))]
     infos = task_infos([b for _, _, briefs, _ in scanned for b in briefs], published)
     groups = apart(g for source, store, briefs, _ in scanned for g in group_runs(briefs, infos, store, source))
@@ -89,6 +97,7 @@ def load(results_dir: str | Path) -> Results:
         groups=judged.groups,
         infos=infos,
         published=published,
+        printed=printed,
         findings=(*(f for *_, problems in scanned for f in problems), *damaged),
         floors=tuple(floors),
         refused=judged.refused,
@@ -119,11 +128,13 @@ def build(
     sources: Collection[str] | None = None,
     models: Collection[str] | None = None,
     incomplete: bool = False,
+    weights: Mapping[str, float] | None = None,
 ) -> Report:
     """Rows of everything in the results folder and of the published scores that may stand beside `average`.
 
     tasks, suites, sources, models: keep only these. incomplete: average over the tasks that a model has even
-    where its suite is not whole. Raises SpecError where a shipped spec or published data file is wrong.
+    where its suite is not whole. weights: of tasks (1 where one has none) in the averages, in the place of the mean
+    over corpora. Raises SpecError where a shipped spec or published data file is wrong.
     """
     loaded = results if isinstance(results, Results) else load(results)
     infos = loaded.infos
@@ -140,7 +151,12 @@ def build(
 
     rows = [r for r in everything.rows if wanted(r.task, r.source) and (models is None or r.model in models)]
     ranked = {task: info for task, info in infos.items() if task not in loaded.refused}
-    means = suite_averages([r for r in rows if r.task in ranked], ranked, incomplete=incomplete, asked=tasks)
+    means = suite_averages(
+        [r for r in rows if r.task in ranked], ranked, incomplete=incomplete, asked=tasks, weights=weights
+    )
+    averages = means.rows
+    if average == "paper" and tasks is None and weights is None:
+        averages += printed_means(rows, means.rows, loaded.printed)
     present = {r.task for r in rows}
     notes = [remark for row in rows for remark in row.notes]
     notes += [text for source, task, text in everything.remarks if wanted(task, source)]
@@ -148,13 +164,14 @@ def build(
     beside = {r.task for r in rows if r.source == "published"}
     notes += other_scores(rows, infos)
     notes += likely_note(rows)
+    notes += printed_note(averages)
     notes += deviation_notes([info for info in infos.values() if info.id in beside])
     notes += means.notes
     notes += _unranked(means.rows, [infos[t] for t in sorted(loaded.refused) if infos[t].in_suite])
     return Report(
         average=average,
         rows=tuple(rows),
-        averages=means.rows,
+        averages=averages,
         columns=tuple(info for info in infos.values() if info.id in present),
         unranked=loaded.refused,
         experiments=of_suites(loaded.experiments, suites) if whole else (),
