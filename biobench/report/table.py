@@ -9,7 +9,7 @@ from pathlib import Path
 from biobench.report.averages import costs_of, suite_averages
 from biobench.report.conditions import lengths_read
 from biobench.report.contamination import as_fields, known, remark
-from biobench.report.floors import Refusal, Text, floor_infos, floor_rows, judge, no_skill
+from biobench.report.floors import Refusal, Text, below_floors, floor_infos, floor_rows, judge, no_skill
 from biobench.report.groups import RunGroup, Source, apart, group_runs
 from biobench.report.languages.notes import Note, note
 from biobench.report.literature.beside import Remark, likely_note, other_scores, published_rows
@@ -142,7 +142,8 @@ def build(
     ranked = {task: info for task, info in infos.items() if task not in loaded.refused}
     means = suite_averages([r for r in rows if r.task in ranked], ranked, incomplete=incomplete, asked=tasks)
     present = {r.task for r in rows}
-    notes = [remark for row in rows for remark in row.notes]
+    notes: list[str] = [*below_floors(rows, everything.rows)]
+    notes += [remark for row in rows for remark in row.notes]
     notes += [text for source, task, text in everything.remarks if wanted(task, source)]
     notes += [a.text for a in everything.published if any(wanted(task, "published") for task in a.tasks)]
     beside = {r.task for r in rows if r.source == "published"}

@@ -42,6 +42,9 @@ _NOTES = {
         "contrôle y refuse les essais ici"
     ),
     # the gate
+    "{model} scores below the floor {floor}, which reads the whole training split, on {tasks}": (
+        "{model} est sous le plancher {floor}, qui lit tout le jeu d'entraînement, sur {tasks}"
+    ),
     "{task} fails its gate, so its runs are neither shown nor averaged: {reasons}": (
         "{task} échoue à son contrôle, ses essais ne sont donc ni montrés ni comptés dans les moyennes : {reasons}"
     ),
