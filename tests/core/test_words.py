@@ -39,6 +39,6 @@ def test_the_data_of_generated_tasks_has_the_same_hash(task: str, limit: int | N
 
 
 def test_a_file_of_words_is_read_from_its_package() -> None:
-    assert set(read_words("biobench.data.readers", "needle_facts.json")) == {"fr", "en"}
+    assert set(read_words("biobench.data.readers.needle", "facts.json")) == {"fr", "en"}
     with pytest.raises(FileNotFoundError):
-        read_words("biobench.data.readers", "nothing.json")
+        read_words("biobench.data.readers.needle", "nothing.json")
