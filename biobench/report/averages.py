@@ -147,7 +147,7 @@ def _average(suite: str, rows: Sequence[Row], needed: int, corpora: Sequence[str
     if all(r.sd is not None and r.n_seeds - r.failed > 1 for r in rows):
         variances = [(w * (r.sd or 0.0)) ** 2 for w, r in zip(weights, rows, strict=True)]
         counts = [r.n_seeds - r.failed for r in rows]
-        parts = [(v / n, n - 1.0) for v, n in zip(variances, counts, strict=True)]
+        parts = [(v * (1 / n + r.ratio), n - 1.0) for v, n, r in zip(variances, counts, rows, strict=True)]
         sd = math.sqrt(sum(variances))
         test = t_from_se(
             trained,

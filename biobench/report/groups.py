@@ -122,6 +122,17 @@ class RunGroup:
         return record
 
     @property
+    def folds(self) -> int:
+        """Splits of the task that the protocol has, each of which is a run; 0 where there is one split."""
+        return self.briefs[0].folds
+
+    @property
+    def ratio(self) -> float:
+        """Test documents to training documents of a split; 0 where the task has a single one."""
+        sizes = [b.test_documents / b.train_documents for b in self.briefs if b.train_documents]
+        return sum(sizes) / len(sizes) if sizes else 0.0
+
+    @property
     def seeds(self) -> tuple[int, ...]:
         """The seeds in order."""
         return tuple(b.seed for b in self.briefs)
@@ -137,8 +148,8 @@ class RunGroup:
         floors: (task, metric) -> what the best policy without skill scores. None failed where the metric is missing.
         """
         scores = self.scores(metric)
-        if scores is None:
-            return (False,) * len(self.briefs)
+        if scores is None or self.folds:
+            return (False,) * len(self.briefs)  # splits differ in their test documents, not in what went wrong
         tested = self.briefs[0].split == "test"  # the floors are scores on the test split
         return failed_runs(scores, floors.get((self.task, metric)) if tested else None)
 

@@ -236,7 +236,7 @@ def run_rows(
             continue
         lost = group.failed(metric, floors)
         trained = without_failed(scores, lost)
-        summary = seed_interval(trained, resolution=_step(group))
+        summary = seed_interval(trained, resolution=_step(group), ratio=group.ratio)
         interval = summary.interval
         count = len(scores)
         rows.append(
@@ -249,6 +249,8 @@ def run_rows(
                 low=None if interval is None else max(float(interval.low), LOWEST.get(metric, 0.0)),
                 high=None if interval is None else min(float(interval.high), 1.0),
                 n_seeds=count,
+                folds=group.folds,
+                ratio=group.ratio,
                 failed=sum(lost),
                 failed_seeds=tuple(seed for seed, gone in zip(group.seeds, lost, strict=True) if gone),
                 kept=summary.mean if any(lost) else None,
@@ -262,6 +264,7 @@ def run_rows(
                 **costs_of(group),
                 contamination=as_fields(known(group)),
                 notes=(
+                    *_folds(group),
                     *_about_data(group),
                     *group.notes,
                     *_cut(group),
@@ -272,6 +275,17 @@ def run_rows(
             )
         )
     return rows, remarks
+
+
+def _folds(group: RunGroup) -> list[str]:
+    """The footnote on runs that are splits."""
+    if not group.folds:
+        return []
+    form = (
+        "{model} on {task}: {count} of {folds} splits of one corpus, a training each; ± is the t interval corrected "
+        "for the training documents that they share"
+    )
+    return [note(form, model=group.model, task=group.task, count=len(group.briefs), folds=group.folds)]
 
 
 def _about_data(group: RunGroup) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -11,7 +11,7 @@ import torch
 from biobench.core.machine import Precision, resolve_device, resolve_precision
 from biobench.data.catalog import LoadedTask, check_override_tasks, load_task
 from biobench.data.hashing import task_hash, task_identity
-from biobench.data.load import load_data, without_test
+from biobench.data.load import load_folds, without_test
 from biobench.data.suite import matching, picked, pool, suite_tasks
 from biobench.errors import DataFormatError, DataUnavailableError, UsageError
 from biobench.finetune.ready import parse_label_map
@@ -22,7 +22,7 @@ from biobench.schema.document import TaskData
 from biobench.schema.protocols import PROTOCOLS
 from biobench.schema.record import TaskIdentity
 from biobench.schema.strict import FieldError, suggest
-from biobench.schema.task import parse_seeds
+from biobench.schema.task import Resampled, parse_seeds
 from biobench.store import run_key
 
 Status = Literal["done", "skipped", "failed", "unavailable", "planned"]
@@ -49,6 +49,8 @@ class TaskEntry:
     unavailable: DataUnavailableError | None = None
     hash: str = ""
     identity: dict[str, Any] = field(default_factory=dict)
+    resampled: Resampled | None = None
+    """Where the task has several splits; there is an entry for each."""
 
     @property
     def id(self) -> str:
@@ -92,13 +94,13 @@ def make_plan(request: RunRequest) -> RunPlan:
         find_checkpoint(m, offline=request.offline, trust_remote_code=request.trust_remote_code)
         for m in dict.fromkeys(request.model)
     ]
-    entries = [_entry(task, request, device) for task in loaded]
+    entries = [entry for task in loaded for entry in _entries(task, request, device)]
     items = [
         Item(checkpoint, entry, seed, _key(checkpoint, entry, seed, request, names), request.track)
         for checkpoint in checkpoints
         for entry in entries
         if entry.data is not None
-        for seed in _seeds(request, entry.loaded)
+        for seed in _seeds(request, entry)
     ]
     return RunPlan(request, device, entries, checkpoints, items, names)
 
@@ -204,16 +206,40 @@ def _with_share(task: LoadedTask, share: float) -> LoadedTask:
     return load_task(task.path, [*task.overrides, f"training.train_fraction={share:g}"])
 
 
-def _entry(task: LoadedTask, request: RunRequest, device: torch.device) -> TaskEntry:
+def _entries(task: LoadedTask, request: RunRequest, device: torch.device) -> list[TaskEntry]:
+    """The task with its data: once, or where it has several splits once for each."""
     precision = resolve_precision(task.spec.training.precision, device)
+    folder = Path(request.data_dir) if request.data_dir else None
     try:
-        data = load_data(
-            task, Path(request.data_dir) if request.data_dir else None, request.limit, offline=request.offline
-        )
+        folds = load_folds(task, folder, request.limit, offline=request.offline)
     except DataUnavailableError as error:
         if request.strict:
             raise
-        return TaskEntry(task, None, precision, unavailable=error)
+        return [TaskEntry(task, None, precision, unavailable=error)]
+    resampled = task.spec.resampled(task.source(folds[0].source))
+    if resampled is None:
+        return [_entry(task, folds[0], request, precision)]
+    if request.no_training:
+        raise UsageError(
+            f"--no-training: {task.id} has {resampled.count} splits, and a checkpoint learned from some of their tests",
+            hint="name a task with one split",
+        )
+    every = [_entry(replace(task, fold=i), data, request, precision, resampled) for i, data in enumerate(folds)]
+    if request.seeds is None:
+        return every
+    seeds = _parsed_seeds(task, request)
+    known = range(resampled.seed, resampled.seed + resampled.count)
+    if unknown := [seed for seed in seeds if seed not in known]:
+        raise UsageError(
+            f"--seeds: {unknown[0]} names no split of {task.id}, whose {len(known)} splits have a seed each",
+            hint=f"leave --seeds out, or take some of {known[0]}-{known[-1]}",
+        )
+    return [entry for seed, entry in zip(known, every, strict=True) if seed in seeds]
+
+
+def _entry(
+    task: LoadedTask, data: TaskData, request: RunRequest, precision: Precision, resampled: Resampled | None = None
+) -> TaskEntry:
     if request.strict and data.count_problems:
         raise DataFormatError(
             f"task {task.id}: the data contradict the spec in {len(data.count_problems)} counts; the first is "
@@ -225,7 +251,12 @@ def _entry(task: LoadedTask, request: RunRequest, device: torch.device) -> TaskE
     if request.no_test:
         data = without_test(data)
     return TaskEntry(
-        task, data, precision, hash=task_hash(task, data.source), identity=task_identity(task, data.source)
+        task,
+        data,
+        precision,
+        hash=task_hash(task, data.source),
+        identity=task_identity(task, data.source),
+        resampled=resampled,
     )
 
 
@@ -251,9 +282,15 @@ def identity_of(task: LoadedTask, data: TaskData, digest: str) -> TaskIdentity:
     )
 
 
-def _seeds(request: RunRequest, task: LoadedTask) -> list[int]:
+def _seeds(request: RunRequest, entry: TaskEntry) -> list[int]:
     if request.no_training:
         return [0]
+    if entry.resampled is not None:
+        return [entry.resampled.seed + entry.loaded.fold]
+    return _parsed_seeds(entry.loaded, request)
+
+
+def _parsed_seeds(task: LoadedTask, request: RunRequest) -> list[int]:
     try:
         return parse_seeds(task.spec.seeds if request.seeds is None else request.seeds)
     except FieldError as error:
@@ -269,6 +306,8 @@ def _key(checkpoint: Checkpoint, entry: TaskEntry, seed: int, request: RunReques
         protocol["scored"] = "validation"
     if request.no_training:
         protocol |= {"training": "none", "label_map": names}
+    if entry.resampled is not None:
+        protocol["fold"] = entry.loaded.fold
     return run_key(
         model_hash=checkpoint.hash,
         task_hash=entry.hash,

@@ -22,11 +22,15 @@ from biobench.schema.source import (
     Labels,
     Original,
     ReaderSpec,
+    Resampled,
     Source,
     SplitApart,
     SplitCarve,
+    SplitFoldFiles,
+    SplitFolds,
     SplitIds,
     SplitRatios,
+    SplitRepeats,
     Splits,
     SplitShuffled,
     TopLabels,
@@ -54,11 +58,15 @@ __all__ = [
     "Probe",
     "Protocol",
     "ReaderSpec",
+    "Resampled",
     "Source",
     "SplitApart",
     "SplitCarve",
+    "SplitFoldFiles",
+    "SplitFolds",
     "SplitIds",
     "SplitRatios",
+    "SplitRepeats",
     "SplitShuffled",
     "Splits",
     "TaskSpec",
@@ -308,6 +316,11 @@ class TaskSpec(Strict):
             raise fail("a source has no reader", "add `reader: {format: ...}` to it")
         if self.sources and self.reader is not None:
             raise fail("reader stands beside several sources", "put a reader into each source")
+        for source in self.all_sources:
+            if isinstance(self.splits_of(source), SplitFoldFiles) != source.has_folds:
+                what = "no file of" if not source.has_folds else "without splits.fold_files, a file of"
+                hint = "write `{fold}` where the number stands, beside `splits: {fold_files: 10}`"
+                raise fail(f"{what} source '{source.id}' names {{fold}}", hint)
         kind = KINDS[self.type]
         if self.head.kind != kind.head:
             raise fail(f"head.kind '{self.head.kind}' does not fit type '{self.type}'", f"use `kind: {kind.head}`")
@@ -388,3 +401,8 @@ class TaskSpec(Strict):
     def splits_of(self, source: Source) -> Splits:
         """How `source` is split."""
         return source.splits if source.splits is not None else self.splits
+
+    def resampled(self, source: Source) -> Resampled | None:
+        """The rule by which `source` is split several times; None where it has one split."""
+        splits = self.splits_of(source)
+        return splits if isinstance(splits, Resampled) else None
