@@ -12,13 +12,14 @@ from biobench.errors import StoreError
 from biobench.report.escape import plain
 from biobench.report.languages.notes import Note, note
 from biobench.report.tasks import TaskInfo
-from biobench.schema.protocols import protocol_named_by
+from biobench.schema.protocols import FROZEN, protocol_named_by
 from biobench.schema.record import ENGINE_VERSION, RunRecord
 from biobench.stats import failed_runs
 from biobench.store import Brief, Store
 
-Source = Literal["published", "run", "outside", "submitted", "floor", "ceiling"]
-"""Where a score comes from; outside: from predictions that were made elsewhere (`biobench score`)."""
+Source = Literal["published", "run", "frozen", "outside", "submitted", "floor", "ceiling"]
+"""Where a score comes from; frozen: from runs whose encoder was not trained (`--track frozen`); outside: from
+predictions that were made elsewhere (`biobench score`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +189,9 @@ def group_runs(
         )
         variant = _of_spec(variant, b, infos[b.task].hashes.get(b.source), several=len(specs[b.task]) > 1)
         name = b.model if b.revision is None else f"{b.model}@{b.revision}"
-        of = "outside" if source == "run" and b.origin == "outside" else source
+        of = source
+        if source == "run":
+            of = "outside" if b.origin == "outside" else "frozen" if b.track == "frozen" else "run"
         members[of, b.task, name, variant, b.weights, b.spec, b.data].append(b)
     groups = []
     for (of, task, name, variant, *_), runs in sorted(members.items(), key=_place):
@@ -210,7 +213,8 @@ def _of_spec(variant: Variant, brief: Brief, shipped: str | None, *, several: bo
     if brief.spec == shipped:
         return variant
     if brief.overrides:
-        return replace(variant, overrides=tuple(sorted(brief.overrides)))
+        overrides = set(brief.overrides) - (set(FROZEN) if brief.track == "frozen" else set())
+        return replace(variant, overrides=tuple(sorted(overrides)))
     return replace(variant, version=(brief.version, brief.spec)) if shipped is not None or several else variant
 
 

@@ -19,7 +19,7 @@ from biobench.kinds.base import get_kind
 from biobench.models.loading import Checkpoint, find_checkpoint
 from biobench.runs.options import Executor, RunRequest, Track
 from biobench.schema.document import TaskData
-from biobench.schema.protocols import PROTOCOLS
+from biobench.schema.protocols import FROZEN, PROTOCOLS
 from biobench.schema.record import TaskIdentity
 from biobench.schema.strict import FieldError, suggest
 from biobench.schema.task import Resampled, parse_seeds
@@ -113,7 +113,7 @@ def _label_map(request: RunRequest) -> dict[str, str]:
             raise UsageError("--label-map goes with --no-training", hint="add --no-training, or leave it out")
         return names
     for option, wanted in (
-        ("--track tuned", request.track != "fixed"),
+        (f"--track {request.track}", request.track != "fixed"),
         ("--train-fraction", request.train_fractions != (1.0,)),
         ("--seeds", request.seeds is not None),
         ("--keep-model", request.keep_model is not None),
@@ -134,13 +134,13 @@ def _tasks(request: RunRequest) -> list[LoadedTask]:
             hint="for example 0.1,0.25,1.0",
         )
     _check_protocol(request)
-    loaded = [load_task(t, request.overrides) for t in matching(request.tasks)]
+    loaded = [_load(t, request) for t in matching(request.tasks)]
     if request.suite is not None:
-        members = suite_tasks(request.suite)
-        loaded += [load_task(m.path, request.overrides) for m in members if m.id not in {t.id for t in loaded}]
+        members = [m for m in suite_tasks(request.suite) if m not in not_frozen(request)]
+        loaded += [_load(m.path, request) for m in members if m.id not in {t.id for t in loaded}]
     if any(filters.values()):
         if not loaded:
-            loaded = [load_task(m.path, request.overrides) for m in picked(pool(), **filters)]
+            loaded = [_load(m.path, request) for m in picked(pool(), **filters)]
         loaded = picked(loaded, **filters)
         if not loaded:
             asked = " ".join(
@@ -158,6 +158,26 @@ def _tasks(request: RunRequest) -> list[LoadedTask]:
     if request.protocol is not None:
         return [_under(task, request.protocol) for task in loaded]
     return [_with_share(task, share) for task in loaded for share in shares]
+
+
+def _load(task: str | Path, request: RunRequest) -> LoadedTask:
+    """The task with the request's overrides, after those of the track."""
+    if request.track != "frozen":
+        return load_task(task, request.overrides)
+    if load_task(task).spec.training.encoder == "frozen":
+        raise UsageError(
+            f"--track frozen: the encoder of {task} is frozen by its own spec, with a probe of its own",
+            hint="run it without --track",
+        )
+    return load_task(task, [*FROZEN, *(text for text in request.overrides if text not in FROZEN)])
+
+
+def not_frozen(request: RunRequest) -> list[LoadedTask]:
+    """Tasks of the request's suite that its track leaves out: they have no probe, or are frozen by their own spec."""
+    if request.suite is None or request.track != "frozen":
+        return []
+    members = suite_tasks(request.suite)
+    return [m for m in members if not get_kind(m.spec.type).probes or m.spec.training.encoder == "frozen"]
 
 
 def _check_protocol(request: RunRequest) -> None:
@@ -287,7 +307,10 @@ def _seeds(request: RunRequest, entry: TaskEntry) -> list[int]:
         return [0]
     if entry.resampled is not None:
         return [entry.resampled.seed + entry.loaded.fold]
-    return _parsed_seeds(entry.loaded, request)
+    seeds = _parsed_seeds(entry.loaded, request)
+    probe = entry.loaded.spec.probe if entry.loaded.spec.training.encoder == "frozen" else None
+    # where nothing is trained every seed gives the same answers
+    return seeds[:1] if request.seeds is None and probe is not None and not probe.trained else seeds
 
 
 def _parsed_seeds(task: LoadedTask, request: RunRequest) -> list[int]:

@@ -194,7 +194,7 @@ class RunRecord(Strict):
     """What the predictions and scores are of; validation: the run spared the test split (--no-test)."""
     label_map: dict[Text, Text] = {}
     """Of a checkpoint that answered as it is: which label of the task a label of its own stands for, as declared."""
-    track: Literal["fixed", "tuned"] = "fixed"
+    track: Literal["fixed", "tuned", "frozen"] = "fixed"
     limit: Positive | None = None
     protocol: dict[str, Any]
     """The resolved spec fields that entered the key."""

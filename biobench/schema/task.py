@@ -347,6 +347,8 @@ class TaskSpec(Strict):
                 raise fail("a frozen encoder needs a probe", "add `probe: {}`")
             if self.probe.kind == "neighbours" and kind.spans:
                 raise fail(f"probe.kind 'neighbours' does not fit type '{self.type}'", "use `kind: linear`")
+            if self.probe.kind == "similarity" and not (kind.numeric and kind.pairs):
+                raise fail(f"probe.kind 'similarity' does not fit type '{self.type}'", "use `kind: linear`")
             if not kind.probes:
                 raise fail(f"training.encoder 'frozen' does not fit type '{self.type}' here", "use `encoder: trained`")
         negative = self.metric.negative_label
