@@ -83,8 +83,14 @@ class HubSource(Strict):
 
     repo: str
     revision: str
+    """A commit (40 hex digits); a branch or a tag can move, which `tasks validate` says."""
     path: str = ""
     """Folder in the repository that the source's `files` are relative to."""
+
+    @property
+    def pinned(self) -> bool:
+        """Whether the revision is a commit."""
+        return re.fullmatch(r"[0-9a-f]{40}", self.revision) is not None
 
 
 class ReaderSpec(BaseModel):
