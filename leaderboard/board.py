@@ -24,7 +24,7 @@ from leaderboard.state import SEPARATOR, choose, list_from_link, start, write_li
 from leaderboard.table import columns_of, literal, to_cards, to_frame
 from leaderboard.words import number, spoken
 
-SOURCES = ("run", "outside", "submitted", "published", "floor", "ceiling")
+SOURCES = ("run", "frozen", "outside", "submitted", "published", "floor", "ceiling")
 COSTS = ("parameters", "train_tokens_per_second", "seconds", "peak_memory_bytes", "energy_kwh")
 """Fields of a row, as the axis."""
 OWN = ("run", "outside", "submitted")
@@ -142,7 +142,9 @@ def _standing(held: Results, block: Block, average: AverageName, tasks: tuple[st
         else line
         for line in block.lines
     ]
-    ranked = sorted((li for li in lines if li.average is not None), key=lambda li: -_mean(li).mean)
+    ranked = sorted(
+        (li for li in lines if li.average is not None), key=lambda li: (li.source == "frozen", -_mean(li).mean)
+    )
     own = [li.name for li in ranked if li.source in OWN]
     # two lines of one name, one's own and a submission's: `compare` would take the first for both
     names = tuple(n for n in own if own.count(n) == 1)

@@ -28,7 +28,9 @@ def compare(
             "--task", callback=several, help="Task id or YAML path; repeatable (default: all tasks in common)."
         ),
     ] = [],  # noqa: B006
-    suite: Annotated[str | None, typer.Option("--suite", help="fr, en, needle or all.")] = None,
+    suite: Annotated[
+        str | None, typer.Option("--suite", help="fr, en, needle, all, blurb, drbenchmark, or a YAML file of tasks.")
+    ] = None,
     average: Annotated[
         str | None,
         typer.Option("--average", help="macro, micro, weighted or paper (default: macro; paper for published models)."),

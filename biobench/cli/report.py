@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from biobench.schema.suite import SuiteSpec
 
 AVERAGES: tuple[AverageName, ...] = ("macro", "micro", "weighted", "paper")
-SOURCES = ("published", "run", "outside", "submitted", "floor", "ceiling")
+SOURCES = ("published", "run", "frozen", "outside", "submitted", "floor", "ceiling")
 FORMATS = ("table", "md", "csv", "latex", "json", "html")
 ALL = "all"
 """`--average all`: a row for each of macro, micro and weighted."""
@@ -53,9 +53,7 @@ def report(
     ] = [],  # noqa: B006
     source: Annotated[
         list[str],
-        typer.Option(
-            "--source", callback=several, help="Only published, run, outside, submitted, floor or ceiling rows."
-        ),
+        typer.Option("--source", callback=several, help=f"Only these rows: {', '.join(SOURCES)}."),
     ] = [],  # noqa: B006
     model: Annotated[list[str], typer.Option("--model", help="Only this model; repeatable.")] = [],  # noqa: B006
     incomplete: Annotated[bool, typer.Option("--incomplete", help="Average incomplete suites too.")] = False,

@@ -90,11 +90,14 @@ def run_request(request: RunRequest, *, as_json: bool) -> int:
     from biobench.models.loading import quiet_libraries
     from biobench.runs import make_plan
     from biobench.runs.api import contradicted, refused, run_plan
+    from biobench.runs.plan import not_frozen
 
     quiet_libraries()
     plan = make_plan(request)
     for line in [] if request.suite is None else left_out(request.suite):
         typer.echo(line, err=True)
+    for task in not_frozen(request):
+        typer.echo(f"{task.id} is left out: it has no probe on a frozen encoder, or brings its own", err=True)
     for line in contradicted(plan):
         typer.echo(line, err=True)
     try:

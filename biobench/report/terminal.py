@@ -28,6 +28,7 @@ LONGEST_NOTE = 160
 """Characters of such a remark."""
 _SECTIONS = {
     "run": "your runs",
+    "frozen": "frozen encoders, a probe each",
     "floor": "floors",
     "ceiling": "oracles",
 }

@@ -145,6 +145,7 @@ _NOTES = {
     # who and what is compared
     "{model}: its {source} scores are left aside": "{model} : ses scores de source « {source} » sont laissés de côté",
     "run": "essai",
+    "frozen": "gelé",
     "outside": "extérieur",
     "submitted": "soumis",
     "floor": "plancher",
