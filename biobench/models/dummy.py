@@ -42,7 +42,7 @@ def write_untrained(source: str | Path, folder: str | Path, seed: int = 0) -> Pa
     with tempfile.TemporaryDirectory(dir=folder.parent) as place:
         with torch.random.fork_rng():
             torch.manual_seed(seed)
-            model = AutoModel.from_config(AutoConfig.from_pretrained(source))
+            model = AutoModel.from_config(AutoConfig.from_pretrained(source))  # type: ignore[no-untyped-call]
         model.save_pretrained(Path(place) / folder.name)
         AutoTokenizer.from_pretrained(source).save_pretrained(Path(place) / folder.name)
         os.replace(Path(place) / folder.name, folder)

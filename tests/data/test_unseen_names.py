@@ -76,7 +76,7 @@ def test_the_demo_shows_what_pretraining_brings(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    rows = {(r["model"], r["task"]): r["mean"] for r in json.loads(shown.stdout)["rows"] if r["average"] == "macro"}
+    rows = {(r["model"], r["task"]): r["mean"] for r in json.loads(shown.stdout) if r["metric"] == "macro_f1"}
     for task in ("demo_names", "demo_first"):
         assert rows["toy-detour", task] > rows["toy-untrained", task] + 0.2
     assert rows["toy-detour", "demo_names"] > rows["training dictionary", "demo_names"] + 0.4
