@@ -12,7 +12,7 @@ import streamlit as st
 import biobench
 from biobench import __version__
 from biobench.comparison.placing import MOST, Placing, place
-from biobench.comparison.standing import OWN, SuiteStanding, headline, mean_of, placeable, with_mean
+from biobench.comparison.standing import OWN, Leaders, headline, mean_of, placeable, with_mean
 from biobench.report import charts
 from biobench.report.entrants import line_name
 from biobench.report.render import plain_note, render
@@ -29,7 +29,7 @@ from leaderboard.state import SEPARATOR, choose, list_from_link, start, write_li
 from leaderboard.table import columns_of, digits_of, literal, to_cards, to_frame
 from leaderboard.words import number, spoken
 
-SOURCES = ("run", "outside", "submitted", "published", "floor", "ceiling")
+SOURCES = ("run", "frozen", "outside", "submitted", "published", "floor", "ceiling")
 COSTS = ("parameters", "train_tokens_per_second", "seconds", "peak_memory_bytes", "energy_kwh")
 """Fields of a row, as the axis."""
 CITATION = """@software{{biobench,
@@ -143,15 +143,15 @@ def _standing(
     average: AverageName,
     tasks: tuple[str, ...],
     weights: Mapping[str, float] | None,
-) -> SuiteStanding:
+) -> Leaders:
     lines = with_mean(block)
     if len(block.columns) == 1:
         tasks = (block.columns[0].id,)
     pairs = None if weights is None else tuple(weights.items())
-    return SuiteStanding(lines, _placed(placeable(lines), average, block.suite, tasks, pairs, results_state(), loaded))
+    return Leaders(lines, _placed(placeable(lines), average, block.suite, tasks, pairs, results_state(), loaded))
 
 
-def placings(suite: str, average: AverageName) -> SuiteStanding:
+def placings(suite: str, average: AverageName) -> Leaders:
     """Where each model of a whole suite stands, as this page shows it without filters."""
     loaded = results()
     block = next(b for b in blocks(build(loaded, average, suites=[suite])) if b.suite == suite)
@@ -176,7 +176,7 @@ def _placed(
     return dict(place(_loaded, names, average, suite=suite, tasks=tasks or None, weights=shares))
 
 
-def _sentence(standing: SuiteStanding, words: Mapping[str, str]) -> None:
+def _sentence(standing: Leaders, words: Mapping[str, str]) -> None:
     """Who leads, who shares the place, and the best of the small ones."""
     short = labels(line.name for line in standing.lines)
     first, *others = headline(
@@ -191,7 +191,7 @@ def _sentence(standing: SuiteStanding, words: Mapping[str, str]) -> None:
             st.markdown(" ".join(others))
 
 
-def _charts(standing: SuiteStanding, words: Mapping[str, str]) -> None:
+def _charts(standing: Leaders, words: Mapping[str, str]) -> None:
     if not standing.lines:
         return
     left, right = st.columns(2)
@@ -225,7 +225,7 @@ def _charts(standing: SuiteStanding, words: Mapping[str, str]) -> None:
         draw(chart, words["alt_scatter"].format(words[f"cost_{cost}"], best), words)
 
 
-def _table(block: Block, standing: SuiteStanding, tasks: Sequence[str], words: Mapping[str, str]) -> None:
+def _table(block: Block, standing: Leaders, tasks: Sequence[str], words: Mapping[str, str]) -> None:
     """The one table, its lines in order of the mean; two lines picked go to the comparison."""
     ranks = standing.ranks
     means = {(line.model, line.variant, line.source): line.average for line in standing.lines}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pandas as pd
 import streamlit as st
@@ -122,17 +123,18 @@ def _judged(predictions: str, _group: RunGroup, _record: RunRecord) -> list[Judg
 def _texts(record: RunRecord) -> Mapping[str, str]:
     """Document id -> text, empty where the data of the run is not at hand."""
     try:
-        return _read_texts(record.task.id, record.overrides, record.limit, record.task.data_hash)
+        fold = 0 if record.resampling is None else record.resampling.fold
+        return _read_texts(record.task.id, record.overrides, record.limit, record.task.data_hash, fold)
     except BioBenchError:
         # a spec that is not shipped, or data that is not here: the marks are shown without text
         return {}
 
 
 @st.cache_resource(max_entries=4)
-def _read_texts(task: str, overrides: tuple[str, ...], limit: int | None, data_hash: str) -> dict[str, str]:
+def _read_texts(task: str, overrides: tuple[str, ...], limit: int | None, data_hash: str, fold: int) -> dict[str, str]:
     """Raises BioBenchError, which is not kept, so that data that comes later is seen."""
     loaded = load_task(own_tasks().get(task, task), overrides)
-    data = load_data(loaded, None, limit, offline=True)
+    data = load_data(replace(loaded, fold=fold), None, limit, offline=True)
     allowed = loaded.spec.access != "agreement" and data.hash == data_hash
     return {d.id: d.reading for d in data.test} if allowed else {}
 

@@ -282,6 +282,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "sources": ("Sources", "Sources"),
     "run": ("own runs", "nos exécutions"),
     "published": ("published", "publié"),
+    "frozen": ("frozen encoder", "encodeur gelé"),
     "outside": ("made elsewhere", "faits ailleurs"),
     "submitted": ("submitted", "soumis"),
     "floor": ("floor", "plancher"),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from biobench.cli.console.common import DataDir, Json, ResultsDir, print_json
+from biobench.cli.console.common import DataDir, Json, ResultsDir, print_json, several
 
 if TYPE_CHECKING:
     from biobench.report.rows import AverageName
@@ -23,9 +23,14 @@ def compare(
     ] = [],  # noqa: B006
     *,
     task: Annotated[
-        list[str], typer.Option("--task", help="Task id or YAML path; repeatable (default: all tasks in common).")
+        list[str],
+        typer.Option(
+            "--task", callback=several, help="Task id or YAML path; repeatable (default: all tasks in common)."
+        ),
     ] = [],  # noqa: B006
-    suite: Annotated[str | None, typer.Option("--suite", help="fr, en, needle or all.")] = None,
+    suite: Annotated[
+        str | None, typer.Option("--suite", help="fr, en, needle, all, blurb, drbenchmark, or a YAML file of tasks.")
+    ] = None,
     average: Annotated[
         str | None,
         typer.Option("--average", help="macro, micro, weighted or paper (default: macro; paper for published models)."),

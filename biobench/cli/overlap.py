@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from biobench.cli.console.common import DataDir, Json, ResultsDir, print_json
+from biobench.cli.console.common import DataDir, Json, ResultsDir, print_json, several
 
 
 def overlap(
@@ -19,7 +19,7 @@ def overlap(
         ),
     ],
     *,
-    task: Annotated[list[str], typer.Option("--task", help="Only this task; repeatable.")] = [],  # noqa: B006
+    task: Annotated[list[str], typer.Option("--task", callback=several, help="Only this task; repeatable.")] = [],  # noqa: B006
     model: Annotated[
         str | None, typer.Option("--model", help="The model that was trained on CORPUS; a run names its own.")
     ] = None,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from biobench.cli.console.common import DataDir, Output, ResultsDir, check_results_dir, write_output
+from biobench.cli.console.common import DataDir, Output, ResultsDir, check_results_dir, several, write_output
 from biobench.errors import UsageError
 from biobench.schema.strict import suggest
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from biobench.schema.suite import SuiteSpec
 
 AVERAGES: tuple[AverageName, ...] = ("macro", "micro", "weighted", "paper")
-SOURCES = ("published", "run", "outside", "submitted", "floor", "ceiling")
+SOURCES = ("published", "run", "frozen", "outside", "submitted", "floor", "ceiling")
 FORMATS = ("table", "md", "csv", "latex", "json", "html")
 ALL = "all"
 """`--average all`: a row for each of macro, micro and weighted."""
@@ -43,7 +43,7 @@ def report(
             help="macro, micro, weighted or paper (default: macro; paper without runs); csv and json: all.",
         ),
     ] = None,
-    task: Annotated[list[str], typer.Option("--task", help="Only this task; repeatable.")] = [],  # noqa: B006
+    task: Annotated[list[str], typer.Option("--task", callback=several, help="Only this task; repeatable.")] = [],  # noqa: B006
     suite: Annotated[
         list[str],
         typer.Option(
@@ -52,7 +52,8 @@ def report(
         ),
     ] = [],  # noqa: B006
     source: Annotated[
-        list[str], typer.Option("--source", help="Only published, run, outside, submitted, floor or ceiling rows.")
+        list[str],
+        typer.Option("--source", callback=several, help=f"Only these rows: {', '.join(SOURCES)}."),
     ] = [],  # noqa: B006
     model: Annotated[list[str], typer.Option("--model", help="Only this model; repeatable.")] = [],  # noqa: B006
     incomplete: Annotated[bool, typer.Option("--incomplete", help="Average incomplete suites too.")] = False,

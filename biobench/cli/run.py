@@ -83,18 +83,21 @@ def decide(request: RunRequest, against: str, max_seeds: int, rope: float, *, as
     return 0
 
 
-def run_request(request: RunRequest, *, as_json: bool) -> int:
-    """Plan, make and print the runs; the exit status."""
+def run_request(request: RunRequest, *, as_json: bool, summary: bool = True) -> int:
+    """Plan, make and print the runs; the exit status. summary: with the table of runs and what follows it."""
     from biobench.cli.console.progress import RunTerminal
     from biobench.data.suite import left_out
     from biobench.models.loading import quiet_libraries
     from biobench.runs import make_plan
     from biobench.runs.api import contradicted, refused, run_plan
+    from biobench.runs.plan import not_frozen
 
     quiet_libraries()
     plan = make_plan(request)
     for line in [] if request.suite is None else left_out(request.suite):
         typer.echo(line, err=True)
+    for task in not_frozen(request):
+        typer.echo(f"{task.id} is left out: it has no probe on a frozen encoder, or brings its own", err=True)
     for line in contradicted(plan):
         typer.echo(line, err=True)
     try:
@@ -108,7 +111,7 @@ def run_request(request: RunRequest, *, as_json: bool) -> int:
             typer.echo(line, err=True)
     if as_json:
         print_json([r.as_json() for r in results])
-    else:
+    elif summary:
         print_results(results)
         for line in end_of_run(results, request.results_dir):
             typer.echo(line)

@@ -115,6 +115,8 @@ def validate(
     for row in rows:
         if not as_json and row["valid"]:
             typer.echo(f"{row['path']}: valid, data {_state(row)}")
+            for warning in row["warnings"]:
+                typer.echo(f"  - {warning}")
             if lost := unexpressed_in_words(row["unexpressed"]):
                 typer.echo(f"  - {lost}")
         elif not row["valid"]:

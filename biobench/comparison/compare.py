@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from biobench.comparison.contest import Contest, contest
+from biobench.comparison.declared import suite_standing
 from biobench.comparison.evidence import Evidence
 from biobench.comparison.measure import FEWEST_RANKED, Options, duel_of, failed_in, grouped_notes, measured, ranks_of
 from biobench.comparison.plan import load_plan
@@ -19,12 +20,15 @@ from biobench.comparison.result import Compared, TaskLine
 from biobench.comparison.twins import compare_ledgers, find_ledgers
 from biobench.comparison.verdict import verdict
 from biobench.data.catalog import load_task
+from biobench.data.suite import load_suite
 from biobench.errors import UsageError
 from biobench.report.entrants import find_entrants
 from biobench.report.floors import no_skill
 from biobench.report.languages.notes import note
 from biobench.report.rows import AverageName
+from biobench.report.suite import suite_results
 from biobench.report.table import load
+from biobench.schema.suite import Member
 from biobench.store.floors import scan_floors
 
 #: A difference in F1 that is worth finding unless told otherwise: one point.
@@ -72,7 +76,8 @@ def compare(
     """Compare two models or more on the tasks that all of them have.
 
     models: names as in the report, folders, or published models. suite, tasks (ids or YAML paths): keep only
-    these; the path of a spec of one's own also finds gold under an agreement in `data_dir`. average: macro, micro,
+    these; a declared suite (blurb, a YAML file) brings its own scores, and its own mean beside; the path of a spec
+    of one's own also finds gold under an agreement in `data_dir`. average: macro, micro,
     weighted or paper; by default macro, or paper where a model is known from a publication alone. rope:
     differences up to this (a fraction) count as ties in win/tie/loss. alpha: of the corrected tests; intervals
     have level 1 - alpha. wanted: the difference to compute the needed seeds for. ledgers: model -> training
@@ -91,6 +96,16 @@ def compare(
         rope, pooled = declared.rope_fraction, declared.pooled
     _check(requested, rope, alpha, wanted)
     results = load(results_dir)
+    terms = None if suite is None else load_suite(suite)
+    members: dict[str, Member] = {}
+    if terms is not None and suite is not None:
+        if average not in (None, "paper"):
+            raise UsageError(
+                f"--suite {suite} compares each task by the score that it declares, not by {average}",
+                hint="leave --average out",
+            )
+        results, members = suite_results(results, terms, suite)
+        average, suite = "paper", "all"
     floors, damaged = scan_floors(results_dir)
     entrants = find_entrants(requested, results, floors)
     twins = compare_ledgers(find_ledgers(requested, entrants, ledgers))
@@ -149,6 +164,7 @@ def compare(
             failed=failed,
             language=languages.pop() if len(languages) == 1 else "",
             parts=parts,
+            declared=None if terms is None else suite_standing(terms, members, part, tested.pairs, alpha),
             plan="" if declared is None else declared.hash,
         )
 

@@ -76,6 +76,10 @@ class Match:
         """The coarsest unit of the scores on one task; a model and itself agree exactly, however coarse it is."""
         return 0.0 if self._one_model else max(cells[task].unit for cells in self.cells)
 
+    def ratio(self, task: str) -> float:
+        """Test to training documents where the runs are several splits of one corpus; 0 elsewhere."""
+        return max((group.ratio for c in self.cells if (group := c[task].group) is not None), default=0.0)
+
     @property
     def resolution(self) -> float:
         """For the tests over tasks: the step of printed scores, or the tasks' units as a root mean square."""
@@ -319,16 +323,10 @@ def _mismatch(entrants: Sequence[Entrant], options: Sequence[dict[Condition, lis
         if a == b:
             continue
         what = next(w for w, x, y in zip(("spec", "data", "limit", "track", "engine"), a, b, strict=True) if x != y)
-        names = {
-            "spec": "protocol",
-            "data": "test data",
-            "limit": "limit",
-            "track": "track",
-            "engine": "engine version",
-        }
+        names = {"spec": "protocol", "data": "test data", "engine": "engine version"}
         sides = [f"'{e.label}' was run {in_words(g[0])}" for e, g in ((first, groups_a), (second, groups_b))]
         return UsageError(
-            f"{task}: {' and '.join(sides)}: not the same {names[what]}, so not comparable",
+            f"{task}: {' and '.join(sides)}: not the same {names.get(what, what)}, so not comparable",
             hint="run both the same way, or name the other tasks with --task (repeatable)",
         )
     return UsageError(f"{task}: no condition is shared by all models", hint="compare fewer models, or run them alike")
@@ -380,7 +378,12 @@ def _common_seeds(row: Sequence[Cell]) -> tuple[bool, list[Cell], str]:
     common = sorted(set.intersection(*(set(cell.seeds) for cell in row)))
     if all(list(cell.seeds) == common for cell in row):
         return True, list(row), ""
-    if len(common) < _PAIRS:
+    resampled = any(cell.group is not None and cell.group.folds for cell in row)
+    if not common and resampled:
+        raise UsageError(
+            "the models have no split in common", hint="run both on all splits; several splits are never independent"
+        )
+    if len(common) < _PAIRS and not resampled:
         return False, list(row), note("fewer than three common seeds, all seeds are compared as independent")
     cut = [
         replace(

@@ -88,13 +88,15 @@ class Evidence:
 
     data_dir: Path | None = None
     specs: Mapping[str, Path] = field(default_factory=dict)
-    _test: dict[tuple[str, str, int | None], list[Document]] = field(default_factory=dict)
+    _test: dict[tuple[str, str, int | None, int | None], list[Document]] = field(default_factory=dict)
     _read: dict[tuple[Path, tuple[str, ...], str], GroupEvidence] = field(default_factory=dict)
 
     def task_runs(self, match: Match, info: TaskInfo) -> TaskRuns | str:
         """The counts of all models on one task, or why there are none, in words."""
         cells = [mine[info.id] for mine in match.cells]
         metric = match.metrics[info.id]
+        if match.ratio(info.id):
+            return note("each split has a test set of its own, whose noise is part of the corrected t over the splits")
         if any(cell.group is None and not cell.policy for cell in cells):
             return note("published means come without predictions")
         if any(cell.policy for cell in cells):
@@ -126,6 +128,8 @@ class Evidence:
         """Gold and predicted numbers of two models on a regression task, or why there are none, in words."""
         metric = match.metrics[info.id]
         cells = [mine[info.id] for mine in match.cells]
+        if match.ratio(info.id):
+            return note("each split has a test set of its own, whose noise is part of the corrected t over the splits")
         if metric not in _NUMBERS or any(cell.group is None for cell in cells):
             return note("{metric} is no average of F1 counts", metric=metric)
         try:
@@ -203,7 +207,8 @@ class Evidence:
         )
 
     def _documents(self, record: RunRecord) -> list[Document]:
-        key = (record.task.id, record.task.data_hash, record.limit)
+        fold = None if record.resampling is None else record.resampling.fold
+        key = (record.task.id, record.task.data_hash, record.limit, fold)
         if key not in self._test:
             self._test[key] = run_documents(record, self.data_dir, self.specs.get(record.task.id))
         return self._test[key]

@@ -225,12 +225,13 @@ def seeds_alone(
         resolutions=[match.unit(info.id) for info in match.tasks],
         documents=documents,
         weights=None if weights is None else [weights.get(info.id, 1.0) for info in match.tasks],
+        ratios=[match.ratio(info.id) for info in match.tasks],
     )
 
 
 def _suite(contest: Contest, duel: Duel, within: WithinTasks, options: Options) -> SuiteComparison:
     match = duel.match
-    return compare_suite(
+    suite = compare_suite(
         match.scores(0),
         match.scores(1),
         tasks=[info.id for info in contest.tasks],
@@ -239,7 +240,10 @@ def _suite(contest: Contest, duel: Duel, within: WithinTasks, options: Options) 
         level=1 - options.alpha,
         resolution=match.resolution,
         paired_seeds=all(match.paired.values()),
-    ).hardened(within.test, within.se_documents)
+    )
+    if any(match.ratio(info.id) for info in match.tasks):
+        suite = replace(suite, variance=None)  # splits are no seeds of which more could be run
+    return suite.hardened(within.test, within.se_documents)
 
 
 def _interactions(contest: Contest, suite: SuiteComparison) -> dict[str, Interaction]:
@@ -340,10 +344,14 @@ def _line(task: str, corpus: str, duel: Duel, options: Options) -> TaskLine:
     first, second = (cells[task] for cells in match.cells)
     step = max(first.step, second.step, match.unit(task))
     paired = match.paired[task]
-    seeds = compare_seeds(first.scores, second.scores, paired=paired, level=1 - alpha, resolution=step).test
+    ratio = match.ratio(task)
+    seeds = compare_seeds(
+        first.scores, second.scores, paired=paired, level=1 - alpha, resolution=step, ratio=ratio
+    ).test
     shown = _shown(task, duel, 1 - alpha)
     notes = list(shown.notes) if shown is not None else [duel.reasons[task]]
-    most = seeds if shown is None or shown.total is None else shown.total
+    total = seeds if ratio else None if shown is None else shown.total
+    most = seeds if total is None else total
     return TaskLine(
         task=task,
         corpus=corpus,
@@ -357,7 +365,7 @@ def _line(task: str, corpus: str, duel: Duel, options: Options) -> TaskLine:
         paired=paired,
         seeds=seeds,
         documents=None if shown is None else shown.documents,
-        total=None if shown is None else shown.total,
+        total=total,
         groups=_groups(runs, duel.numbers.get(task)),
         detectable=None if shown is None else shown.detectable,
         note="; ".join(notes) or None,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from biobench.comparison.result import Compared, PairResult, TaskLine
+from biobench.comparison.result import Compared, PairResult, SuiteStanding, TaskLine
 from biobench.comparison.verdict import verdict
 from biobench.comparison.words import ends, metric_name, p_value, points, ranks
 from biobench.report.escape import plain
@@ -33,12 +33,30 @@ def to_text(comparison: Compared) -> str:
         parts += [_tasks(result) for result in shown]
         if len(shown) < len(part.pairs):
             parts.append(f"{len(part.pairs) - len(shown)} more pairs: --json has their tasks.")
+    if comparison.declared is not None:
+        parts.append(_declared(comparison.declared))
     parts.append(_explained(comparison))
     notes = [f"* {_words(note)}" for note in comparison.notes]
     notes += [f"! {_words(str(f))}; {_words(f.hint)}" for f in comparison.findings]
     if notes:
         parts.append("\n".join(notes))
     return "\n\n".join(parts) + "\n"
+
+
+def _declared(suite: SuiteStanding) -> str:
+    """The suite's own mean of each model, and the pairs' differences."""
+    over = "types of their tasks' means" if suite.mean == "types" else "tasks"
+    title = f"Mean of {suite.name}, over {over}"
+    if not suite.is_whole:
+        title += f" ({suite.tasks} of {suite.needed} tasks: not the suite's score)"
+    order = sorted(suite.means.items(), key=lambda item: -item[1])
+    models = _grid(["model", "mean"], [[name, f"{100 * mean:.2f}"] for name, mean in order])
+    rows = [
+        [f"{_short(a)} - {_short(b)}", points(suite.means[a] - suite.means[b]), _interval(test),
+         "–" if test is None else p_value(test.p)]
+        for (a, b), test in suite.tests.items()
+    ]  # fmt: skip
+    return f"{title}\n{models}\n\n{_grid(['pair', 'A - B', 'interval, these tasks', 'p'], rows)}"
 
 
 def _words(text: str) -> str:
@@ -215,6 +233,7 @@ def to_json(comparison: Compared) -> dict[str, Any]:
             }
             for t in comparison.twins
         ],
+        "suite": None if comparison.declared is None else _declared_json(comparison.declared),
         "published": list(comparison.published),
         "policies": list(comparison.policies),
         "pairs": [_pair_json(result) for result in comparison.pairs],
@@ -233,6 +252,21 @@ def to_json(comparison: Compared) -> dict[str, Any]:
         "notes": list(comparison.notes),
         "refused": [{"model": r.model, "task": r.task, "reasons": list(r.reasons)} for r in comparison.refused],
         "findings": [{"file": f.file, "what": f.what, "hint": f.hint} for f in comparison.findings],
+    }
+
+
+def _declared_json(suite: SuiteStanding) -> dict[str, Any]:
+    return {
+        "name": suite.name,
+        "mean": suite.mean,
+        "needed": suite.needed,
+        "tasks": suite.tasks,
+        "means": dict(suite.means),
+        "pairs": [
+            {"first": a, "second": b, "difference": suite.means[a] - suite.means[b]}
+            | ({} if test is None else {"test": _test_json(test)})
+            for (a, b), test in suite.tests.items()
+        ],
     }
 
 

@@ -81,6 +81,28 @@ class PairResult:
 
 
 @dataclass(frozen=True, slots=True)
+class SuiteStanding:
+    """The suite's own means on the tasks that all models have.
+
+    needed: tasks of the suite; with fewer in `tasks` a mean is none of the suite's. means: model -> mean, a fraction.
+    tests: (first, second) -> difference of the means with its interval on these tasks, None where a task's noise is
+    unknown.
+    """
+
+    name: str
+    mean: str
+    needed: int
+    tasks: int
+    means: Mapping[str, float]
+    tests: Mapping[tuple[str, str], MeanTest | None]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no task of the suite is missing."""
+        return self.tasks == self.needed
+
+
+@dataclass(frozen=True, slots=True)
 class Compared:
     """What a comparison found. pairs: first named against second and so on; standings: best first.
 
@@ -114,6 +136,8 @@ class Compared:
     """Of all tasks, empty where there are several."""
     parts: tuple[Compared, ...] = ()
     """One comparison a language, where there are several and no pooled verdict was asked for."""
+    declared: SuiteStanding | None = None
+    """By a declared suite's own mean, where one was asked for."""
     plan: str = ""
     """Hash of the plan that was declared before looking."""
 

@@ -48,7 +48,7 @@ WORDS: dict[str, tuple[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class SuiteStanding:
+class Leaders:
     """The lines with a mean, best first, and where those with runs may stand (by their line name)."""
 
     lines: tuple[ModelLine, ...]
@@ -87,7 +87,9 @@ def with_mean(block: Block) -> tuple[ModelLine, ...]:
         else line
         for line in block.lines
     ]
-    return tuple(sorted((li for li in lines if li.average is not None), key=lambda li: -mean_of(li).mean))
+    has_mean = (line for line in lines if line.average is not None)
+    # a probe on a frozen encoder is another question: below the encoders that were trained
+    return tuple(sorted(has_mean, key=lambda line: (line.source == "frozen", -mean_of(line).mean)))
 
 
 def placeable(lines: Sequence[ModelLine]) -> tuple[str, ...]:
@@ -102,7 +104,7 @@ def suite_standing(
     average: AverageName,
     tasks: Sequence[str] = (),
     weights: Mapping[str, float] | None = None,
-) -> SuiteStanding:
+) -> Leaders:
     """tasks: those picked, none for the whole suite; weights: as of `place`."""
     lines = with_mean(block)
     names = placeable(lines)
@@ -110,11 +112,11 @@ def suite_standing(
     placed = {}
     if len(names) > 1:
         placed = dict(place(results, names, average, suite=block.suite, tasks=asked or None, weights=weights))
-    return SuiteStanding(lines, placed)
+    return Leaders(lines, placed)
 
 
 def headline(
-    standing: SuiteStanding, words: Mapping[str, str], named: Callable[[ModelLine], str], number: Callable[[float], str]
+    standing: Leaders, words: Mapping[str, str], named: Callable[[ModelLine], str], number: Callable[[float], str]
 ) -> list[str]:
     """Who leads; who shares the place, or how sure the lead is; the best of the small ones. A sentence each.
 

@@ -257,10 +257,13 @@ def _design(comparison: Compared, result: PairResult) -> list[Note]:
     if suite.detectable_range is None or suite.detectable_range.high == 0:
         return []
     detectable, corpora = suite.detectable_range, corpora_of(len(comparison.clusters))
-    form = (
-        "The smallest true difference found in 4 of 5 cases lies between {low:.2f} and {high:.2f} points (90% range "
-        "from {corpora})."
-    )
+    if detectable.high > 1:  # more than scores can differ
+        form = "The smallest true difference found in 4 of 5 cases cannot be told from {corpora}."
+    else:
+        form = (
+            "The smallest true difference found in 4 of 5 cases lies between {low:.2f} and {high:.2f} points "
+            "(90% range from {corpora})."
+        )
     lines = [note(form, corpora=corpora, low=100 * detectable.low, high=100 * detectable.high)]
     plan = result.plan
     if plan is None:

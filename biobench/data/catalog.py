@@ -30,6 +30,8 @@ class LoadedTask:
     options: dict[str, ReaderOptions]
     """Source id to reader options, defaults filled in."""
     overrides: tuple[str, ...] = ()
+    fold: int = 0
+    """Where the data is split several times: which split is meant, from 0."""
 
     @property
     def id(self) -> str:

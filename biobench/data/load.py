@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from biobench.core.files import sha256_of
 from biobench.data.catalog import LoadedTask
 from biobench.data.counts import compare_counts, count, count_unexpressed
 from biobench.data.hashing import documents_hash
@@ -17,6 +18,7 @@ from biobench.data.splits import assign_splits
 from biobench.errors import DataFormatError
 from biobench.kinds import get_kind
 from biobench.schema.document import Document, TaskData
+from biobench.schema.record import RunRecord
 from biobench.schema.task import SPLITS
 
 _LIMIT_SEED = 20250101
@@ -33,22 +35,57 @@ def load_data(
     data all the same. Nothing is downloaded; `offline` only words the remedy. Raises DataUnavailableError when no
     source is at hand and DataFormatError when the files are not what the spec says.
     """
+    return load_folds(task, data_dir, limit, offline)[task.fold]
+
+
+def load_folds(
+    task: LoadedTask, data_dir: str | Path | None, limit: int | None = None, offline: bool = False
+) -> list[TaskData]:
+    """As `load_data`, for each of the splits where the spec asks for several; else a single one.
+
+    `hash` is of all splits together, so that the runs of one protocol name the same data.
+    """
     folder = default_data_dir() if data_dir is None else Path(data_dir)
     place = choose(task, folder, offline=offline)
-    labels, documents = read_source(task, place)
-    options = task.options[place.source.id]
-    full_test = documents["test"]
-    gold = {s.label for d in full_test for s in d.spans} | {label for d in full_test for label in d.labels}
-    gold = set(labels) if get_kind(task.spec.type).numeric else gold
-    digest = documents_hash((d for name in SPLITS for d in documents[name]), place.source.id)
-    counts = {name: count(documents[name], labels, task.spec.is_ner) for name in SPLITS}
-    unexpressed = count_unexpressed(documents, labels)
+    resampled = task.spec.resampled(place.source)
+    if resampled is None:
+        parts = [read_source(task, place)]
+    elif place.source.has_folds:
+        folds = [replace(task, fold=i) for i in range(resampled.count)]
+        parts = [read_source(fold, choose(fold, folder, offline=offline)) for fold in folds]
+    else:
+        labels, documents = _read(task, place)
+        parts = [(labels, _split(replace(task, fold=i), place, documents)) for i in range(resampled.count)]
+    digests = [
+        documents_hash((d for name in SPLITS for d in documents[name]), place.source.id) for _, documents in parts
+    ]
+    digest = digests[0] if resampled is None else sha256_of("\n".join(digests).encode())
     if place.source.expect not in (None, digest):
         raise DataFormatError(
             f"task {task.id}: the data is not what the spec expects (hash {digest}, expected {place.source.expect})",
             hint="fetch the release that the spec names; or change `expect` where this data is meant",
             file=task.path,
         )
+    return [
+        _task_data(replace(task, fold=i), place, *part, digest, limit) if resampled is not None
+        else _task_data(task, place, *part, digest, limit)
+        for i, part in enumerate(parts)
+    ]  # fmt: skip
+
+
+def _task_data(
+    task: LoadedTask,
+    place: LocatedFiles,
+    labels: tuple[str, ...],
+    documents: dict[str, list[Document]],
+    digest: str,
+    limit: int | None,
+) -> TaskData:
+    full_test = documents["test"]
+    gold = {s.label for d in full_test for s in d.spans} | {label for d in full_test for label in d.labels}
+    gold = set(labels) if get_kind(task.spec.type).numeric else gold
+    counts = {name: count(documents[name], labels, task.spec.is_ner) for name in SPLITS}
+    unexpressed = count_unexpressed(documents, labels)
     if limit is not None:
         documents = limited(documents, limit)
     return TaskData(
@@ -57,10 +94,17 @@ def load_data(
         labels=labels,
         source=place.source.id,
         hash=digest,
-        decode=str(getattr(options, "decode", "strict")),
+        decode=str(getattr(task.options[place.source.id], "decode", "strict")),
         unexpressed=unexpressed,
-        count_problems=compare_counts(task.spec, counts, place.source.id),
+        # what a spec counts is its first split
+        count_problems=compare_counts(task.spec, counts, place.source.id) if task.fold == 0 else [],
     )
+
+
+def data_of(record: RunRecord, task: LoadedTask, data_dir: str | Path | None) -> TaskData:
+    """The data at hand that `record`'s run saw, if they are still the same (`hash` tells); raises as `load_data`."""
+    fold = 0 if record.resampling is None else record.resampling.fold
+    return load_data(replace(task, fold=fold), data_dir, record.limit, offline=True)
 
 
 def without_test(data: TaskData) -> TaskData:
@@ -78,6 +122,12 @@ def without_test(data: TaskData) -> TaskData:
 
 def read_source(task: LoadedTask, place: LocatedFiles) -> tuple[tuple[str, ...], dict[str, list[Document]]]:
     """(labels in order, all documents by split) of one source. Raises DataFormatError."""
+    labels, documents = _read(task, place)
+    return labels, _split(task, place, documents)
+
+
+def _read(task: LoadedTask, place: LocatedFiles) -> tuple[tuple[str, ...], list[Document]]:
+    """(labels in order, documents that have one of them or need none) before any split."""
     options = task.options[place.source.id]
     request = Request(
         options=options,
@@ -87,8 +137,11 @@ def read_source(task: LoadedTask, place: LocatedFiles) -> tuple[tuple[str, ...],
         original=place.original,
     )
     read = get_reader(options.format).read
-    labels, kept = apply_rule(task.spec.labels, list(_checked(request, read(request))))
-    documents = assign_splits(kept, task.spec.splits_of(place.source), task.folder)
+    return apply_rule(task.spec.labels, list(_checked(request, read(request))))
+
+
+def _split(task: LoadedTask, place: LocatedFiles, all_documents: list[Document]) -> dict[str, list[Document]]:
+    documents = assign_splits(all_documents, task.spec.splits_of(place.source), task.folder, task.fold)
     for name in SPLITS:
         if not documents[name]:
             files = place.files.get(name) or place.files.get("all") or []
@@ -104,7 +157,7 @@ def read_source(task: LoadedTask, place: LocatedFiles) -> tuple[tuple[str, ...],
             hint="without gold there is no score; check the label column, the type map, or take another split",
             file=Path(documents["test"][0].origin.rpartition(":")[0] or "generated data"),
         )
-    return labels, documents
+    return documents
 
 
 def _checked(request: Request, documents: Iterable[Document]) -> Iterator[Document]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from biobench.data.catalog import LoadedTask
 from biobench.errors import DataFormatError, DataUnavailableError
+from biobench.schema.source import FOLD
 from biobench.schema.task import Source, UrlSource
 from biobench.schema.yaml12 import Path_
 
@@ -43,16 +44,17 @@ def default_data_dir() -> Path:
     return Path(os.environ.get(ENVIRONMENT) or "data")
 
 
-def locate(source: Source, data_dir: Path) -> LocatedFiles:
+def locate(source: Source, data_dir: Path, fold: int = 0) -> LocatedFiles:
     """Resolve file names and globs (sorted by name; `._*` and `__MACOSX` skipped) of one source.
 
+    fold: from 0; its number stands where a name has `{fold}`.
     A folder whose name differs from the spec's in letter case alone is the folder, unless two do.
     """
     folder = _folder(data_dir, source.folder)
-    files, missing = _resolve(folder, source.files)
+    files, missing = _resolve(folder, source.files, str(fold + 1))
     original: dict[str, list[Path]] = {}
     if source.original is not None:
-        original, more = _resolve(_folder(data_dir, source.original.folder), source.original.files)
+        original, more = _resolve(_folder(data_dir, source.original.folder), source.original.files, str(fold + 1))
         missing += [f"../{source.original.folder}/{name}" for name in more]
     return LocatedFiles(source, folder, files, missing, original)
 
@@ -69,12 +71,12 @@ def _folder(above: Path, name: str) -> Path:
     return place
 
 
-def _resolve(folder: Path, named: Mapping[str, str | list[str]]) -> tuple[dict[str, list[Path]], list[str]]:
+def _resolve(folder: Path, named: Mapping[str, str | list[str]], fold: str) -> tuple[dict[str, list[Path]], list[str]]:
     files: dict[str, list[Path]] = {}
     missing: list[str] = []
     for role, patterns in named.items():
         paths: list[Path] = []
-        for pattern in [patterns] if isinstance(patterns, str) else patterns:
+        for pattern in (p.replace(FOLD, fold) for p in ([patterns] if isinstance(patterns, str) else patterns)):
             matches = _matches(folder, pattern) or _matches(folder, _any_case(pattern))
             if not matches:
                 missing.append(pattern)
@@ -110,7 +112,7 @@ def choose(task: LoadedTask, data_dir: Path, *, offline: bool = False) -> Locate
     Raises DataFormatError when a source is there in part only, DataUnavailableError (with the remedy)
     when none is there.
     """
-    places = [locate(source, data_dir) for source in task.spec.all_sources]
+    places = [locate(source, data_dir, task.fold) for source in task.spec.all_sources]
     for place in places:
         if place.complete:
             return place

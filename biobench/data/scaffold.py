@@ -142,7 +142,7 @@ def _facts(text: str, task_id: str, data_dir: Path) -> str:
     for split in SPLITS:
         counted = count(documents[split], labels, task.spec.is_ner)
         lines.append(f"  {split}: {_mapping({k: n for k, n in counted.items() if n})}")
-    numbers = {finding.name: finding.number for finding in audit(documents, labels, {})}
+    numbers = {finding.name: finding.number for finding in audit(task.spec, documents, labels, {})}
     lines.append(
         f"findings: {_mapping(numbers)}" + ("  # check: look at each, `biobench data verify`" if numbers else "")
     )

@@ -29,6 +29,8 @@ class Validation:
     unexpressed: dict[str, dict[str, int]] = field(default_factory=dict)
     """Split to label to mentions of the corpus that are in no score."""
     problems: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    """What may become wrong without a change of the spec."""
     remedy: str | None = None
     looked_for: list[str] = field(default_factory=list)
     """Where the data was looked for and is not: the folder of each source."""
@@ -45,7 +47,7 @@ def validate_task(task: LoadedTask, data_dir: str | Path | None) -> Validation:
     A missing corpus is a state, not a problem. Raises DataFormatError when files are there and are wrong.
     """
     folder = default_data_dir() if data_dir is None else Path(data_dir)
-    result = Validation(task.id, str(task.path), "ready")
+    result = Validation(task.id, str(task.path), "ready", warnings=_moving(task))
     try:
         place = choose(task, folder)
     except DataUnavailableError as error:
@@ -61,6 +63,16 @@ def validate_task(task: LoadedTask, data_dir: str | Path | None) -> Validation:
     result.unexpressed = count_unexpressed(documents, labels)
     result.problems = compare_counts(task.spec, result.counts, place.source.id)
     return result
+
+
+def _moving(task: LoadedTask) -> list[str]:
+    """A line for each hub source whose revision is a name that can move."""
+    return [
+        f"source '{s.id}': revision '{s.hub.revision}' of hub dataset {s.hub.repo} can move; "
+        "name its commit (40 hex digits, which `biobench data fetch` prints)"
+        for s in task.spec.all_sources
+        if s.hub is not None and not s.hub.pinned
+    ]
 
 
 def data_state(task: LoadedTask, data_dir: str | Path | None) -> State:

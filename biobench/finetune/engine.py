@@ -23,6 +23,7 @@ from biobench.finetune.network import Network
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.probe import train_probe
 from biobench.finetune.savepoint import Savepoint
+from biobench.finetune.similarity import compare_texts
 from biobench.models.attention import KERNEL_DEVICES
 from biobench.models.encoder import Encoder
 from biobench.models.loading import Checkpoint, load_base, load_tokenizer
@@ -113,6 +114,9 @@ def finetune(
     _check_pooling(loaded.encoder, prepared.spec)
     if prepared.spec.training.encoder == "frozen":
         loaded.encoder.load_state_dict(loaded.initial)
+        if prepared.spec.probe is not None and prepared.spec.probe.kind == "similarity":
+            tokenizer = load_tokenizer(loaded.checkpoint)
+            return compare_texts(loaded.encoder, tokenizer, prepared, precision, progress)
         if loaded.features is None or not loaded.features.of(prepared, precision):
             loaded.features = None
             loaded.features = extract(loaded.encoder, prepared, precision, progress)

@@ -8,6 +8,7 @@ that of its first sub-token, which is what the fine-tuned head reads too.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,10 +60,20 @@ def unit_bounds(split: Split, *, words: bool) -> NDArray[np.int64]:
 
 
 @torch.inference_mode()
-def extract(encoder: Encoder, prepared: Prepared, precision: Precision, progress: Progress) -> Features:
-    """Run the encoder once over all splits. Raises TrainingError where its states are not finite in fp32."""
+def extract(
+    encoder: Encoder,
+    prepared: Prepared,
+    precision: Precision,
+    progress: Progress,
+    splits: Mapping[str, Split] | None = None,
+) -> Features:
+    """Run the encoder once over all splits. Raises TrainingError where its states are not finite in fp32.
+
+    splits: what is encoded in their place, by the names that the states get.
+    """
     began = time.perf_counter()
-    splits = {"train": prepared.train, "validation": prepared.validation, "test": prepared.test}
+    if splits is None:
+        splits = {"train": prepared.train, "validation": prepared.validation, "test": prepared.test}
     tokens = sum(sum(s.lengths) for s in splits.values())
     encoder.train(False)
     wanted = precision

@@ -85,12 +85,14 @@ def _beside(
 ) -> tuple[list[Row], list[str]]:
     """The averages with their mean ranks, and what to know of them: which tasks decide, whether the order depends.
 
-    Over the complete lines of each suite, where there are three or more.
+    Over the complete lines of each suite, where there are three or more; probes on frozen encoders are ranked nowhere.
     """
     ranks: dict[tuple[str, tuple[str, str, Source]], float] = {}
     notes: list[str] = []
     for suite in dict.fromkeys(row.suite for row in averages):
-        whole = sorted((r for r in averages if r.suite == suite and r.complete), key=lambda r: -r.mean)
+        whole = sorted(
+            (r for r in averages if r.suite == suite and r.complete and r.source != "frozen"), key=lambda r: -r.mean
+        )
         if len(whole) < 3:
             continue
         tasks = sorted(r.task for r in lines[suite, whole[0].line])
@@ -160,7 +162,7 @@ def _average(suite: str, rows: Sequence[Row], needed: int, weights: Sequence[flo
     if all(r.sd is not None and r.n_seeds - r.failed > 1 for r in rows):
         variances = [(w * (r.sd or 0.0)) ** 2 for w, r in zip(weights, rows, strict=True)]
         counts = [r.n_seeds - r.failed for r in rows]
-        parts = [(v / n, n - 1.0) for v, n in zip(variances, counts, strict=True)]
+        parts = [(v * (1 / n + r.ratio), n - 1.0) for v, n, r in zip(variances, counts, rows, strict=True)]
         sd = math.sqrt(sum(variances))
         test = t_from_se(
             trained,

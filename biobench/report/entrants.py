@@ -17,7 +17,7 @@ from biobench.schema.floor import FloorRecord
 from biobench.schema.model_folder import model_folder
 from biobench.schema.strict import suggest
 
-_PREFERRED: tuple[Source, ...] = ("run", "outside", "submitted", "floor", "ceiling")
+_PREFERRED: tuple[Source, ...] = ("run", "frozen", "outside", "submitted", "floor", "ceiling")
 """Where the scores of one name are taken from when several hold it."""
 
 

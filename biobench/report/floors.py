@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from biobench.report.groups import RunGroup, Source
-from biobench.report.languages.notes import note
+from biobench.report.languages.notes import Note, note
 from biobench.report.rows import Row
 from biobench.report.tasks import NEEDLE, TaskInfo
 from biobench.schema.floor import LENGTH, ORDER, FloorRecord
+from biobench.schema.kind import is_error
 from biobench.store.floors import latest
 
 Text = tuple[Source, str, str]
@@ -142,6 +143,26 @@ def floor_rows(
         ]
     return rows
 
+
+def below_floors(rows: Sequence[Row], everything: Sequence[Row]) -> list[Note]:
+    """A note a model of `rows` that scores below the best floor of a task; the floors are those of `everything`."""
+    best: dict[tuple[str, str], Row] = {}
+    for row in everything:
+        key = (row.task, row.metric)
+        if row.source == "floor" and (key not in best or row.mean > best[key].mean):
+            best[key] = row
+    below: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        floor = best.get((row.task, row.metric))
+        if row.source in MODELS and floor is not None and row.mean < floor.mean and not is_error(row.metric):
+            name = f"{row.model} [{row.variant}]" if row.variant else row.model
+            below.setdefault((name, floor.model), []).append(row.task)
+    form = "{model} scores below the floor {floor}, which reads the whole training split, on {tasks}"
+    return [note(form, model=model, floor=floor, tasks=", ".join(tasks)) for (model, floor), tasks in below.items()]
+
+
+MODELS: tuple[Source, ...] = ("run", "submitted", "outside")
+"""Sources of rows that are models' own results."""
 
 #: Policies that look at the text, its length or the order of the documents, and so may have skill.
 SKILLED = ("bag of words", "training dictionary", "length difference", "token overlap", "option words", LENGTH, ORDER)

@@ -12,13 +12,14 @@ from biobench.errors import StoreError
 from biobench.report.escape import plain
 from biobench.report.languages.notes import Note, note
 from biobench.report.tasks import TaskInfo
-from biobench.schema.protocols import protocol_named_by
+from biobench.schema.protocols import FROZEN, protocol_named_by
 from biobench.schema.record import ENGINE_VERSION, RunRecord
 from biobench.stats import failed_runs
 from biobench.store import Brief, Store
 
-Source = Literal["published", "run", "outside", "submitted", "floor", "ceiling"]
-"""Where a score comes from; outside: from predictions that were made elsewhere (`biobench score`)."""
+Source = Literal["published", "run", "frozen", "outside", "submitted", "floor", "ceiling"]
+"""Where a score comes from; frozen: from runs whose encoder was not trained (`--track frozen`); outside: from
+predictions that were made elsewhere (`biobench score`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,17 @@ class RunGroup:
         return record
 
     @property
+    def folds(self) -> int:
+        """Splits of the task that the protocol has, each of which is a run; 0 where there is one split."""
+        return self.briefs[0].folds
+
+    @property
+    def ratio(self) -> float:
+        """Test documents to training documents of a split; 0 where the task has a single one."""
+        sizes = [b.test_documents / b.train_documents for b in self.briefs if b.train_documents]
+        return sum(sizes) / len(sizes) if sizes else 0.0
+
+    @property
     def seeds(self) -> tuple[int, ...]:
         """The seeds in order."""
         return tuple(b.seed for b in self.briefs)
@@ -137,8 +149,8 @@ class RunGroup:
         floors: (task, metric) -> what the best policy without skill scores. None failed where the metric is missing.
         """
         scores = self.scores(metric)
-        if scores is None:
-            return (False,) * len(self.briefs)
+        if scores is None or self.folds:
+            return (False,) * len(self.briefs)  # splits differ in their test documents, not in what went wrong
         tested = self.briefs[0].split == "test"  # the floors are scores on the test split
         return failed_runs(scores, floors.get((self.task, metric)) if tested else None)
 
@@ -177,7 +189,9 @@ def group_runs(
         )
         variant = _of_spec(variant, b, infos[b.task].hashes.get(b.source), several=len(specs[b.task]) > 1)
         name = b.model if b.revision is None else f"{b.model}@{b.revision}"
-        of = "outside" if source == "run" and b.origin == "outside" else source
+        of = source
+        if source == "run":
+            of = "outside" if b.origin == "outside" else "frozen" if b.track == "frozen" else "run"
         members[of, b.task, name, variant, b.weights, b.spec, b.data].append(b)
     groups = []
     for (of, task, name, variant, *_), runs in sorted(members.items(), key=_place):
@@ -199,7 +213,8 @@ def _of_spec(variant: Variant, brief: Brief, shipped: str | None, *, several: bo
     if brief.spec == shipped:
         return variant
     if brief.overrides:
-        return replace(variant, overrides=tuple(sorted(brief.overrides)))
+        overrides = set(brief.overrides) - (set(FROZEN) if brief.track == "frozen" else set())
+        return replace(variant, overrides=tuple(sorted(overrides)))
     return replace(variant, version=(brief.version, brief.spec)) if shipped is not None or several else variant
 
 
@@ -253,3 +268,14 @@ def _one_a_seed(runs: list[Brief]) -> tuple[list[Brief], list[Note]]:
     unique = {b.seed: b for b in sorted(by_precision[best], key=lambda b: (b.started, b.key))}
     form = "{model} on {task}: some seeds were run more than once; the {count} in {precision} are shown"
     return [unique[seed] for seed in sorted(unique)], [note(form, **what, count=len(unique), precision=best)]
+
+
+def folds_noted(group: RunGroup) -> list[str]:
+    """The footnote on runs that are splits."""
+    if not group.folds:
+        return []
+    form = (
+        "{model} on {task}: {count} of {folds} splits of one corpus, a training each; ± is the t interval corrected "
+        "for the training documents that they share"
+    )
+    return [note(form, model=group.model, task=group.task, count=len(group.briefs), folds=group.folds)]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from biobench.data.catalog import load_task
-from biobench.data.load import load_data
+from biobench.data.load import data_of
 from biobench.errors import DataUnavailableError, SpecError, UsageError
 from biobench.report.escape import plain
 from biobench.schema.document import Document
@@ -94,7 +94,7 @@ def run_documents(record: RunRecord, data_dir: str | Path | None, spec: str | Pa
         what = f"the spec of {record.task.id} is not at hand: {error.what}"
         hint = "name its file, as in --task my_task.yaml, or install the BioBench that ships it"
         raise DataUnavailableError(what, hint=hint) from error
-    data = load_data(task, data_dir, record.limit, offline=True)
+    data = data_of(record, task, data_dir)
     if data.hash != record.task.data_hash:
         what = f"the data of {record.task.id} at hand is not the data of the run"
         raise DataUnavailableError(what, hint=hint)

@@ -46,6 +46,10 @@ class Row:
     """For an average: the plain mean over its tasks; the average itself is the mean over corpora of their tasks'."""
     mean_rank: float | None = None
     """For an average: mean over corpora of the ranks within their tasks, among the complete lines; 1 is best."""
+    folds: int = 0
+    """Splits that the protocol has, where each run is one of several; 0: runs differ by seed alone."""
+    ratio: float = 0.0
+    """With folds: test documents to training documents of a split, by which the interval is widened."""
     failed: int = 0
     """Runs among those of the mean that failed (`stats.failed_runs`)."""
     failed_seeds: tuple[int, ...] = ()

@@ -28,7 +28,7 @@ def build_suite(results: Results, suite: SuiteSpec, name: str, *, incomplete: bo
     """
     infos = {member.name: _info(results, suite, member, name) for member in suite.tasks}
     tasks = {infos[m.name].id: m for m in suite.tasks}
-    rows, notes = _runs(results, suite, infos)
+    rows, notes = _runs(results, suite, name, infos)
     rows += _published(suite, infos)
     lines: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
     for row in rows:
@@ -60,6 +60,29 @@ def build_suite(results: Results, suite: SuiteSpec, name: str, *, incomplete: bo
         findings=results.findings,
         groups=results.groups,
     )
+
+
+def suite_results(results: Results, suite: SuiteSpec, name: str) -> tuple[Results, dict[str, Member]]:
+    """The results as the suite sees them, and its members by task id: its tasks alone, each with the score by which
+    it counts there as `paper`, and the values that were published for the suite. name: as `--suite` was given."""
+    infos: dict[str, TaskInfo] = {}
+    members: dict[str, Member] = {}
+    for member in suite.tasks:
+        info = _info(results, suite, member, name)
+        task = task_of(member, name)
+        info = replace(info, id=info.id if task is None else _id_of(task))
+        infos[info.id], members[info.id] = info, member
+    languages = {info.language for info in infos.values() if info.language}
+    if len(languages) == 1:
+        infos = {task: replace(info, language=min(languages)) for task, info in infos.items()}
+    names = {member.name for member in suite.tasks}
+    values = [v for v in suite_values() if v.task in names]
+    papers: dict[str, set[str]] = defaultdict(set)
+    for value in values:
+        papers[value.model].add(value.paper)
+    published = tuple(replace(v, variant=v.paper if len(papers[v.model]) > 1 else "") for v in values)
+    groups = tuple(group for group in results.groups if group.task in infos)
+    return replace(results, groups=groups, infos=infos, published=published, _rows={}), members
 
 
 def _caption(suite: SuiteSpec) -> str:
@@ -105,13 +128,14 @@ def _id_of(task: str) -> str:
     return load_task(task).id if task.endswith((".yaml", ".yml")) else task
 
 
-def _runs(results: Results, suite: SuiteSpec, infos: dict[str, TaskInfo]) -> tuple[list[Row], list[str]]:
+def _runs(results: Results, suite: SuiteSpec, name: str, infos: dict[str, TaskInfo]) -> tuple[list[Row], list[str]]:
     rows: list[Row] = []
     notes: list[str] = []
     for member in suite.tasks:
         if member.task is None:
             continue
-        line_rows = [group for group in results.groups if group.task == _id_of(member.task)]
+        task = _id_of(task_of(member, name) or member.task)
+        line_rows = [group for group in results.groups if group.task == task]
         result_rows, remarks = run_rows(line_rows, {g.task: infos[member.name] for g in line_rows}, "paper", {})
         rows += [replace(row, task=member.name, suite=suite.id) for row in result_rows]
         notes += [line for row in result_rows for line in row.notes]

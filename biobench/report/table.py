@@ -9,8 +9,8 @@ from pathlib import Path
 from biobench.report.averages import costs_of, suite_averages
 from biobench.report.conditions import lengths_read
 from biobench.report.contamination import as_fields, known, remark
-from biobench.report.floors import Refusal, Text, floor_infos, floor_rows, judge, no_skill
-from biobench.report.groups import RunGroup, Source, apart, group_runs
+from biobench.report.floors import Refusal, Text, below_floors, floor_infos, floor_rows, judge, no_skill
+from biobench.report.groups import RunGroup, Source, apart, folds_noted, group_runs
 from biobench.report.languages.notes import Note, note
 from biobench.report.literature.beside import (
     Remark,
@@ -158,7 +158,8 @@ def build(
     if average == "paper" and tasks is None and weights is None:
         averages += printed_means(rows, means.rows, loaded.printed)
     present = {r.task for r in rows}
-    notes = [remark for row in rows for remark in row.notes]
+    notes: list[str] = [*below_floors(rows, everything.rows)]
+    notes += [remark for row in rows for remark in row.notes]
     notes += [text for source, task, text in everything.remarks if wanted(task, source)]
     notes += [a.text for a in everything.published if any(wanted(task, "published") for task in a.tasks)]
     beside = {r.task for r in rows if r.source == "published"}
@@ -253,7 +254,7 @@ def run_rows(
             continue
         lost = group.failed(metric, floors)
         trained = without_failed(scores, lost)
-        summary = seed_interval(trained, resolution=_step(group))
+        summary = seed_interval(trained, resolution=_step(group), ratio=group.ratio)
         interval = summary.interval
         count = len(scores)
         rows.append(
@@ -266,6 +267,8 @@ def run_rows(
                 low=None if interval is None else max(float(interval.low), LOWEST.get(metric, 0.0)),
                 high=None if interval is None else min(float(interval.high), 1.0),
                 n_seeds=count,
+                folds=group.folds,
+                ratio=group.ratio,
                 failed=sum(lost),
                 failed_seeds=tuple(seed for seed, gone in zip(group.seeds, lost, strict=True) if gone),
                 kept=summary.mean if any(lost) else None,
@@ -279,6 +282,7 @@ def run_rows(
                 **costs_of(group),
                 contamination=as_fields(known(group)),
                 notes=(
+                    *folds_noted(group),
                     *_about_data(group),
                     *group.notes,
                     *_cut(group),

@@ -28,6 +28,7 @@ LONGEST_NOTE = 160
 """Characters of such a remark."""
 _SECTIONS = {
     "run": "your runs",
+    "frozen": "frozen encoders, a probe each",
     "floor": "floors",
     "ceiling": "oracles",
 }
@@ -86,7 +87,8 @@ def _few(notes: Sequence[Note | str]) -> Iterator[str]:
         kinds["published" if form.startswith("Published values") else _protocol(form)].append(note)
     for message in kinds["runs"][:MOST_NOTES]:
         yield shorten(message, LONGEST_NOTE, placeholder=" …")
-    more = [f"{len(kinds['runs']) - MOST_NOTES} more remarks"] if len(kinds["runs"]) > MOST_NOTES else []
+    rest = len(kinds["runs"]) - MOST_NOTES
+    more = [f"{rest} more remark{'s' if rest > 1 else ''}"] if rest > 0 else []
     if kinds["published"]:
         more.append("which averages the published values are")
     if kinds["protocol"]:

@@ -87,7 +87,7 @@ def contradicted(plan: RunPlan) -> list[str]:
 def refused(plan: RunPlan) -> Iterator[str]:
     """Of each task that fails its gate, why: its runs are kept but neither shown nor averaged."""
     for entry in plan.tasks:
-        if entry.data is None:
+        if entry.data is None or entry.loaded.fold:
             continue
         verdict = find_floor(plan.request.results_dir, entry.id, entry.hash, entry.data.hash)
         if verdict is not None and not verdict.passed:
@@ -109,7 +109,8 @@ def _workers(plan: RunPlan) -> str:
 
 def ask_gate(plan: RunPlan) -> None:
     """Store a verdict for every task with a run to make, where there is none on its data. Seconds a task."""
-    for entry in {i.task.id: i.task for i in undone(plan)}.values():
+    # of a task with several splits the first one that is to be run
+    for entry in {i.task.id: i.task for i in reversed(undone(plan))}.values():
         assert entry.data is not None
         ensure(entry.loaded, entry.data, plan.request.results_dir, full=_whole(entry, plan.request))
 

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
+from typing import cast
 
 from biobench.finetune.search import budget
 from biobench.runs.execute import Reporter
@@ -71,8 +72,9 @@ def pace_of(plan: RunPlan) -> Pace:
         if entry is None or (brief.device, brief.origin, brief.limit) != (device, "run", plan.request.limit):
             continue
         checkpoint = models.get(brief.weights) or replace(plan.checkpoints[0], hash=brief.weights)
-        track: Track = "tuned" if brief.track == "tuned" else "fixed"
-        pace.add(Item(checkpoint, entry, brief.seed, brief.key, track), brief.seconds, brief.parameters)
+        pace.add(
+            Item(checkpoint, entry, brief.seed, brief.key, cast(Track, brief.track)), brief.seconds, brief.parameters
+        )
     return pace
 
 

@@ -35,7 +35,8 @@ from biobench.runs.energy import metered
 from biobench.runs.plan import Item, RunPlan, TaskEntry, identity_of
 from biobench.runs.provenance import provenance
 from biobench.runs.result import RunName, RunResult, of_record, without_record
-from biobench.schema.record import Cost, RunRecord
+from biobench.schema.document import TaskData
+from biobench.schema.record import Cost, Resampling, RunRecord
 from biobench.score import scored
 from biobench.store import Store
 
@@ -75,7 +76,7 @@ class _Workshop:
         self.plan = plan
         self.store = Store(plan.request.results_dir)
         self._loaded: LoadedEncoder | None = None
-        self._prepared: tuple[str, str, Prepared] | None = None
+        self._prepared: tuple[str, str, int, Prepared] | None = None
 
     def encoder(self, checkpoint: Checkpoint) -> LoadedEncoder:
         """The checkpoint's encoder, loaded once."""
@@ -87,14 +88,15 @@ class _Workshop:
     def prepared(self, checkpoint: Checkpoint, task: TaskEntry) -> Prepared:
         """The task encoded for this checkpoint, once for all seeds."""
         assert task.data is not None
-        if self._prepared is None or self._prepared[:2] != (checkpoint.hash, task.hash):
+        wanted = (checkpoint.hash, task.hash, task.loaded.fold)
+        if self._prepared is None or self._prepared[:3] != wanted:
             tokenizer = load_tokenizer(checkpoint)
             size = window(tokenizer, checkpoint.config, task.loaded.spec.protocol.max_length)
             spec = task.loaded.spec
             cache = None if spec.access == "agreement" else self.store.root / token_cache.FOLDER
             prepared = prepare(spec, task.data, tokenizer, size, cache)
-            self._prepared = (checkpoint.hash, task.hash, prepared)
-        return self._prepared[2]
+            self._prepared = (*wanted, prepared)
+        return self._prepared[3]
 
 
 def execute(plan: RunPlan, reporter: Reporter, known: Mapping[str, RunResult] | None = None) -> Iterator[RunResult]:
@@ -266,6 +268,12 @@ def _savepoint(item: Item, plan: RunPlan, store: Store) -> Savepoint | None:
     return Savepoint(path, plan.device, every=EVERY_SECONDS if every is None else every, since=since)
 
 
+def _resampling(entry: TaskEntry, data: TaskData) -> Resampling | None:
+    if entry.resampled is None:
+        return None
+    return Resampling(fold=entry.loaded.fold, folds=entry.resampled.count, train_documents=len(data.train))
+
+
 def _failed(item: Item, plan: RunPlan, reason: str) -> RunResult:
     reason = " ".join(reason.split())
     return without_record(
@@ -289,6 +297,7 @@ def _record(
         model=item.checkpoint.identity(loaded.parameters),
         task=identity_of(item.task.loaded, data, item.task.hash),
         seed=item.seed,
+        resampling=_resampling(item.task, data),
         origin="checkpoint" if plan.request.no_training else "run",
         split="validation" if plan.request.no_test else "test",
         label_map=plan.label_map,

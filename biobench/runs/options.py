@@ -19,7 +19,7 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 Executor = Literal["local", "ray"]
-Track = Literal["fixed", "tuned"]
+Track = Literal["fixed", "tuned", "frozen"]
 Names = str | Path | Iterable[str | Path]
 
 
@@ -130,7 +130,10 @@ class RunRequest:
     )
     limit: Option[int | None, int | None] = Option(None, "--limit", help="Training documents; the rest in proportion.")
     track: Option[Track, Track] = Option(
-        "fixed", "--track", help="fixed (the papers' recipe), or tuned (the same few rates for every model)."
+        "fixed",
+        "--track",
+        help="fixed (the papers' recipe), tuned (the same few rates for every model), or frozen (a probe on the states "
+        "of an encoder that is not trained).",
     )
     protocol: Option[str | None, str | None] = Option(
         None, "--protocol", help="small: capped training documents and epochs, whole test splits; its own rows."

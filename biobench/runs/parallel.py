@@ -8,15 +8,20 @@ worker could keep.
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -93,7 +98,8 @@ def run_workers(plan: RunPlan, workers: int, stored: int, reporter: Reporter) ->
             shares = workers > max(1, torch.cuda.device_count() if plan.device.type == "cuda" else 1)
             arguments = (worker_request, threads, there, shares)
             process = context.Process(target=work, args=arguments, name=f"biobench-{rank}")
-            process.start()
+            with _bare_main():
+                process.start()
             there.close()
             processes.append(process)
             pipes.append(here)
@@ -105,7 +111,20 @@ def run_workers(plan: RunPlan, workers: int, stored: int, reporter: Reporter) ->
     finally:
         for process in processes:
             process.join()
+    if ended := sum(process.exitcode != 0 for process in processes):
+        logging.getLogger("biobench").warning("%d of %d workers ended early; their runs are made here", ended, workers)
     return results
+
+
+@contextmanager
+def _bare_main() -> Iterator[None]:
+    """Processes that start meanwhile do not run the caller's script again: a worker needs nothing of it."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 def _listen(pipes: list[Connection], stored: int, total: int, reporter: Reporter) -> dict[str, RunResult]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -11,7 +11,7 @@ import torch
 from biobench.core.machine import Precision, resolve_device, resolve_precision
 from biobench.data.catalog import LoadedTask, check_override_tasks, load_task
 from biobench.data.hashing import task_hash, task_identity
-from biobench.data.load import load_data, without_test
+from biobench.data.load import load_folds, without_test
 from biobench.data.suite import matching, picked, pool, suite_tasks
 from biobench.errors import DataFormatError, DataUnavailableError, UsageError
 from biobench.finetune.ready import parse_label_map
@@ -19,8 +19,9 @@ from biobench.kinds.base import get_kind
 from biobench.models.loading import Checkpoint, find_checkpoint
 from biobench.runs.options import Executor, RunRequest, Track
 from biobench.schema.document import TaskData
-from biobench.schema.protocols import PROTOCOLS
+from biobench.schema.protocols import FROZEN, PROTOCOLS
 from biobench.schema.record import TaskIdentity
+from biobench.schema.source import Resampled
 from biobench.schema.strict import FieldError, suggest
 from biobench.schema.task import parse_seeds
 from biobench.store import run_key
@@ -49,6 +50,8 @@ class TaskEntry:
     unavailable: DataUnavailableError | None = None
     hash: str = ""
     identity: dict[str, Any] = field(default_factory=dict)
+    resampled: Resampled | None = None
+    """Where the task has several splits; there is an entry for each."""
 
     @property
     def id(self) -> str:
@@ -92,13 +95,13 @@ def make_plan(request: RunRequest) -> RunPlan:
         find_checkpoint(m, offline=request.offline, trust_remote_code=request.trust_remote_code)
         for m in dict.fromkeys(request.model)
     ]
-    entries = [_entry(task, request, device) for task in loaded]
+    entries = [entry for task in loaded for entry in _entries(task, request, device)]
     items = [
         Item(checkpoint, entry, seed, _key(checkpoint, entry, seed, request, names), request.track)
         for checkpoint in checkpoints
         for entry in entries
         if entry.data is not None
-        for seed in _seeds(request, entry.loaded)
+        for seed in _seeds(request, entry)
     ]
     return RunPlan(request, device, entries, checkpoints, items, names)
 
@@ -111,7 +114,7 @@ def _label_map(request: RunRequest) -> dict[str, str]:
             raise UsageError("--label-map goes with --no-training", hint="add --no-training, or leave it out")
         return names
     for option, wanted in (
-        ("--track tuned", request.track != "fixed"),
+        (f"--track {request.track}", request.track != "fixed"),
         ("--train-fraction", request.train_fractions != (1.0,)),
         ("--seeds", request.seeds is not None),
         ("--keep-model", request.keep_model is not None),
@@ -132,13 +135,13 @@ def _tasks(request: RunRequest) -> list[LoadedTask]:
             hint="for example 0.1,0.25,1.0",
         )
     _check_protocol(request)
-    loaded = [load_task(t, request.overrides) for t in matching(request.tasks)]
+    loaded = [_load(t, request) for t in matching(request.tasks)]
     if request.suite is not None:
-        members = suite_tasks(request.suite)
-        loaded += [load_task(m.path, request.overrides) for m in members if m.id not in {t.id for t in loaded}]
+        members = [m for m in suite_tasks(request.suite) if m not in not_frozen(request)]
+        loaded += [_load(m.path, request) for m in members if m.id not in {t.id for t in loaded}]
     if any(filters.values()):
         if not loaded:
-            loaded = [load_task(m.path, request.overrides) for m in picked(pool(), **filters)]
+            loaded = [_load(m.path, request) for m in picked(pool(), **filters)]
         loaded = picked(loaded, **filters)
         if not loaded:
             asked = " ".join(
@@ -156,6 +159,26 @@ def _tasks(request: RunRequest) -> list[LoadedTask]:
     if request.protocol is not None:
         return [_under(task, request.protocol) for task in loaded]
     return [_with_share(task, share) for task in loaded for share in shares]
+
+
+def _load(task: str | Path, request: RunRequest) -> LoadedTask:
+    """The task with the request's overrides, after those of the track."""
+    if request.track != "frozen":
+        return load_task(task, request.overrides)
+    if load_task(task).spec.training.encoder == "frozen":
+        raise UsageError(
+            f"--track frozen: the encoder of {task} is frozen by its own spec, with a probe of its own",
+            hint="run it without --track",
+        )
+    return load_task(task, [*FROZEN, *(text for text in request.overrides if text not in FROZEN)])
+
+
+def not_frozen(request: RunRequest) -> list[LoadedTask]:
+    """Tasks of the request's suite that its track leaves out: they have no probe, or are frozen by their own spec."""
+    if request.suite is None or request.track != "frozen":
+        return []
+    members = suite_tasks(request.suite)
+    return [m for m in members if not get_kind(m.spec.type).probes or m.spec.training.encoder == "frozen"]
 
 
 def _check_protocol(request: RunRequest) -> None:
@@ -204,16 +227,40 @@ def _with_share(task: LoadedTask, share: float) -> LoadedTask:
     return load_task(task.path, [*task.overrides, f"training.train_fraction={share:g}"])
 
 
-def _entry(task: LoadedTask, request: RunRequest, device: torch.device) -> TaskEntry:
+def _entries(task: LoadedTask, request: RunRequest, device: torch.device) -> list[TaskEntry]:
+    """The task with its data: once, or where it has several splits once for each."""
     precision = resolve_precision(task.spec.training.precision, device)
+    folder = Path(request.data_dir) if request.data_dir else None
     try:
-        data = load_data(
-            task, Path(request.data_dir) if request.data_dir else None, request.limit, offline=request.offline
-        )
+        folds = load_folds(task, folder, request.limit, offline=request.offline)
     except DataUnavailableError as error:
         if request.strict:
             raise
-        return TaskEntry(task, None, precision, unavailable=error)
+        return [TaskEntry(task, None, precision, unavailable=error)]
+    resampled = task.spec.resampled(task.source(folds[0].source))
+    if resampled is None:
+        return [_entry(task, folds[0], request, precision)]
+    if request.no_training:
+        raise UsageError(
+            f"--no-training: {task.id} has {resampled.count} splits, and a checkpoint learned from some of their tests",
+            hint="name a task with one split",
+        )
+    every = [_entry(replace(task, fold=i), data, request, precision, resampled) for i, data in enumerate(folds)]
+    if request.seeds is None:
+        return every
+    seeds = _parsed_seeds(task, request)
+    known = range(resampled.seed, resampled.seed + resampled.count)
+    if unknown := [seed for seed in seeds if seed not in known]:
+        raise UsageError(
+            f"--seeds: {unknown[0]} names no split of {task.id}, whose {len(known)} splits have a seed each",
+            hint=f"leave --seeds out, or take some of {known[0]}-{known[-1]}",
+        )
+    return [entry for seed, entry in zip(known, every, strict=True) if seed in seeds]
+
+
+def _entry(
+    task: LoadedTask, data: TaskData, request: RunRequest, precision: Precision, resampled: Resampled | None = None
+) -> TaskEntry:
     if request.strict and data.count_problems:
         raise DataFormatError(
             f"task {task.id}: the data contradict the spec in {len(data.count_problems)} counts; the first is "
@@ -225,7 +272,12 @@ def _entry(task: LoadedTask, request: RunRequest, device: torch.device) -> TaskE
     if request.no_test:
         data = without_test(data)
     return TaskEntry(
-        task, data, precision, hash=task_hash(task, data.source), identity=task_identity(task, data.source)
+        task,
+        data,
+        precision,
+        hash=task_hash(task, data.source),
+        identity=task_identity(task, data.source),
+        resampled=resampled,
     )
 
 
@@ -251,9 +303,18 @@ def identity_of(task: LoadedTask, data: TaskData, digest: str) -> TaskIdentity:
     )
 
 
-def _seeds(request: RunRequest, task: LoadedTask) -> list[int]:
+def _seeds(request: RunRequest, entry: TaskEntry) -> list[int]:
     if request.no_training:
         return [0]
+    if entry.resampled is not None:
+        return [entry.resampled.seed + entry.loaded.fold]
+    seeds = _parsed_seeds(entry.loaded, request)
+    probe = entry.loaded.spec.probe if entry.loaded.spec.training.encoder == "frozen" else None
+    # where nothing is trained every seed gives the same answers
+    return seeds[:1] if request.seeds is None and probe is not None and not probe.trained else seeds
+
+
+def _parsed_seeds(task: LoadedTask, request: RunRequest) -> list[int]:
     try:
         return parse_seeds(task.spec.seeds if request.seeds is None else request.seeds)
     except FieldError as error:
@@ -269,6 +330,8 @@ def _key(checkpoint: Checkpoint, entry: TaskEntry, seed: int, request: RunReques
         protocol["scored"] = "validation"
     if request.no_training:
         protocol |= {"training": "none", "label_map": names}
+    if entry.resampled is not None:
+        protocol["fold"] = entry.loaded.fold
     return run_key(
         model_hash=checkpoint.hash,
         task_hash=entry.hash,

@@ -49,6 +49,8 @@ class RunResult:
     track: str = "fixed"
     limit: int | None = None
     train_fraction: float = 1.0
+    fold: int | None = None
+    """Of a task with several splits: which one, from 0."""
     overrides: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
@@ -84,6 +86,7 @@ def without_record(
         track=request.track,
         limit=request.limit,
         train_fraction=spec.training.train_fraction,
+        fold=None if entry.resampled is None else entry.loaded.fold,
         overrides=entry.loaded.overrides,
     )
 
@@ -111,5 +114,6 @@ def of_record(record: RunRecord, status: Status, predictions: str, reason: str |
         track=record.track,
         limit=record.limit,
         train_fraction=float(record.protocol.get("training", {}).get("train_fraction", 1.0)),
+        fold=None if record.resampling is None else record.resampling.fold,
         overrides=record.overrides,
     )

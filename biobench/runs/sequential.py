@@ -58,6 +58,11 @@ def run_until_decided(
                 part = replace(part, suite=None, tasks=tuple(paths[t] for t in tasks))
             plan, results = make(part)
             for entry in plan.tasks:
+                if entry.resampled is not None:
+                    raise UsageError(
+                        f"--until-decided adds seeds, and {entry.id} has {entry.resampled.count} splits",
+                        hint="run its splits once with each model, then `biobench compare`",
+                    )
                 corpora[entry.id] = entry.loaded.spec.corpus_id
                 paths[entry.id] = str(entry.loaded.path)
             for line in results:

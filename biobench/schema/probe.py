@@ -13,9 +13,10 @@ from biobench.schema.strict import Strict
 class Probe(Strict):
     """How a frozen encoder's states become an answer. Used with `training.encoder: frozen`."""
 
-    kind: Literal["mlp", "linear", "neighbours"] = "mlp"
+    kind: Literal["mlp", "linear", "neighbours", "similarity"] = "mlp"
     """mlp: dropout, linear, GELU, dropout, linear. linear: dropout, linear. neighbours: nothing is trained; the
-    training documents with the most similar pooled states (cosine) vote, or give their mean number."""
+    training documents with the most similar pooled states (cosine) vote, or give their mean number. similarity: the
+    cosine of a pair's pooled states stands for its number, and no document is learned from."""
     neighbours: list[int] = later([5, 10, 20])
     """How many vote; the number with the best validation score is used."""
     pooling: Literal["cls", "mean", "attention"] = "attention"
@@ -50,6 +51,11 @@ class Probe(Strict):
 
     @model_validator(mode="after")
     def _pooled(self) -> Probe:
-        if self.kind == "neighbours" and self.pooling == "attention":
-            raise fail("pooling 'attention' is learned, and neighbours learn nothing", "use `pooling: mean`")
+        if not self.trained and self.pooling == "attention":
+            raise fail(f"pooling 'attention' is learned, and {self.kind} learn nothing", "use `pooling: mean`")
         return self
+
+    @property
+    def trained(self) -> bool:
+        """Whether weights are learned, so that seeds differ."""
+        return self.kind in ("mlp", "linear")

@@ -53,6 +53,13 @@ SMALL = DeclaredProtocol(
 PROTOCOLS = {p.name: p for p in (SMALL,)}
 
 
+FROZEN = (
+    "training.encoder=frozen",
+    "probe={kind: linear, pooling: mean, dropout: 0.0, learning_rates: [3e-4, 1e-3, 3e-3, 1e-2], epochs: 20}",
+)
+"""What `--track frozen` sets before any override: a linear layer on the mean of the frozen encoder's states."""
+
+
 def protocol_named_by(overrides: Iterable[str]) -> str | None:
     """The name of the declared protocol whose overrides these are exactly; None where there is none."""
     names = set(overrides)

@@ -141,6 +141,17 @@ class Windows(Strict):
     the corpus does not say where labels are mentioned."""
 
 
+class Resampling(Strict):
+    """Of a run on one of several splits of its task."""
+
+    fold: Count
+    """Which split, from 0."""
+    folds: Positive
+    """How many splits the protocol has."""
+    train_documents: Positive
+    """In the training part, a limit taken off; the test part stands in the task's identity."""
+
+
 class Provenance(Strict):
     """Where and with what the run was made."""
 
@@ -176,12 +187,14 @@ class RunRecord(Strict):
     model: ModelIdentity
     task: TaskIdentity
     seed: Annotated[int, Field(ge=0)]
+    resampling: Resampling | None = None
+    """None: the task has one split."""
     origin: Origin = "run"
     split: Literal["test", "validation"] = "test"
     """What the predictions and scores are of; validation: the run spared the test split (--no-test)."""
     label_map: dict[Text, Text] = {}
     """Of a checkpoint that answered as it is: which label of the task a label of its own stands for, as declared."""
-    track: Literal["fixed", "tuned"] = "fixed"
+    track: Literal["fixed", "tuned", "frozen"] = "fixed"
     limit: Positive | None = None
     protocol: dict[str, Any]
     """The resolved spec fields that entered the key."""

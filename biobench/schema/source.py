@@ -83,8 +83,14 @@ class HubSource(Strict):
 
     repo: str
     revision: str
+    """A commit (40 hex digits); a branch or a tag can move, which `tasks validate` says."""
     path: str = ""
     """Folder in the repository that the source's `files` are relative to."""
+
+    @property
+    def pinned(self) -> bool:
+        """Whether the revision is a commit."""
+        return re.fullmatch(r"[0-9a-f]{40}", self.revision) is not None
 
 
 class ReaderSpec(BaseModel):
@@ -93,6 +99,12 @@ class ReaderSpec(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True)
 
     format: str
+
+
+def _three_ratios(value: tuple[float, ...]) -> tuple[float, ...]:
+    if len(value) != 3 or abs(sum(value) - 1.0) > 1e-9 or min(value) <= 0:
+        raise fail(f"ratios {list(value)} are not three positive numbers that sum to 1", "[0.8, 0.1, 0.1]")
+    return value
 
 
 class SplitRatios(Strict):
@@ -113,9 +125,7 @@ class SplitRatios(Strict):
     @field_validator("ratios")
     @classmethod
     def _sum(cls, value: tuple[float, ...]) -> tuple[float, ...]:
-        if len(value) != 3 or abs(sum(value) - 1.0) > 1e-9 or min(value) <= 0:
-            raise fail(f"ratios {list(value)} are not three positive numbers that sum to 1", "[0.8, 0.1, 0.1]")
-        return value
+        return _three_ratios(value)
 
     @model_validator(mode="after")
     def _method_fits(self) -> SplitRatios:
@@ -166,7 +176,71 @@ class SplitShuffled(Strict):
         return value
 
 
-Splits = Literal["official"] | SplitRatios | SplitIds | SplitCarve | SplitApart | SplitShuffled
+class SplitFolds(Strict):
+    """Every document is tested once, in one of k folds. Splits that the files name are not regarded.
+
+    Each fold is a run of its own, trained with `seed` + its number (from 0).
+    """
+
+    folds: int = Field(ge=2, le=100)
+    seed: int = Field(42, ge=0)
+    """Draws the folds, and counts the training seeds from here on."""
+    validation: float = Field(0.1, gt=0, lt=1)
+    """Share of the documents outside a fold that are validated on."""
+    by: Literal["document", "group"] = "group"
+    """What is drawn: single documents, or whole groups (all documents of a patient, a note, a report)."""
+
+    @property
+    def count(self) -> int:
+        """How many runs."""
+        return self.folds
+
+
+class SplitRepeats(Strict):
+    """Repeated random splits; each is a run of its own, drawn and trained with `seed` + its number (from 0)."""
+
+    repeats: int = Field(ge=2, le=100)
+    ratios: tuple[float, ...]
+    seed: int = Field(42, ge=0)
+    by: Literal["document", "group"] = "group"
+
+    @field_validator("ratios")
+    @classmethod
+    def _sum(cls, value: tuple[float, ...]) -> tuple[float, ...]:
+        return _three_ratios(value)
+
+    @property
+    def count(self) -> int:
+        """How many runs."""
+        return self.repeats
+
+
+class SplitFoldFiles(Strict):
+    """The corpus brings its folds as files: `{fold}` in the names of `files` stands for 1, 2, ... `fold_files`.
+
+    Each fold is a run of its own, trained with `seed` + its number less one.
+    """
+
+    fold_files: int = Field(ge=2, le=100)
+    seed: int = Field(42, ge=0)
+    validation_from_train_tail: int | None = Field(None, gt=0)
+    """Documents at the end of a fold's training file that are validated on; null: `files` names a validation file."""
+
+    @property
+    def count(self) -> int:
+        """How many runs."""
+        return self.fold_files
+
+
+Resampled = SplitFolds | SplitRepeats | SplitFoldFiles
+"""Splits of which there are several, each a run of its own."""
+FOLD = "{fold}"
+"""In a file's name: the fold's number, from 1."""
+
+Splits = (
+    Literal["official"] | SplitRatios | SplitIds | SplitCarve | SplitApart | SplitShuffled
+    | SplitFolds | SplitRepeats | SplitFoldFiles
+)  # fmt: skip
 
 
 class TopLabels(Strict):
@@ -261,6 +335,11 @@ class Source(Strict):
         if not self.generated and not self.folder:
             raise fail("'folder' is missing", "name the folder below --data-dir")
         return self
+
+    @property
+    def has_folds(self) -> bool:
+        """Whether a file's name holds the number of a fold."""
+        return any(FOLD in name for v in self.files.values() for name in ([v] if isinstance(v, str) else v))
 
 
 def sources_named(sources: Sequence[Source]) -> None:

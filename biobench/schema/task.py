@@ -22,9 +22,11 @@ from biobench.schema.source import (
     Labels,
     Original,
     ReaderSpec,
+    Resampled,
     Source,
     SplitApart,
     SplitCarve,
+    SplitFoldFiles,
     SplitIds,
     SplitRatios,
     Splits,
@@ -42,18 +44,13 @@ from biobench.schema.strict import OneOf, Strict, plain, suggest
 
 __all__ = [
     "SPLITS",
-    "Access",
     "CollectedLabels",
     "Head",
     "HubSource",
     "Labels",
     "Metric",
-    "MetricName",
-    "Obtain",
     "Original",
-    "Probe",
     "Protocol",
-    "ReaderSpec",
     "Source",
     "SplitApart",
     "SplitCarve",
@@ -66,7 +63,6 @@ __all__ = [
     "TopLabels",
     "Training",
     "UrlSource",
-    "descriptive",
     "fail",
     "parse_seeds",
 ]
@@ -308,6 +304,11 @@ class TaskSpec(Strict):
             raise fail("a source has no reader", "add `reader: {format: ...}` to it")
         if self.sources and self.reader is not None:
             raise fail("reader stands beside several sources", "put a reader into each source")
+        for source in self.all_sources:
+            if isinstance(self.splits_of(source), SplitFoldFiles) != source.has_folds:
+                what = "no file of" if not source.has_folds else "without splits.fold_files, a file of"
+                hint = "write `{fold}` where the number stands, beside `splits: {fold_files: 10}`"
+                raise fail(f"{what} source '{source.id}' names {{fold}}", hint)
         kind = KINDS[self.type]
         if self.head.kind != kind.head:
             raise fail(f"head.kind '{self.head.kind}' does not fit type '{self.type}'", f"use `kind: {kind.head}`")
@@ -334,6 +335,8 @@ class TaskSpec(Strict):
                 raise fail("a frozen encoder needs a probe", "add `probe: {}`")
             if self.probe.kind == "neighbours" and kind.spans:
                 raise fail(f"probe.kind 'neighbours' does not fit type '{self.type}'", "use `kind: linear`")
+            if self.probe.kind == "similarity" and not (kind.numeric and kind.pairs):
+                raise fail(f"probe.kind 'similarity' does not fit type '{self.type}'", "use `kind: linear`")
             if not kind.probes:
                 raise fail(f"training.encoder 'frozen' does not fit type '{self.type}' here", "use `encoder: trained`")
         negative = self.metric.negative_label
@@ -388,3 +391,8 @@ class TaskSpec(Strict):
     def splits_of(self, source: Source) -> Splits:
         """How `source` is split."""
         return source.splits if source.splits is not None else self.splits
+
+    def resampled(self, source: Source) -> Resampled | None:
+        """The rule by which `source` is split several times; None where it has one split."""
+        splits = self.splits_of(source)
+        return splits if isinstance(splits, Resampled) else None

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy import special, stats
 
 from biobench.stats.counts import Average, Counts, check_average, f1_scores
-from biobench.stats.means import EQUAL, SINGLE, t_from_se
+from biobench.stats.means import EQUAL, SINGLE, resampled_se, t_from_se
 from biobench.stats.resample import group_weights, jackknife_se, leave_one_out, rare_labels, score_draws
 from biobench.stats.types import Estimand, Interval, StatsInputError, as_values, check_level, is_zero
 
@@ -53,14 +53,18 @@ class DocumentSummary:
     note: str | None
 
 
-def seed_interval(scores: ArrayLike, *, level: float = 0.95, resolution: float = 0.0) -> SeedSummary:
+def seed_interval(
+    scores: ArrayLike, *, level: float = 0.95, resolution: float = 0.0, ratio: float = 0.0
+) -> SeedSummary:
     """Mean, sd (n - 1) and t interval over the seeds' scores, in the scores' unit.
 
     Estimand: the mean score of this recipe over all seeds, on this test set. Nominal (0.95 at 3, 5, 9
     seeds) for normal seed noise; a normal or percentile interval covers 0.74 to 0.91 there.
     resolution: the step of the scores (one document of the test set); the interval is never narrower than its
     rounding error makes it. A single score gives no interval, and neither do equal ones: a t would have no width,
-    which says nothing of the spread over further seeds.
+    which says nothing of the spread over further seeds. ratio: where the scores are of several splits of one corpus,
+    test documents to training documents (see ``resampled_se``); the interval is then of the mean score over corpora
+    like this one.
     """
     x = as_values(scores, "scores over seeds")
     check_level(level)
@@ -70,8 +74,9 @@ def seed_interval(scores: ArrayLike, *, level: float = 0.95, resolution: float =
     sd = float(x.std(ddof=1))
     if is_zero(sd, float(abs(x).max())):
         return SeedSummary(int(x.size), mean, 0.0, None, EQUAL)
-    se = max(sd, resolution / math.sqrt(12)) / math.sqrt(x.size)
-    test = t_from_se(mean, se, x.size - 1, n=int(x.size), estimand=Estimand.NEW_SEEDS, level=level)
+    se = resampled_se(max(sd, resolution / math.sqrt(12)), x.size, ratio)
+    estimand = Estimand.THIS_TASK if ratio else Estimand.NEW_SEEDS
+    test = t_from_se(mean, se, x.size - 1, n=int(x.size), estimand=estimand, level=level)
     return SeedSummary(int(x.size), mean, sd, test.interval, None)
 
 

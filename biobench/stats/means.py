@@ -37,8 +37,13 @@ class MeanTest:
     note: str | None = None
 
 
-def mean_test(values: ArrayLike, *, estimand: Estimand, level: float = 0.95, resolution: float = 0.0) -> MeanTest:
+def mean_test(
+    values: ArrayLike, *, estimand: Estimand, level: float = 0.95, resolution: float = 0.0, ratio: float = 0.0
+) -> MeanTest:
     """Student's one-sample t on ``values``.
+
+    ratio: test documents to training documents where the values come from several splits of one corpus (see
+    ``resampled_se``); 0 where they are independent.
 
     resolution: the step to which the scores behind the values were rounded (0.1 for a printed table in
     percent). The difference of two scores rounded to a step r carries a rounding sd of r/sqrt(6) (two
@@ -62,7 +67,22 @@ def mean_test(values: ArrayLike, *, estimand: Estimand, level: float = 0.95, res
         return MeanTest(1, mean, None, None, None, None, None, estimand, SINGLE)
     sd = float(x.std(ddof=1))
     sd = max(0.0 if is_zero(sd, float(abs(x).max())) else sd, floor)
+    if ratio:
+        se = resampled_se(sd, n, ratio)
+        return t_from_se(mean, se, n - 1, n=n, sd=sd, estimand=estimand, level=level, method=RESAMPLED)
     return t_from_se(mean, sd / math.sqrt(n), n - 1, n=n, sd=sd, estimand=estimand, level=level)
+
+
+RESAMPLED = "t corrected for training documents that splits share"
+
+
+def resampled_se(sd: float, n: int, ratio: float) -> float:
+    """Standard error of the mean over ``n`` splits of one corpus: sd times the root of 1/n + ratio.
+
+    The splits share training documents, so their scores are correlated and sd / sqrt(n) is too small. ratio: test
+    documents to training documents of a split (Nadeau and Bengio, Machine Learning 52, 2003).
+    """
+    return sd * math.sqrt(1 / n + ratio)
 
 
 def t_from_se(

@@ -68,9 +68,18 @@ class McNemar:
 
 
 def compare_seeds(
-    first: ArrayLike, second: ArrayLike, *, paired: bool = True, level: float = 0.95, resolution: float = 0.0
+    first: ArrayLike,
+    second: ArrayLike,
+    *,
+    paired: bool = True,
+    level: float = 0.95,
+    resolution: float = 0.0,
+    ratio: float = 0.0,
 ) -> SeedDifference:
     """Difference of two models' mean scores over seeds: paired t, or Welch's t where seeds do not pair.
+
+    ratio: where the scores are of several splits of one corpus, test documents to training documents (see
+    ``resampled_se``). Such splits always pair, and the estimand is the mean difference over corpora like this one.
 
     Estimand: the two recipes' mean scores over all seeds, on this test set. Degenerate cases as in
     ``mean_test``; with unpaired seeds, a model with one seed leaves no interval and no p.
@@ -81,8 +90,11 @@ def compare_seeds(
             raise StatsInputError(
                 f"{a.size} and {b.size} seeds cannot be paired", hint="keep the shared seeds, or paired=False"
             )
-        test = mean_test(a - b, estimand=Estimand.NEW_SEEDS, level=level, resolution=resolution)
+        estimand = Estimand.THIS_TASK if ratio else Estimand.NEW_SEEDS
+        test = mean_test(a - b, estimand=estimand, level=level, resolution=resolution, ratio=ratio)
         return SeedDifference(test, True)
+    if ratio:
+        raise StatsInputError("splits of one corpus that do not pair", hint="compare on the splits that both have")
     estimate = float(a.mean() - b.mean())
     n = int(a.size + b.size)
     if min(a.size, b.size) == 1:

@@ -89,6 +89,7 @@ def within_tasks_seeds(
     resolutions: Sequence[float] | None = None,
     documents: Sequence[tuple[float, float]] | None = None,
     weights: Sequence[float] | None = None,
+    ratios: Sequence[float] | None = None,
 ) -> WithinTasks:
     """As ``within_tasks`` from the scores alone: other seeds, these tasks and these test sets.
 
@@ -96,30 +97,34 @@ def within_tasks_seeds(
 
     resolutions: the step of each task's scores (see ``mean_test``). documents: (variance, df) of each task's
     difference over other test sets, where it is known for all; they count as independent, and what seeds and
-    documents both contain is counted twice, so the interval is too wide rather than too narrow.
+    documents both contain is counted twice, so the interval is too wide rather than too narrow. ratios: of each task
+    as in ``compare_seeds``; where none is 0, the differences over splits hold the noise of test sets too.
     """
     if len(first) != len(second) or not len(first):
         raise StatsInputError(f"{len(first)} and {len(second)} tasks", hint="give both models the same tasks")
     names = check_names(None, len(first), "task")
     owners = names if clusters is None else check_names(clusters, len(first), "cluster")
     if weights is not None:
-        return _weighted(first, second, weights, paired_seeds, resolutions, level)
+        return _weighted(first, second, weights, paired_seeds, resolutions, level, ratios)
     parts, means = [], []
     drawn: list[Parts] = []
     for label in dict.fromkeys(owners):
         rows = [i for i, owner in enumerate(owners) if owner == label]
         scores = [[np.asarray(side[i], dtype=np.float64) for side in (first, second)] for i in rows]
         steps = [0.0 if resolutions is None else resolutions[i] for i in rows]
-        parts.append(_seed_parts(scores, [paired_seeds] * len(rows), steps))
+        shared = [0.0 if ratios is None else ratios[i] for i in rows]
+        parts.append(_seed_parts(scores, [paired_seeds or r > 0 for r in shared], steps, shared))
         means.append(float(np.mean([a.mean() - b.mean() for a, b in scores])))
         if documents is not None:
             drawn.append([(documents[i][0] / len(rows) ** 2, documents[i][1]) for i in rows])
-    notes = ["no counts: test-set noise is left out"] if documents is None else []
+    resampled = ratios is not None and min(ratios) > 0
+    notes = ["no counts: test-set noise is left out"] if documents is None and not resampled else []
     known = [part for part in parts if part is not None]
     seeds = _scaled(known, len(means)) if len(known) == len(parts) else None
     if seeds is None:
         notes.append("some task has one seed or a published mean: seed noise is unknown")
-    return _combined(means, seeds, None if documents is None else _scaled(drawn, len(means)), 0.0, level, notes)
+    noise = None if documents is None else _scaled(drawn, len(means))
+    return _combined(means, seeds, noise, 0.0, level, notes, Estimand.THESE_TASKS if resampled else None)
 
 
 Parts = list[tuple[float, float]]
@@ -132,6 +137,7 @@ def _weighted(
     paired_seeds: bool,
     resolutions: Sequence[float] | None,
     level: float,
+    ratios: Sequence[float] | None,
 ) -> WithinTasks:
     """Each task with its share of the sum of the weights."""
     if len(weights) != len(first) or not all(math.isfinite(w) and w > 0 for w in weights):
@@ -139,7 +145,11 @@ def _weighted(
     shares = [w / math.fsum(weights) for w in weights]
     steps = [0.0] * len(first) if resolutions is None else resolutions
     pairs = [[np.asarray(side, dtype=np.float64) for side in pair] for pair in zip(first, second, strict=True)]
-    parts = [_seed_parts([pair], [paired_seeds], [step]) for pair, step in zip(pairs, steps, strict=True)]
+    shared = [0.0] * len(first) if ratios is None else ratios
+    parts = [
+        _seed_parts([pair], [paired_seeds or ratio > 0], [step], [ratio])
+        for pair, step, ratio in zip(pairs, steps, shared, strict=True)
+    ]
     known = [part for part in parts if part is not None]
     noise = [(s**2 * v, df) for s, part in zip(shares, known, strict=False) for v, df in part]
     notes = ["no counts: test-set noise is left out"]
@@ -150,12 +160,15 @@ def _weighted(
 
 
 def _seed_parts(
-    scores: Sequence[Sequence[FloatArray]], paired: Sequence[bool], resolutions: Sequence[float]
+    scores: Sequence[Sequence[FloatArray]],
+    paired: Sequence[bool],
+    resolutions: Sequence[float],
+    ratios: Sequence[float] | None = None,
 ) -> Parts | None:
     """(variance, df) that each task's seeds add to the cluster mean; None where a task has one seed."""
     parts: Parts = []
-    for (a, b), pair, step in zip(scores, paired, resolutions, strict=True):
-        test = compare_seeds(a, b, paired=pair, resolution=step).test
+    for (a, b), pair, step, ratio in zip(scores, paired, resolutions, ratios or [0.0] * len(scores), strict=True):
+        test = compare_seeds(a, b, paired=pair, resolution=step, ratio=ratio).test
         # one seed on both sides with equal scores has a test (p 1) but still no seed noise to speak of
         if test.se is None or min(a.size, b.size) == 1:
             return None
@@ -174,16 +187,21 @@ def _combined(
     twice: float,
     level: float,
     notes: list[str],
+    estimand: Estimand | None = None,
 ) -> WithinTasks:
+    """estimand: what the parts are about; None: what follows from which of them are known."""
     difference = float(np.mean(means))
     se_seeds = None if seeds is None else math.sqrt(sum(v for v, _ in seeds))
     se_documents = None if documents is None else math.sqrt(sum(v for v, _ in documents))
     if seeds is None and documents is None:
         return WithinTasks(difference, None, None, None, tuple(notes))
-    estimand = Estimand.THESE_TASKS
-    if documents is None:
+    if estimand is not None:
+        pass
+    elif documents is not None and seeds is not None:
+        estimand = Estimand.THESE_TASKS
+    elif documents is None:
         estimand = Estimand.THESE_TEST_SETS
-    elif seeds is None:
+    else:
         estimand = Estimand.THESE_RUNS
     variance, df = crossed([seeds or [], documents or []], twice)
     test = t_from_se(

@@ -27,7 +27,7 @@ FILE = ".index.parquet"
 _JSON = ("overrides", "scores", "ceiling", "contamination", "unexpressed", "count_problems")
 """Columns that hold JSON."""
 _STATE = ("modified", "size", "inode")
-_FORMAT = b"biobench.index.5"
+_FORMAT = b"biobench.index.6"
 
 
 class Brief(NamedTuple):
@@ -75,6 +75,10 @@ class Brief(NamedTuple):
     origin: str = "run"
     split: str = "test"
     device: str = ""
+    folds: int = 0
+    """Splits that the protocol has, of which this run is one; 0: the task has a single one."""
+    train_documents: int = 0
+    """In the training part of the split, where there are several."""
 
     @classmethod
     def of(cls, r: RunRecord) -> Brief:
@@ -117,6 +121,8 @@ class Brief(NamedTuple):
             origin=r.origin,
             split=r.split,
             device=r.provenance.device,
+            folds=0 if r.resampling is None else r.resampling.folds,
+            train_documents=0 if r.resampling is None else r.resampling.train_documents,
         )
 
 

@@ -221,6 +221,7 @@ def _keys(record: RunRecord) -> set[str]:
             precision=precision,
             track=record.track,
             limit=record.limit,
+            protocol=None if record.resampling is None else {"fold": record.resampling.fold},
             engine_version=record.engine_version,
         )
         for precision in {record.training.precision, "bf16", "fp32"}

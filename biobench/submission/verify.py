@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from biobench.core.files import read_regular
 from biobench.data.catalog import load_task
-from biobench.data.load import load_data
+from biobench.data.load import load_folds
 from biobench.errors import DataFormatError, DataUnavailableError, StoreError
 from biobench.report.escape import plain
 from biobench.report.table import SUBMITTED
@@ -157,12 +157,12 @@ class _Desk:
     data_dir: Path | None
     bounded: Bounded
     prints: list[Print] = field(default_factory=list)
-    _data: dict[str, TaskData | str] = field(default_factory=dict)
+    _data: dict[tuple[str, int], TaskData | str] = field(default_factory=dict)
 
     def check(self, record: RunRecord) -> tuple[list[Check], State]:
         """D, P and S codes, and how far the run is proved."""
         where = f"runs/{record.task.id}/{record.key}.parquet"
-        data = self._of(record.task.id)
+        data = self._of(record)
         with self.bounded(where):
             try:
                 checks = check_content(self.store.path_of(record), where, record)
@@ -224,17 +224,20 @@ class _Desk:
         """One warning a task whose data is not at hand."""
         return [
             Check("D03", "warning", f"runs/{task}", f"not scored again, the data is not at hand: {data}")
-            for task, data in self._data.items()
-            if isinstance(data, str)
+            for (task, fold), data in self._data.items()
+            if isinstance(data, str) and not fold
         ]
 
-    def _of(self, task: str) -> TaskData | str:
-        if task not in self._data:
+    def _of(self, record: RunRecord) -> TaskData | str:
+        task, resampling = record.task.id, record.resampling
+        wanted = (task, 0 if resampling is None else resampling.fold)
+        if wanted not in self._data:
             try:
-                self._data[task] = load_data(load_task(task), self.data_dir, offline=True)
+                folds: list[TaskData | str] = [*load_folds(load_task(task), self.data_dir, offline=True)]
             except (DataUnavailableError, DataFormatError) as error:
-                self._data[task] = error.what
-        return self._data[task]
+                folds = [error.what] * (wanted[1] + 1)
+            self._data |= {(task, fold): data for fold, data in enumerate(folds)}
+        return self._data.get(wanted, "its split is none of the task's")
 
 
 def _other_data(record: RunRecord, data: TaskData) -> tuple[str, str] | None:
@@ -246,6 +249,8 @@ def _other_data(record: RunRecord, data: TaskData) -> tuple[str, str] | None:
         return "D01", "the labels, or those with gold, are not those of the data"
     if len(data.test) != task.test_documents:
         return "D01", "the number of documents is not that of the data"
+    if record.resampling is not None and len(data.train) != record.resampling.train_documents:
+        return "D01", "the number of training documents is not that of the data"
     return None
 
 
@@ -288,14 +293,19 @@ def _completeness(records: Sequence[RunRecord]) -> list[Check]:
     """C codes: what a complete submission would hold beyond this."""
     checks = []
     seeds: dict[str, list[int]] = defaultdict(list)
+    folds: dict[str, range] = {}
     for record in records:
         seeds[record.task.id].append(record.seed)
+        if record.resampling is not None:
+            first = record.seed - record.resampling.fold
+            folds[record.task.id] = range(first, first + record.resampling.folds)
     tasks = shipped()
     for task, present in sorted(seeds.items()):
         spec = tasks[task].spec if task in tasks else None
         if len(set(present)) < len(present):
             checks.append(Check("C03", "error", f"runs/{task}", "a seed is there twice"))
-        missing = [] if spec is None else sorted(set(parse_seeds(spec.seeds)) - set(present))
+        needed = folds.get(task) or ([] if spec is None else parse_seeds(spec.seeds))
+        missing = sorted(set(needed) - set(present))
         if missing:
             what = f"seeds {', '.join(map(str, missing))} of the protocol are missing"
             checks.append(Check("C02", "warning", f"runs/{task}", what))

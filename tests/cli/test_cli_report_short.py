@@ -120,3 +120,10 @@ def test_latex_and_csv_from_export(biobench: Run, results: Path) -> None:
 def test_out_is_output(biobench: Run, results: Path, tmp_path: Path) -> None:
     assert biobench("report", "--format", "md", "--out", "x.md").status == 0
     assert (tmp_path / "x.md").read_text(encoding="utf-8").startswith("### English")
+
+
+def test_a_list_with_commas_is_several_tasks_and_sources(biobench: Run, results: Path) -> None:
+    apart = biobench("report", "--results-dir", results, "--task", "gad", "--task", "hoc", "--source", "run")
+    assert biobench("report", "--results-dir", results, "--task", "gad,hoc", "--source", "run") == apart
+    assert "hoc" in apart.out
+    assert " hoc " not in biobench("report", "--results-dir", results, "--task", "gad,bc5cdr", "--source", "run").out

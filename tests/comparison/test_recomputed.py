@@ -8,8 +8,9 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, special, stats
 from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.weightstats import DescrStatsW
 
 from biobench.comparison.compare import compare
 from biobench.store import Store
@@ -94,3 +95,46 @@ def test_a_declared_plan_names_what_is_exploratory(stored, tmp_path):
     other = compare([], results_dir=stored, documents=False, plan=plan)
     assert any("exploratory: a has other seeds than the plan declares" in n for n in other.notes)
     assert other.plan != data["plan"]
+
+
+def test_sameness_is_two_one_sided_tests(stored):
+    """Of suite, these tasks, and each task: the larger p of statsmodels' pair."""
+    rope = 0.02
+    shown = compare("a", "b", results_dir=stored, documents=False, rope=rope).as_json()
+    scores = {(r.model.id, r.task.id, r.seed): r.scores["macro_f1"] for r in Store(stored).records()}
+    (pair,) = shown["pairs"]
+    floor = 1 / sum(row["support"] for row in Store(stored).records()[0].per_label.values()) / math.sqrt(6)
+    gaps = np.array([[scores["a", t, s] - scores["b", t, s] for s in SEEDS] for t in pair["corpora"]])
+    rows = dict(zip(pair["corpora"], gaps, strict=True))
+    assert len(pair["tasks"]) == len(rows)
+    for task in pair["tasks"]:
+        row = rows[task["task"]]
+        if row.std(ddof=1) < floor:  # no spread is taken below the rounding of one answer
+            row = row.mean() + floor * np.array([1, -1, 1, -1]) / stats.tstd([1, -1, 1, -1])
+        assert task["same"] == pytest.approx(DescrStatsW(row).ttost_mean(-rope, rope)[0], rel=1e-9)
+    parts = np.maximum(gaps.std(axis=1, ddof=1), floor) ** 2 / len(SEEDS) / len(gaps) ** 2
+    df = parts.sum() ** 2 / (parts**2 / (len(SEEDS) - 1)).sum()
+    sides = [stats.t.cdf((side * gaps.mean() - rope) / math.sqrt(parts.sum()), df) for side in (1, -1)]
+    assert pair["within"]["same"] == pytest.approx(max(sides), rel=1e-9)
+    corpora = DescrStatsW(gaps.mean(axis=1)).ttost_mean(-rope, rope)[0]
+    assert pair["same"] == pytest.approx(max(corpora, *sides), rel=1e-9), "no surer of other tasks than of these"
+
+
+def test_the_letters_rest_on_moderated_variances(stored):
+    """The prior by a search for the d0 whose scaled F law has the mean and the variance of the log variances."""
+    shown = compare("a", "b", "c", results_dir=stored, documents=False).as_json()["pairs"]
+    gaps = np.array([list(pair["corpora"].values()) for pair in shown])
+    n, df = gaps.shape[1], gaps.shape[1] - 1
+    s2 = gaps.var(axis=1, ddof=1)
+    logs = np.log(s2)
+    spread = logs.var(ddof=1) - special.polygamma(1, df / 2)
+    prior_df, prior = math.inf, s2.mean()
+    if spread > 0:
+        d0 = 2 * optimize.bisect(lambda half: special.polygamma(1, half) - spread, 1e-3, 1e6, xtol=1e-12)
+        shift = (special.digamma(df / 2) - math.log(df / 2)) - (special.digamma(d0 / 2) - math.log(d0 / 2))
+        prior_df, prior = d0, math.exp(logs.mean() - shift)
+    prior_df = min(prior_df, (3 - 2) * df / 2)
+    moderated = np.maximum((prior_df * prior + df * s2) / (prior_df + df), s2)
+    p = 2 * stats.t.sf(abs(gaps.mean(axis=1)) / np.sqrt(moderated / n), prior_df + df)
+    corrected = multipletests(p, method="holm")[1].tolist()
+    assert [pair["p_moderated"] for pair in shown] == pytest.approx(corrected, rel=1e-8)

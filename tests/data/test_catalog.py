@@ -195,3 +195,33 @@ def test_a_scaffold_runs_as_it_is(tmp_path: Path, fixtures: Path) -> None:
         scaffold(fixtures / "paired" / "text" / "11.txt")
     with pytest.raises(UsageError, match="no file"):
         scaffold(fixtures / "nothing.tsv")
+
+
+UNPINNED = {"gad", "hoc", "meddialog_fr", "ncbi_disease_single"}
+"""Shipped tasks with a hub source at a name that can move: no hub could be asked for the commit."""
+
+
+def test_shipped_hub_sources_are_pinned_or_say_that_nobody_opened_them() -> None:
+    moving = {}
+    for path in spec_paths().values():
+        task = load_task(path)
+        for source in task.spec.all_sources:
+            if source.hub is not None and not source.hub.pinned:
+                moving[task.id] = source.notes or ""
+    assert set(moving) == UNPINNED
+    assert all("not opened here" in text or "could not be checked" in text for text in moving.values())
+
+
+def test_validation_warns_of_a_revision_that_can_move(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
+    def warnings(revision: str) -> list[str]:
+        task = make_task(
+            type="single_label",
+            labels="[yes, no]",
+            files=f"{{train: t.tsv, test: e.tsv}}\n  hub: {{repo: a/b, revision: {revision}}}",
+            reader="{format: tsv, columns: {text: text, label: label}}",
+        )
+        return validate_task(task, tmp_path).warnings
+
+    assert warnings("0123456789abcdef0123456789abcdef01234567") == []
+    (warning,) = warnings("main")
+    assert "revision 'main' of hub dataset a/b can move" in warning

@@ -7,6 +7,7 @@ import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -210,20 +211,30 @@ def test_hub_files_are_taken_by_name_and_scripts_never(tmp_path: Path, monkeypat
     pq.write_table(pa.table({"document_id": ["1"], "text": ["a @GENE$"], "labels": [["1"]]}), remote)
     asked: list[str] = []
 
+    commit = "0123456789abcdef" * 2 + "01234567"
+
+    def info(self: object, repo: str, *, revision: str) -> SimpleNamespace:
+        assert (repo, revision) == ("bigbio/gad", "refs/convert/parquet")
+        return SimpleNamespace(sha=commit)
+
     def listed(self: object, repo: str, *, revision: str, repo_type: str) -> list[str]:
-        assert (repo, revision, repo_type) == ("bigbio/gad", "refs/convert/parquet", "dataset")
+        assert (repo, revision, repo_type) == ("bigbio/gad", commit, "dataset")
         splits = [f"gad_blurb_bigbio_text/{s}/0000.parquet" for s in ("train", "validation", "test")]
         return ["gad.py", "README.md", "gad_fold0_source/train/0000.parquet", *splits]
 
     def got(repo: str, name: str, *, revision: str, repo_type: str) -> str:
+        assert revision == commit
         asked.append(name)
         return str(remote)
 
+    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", info)
     monkeypatch.setattr(huggingface_hub.HfApi, "list_repo_files", listed)
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", got)
     task = load_task("gad")
     data = tmp_path / "store"
-    assert len(fetch(task, data, "hub").files) == 3
+    fetched = fetch(task, data, "hub")
+    assert len(fetched.files) == 3
+    assert f"`revision: {commit}` pins it" in fetched.notes[0]
     assert all(name.startswith("gad_blurb_bigbio_text/") for name in asked)
     assert left_behind(data) == [f"hub_gad/{s}/0000.parquet" for s in ("test", "train", "validation")]
     with pytest.raises(DataFormatError, match="stands twice"):

@@ -95,7 +95,7 @@ def test_hoc_merges_sentences_into_the_labels_of_the_sheet(data_dir: Path) -> No
     assert [sum(not d.labels for d in data.documents[n]) for n in ("train", "validation", "test")] == [197, 22, 53]
 
 
-@pytest.mark.parametrize("task", ["biosses", "pubmedqa", "frenchmedmcqa_t2"])
+@pytest.mark.parametrize("task", ["biosses", "pubmedqa", "ddi", "frenchmedmcqa_t2"])
 def test_gates_pass_or_say_why_nothing_is_asked(task: str, data_dir: Path) -> None:
     verdict = gate(load_task(task), data_of(task, data_dir))
     assert verdict.passed, verdict.reasons

@@ -28,7 +28,7 @@ def fields(form: str) -> list[tuple[str, str]]:
 
 def written() -> Iterator[str]:
     """The forms in the code: what is given to `note`, or kept as `form` first."""
-    for path in (p for room in ("report", "comparison") for p in sorted((ROOT / "biobench" / room).glob("*.py"))):
+    for path in (p for room in ("report", "comparison") for p in sorted((ROOT / "biobench" / room).rglob("*.py"))):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "note":
                 texts = [node.args[0]]

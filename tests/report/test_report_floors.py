@@ -88,3 +88,17 @@ def test_what_the_gate_flags_is_a_note_of_the_report(tmp_path):
     notes = [n for n in build(tmp_path, "macro", tasks=["gad"]).notes if "the gate flags gad" in n]
     assert notes == ["the gate flags gad: of 60 test documents 9 are of groups"]
     assert [*map(in_french, notes)] == ["le contrôle signale gad : of 60 test documents 9 are of groups"]
+
+
+def test_models_below_a_floor_are_named_first(tmp_path):
+    for task in ("gad", "hoc"):
+        play(tmp_path, task, 0.3)
+        save_run(tmp_path, "weak", task, 42, 0.29)
+        save_run(tmp_path, "good", task, 42, 0.31)
+    save_run(tmp_path, "equal", "gad", 42, 0.3)
+    text = "weak scores below the floor majority, which reads the whole training split, on gad, hoc"
+    assert build(tmp_path).notes[0] == text
+    assert not any("good scores" in n or "equal scores" in n for n in build(tmp_path).notes)
+    assert text in build(tmp_path, sources=["run"]).notes, "where floors are not shown"
+    assert "plancher majority" in in_french(build(tmp_path).notes[0])
+    assert not any("below the floor" in n for n in build(tmp_path, sources=["floor"]).notes)

@@ -181,7 +181,7 @@ def test_needle_runs_hold_the_lengths_of_their_window(tmp_path, monkeypatch):
     plan = NeedlePlan(0, 0.5, "n", (), (), (), (), "g", "tokens")
     test = [replace(d, plan=plan._replace(length=cell(d).length), text="") for d in needle_documents((512, 1024))]
     data = TaskData({"test": test}, labels, labels, source, "e" * 64)
-    monkeypatch.setattr("biobench.submission.verify.load_data", lambda *_, **__: data)
+    monkeypatch.setattr("biobench.submission.verify.load_folds", lambda *_, **__: [data])
     right = [Prediction(d.id, labels=d.labels, label_scores=tuple(float(n in d.labels) for n in labels)) for d in test]
 
     def packed(window, documents, name):

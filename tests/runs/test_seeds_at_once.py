@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -23,18 +26,22 @@ from tests.helpers.golden_make import write_checkpoint, write_tasks
 from tests.helpers.tiny import make_tiny_encoder
 
 
-def request(folder: Path, **changed: Any) -> RunRequest:
+def request_fields(folder: Path) -> dict[str, Any]:
     """Three seeds of a demo task, a matter of tenths of a second each."""
-    basis = RunRequest(
-        model=(str(make_tiny_encoder(folder / "tiny")),),
-        tasks=("demo_topic",),
-        seeds="1-3",
-        results_dir=str(folder / "results"),
-        device="cpu",
-        overrides=("training.epochs=1",),
-        limit=20,
-    )
-    return replace(basis, **changed)
+    return {
+        "model": (str(make_tiny_encoder(folder / "tiny")),),
+        "tasks": ("demo_topic",),
+        "seeds": "1-3",
+        "results_dir": str(folder / "results"),
+        "device": "cpu",
+        "overrides": ("training.epochs=1",),
+        "limit": 20,
+    }
+
+
+def request(folder: Path, **changed: Any) -> RunRequest:
+    """The same as a request."""
+    return replace(RunRequest(**request_fields(folder)), **changed)
 
 
 def test_side_by_side_they_are_the_same_runs(tmp_path: Path) -> None:
@@ -86,6 +93,31 @@ def test_a_run_that_does_not_fit_beside_others_is_made_alone(tmp_path: Path, mon
     results = run_plan(make_plan(again), Silent())
     assert [r.status for r in results] == ["failed"] * 3, "alone it is the run's own failure"
     assert all("memory does not suffice" in (r.reason or "") for r in results)
+
+
+def test_workers_do_not_run_the_callers_script_again(tmp_path: Path) -> None:
+    """A script without a guard around its call, as users write it."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys\nprint('script')\nfrom biobench.runs.plan import RunRequest, make_plan\n"
+        "from biobench.runs.api import run_plan\nfrom biobench.runs.execute import Silent\n"
+        f"request = RunRequest(**{request_fields(tmp_path)!r}, seeds_at_once='2', threads=2)\n"
+        "print(*(r.status for r in run_plan(make_plan(request), Silent())))\n",
+        encoding="utf-8",
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True, timeout=300)
+    assert done.stdout.split() == ["script", "done", "done", "done"]
+    assert "ended early" not in done.stderr
+    assert {r.provenance.threads for r in Store(tmp_path / "results").records()} == {1}, "made by the workers"
+
+
+def test_workers_that_end_early_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(parallel, "work", os._exit)
+    results = run_plan(make_plan(request(tmp_path, seeds_at_once="2")), Silent())
+    assert [r.status for r in results] == ["done"] * 3
+    assert "2 of 2 workers ended early; their runs are made here" in caplog.text
 
 
 @pytest.mark.parametrize(("free", "threads", "count"), [(0, 8, 1), (5 << 30, 8, 2), (64 << 30, 8, 3), (64 << 30, 2, 2)])

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from biobench.errors import StoreError
-from tests.trainer.test_pretrain_distributed import GOLDEN, curve, two_processes
+from tests.helpers.two_processes import GOLDEN, curve, two_processes
 from trainer import api
 from trainer.ledger.fields import read_ledger
 from trainer.ledger.twins import compare

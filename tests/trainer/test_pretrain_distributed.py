@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,40 +12,10 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForMaskedLM
 
+from tests.helpers.two_processes import GOLDEN, curve, two_processes
 from trainer import api
 from trainer.ledger.fields import read_ledger
-from trainer.train.metrics import read_metrics
 from trainer.train.progress import Tick
-
-GOLDEN = json.loads((Path(__file__).parent / "golden_toy_curve.json").read_text())["loss"]
-
-
-def curve(out: Path) -> list[float]:
-    return [line["loss"] for line in read_metrics(out / "metrics.jsonl") if line["event"] == "train"]
-
-
-def two_processes(out: Path, overrides: list[str], *more: str) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        "--nproc-per-node",
-        "2",
-        "-m",
-        "trainer",
-        "pretrain",
-        "toy_detour",
-        "--out",
-        str(out),
-        "--quiet",
-        *more,
-    ]
-    for text in overrides:
-        command += ["--set", text]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=240, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
 
 
 def test_ddp_gives_the_golden_curve_and_one_process_takes_over(small: list[str], tmp_path: Path) -> None:

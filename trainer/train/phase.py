@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from transformers import PreTrainedModel
 
-from biobench.errors import ModelError, UsageError
+from biobench.errors import ModelError
 from trainer.model import attention, guard
 from trainer.model.families import check_windows, family_of, layers_of
 from trainer.model.guard import GuardReport
@@ -99,11 +99,6 @@ def prepare(
         for causal in directions:
             _check_compiled(model, partial(forward, causal=causal), causal, world.device)
     module.train()
-    if recipe.optimizer.kind != "adamw" and world.size > 1 and recipe.engine.distributed == "fsdp2":
-        raise UsageError(
-            f"optimizer.kind {recipe.optimizer.kind} needs whole tensors, which fsdp2 shards",
-            hint="use engine.distributed=ddp, or optimizer.kind=adamw",
-        )
     module.z_loss = recipe.optimizer.z_loss
     module.compiled_loss = recipe.engine.compiles(world.device.type)
     wrapped = _wrap(recipe, module, world, kind)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from biobench.cli.console.common import DataDir, Json, Overrides, ResultsDir, Threads, percent, print_json
+from biobench.cli.console.common import DataDir, Json, Overrides, ResultsDir, Threads, percent, print_json, several
 from biobench.core.packages import check_ours
 from biobench.errors import UsageError
 from biobench.runs.options import RunRequest
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from biobench.stats import MeanTest
     from biobench.workflows.mechanism import Scores
 
-Task = Annotated[list[str], typer.Option("--task", metavar="ID_OR_YAML", help="Task id or YAML path; repeatable.")]
+Task = Annotated[
+    list[str], typer.Option("--task", callback=several, metavar="ID_OR_YAML", help="Task id or YAML path; repeatable.")
+]
 Seeds = Annotated[str | None, typer.Option("--seeds", help="42-50 or 42,43 (default: the spec's).")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")]
 Figure = Annotated[list[str], typer.Option("--figure", help="Write a figure: .svg, .png, .html, .json.")]

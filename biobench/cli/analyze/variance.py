@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from biobench.cli.console.common import DataDir, Json, Overrides, ResultsDir, print_json
+from biobench.cli.console.common import DataDir, Json, Overrides, ResultsDir, print_json, several
 
 
 def register(app: typer.Typer) -> None:
@@ -16,7 +16,9 @@ def register(app: typer.Typer) -> None:
 
 def variance(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A name in the report, or a folder.")],
-    task: Annotated[list[str], typer.Option("--task", metavar="ID", help="Only this task; repeatable.")] = [],  # noqa: B006
+    task: Annotated[
+        list[str], typer.Option("--task", callback=several, metavar="ID", help="Only this task; repeatable.")
+    ] = [],  # noqa: B006
     average: Annotated[
         Literal["macro", "micro", "weighted", "paper"], typer.Option("--average", help="The scores that are looked at.")
     ] = "macro",

@@ -30,6 +30,11 @@ def _set_threads(threads: int | None) -> int | None:
 Threads = Annotated[int | None, shown("threads", help="CPU threads (default: as usable).", callback=_set_threads)]
 
 
+def several(texts: list[str]) -> list[str]:
+    """Values of a repeatable option, of which `a,b` gives two; the name of a file stays whole."""
+    return [part for text in texts for part in ([text] if Path(text).exists() else text.split(",")) if part]
+
+
 def check_results_dir(context: typer.Context, folder: str) -> None:
     """Raises UsageError where a results folder was named and is not there; the default one need not exist."""
     source = context.get_parameter_source("results_dir")

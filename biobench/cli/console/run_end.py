@@ -45,6 +45,9 @@ def expected_time(results: Sequence[RunResult]) -> Iterator[str]:
     planned = [r for r in results if r.status == "planned"]
     if not planned:
         return
+    for task in dict.fromkeys(r.task for r in planned if r.fold is not None):
+        splits = len({r.fold for r in results if r.task == task})
+        yield f"{task}: {splits} splits of one corpus, a training each, which together are one result of a model"
     known = [r.seconds_expected for r in planned if r.seconds_expected is not None]
     if not known:
         yield f"{len(planned)} runs to make; how long they take is told after the first one on this device"
@@ -59,6 +62,9 @@ def _mean(members: Sequence[RunResult]) -> str:
     from biobench.stats import seed_interval
 
     metric = members[0].primary
+    if members[0].fold is not None:
+        mean = sum(r.scores[metric] for r in members) / len(members)
+        return f"{metric} {percent(mean)} over {len(members)} splits; `biobench report` has its interval"
     summary = seed_interval([r.scores[metric] for r in members])
     margin = "" if summary.interval is None else f" ± {percent(float(summary.interval.high) - summary.mean)}"
     return f"{metric} {percent(summary.mean)}{margin} over {len(members)} seeds"

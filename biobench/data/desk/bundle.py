@@ -7,7 +7,7 @@ import io
 import json
 import tarfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from biobench import __version__
@@ -107,8 +107,11 @@ def _add_task(task: LoadedTask, folder: Path, include_agreement: bool, entries: 
     splits = task.spec.splits_of(place.source)
     if isinstance(splits, SplitIds):
         entries[f"tasks/{splits.ids_file}"] = task.folder / splits.ids_file
-    for path in files_of(place):
-        entries[f"data/{path.relative_to(folder).as_posix()}"] = path
+    resampled = task.spec.resampled(place.source)
+    folds = range(resampled.count if resampled is not None and place.source.has_folds else 1)
+    for fold in folds:
+        for path in files_of(choose(replace(task, fold=fold), folder)):
+            entries[f"data/{path.relative_to(folder).as_posix()}"] = path
     return None
 
 

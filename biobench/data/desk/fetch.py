@@ -22,6 +22,7 @@ from biobench.data.desk.status import agreement_steps, preferred, urls
 from biobench.data.desk.unpack import unpack
 from biobench.data.locate import default_data_dir, locate
 from biobench.errors import DataFormatError, DataUnavailableError, UsageError
+from biobench.schema.source import FOLD
 from biobench.schema.strict import suggest
 from biobench.schema.task import HubSource, Original, Source, UrlSource
 
@@ -106,7 +107,7 @@ def _fetch_source(source: Source, data_dir: Path, result: Fetched, progress: Pro
         for item in urls(part):
             result.files += _fetch_url(item, data_dir, data_dir / part.folder, result, progress)
     if source.hub is not None and not urls(source):
-        result.files += _fetch_hub(source, source.hub, data_dir)
+        result.files += _fetch_hub(source, source.hub, data_dir, result)
 
 
 def _fetch_url(item: UrlSource, data_dir: Path, target: Path, result: Fetched, progress: Progress | None) -> list[str]:
@@ -153,23 +154,33 @@ def _move(staged: Path, target: Path) -> list[str]:
     return moved
 
 
-def _fetch_hub(source: Source, hub: HubSource, data_dir: Path) -> list[str]:
-    """Files of a dataset repository by name; scripts in it are never loaded."""
+def _fetch_hub(source: Source, hub: HubSource, data_dir: Path, result: Fetched) -> list[str]:
+    """Files of a dataset repository by name, all of one commit; scripts in it are never loaded.
+
+    Where the revision is a name (a branch, a tag), the note says which commit it meant.
+    """
     from huggingface_hub import HfApi, hf_hub_download
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
     # The hub client's own error derives from its HTTP library's base error, whichever library that is.
     transport: type[Exception] = HfHubHTTPError.__bases__[0]
-    patterns = [p for value in source.files.values() for p in ([value] if isinstance(value, str) else value)]
+    named = [p for value in source.files.values() for p in ([value] if isinstance(value, str) else value)]
+    patterns = [p.replace(FOLD, "*") for p in named]
     prefix = f"{hub.path.strip('/')}/" if hub.path else ""
     moved: list[str] = []
     try:
-        listed = HfApi().list_repo_files(hub.repo, revision=hub.revision, repo_type="dataset")
+        commit = hub.revision
+        if not hub.pinned:
+            commit = HfApi().dataset_info(hub.repo, revision=hub.revision).sha or hub.revision
+            result.notes.append(
+                f"hub dataset {hub.repo}: '{hub.revision}' was commit {commit}; `revision: {commit}` pins it"
+            )
+        listed = HfApi().list_repo_files(hub.repo, revision=commit, repo_type="dataset")
         names = [n for n in listed if any(fnmatch.fnmatch(n, prefix + p) for p in patterns)]
         for name in names:
             if name.startswith("/") or ".." in PurePosixPath(name).parts:
                 raise DataFormatError(f"'{name}' would be written outside the folder", hint="refused", file=hub.repo)
-            got = hf_hub_download(hub.repo, name, revision=hub.revision, repo_type="dataset")
+            got = hf_hub_download(hub.repo, name, revision=commit, repo_type="dataset")
             final = data_dir / source.folder / name.removeprefix(prefix)
             final.parent.mkdir(parents=True, exist_ok=True)
             aside = final.with_name(final.name + ".part")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from biobench.data.catalog import LoadedTask, load_task
-from biobench.data.load import load_data
+from biobench.data.load import data_of
 from biobench.errors import BioBenchError, UsageError
 from biobench.report.details.marked import to_html
 from biobench.report.details.mistakes import KINDS, JudgedDocument, Kind, Mark, judge, tally
@@ -106,7 +106,7 @@ def _documents(task: str, record: RunRecord, data_dir: str | Path | None) -> tup
     """The test split of the run, or why it is not shown."""
     try:
         loaded: LoadedTask = load_task(task, record.overrides)
-        data = load_data(loaded, data_dir, record.limit, offline=True)
+        data = data_of(record, loaded, data_dir)
     except BioBenchError as error:
         return None, f"no text: {error}; {error.hint}"
     if data.hash != record.task.data_hash:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from biobench.data.catalog import load_task
-from biobench.data.load import load_data, subset, without_test
+from biobench.data.load import data_of, subset, without_test
 from biobench.errors import DataUnavailableError, SpecError, UsageError
 from biobench.kinds import Kind, get_kind
 from biobench.report.groups import RunGroup
@@ -86,7 +86,7 @@ def _data_of(record: RunRecord, data_dir: str | Path | None) -> TaskData:
         raise DataUnavailableError(
             what, hint="a spec of your own is found where it is installed as a task folder"
         ) from error
-    data = load_data(task, data_dir, record.limit, offline=True)
+    data = data_of(record, task, data_dir)
     if data.hash != record.task.data_hash:
         raise DataUnavailableError("the data here is not that of the run", hint="give the run's data with --data-dir")
     data = without_test(data) if record.split == "validation" else data

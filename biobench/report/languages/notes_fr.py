@@ -47,6 +47,9 @@ _NOTES = {
         "tâche une fois, même là où le score d'une tâche ne figure à côté d'aucune moyenne d'ici"
     ),
     # the gate
+    "{model} scores below the floor {floor}, which reads the whole training split, on {tasks}": (
+        "{model} est sous le plancher {floor}, qui lit tout le jeu d'entraînement, sur {tasks}"
+    ),
     "{task} fails its gate, so its runs are neither shown nor averaged: {reasons}": (
         "{task} échoue à son contrôle, ses exécutions ne sont donc ni montrées ni comptées dans les moyennes : "
         "{reasons}"
@@ -149,6 +152,7 @@ _NOTES = {
     # who and what is compared
     "{model}: its {source} scores are left aside": "{model} : ses scores de source « {source} » sont laissés de côté",
     "run": "exécution",
+    "frozen": "gelé",
     "outside": "extérieur",
     "submitted": "soumis",
     "floor": "plancher",

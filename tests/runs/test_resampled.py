@@ -1,0 +1,222 @@
+"""Tasks with several splits: each is a run with a key of its own, and together they are one result."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import biobench
+from biobench.comparison.compare import compare
+from biobench.data.catalog import load_task
+from biobench.data.hashing import task_identity
+from biobench.data.load import load_data, load_folds
+from biobench.errors import DataFormatError, SpecError, UsageError
+from biobench.report.rescore import rescore_all, run_documents
+from biobench.report.table import build
+from biobench.schema.record import Resampling
+from biobench.stats import compare_seeds, seed_interval
+from biobench.store import Store
+from tests.helpers.cli_make import call
+from tests.helpers.compare_make import save
+from tests.helpers.tiny import make_tiny_encoder
+
+SPEC = """
+id: topics
+version: 1
+name: Topics
+language: en
+type: single_label
+source:
+  folder: topics
+  files: {files}
+  reader: {{format: tsv, columns: {{text: text, label: label{group}}}}}
+labels: [heart, lung]
+splits: {splits}
+unit: sentence
+protocol: {{max_length: 32, long_documents: truncate}}
+training: {{epochs: 1, learning_rate: 5e-4, batch_size: 8}}
+head: {{kind: sequence}}
+metric: {{primary: macro_f1, paper: micro_f1}}
+access: open
+licence: none
+homepage: https://example.org
+citation: none
+"""
+FAST: dict[str, Any] = {"device": "cpu", "parallel": 1, "gate": False, "results_dir": "results", "data_dir": "data"}
+
+
+def write_spec(folder: Path, splits: str, files: str = "{all: all.tsv}", group: str = ", group: patient") -> str:
+    path = folder / "topics.yaml"
+    path.write_text(SPEC.format(files=files, splits=splits, group=group))
+    return str(path)
+
+
+def rows(count: int) -> list[str]:
+    words = {"heart": "the valve of the heart", "lung": "the lobe of the lung"}
+    labels = ("heart", "lung")
+    return [f"{words[labels[i % 2]]} in case {i}\t{labels[i % 2]}\tp{i // 2}" for i in range(count)]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("BIOBENCH_DATA_DIR", raising=False)
+    folder = tmp_path / "data" / "topics"
+    folder.mkdir(parents=True)
+    (folder / "all.tsv").write_text("\n".join(["text\tlabel\tpatient", *rows(40)]) + "\n")
+    return tmp_path
+
+
+def test_each_document_is_tested_once_and_groups_stay_together(place: Path) -> None:
+    task = load_task(write_spec(place, "{folds: 5}"))
+    folds = load_folds(task, "data")
+    tested = [d.id for data in folds for d in data.test]
+    assert len(folds) == 5
+    assert sorted(tested) == sorted({d.id for s in ("train", "validation", "test") for d in folds[0].documents[s]})
+    for data in folds:
+        groups = [{d.group for d in data.documents[s]} for s in ("train", "validation", "test")]
+        assert sum(len(g) for g in groups) == len(set.union(*groups))
+        assert [len(data.documents[s]) for s in ("train", "validation", "test")] == [28, 4, 8]
+    assert len({data.hash for data in folds}) == 1
+    assert load_data(task, "data").test == folds[0].test
+
+
+def test_repeated_splits_differ_and_other_seeds_are_another_protocol(place: Path) -> None:
+    path = write_spec(place, "{repeats: 3, ratios: [0.6, 0.2, 0.2]}")
+    task = load_task(path)
+    tests = [tuple(d.id for d in data.test) for data in load_folds(task, "data")]
+    assert len(set(tests)) == 3
+    other = load_task(path, ["splits={repeats: 3, ratios: [0.6, 0.2, 0.2], seed: 9}"])
+    assert task_identity(task, "local") != task_identity(other, "local")
+
+
+def test_runs_have_keys_of_their_own_and_resume_like_any(place: Path) -> None:
+    path, encoder = write_spec(place, "{folds: 4}"), make_tiny_encoder(place / "tiny")
+    results = biobench.run(encoder, tasks=path, **FAST)
+    assert [(r.status, r.seed, r.fold) for r in results] == [("done", 42 + i, i) for i in range(4)]
+    assert len({r.key for r in results}) == 4
+    records = sorted(Store("results").records(), key=lambda r: r.seed)
+    assert [r.resampling for r in records] == [Resampling(fold=i, folds=4, train_documents=26) for i in range(4)]
+    assert len({r.task.hash for r in records}) == len({r.task.data_hash for r in records}) == 1
+    for record in records:
+        scored_on = {d.id for d in Store("results").load_predictions(record, None)[0]}
+        assert scored_on == {d.id for d in run_documents(record, "data", path)}
+    assert {row.outcome for row in rescore_all("results", "data", [path])} == {"unchanged"}
+    again = biobench.run(encoder, tasks=path, seeds="43", **FAST)
+    assert [(r.status, r.fold) for r in again] == [("skipped", 1)]
+    with pytest.raises(UsageError, match="99 names no split of topics, whose 4 splits"):
+        biobench.run(encoder, tasks=path, seeds="99", **FAST)
+    with pytest.raises(UsageError, match="learned from some of their tests"):
+        biobench.run(encoder, tasks=path, no_training=True, **FAST)
+
+
+def test_a_dry_run_says_how_many_trainings(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path, encoder = write_spec(place, "{folds: 4}"), make_tiny_encoder(place / "tiny")
+    command = ("run", encoder, "--task", path, "--data-dir", "data", "--device", "cpu", "--dry-run")
+    shown = call(monkeypatch, capfd, *command)
+    assert "topics: 4 splits of one corpus, a training each" in shown.out
+    assert "4 runs to make" in shown.out
+    planned = call(monkeypatch, capfd, *command, "--json")
+    assert [row["fold"] for row in json.loads(planned.out)] == [0, 1, 2, 3]
+
+
+def test_folds_that_lie_in_files(place: Path) -> None:
+    folder = place / "data" / "topics"
+    every = rows(30)
+    for i in range(3):
+        (folder / str(i + 1)).mkdir()
+        test = every[10 * i : 10 * i + 10]
+        for name, part in (("test", test), ("train", [row for row in every if row not in test])):
+            (folder / str(i + 1) / f"{name}.tsv").write_text("\n".join(["text\tlabel\tpatient", *part]) + "\n")
+    files = '{train: "{fold}/train.tsv", test: "{fold}/test.tsv"}'
+    task = load_task(write_spec(place, "{fold_files: 3, validation_from_train_tail: 4}", files, group=""))
+    folds = load_folds(task, "data")
+    assert [[len(f.documents[s]) for s in ("train", "validation", "test")] for f in folds] == [[16, 4, 10]] * 3
+    assert len({d.text for f in folds for d in f.test}) == 30
+    (folder / "2" / "test.tsv").unlink()
+    with pytest.raises(DataFormatError, match=r"2/test\.tsv' is missing"):
+        load_folds(task, "data")
+
+
+@pytest.mark.parametrize(
+    ("splits", "files", "words"),
+    [
+        ("{fold_files: 3}", "{all: all.tsv}", "no file of source 'local' names {fold}"),
+        ("{folds: 3}", '{all: "{fold}.tsv"}', "without splits.fold_files"),
+        ("{folds: 1}", "{all: all.tsv}", "folds"),
+        ("{repeats: 3, ratios: [0.5, 0.5]}", "{all: all.tsv}", "ratios"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_its_line(place: Path, splits: str, files: str, words: str) -> None:
+    with pytest.raises(SpecError) as error:
+        load_task(write_spec(place, splits, files))
+    assert words in str(error.value)
+
+
+def test_too_few_groups_for_so_many_folds(place: Path) -> None:
+    task = load_task(write_spec(place, "{folds: 30}"))
+    with pytest.raises(DataFormatError, match="20 groups cannot make 30 folds"):
+        load_folds(task, "data")
+
+
+def save_folds(folder: Path, model: str, quality: float, folds: int = 10) -> None:
+    for i in range(folds):
+        save(
+            folder, model, "gad_folds", 42 + i, quality, count=60,
+            resampling=Resampling(fold=i, folds=10, train_documents=540),
+        )  # fmt: skip
+
+
+def test_the_report_widens_the_interval_and_says_what_it_is(tmp_path: Path) -> None:
+    save_folds(tmp_path, "a", 0.7)
+    report = build(tmp_path, "macro", sources=("run",))
+    (row,) = report.rows
+    assert (row.n_seeds, row.folds, row.ratio) == (10, 10, pytest.approx(1 / 9))
+    plain = seed_interval(row.values).interval.half_width
+    assert row.margin == pytest.approx(plain * np.sqrt(1 + 10 / 9))
+    assert any("10 of 10 splits of one corpus, a training each" in text for text in report.notes)
+
+
+def test_compare_takes_the_corrected_t_and_never_seeds_with_splits(tmp_path: Path) -> None:
+    save_folds(tmp_path, "a", 0.8)
+    save_folds(tmp_path, "b", 0.6, folds=8)
+    result = compare("a", "b", results_dir=tmp_path, tasks="gad_folds")
+    (line,) = result.pairs[0].tasks
+    scores = [
+        sorted((r.seed, r.scores["macro_f1"]) for r in Store(tmp_path).records() if r.model.id == m) for m in "ab"
+    ]
+    a, b = ([score for seed, score in s if seed < 50] for s in scores)
+    expected = compare_seeds(
+        a,
+        b,
+        ratio=1 / 9,
+    ).test
+    assert (line.n_first, line.n_second) == (8, 8)
+    assert line.seeds.se == pytest.approx(expected.se, rel=0.05)
+    assert line.total.p == line.seeds.p
+    assert line.documents is None
+    assert result.pairs[0].within.test.se == pytest.approx(line.seeds.se)
+    assert any("part of the corrected t over the splits" in text for text in result.notes)
+    assert "seeds a task" not in result.text()
+    # seeds of an ordinary run on the same task and data stand under another condition
+    for seed in range(42, 47):
+        save(tmp_path, "c", "gad_folds", seed, 0.7, spec="other")
+    with pytest.raises(UsageError, match="not the same protocol"):
+        compare("a", "c", results_dir=tmp_path, tasks="gad_folds")
+
+
+@pytest.mark.real
+def test_gads_folds_are_those_of_its_files(data_dir: Path) -> None:
+    folds = load_folds(load_task("gad_folds"), data_dir)
+    assert [len(f.test) for f in folds] == [534, *[533] * 8, 532]
+    assert {len(f.validation) for f in folds} == {535}
+    assert sum(len(f.test) for f in folds) == 5330
+    single = load_data(load_task("gad"), data_dir)
+    assert [d.text for d in folds[0].test] == [d.text for d in single.test]
+    assert not folds[0].count_problems
