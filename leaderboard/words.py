@@ -23,12 +23,6 @@ _WORDS: dict[str, tuple[str, str]] = {
     "task_view": ("Tasks", "Tâches"),
     "compare_view": ("Compare", "Comparer"),
     "published_view": ("Published experiments", "Expériences publiées"),
-    "published_help": (
-        "What publications report beyond the task tables, as printed, each with its source and what of ours can be set "
-        "beside it.",
-        "Ce que les publications rapportent au-delà des tableaux de tâches, tel qu'imprimé, avec la source et ce qui, "
-        "chez nous, peut être mis à côté.",
-    ),
     "no_published": ("There are no published experiments here.", "Il n'y a pas d'expériences publiées ici."),
     "publication": ("Publication", "Publication"),
     "without_values": ("Baselines without published values", "Références sans valeurs publiées"),

@@ -148,8 +148,8 @@ SENTENCES = {
     "Wilcoxon's signed ranks over the corpora give {p}.": "Les rangs signés de Wilcoxon sur les corpus donnent {p}.",
     "That p cannot fall below {least} with {corpora}.": "Ce p ne peut descendre sous {least} avec {corpora}.",
     "A run of {first} beats a run of {second} with probability {chance:.2f} (ties count half).": (
-        "Une exécution de {first} bat une exécution de {second} avec une probabilité de {chance:.2f} (une égalité compte "
-        "pour moitié)."
+        "Une exécution de {first} bat une exécution de {second} avec une probabilité de {chance:.2f} (une égalité "
+        "compte pour moitié)."
     ),
     "The smallest true difference found in 4 of 5 cases cannot be told from {corpora}.": (
         "La plus petite vraie différence trouvée dans 4 cas sur 5 ne peut se dire à partir de {corpora}."
