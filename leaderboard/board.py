@@ -12,7 +12,7 @@ import streamlit as st
 import biobench
 from biobench import __version__
 from biobench.comparison.placing import MOST, Placing, place
-from biobench.comparison.standing import OWN, Leaders, headline, mean_of, placeable, with_mean
+from biobench.comparison.standing import TESTABLE, Leaders, headline, mean_of, placeable, with_mean
 from biobench.report import charts
 from biobench.report.entrants import line_name
 from biobench.report.render import plain_note, render
@@ -197,7 +197,7 @@ def _charts(standing: Leaders, words: Mapping[str, str]) -> None:
     left, right = st.columns(2)
     ranks, short = standing.ranks, labels(line.name for line in standing.lines)
     rows = [
-        {"line": short[line.name], "rank": ranks.get((line.name, line.source), ""), "own": line.source in OWN}
+        {"line": short[line.name], "rank": ranks.get((line.name, line.source), ""), "own": line.source in TESTABLE}
         | charts.ends(mean_of(line))
         for line in standing.lines[: charts.MOST_LINES]
     ]
@@ -208,15 +208,15 @@ def _charts(standing: Leaders, words: Mapping[str, str]) -> None:
     draw(charts.standing(rows, words, ink()), words["alt_standing"].format(first), words, left)
     left.caption(words["standing_help"])
     with right:
-        known = COSTS if standing.own else ()
-        offered = [c for c in known if any(getattr(mean_of(line), c) is not None for line in standing.own)]
+        known = COSTS if standing.testable else ()
+        offered = [c for c in known if any(getattr(mean_of(line), c) is not None for line in standing.testable)]
         if not offered:
             st.caption(words["no_cost"])
             return
         cost = choose(words["cost"], offered, "cost", {c: words[f"cost_{c}"] for c in offered})
         points = [
             {"model": short[line.name], "cost": getattr(mean_of(line), cost)} | charts.ends(mean_of(line))
-            for line in standing.own
+            for line in standing.testable
             if getattr(mean_of(line), cost) is not None
         ]
         faster = cost == "train_tokens_per_second"
@@ -317,6 +317,7 @@ def _picture(report: Report, words: Mapping[str, str]) -> str:
         return '<svg xmlns="http://www.w3.org/2000/svg"/>'
     short = labels(line.name for line in lines)
     rows = [
-        {"line": short[line.name], "rank": "", "own": line.source in OWN} | charts.ends(mean_of(line)) for line in lines
+        {"line": short[line.name], "rank": "", "own": line.source in TESTABLE} | charts.ends(mean_of(line))
+        for line in lines
     ]
     return charts.svg(charts.localized(charts.standing(rows, words), words["verdict_language"]))

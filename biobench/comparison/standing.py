@@ -10,7 +10,7 @@ from biobench.report.rows import AverageName, Row
 from biobench.report.table import Results
 from biobench.report.wide import Block, ModelLine
 
-OWN = ("run", "outside", "submitted")
+TESTABLE = ("run", "outside", "submitted")
 """Sources whose lines have runs or predictions of ours to test; the others are printed or stand for no model."""
 SMALL = 100_000_000
 """Parameters below which a model is named as the best of the small ones."""
@@ -55,15 +55,17 @@ class Leaders:
     placed: Mapping[str, Placing]
 
     @property
-    def own(self) -> list[ModelLine]:
+    def testable(self) -> list[ModelLine]:
         """Those with runs."""
-        return [line for line in self.lines if line.source in OWN]
+        return [line for line in self.lines if line.source in TESTABLE]
 
     @property
     def ranks(self) -> Mapping[tuple[str, str], str]:
         """(name, source) of a line -> its rank: ``2`` or ``1–3``; of printed means their order, in brackets."""
         ranks = {
-            (line.name, line.source): _words_of(self.placed[line.name]) for line in self.own if line.name in self.placed
+            (line.name, line.source): _words_of(self.placed[line.name])
+            for line in self.testable
+            if line.name in self.placed
         }
         printed = [line for line in self.lines if line.source == "published"]
         return ranks | {(line.name, line.source): f"({order})" for order, line in enumerate(printed, 1)}
@@ -94,7 +96,7 @@ def with_mean(block: Block) -> tuple[ModelLine, ...]:
 
 def placeable(lines: Sequence[ModelLine]) -> tuple[str, ...]:
     """Names of the lines with runs, best first; where one's own and a submission share one, `compare` knows neither."""
-    names = [line.name for line in lines if line.source in OWN]
+    names = [line.name for line in lines if line.source in TESTABLE]
     return tuple(name for name in names if names.count(name) == 1)
 
 
@@ -122,24 +124,24 @@ def headline(
 
     words: those of `WORDS` in one language. named: a line's name; number: a percentage; both as they are shown.
     """
-    own = standing.own
+    rivals = standing.testable
     if not standing.lines:
         return [words["no_leader"]]
-    first = (own or standing.lines)[0]
-    sentences = [words["leads" if own else "leads_printed"].format(named(first), number(100 * mean_of(first).mean))]
+    first = (rivals or standing.lines)[0]
+    sentences = [words["leads" if rivals else "leads_printed"].format(named(first), number(100 * mean_of(first).mean))]
     placing = standing.placed.get(first.name)
-    if own and placing is None:
+    if rivals and placing is None:
         sentences.append(words["alone"])
     elif placing is not None and mean_of(first).low is None:
         sentences.append(words["unknown_spread"])
     elif placing is not None and placing.alike:
-        lines = {line.name: line for line in own}
+        lines = {line.name: line for line in rivals}
         names = ", ".join(named(lines[name]) for name in placing.alike[:MOST_NAMED])
         more = len(placing.alike) - MOST_NAMED
         sentences.append(words["shares"].format(names + (words["and_more"].format(more) if more > 0 else "")))
     elif placing is not None:
         sentences.append(words["clearly"])
-    small = next((line for line in own if 0 < (mean_of(line).parameters or 0) < SMALL), None)
+    small = next((line for line in rivals if 0 < (mean_of(line).parameters or 0) < SMALL), None)
     if small is not None and small is not first:
         sentences.append(words["best_small"].format(named(small), number(100 * mean_of(small).mean)))
     return sentences

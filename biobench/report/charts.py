@@ -191,7 +191,7 @@ def seeds(rows: Sequence[Row], names: Sequence[str], by: str, words: Mapping[str
 
 def strip(
     tasks: Sequence[str],
-    own: Mapping[str, Mapping[str, float | None]],
+    scores: Mapping[str, Mapping[str, float | None]],
     field: Mapping[str, Sequence[float]],
     floors: Mapping[str, float],
     words: Mapping[str, str],
@@ -199,7 +199,7 @@ def strip(
 ) -> Any:
     """One model among the others, task by task: a quiet stroke for each other model, the floor, and its own dot.
 
-    own: task -> `ends`. field: task -> the other models' scores in percent. floors: task -> the best policy's.
+    scores: task -> `ends`. field: task -> the other models' scores in percent. floors: task -> the best policy's.
     """
     y = alt.Y("task:N", sort=list(tasks), title=None, axis=alt.Axis(labelLimit=200, labelOverlap=False))
     x = alt.X("score:Q", title=words["score"], scale=alt.Scale(zero=False), axis=alt.Axis(format=_SHORT))
@@ -208,7 +208,7 @@ def strip(
         for key, rows in (
             ("others", [{"task": task, "score": score} for task in tasks for score in field.get(task, ())]),
             ("floor", [{"task": task, "score": floors[task]} for task in tasks if task in floors]),
-            ("this_model", [{"task": task} | dict(own[task]) for task in tasks]),
+            ("this_model", [{"task": task} | dict(scores[task]) for task in tasks]),
         )
         if rows
     ]

@@ -29,7 +29,7 @@ class SharedDocument:
 
     def has(self, side: Side, label: str | None = None) -> bool:
         """Whether some gold of this label (of any, without one) is on this side."""
-        return any(own == side and label in (None, span.label) for span, own in self.sides)
+        return any(other == side and label in (None, span.label) for span, other in self.sides)
 
 
 def lay_beside(first: Sequence[JudgedDocument], second: Sequence[JudgedDocument]) -> list[SharedDocument]:
