@@ -69,7 +69,7 @@ _STYLE = """
 [data-testid=stMainBlockContainer] h1 { font-size: clamp(1.5rem, 3vw, 2.1rem); padding: .2rem 0 .4rem; }
 [data-testid=stMainBlockContainer] h2, [data-testid=stMainBlockContainer] h3 { font-size: 1.35rem; }
 [data-testid=stMainBlockContainer] h2, [data-testid=stMainBlockContainer] h3 { padding: .4rem 0; }
-.st-key-bb_verdict h2 { font-size: clamp(1.15rem, 2.4vw, 1.5rem); padding: 0; }
+.st-key-bb_verdict h2 { font-size: clamp(1.15rem, 2.4vw, 1.5rem); padding: 0 0 .3rem; line-height: 1.35; }
 [data-testid=stCaptionContainer], [data-testid=stCaptionContainer] :is(p, a) { color: inherit !important; }
 [data-testid=stCaptionContainer] { opacity: .8; }
 ol.bb-cards { list-style: none; padding: 0; margin: 0; }

@@ -12,11 +12,11 @@ import streamlit as st
 import biobench
 from biobench import __version__
 from biobench.comparison.placing import MOST, Placing, place
-from biobench.comparison.standing import TESTABLE, Leaders, headline, mean_of, placeable, with_mean
+from biobench.comparison.standing import TESTABLE, Leaders, headline, mean_of, placeable, shared_tasks, with_mean
 from biobench.report import charts
 from biobench.report.entrants import line_name
 from biobench.report.render import plain_note, render
-from biobench.report.rows import AverageName, Report
+from biobench.report.rows import AverageName, Report, Row
 from biobench.report.table import Results, build
 from biobench.report.wide import Block, ModelLine, blocks
 from biobench.store import Brief
@@ -49,15 +49,16 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
         st.warning(words["all_refused"])
         for reason in dict.fromkeys(f"{r.group.task}: {'; '.join(r.reasons)}" for r in loaded.refusals):
             st.text(plain_note(reason))
-    suite, tasks, weights, report = _choice(loaded, words, average)
-    block = next((b for b in blocks(report) if b.suite == suite), None)
+    suite, tasks, weights, report, shared = _choice(loaded, words, average)
+    ranked = report if not shared else replace(report, averages=_over(report, shared))
+    block = next((b for b in blocks(ranked) if b.suite == suite), None)
     if block is None or not block.lines:
         st.warning(words["nothing"])
     else:
-        standing = _standing(loaded, block, average, tasks, weights)
-        _sentence(standing, words)
+        standing = _standing(loaded, block, average, shared or tasks, weights)
+        _sentence(standing, words, len(block.columns), shared)
         _charts(standing, words)
-        _table(block, standing, tasks, words)
+        _table(block, standing, shared or tasks, words)
     _no_runs(loaded, words)
     _findings(loaded, words)
     _foot(report, words)
@@ -65,8 +66,9 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
 
 def _choice(
     loaded: Results, words: Mapping[str, str], average: AverageName
-) -> tuple[str, tuple[str, ...], Mapping[str, float] | None, Report]:
-    """The suite, the tasks that matter (none for all of them), their weights, and the report of these."""
+) -> tuple[str, tuple[str, ...], Mapping[str, float] | None, Report, tuple[str, ...]]:
+    """The suite, the tasks that matter (none for all of them), their weights, the report of these, and the tasks that
+    its means are over where nobody picked any and no model has them all."""
     order = ("fr", "en", "needle")
     ran = {loaded.infos[g.task].suite for g in loaded.groups}
     there = {info.suite for info in loaded.infos.values() if info.in_suite} | ran
@@ -83,8 +85,9 @@ def _choice(
     with right:
         limit = choose(words["size_limit"], list(SIZE_LIMITS), "below", {k: words[k] for k in SIZE_LIMITS})
     weights = weights_of(tasks, words)
-    report = _filtered(loaded, words, average, suite, tasks, weights, models_below(loaded, SIZE_LIMITS[limit]))
-    return suite, tuple(tasks), weights, report
+    small = models_below(loaded, SIZE_LIMITS[limit])
+    report, shared = _filtered(loaded, words, average, suite, tasks, weights, small)
+    return suite, tuple(tasks), weights, report, shared
 
 
 def _filtered(
@@ -95,8 +98,12 @@ def _filtered(
     tasks: Sequence[str],
     weights: Mapping[str, float] | None,
     small: Collection[str] | None,
-) -> Report:
-    """The filters of the side bar, and the report that they leave; the link carries their state."""
+) -> tuple[Report, tuple[str, ...]]:
+    """The filters of the side bar, and the report that they leave; the link carries their state.
+
+    Where no task was picked and no model with runs has the whole suite, the page's means are over
+    `shared_tasks`, given beside it.
+    """
     start("sources", list_from_link("sources", SOURCES, SOURCES))
     start("search", str(st.query_params.get("search", ""))[:200])
     start("complete", st.query_params.get("complete") == "1")
@@ -125,8 +132,20 @@ def _filtered(
         incomplete=bool(tasks),
         weights=weights,
     )
-    report = replace(report, averages=tuple(r for r in report.averages if not tasks or r.tasks == len(tasks)))
-    return _complete(report) if state["complete"] else report
+    shared: tuple[str, ...] = ()
+    if tasks:
+        report = replace(report, averages=tuple(row for row in report.averages if row.tasks == len(tasks)))
+    elif len(report.columns) > 1 and not any(row.source in TESTABLE for row in report.averages):
+        shared = shared_tasks(report.rows)
+    return _complete(report) if state["complete"] else report, shared
+
+
+def _over(report: Report, shared: Sequence[str]) -> tuple[Row, ...]:
+    """Of the lines of a report, the means over these tasks alone, where a line has them all."""
+    lines = {row.line for row in report.rows}
+    loaded = results()
+    means = build(loaded, report.average, tasks=shared, suites=report.suites, incomplete=True).averages
+    return tuple(row for row in means if row.tasks == len(shared) and row.line in lines)
 
 
 def _complete(report: Report) -> Report:
@@ -176,8 +195,8 @@ def _placed(
     return dict(place(_loaded, names, average, suite=suite, tasks=tasks or None, weights=shares))
 
 
-def _sentence(standing: Leaders, words: Mapping[str, str]) -> None:
-    """Who leads, who shares the place, and the best of the small ones."""
+def _sentence(standing: Leaders, words: Mapping[str, str], count: int, shared: Sequence[str]) -> None:
+    """Who leads, who shares the place, and the best of the small ones; on which of `count` tasks, where not on all."""
     short = labels(line.name for line in standing.lines)
     first, *others = headline(
         standing,
@@ -189,6 +208,8 @@ def _sentence(standing: Leaders, words: Mapping[str, str]) -> None:
         st.markdown(f"## {first}" if standing.lines else f"**{first}**")
         if others:
             st.markdown(" ".join(others))
+        if shared:
+            st.caption(words["shared_tasks"].format(len(shared), count, literal(", ".join(shared))))
 
 
 def _charts(standing: Leaders, words: Mapping[str, str]) -> None:

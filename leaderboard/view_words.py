@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 VIEW_WORDS: dict[str, tuple[str, str]] = {
+    "shared_tasks": (
+        "No model has all tasks. Means are over the {} of {} that most models with runs share: {}.",
+        "Aucun modèle n'a toutes les tâches. Les moyennes portent sur les {} des {} que partagent le plus de modèles "
+        "exécutés : {}.",
+    ),
     "published_help": (
         "What publications report beyond the task tables, as printed, each with its source and what of ours can be set "
         "beside it.",

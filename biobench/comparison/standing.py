@@ -94,6 +94,25 @@ def with_mean(block: Block) -> tuple[ModelLine, ...]:
     return tuple(sorted(has_mean, key=lambda line: (line.source == "frozen", -mean_of(line).mean)))
 
 
+def shared_tasks(rows: Sequence[Row]) -> tuple[str, ...]:
+    """Of the lines with runs, the tasks that most have: where no model has a whole suite, these can still be ranked.
+
+    Among the sets of tasks of a line or of two, the one with the most scores, tasks times the lines that have all of
+    them, and then the most lines; sorted. Empty where no two lines share a task.
+    """
+    lines: dict[tuple[str, str, str], set[str]] = {}
+    for row in rows:
+        if row.source in TESTABLE and not row.partial:
+            lines.setdefault(row.line, set()).add(row.task)
+    alone = {frozenset(tasks) for tasks in lines.values()}
+    best: tuple[int, int, list[str]] = (0, 0, [])
+    for tasks in alone | {a & b for a in alone for b in alone}:
+        count = sum(tasks <= have for have in lines.values())
+        if tasks and count > 1:
+            best = max(best, (count * len(tasks), count, sorted(tasks)))
+    return tuple(best[2])
+
+
 def placeable(lines: Sequence[ModelLine]) -> tuple[str, ...]:
     """Names of the lines with runs, best first; where one's own and a submission share one, `compare` knows neither."""
     names = [line.name for line in lines if line.source in TESTABLE]
