@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -39,6 +40,22 @@ def test_a_tutorial_runs_as_written(page: Path, tmp_path: Path) -> None:
         )
         assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")), ids=lambda p: p.stem)
+def test_a_notebook_runs_from_top_to_bottom(page: Path, tmp_path: Path) -> None:
+    """Its code cells as one program, in an empty folder, in a process of its own."""
+    cells = json.loads(page.read_text(encoding="utf-8"))["cells"]
+    code = "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    assert code
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("BIOBENCH_")}
+    environment |= {"PYTHONPATH": str(ROOT), "BIOBENCH_RESULTS": str(ROOT / "results"), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-W", "error::UserWarning:biobench", "-c", code],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "it/s" not in done.stderr, "bars of libraries in a notebook"
 
 
 @pytest.mark.skipif(find_spec("mkdocs") is None, reason="the docs extra is not installed")

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -313,6 +315,20 @@ def _open_pickled(path: Path) -> None:
     import torch
 
     torch.load(path, map_location="meta", weights_only=True)
+
+
+@contextmanager
+def without_progress_bars() -> Iterator[None]:
+    """No bars of the model library inside; what the caller had set is set again afterwards."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()  # type: ignore[no-untyped-call]
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def quiet_libraries() -> None:

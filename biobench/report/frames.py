@@ -28,10 +28,15 @@ class ResultsFolder:
         """One row a run and metric; with `labels`, also one a run, label and metric (precision, recall, f1).
 
         Columns as in `report.tidy.COLUMNS`; `value` is a fraction (0-1). Published scores are not runs: `report`
-        has them.
+        has them. Warns of runs that are left out because their task fails its gate.
         """
+        import warnings
+
         import pandas as pd
 
+        for task in sorted({refusal.group.task for refusal in self.results.refusals}):
+            reasons = next(r.reasons for r in self.results.refusals if r.group.task == task)
+            warnings.warn(f"runs of {task} are left out, the task fails its gate: {'; '.join(reasons)}", stacklevel=2)
         return pd.DataFrame(tidy(self.results, labels=labels), columns=list(COLUMNS))
 
     def report(self, average: AverageName | None = None, **filters: Any) -> Report:

@@ -9,6 +9,7 @@ import torch
 
 from biobench.data.load import load_data
 from biobench.gate import ensure
+from biobench.models.loading import without_progress_bars
 from biobench.runs.cluster import run_on_ray
 from biobench.runs.estimate import Paced, pace_of
 from biobench.runs.execute import Reporter, Silent, execute, without_data
@@ -39,7 +40,8 @@ def run(call: _Call) -> list[RunResult]:
     not an exception.
     """
     request = RunRequest(**{f.name: getattr(call, f.name) for f in fields(RunRequest)})
-    return make_runs(request, call.reporter or Silent())
+    with without_progress_bars():
+        return make_runs(request, call.reporter or Silent())
 
 
 def make_runs(request: RunRequest, reporter: Reporter) -> list[RunResult]:

@@ -12,8 +12,10 @@ import pytest
 import biobench
 from biobench.errors import UsageError
 from biobench.report.rows import Report
+from tests.helpers.floors_make import play
 from tests.helpers.report_make import save_runs
 from tests.helpers.submission_make import honest_run
+from tests.helpers.tiny import make_tiny_encoder
 
 PUBLIC = {"run", "compare", "load_task", "results", "predictions", "validate", "report"}
 
@@ -46,6 +48,25 @@ def test_one_row_a_run_and_metric(folder: Path) -> None:
     assert means["weighted_f1"] == pytest.approx(0.375)
     labels = biobench.results(folder).to_dataframe(labels=True)
     assert set(labels[labels["label"] != ""]["metric"]) >= {"f1"}
+
+
+def test_runs_of_a_task_that_fails_its_gate_are_not_missing_in_silence(folder: Path) -> None:
+    play(folder, "gad", 0.3, why="says nothing")
+    with pytest.warns(UserWarning, match="runs of gad are left out, the task fails its gate: "):
+        assert biobench.results(folder).to_dataframe().empty
+
+
+def test_a_run_from_python_draws_no_bars(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    from transformers.utils import logging
+
+    encoder = make_tiny_encoder(tmp_path / "tiny")
+    logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+    capfd.readouterr()
+    small = {"limit": 24, "overrides": "training.epochs=1", "gate": False, "parallel": 1, "device": "cpu"}
+    biobench.run(encoder, "demo_topic", seeds=42, results_dir=tmp_path / "r", **small)
+    shown = capfd.readouterr()
+    assert shown.out + shown.err == ""
+    assert logging.is_progress_bar_enabled()  # type: ignore[no-untyped-call]
 
 
 def test_the_report_is_that_of_the_command(folder: Path) -> None:
