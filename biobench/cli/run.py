@@ -101,11 +101,14 @@ def run_request(request: RunRequest, *, as_json: bool) -> int:
     for line in contradicted(plan):
         typer.echo(line, err=True)
     try:
-        with RunTerminal() as reporter:
+        with stoppable(), RunTerminal(log_file) as reporter:
             results = run_plan(plan, reporter)
     except KeyboardInterrupt:
         typer.echo(KEPT, err=True)
         return 130
+    except RunStoppedError:
+        typer.echo(KEPT, err=True)
+        return STOPPED_EXIT
     if not request.dry_run:
         for line in refused(plan):
             typer.echo(line, err=True)
