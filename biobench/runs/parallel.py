@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
@@ -30,7 +30,7 @@ from biobench.core.machine import free_memory_bytes
 from biobench.core.stop import STOP, RunStoppedError, stoppable
 from biobench.errors import BioBenchError, UsageError
 from biobench.finetune.loop import ProgressNote
-from biobench.models.loading import quiet_libraries
+from biobench.models.loading import Checkpoint, quiet_libraries
 from biobench.runs.execute import Reporter, Silent, execute
 from biobench.runs.options import RunRequest
 from biobench.runs.order import Job, longest_first
@@ -51,6 +51,12 @@ _ROOM = 2 << 30
 """Bytes that a run needs beside them, at most, as long as no stored run says what it took."""
 
 
+def memory_before_first(checkpoints: Iterable[Checkpoint]) -> int:
+    """Bytes that a run of the largest of these is taken to need, as long as no stored run says what it took."""
+    weights = [f.stat().st_size for c in checkpoints for f in c.folder.glob("*") if f.suffix in _WEIGHTS]
+    return _COPIES * max(weights, default=0) + _ROOM
+
+
 def runs_per_device(plan: RunPlan) -> int:
     """How many runs train side by side on each device, by `--seeds-at-once`. Raises UsageError.
 
@@ -65,8 +71,7 @@ def runs_per_device(plan: RunPlan) -> int:
     store = Store(plan.request.results_dir)
     records = [store.get(item.task.id, item.key) for item in plan.items]
     peaks = [record.cost.peak_memory_bytes for record in records if record is not None]
-    weights = [f.stat().st_size for c in plan.checkpoints for f in c.folder.glob("*") if f.suffix in _WEIGHTS]
-    need = max(peaks) if peaks else _COPIES * max(weights, default=0) + _ROOM
+    need = max(peaks) if peaks else memory_before_first(plan.checkpoints)
     seeds = Counter((item.checkpoint.hash, item.task.id) for item in plan.items)
     return max(
         1,

@@ -246,7 +246,7 @@ def is_stale(path: Path) -> bool:
 
 
 def is_alive(path: Path) -> bool:
-    """Whether the process of the heartbeat still runs, as far as can be told: a fresh file, and here a living process."""
+    """Whether the heartbeat's process runs, as far as can be told: the file is fresh, and on this host it lives."""
     beat = read_heartbeat(path)
     if beat is None or is_stale(path):
         return False

@@ -30,7 +30,7 @@ from biobench.core.files import (
 from biobench.errors import DataUnavailableError, StoreError
 from biobench.schema.document import Document, Prediction
 from biobench.schema.record import RunRecord
-from biobench.store.claims import Claim, ClaimMode, claim_mode, claimed
+from biobench.store.claims import RUNNING, Claim, ClaimMode, claim_mode, claimed
 from biobench.store.index import FILE as INDEX
 from biobench.store.index import Brief, folder_times, list_files, read_index, write_index
 from biobench.store.keys import is_key, is_task_id
@@ -259,6 +259,10 @@ class Store:
         with claimed(self._beside(task_id, key, ".lock"), self.claim_mode()) as claim:
             yield claim
 
+    def heartbeat_path(self, task_id: str, key: str) -> Path:
+        """Where the process that makes a run says so; see `store.claims`."""
+        return self._beside(task_id, key, RUNNING)
+
     def state_path(self, task_id: str, key: str) -> Path:
         """Where the holder of a run keeps its state while it is under way."""
         return self._beside(task_id, key, ".state")
@@ -281,13 +285,22 @@ class Store:
 
         Raises StoreError where the note is damaged.
         """
+        note = self._failure(task_id, key)
+        return note[1] if note is not None and note[0] == command else None
+
+    def last_failure(self, task_id: str, key: str) -> str | None:
+        """Why this run failed last, in whichever command; None where it did not. Raises StoreError as `failure`."""
+        note = self._failure(task_id, key)
+        return None if note is None else note[1]
+
+    def _failure(self, task_id: str, key: str) -> tuple[float, str] | None:
         path = self._beside(task_id, key, ".failed")
         content = _read(path)
         if content is None:
             return None
         try:
             note = json.loads(content)
-            return str(note["reason"]) if note["command"] == command else None
+            return note["command"], str(note["reason"])
         except (ValueError, TypeError, KeyError) as error:
             raise StoreError("is not the note of a failed run", hint="delete it", file=path) from error
 
