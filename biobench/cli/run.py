@@ -58,6 +58,10 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Fine-tune checkpoints on tasks over several seeds, and score them."""
+    if log_file is not None:
+        from biobench.core.progress import open_log
+
+        open_log(log_file).close()  # refused before anything heavy is loaded
     if plan is not None:
         if against is not None:
             raise UsageError("--plan and --against do not go together", hint="leave one of them out")
