@@ -152,13 +152,13 @@ def run_request(request: RunRequest, *, as_json: bool, log_file: Path | None = N
 def make_and_print(plan: RunPlan, *, as_json: bool, log_file: Path | None) -> int:
     """Make and print the runs of a plan; the exit status."""
     from biobench.cli.console.progress import RunTerminal
-    from biobench.runs.api import contradicted, refused, run_plan
+    from biobench.runs.api import contradicted, refused, run_plan, undone
     from biobench.store import Store
 
     request = plan.request
     for line in contradicted(plan):
         typer.echo(line, err=True)
-    if not request.dry_run and Store(request.results_dir).claim_mode() == "files":
+    if not request.dry_run and undone(plan) and Store(request.results_dir).claim_mode() == "files":
         typer.echo(BY_FILES, err=True)
     try:
         with stoppable(), RunTerminal(log_file) as reporter:

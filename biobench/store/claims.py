@@ -23,7 +23,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 from filelock import BaseFileLock, FileLock, Timeout
 
@@ -97,8 +97,8 @@ class Claim:
 def claim_mode(folder: Path) -> ClaimMode:
     """Whether claims below this folder are locks or files; asks the file system. Raises UsageError and StoreError."""
     wish = os.environ.get(VARIABLE, "")
-    if wish == "locks" or wish == "files":
-        return wish
+    if wish in ("locks", "files"):
+        return cast(ClaimMode, wish)
     if wish:
         raise UsageError(f"{VARIABLE}='{wish}' is not known", hint="locks or files, or leave it unset")
     probe = folder / f".probe.{secrets.token_hex(6)}"

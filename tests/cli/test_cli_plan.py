@@ -111,7 +111,7 @@ def test_parts_and_models_without_a_plan(biobench: Command, tiny: Path) -> None:
     assert "no model is named" in biobench("run", *TASKS).refusal()
 
 
-def test_a_changed_spec_is_named(biobench: Command, tiny: Path) -> None:
+def test_changed_specs_and_data_are_named(biobench: Command, tiny: Path) -> None:
     data = Path("notes.jsonl")
     rows = [{"text": f"note {n} on {'fever' if n % 2 else 'pain'}", "label": "ab"[n % 2]} for n in range(60)]
     data.write_text("\n".join(map(json.dumps, rows)))
@@ -121,11 +121,12 @@ def test_a_changed_spec_is_named(biobench: Command, tiny: Path) -> None:
     said = biobench("plan", tiny, "--task", *arguments)
     assert said.status == 0, said.err
     spec = Path("notes.yaml").read_text()
-    Path("notes.yaml").write_text(spec + "\ndescription: another word\n")
     run = ("run", "--plan", "plan.json", "--dry-run")
-    assert biobench(*run).status == 0, "a word of description re-runs nothing"
-    changed = biobench("run", "--plan", "plan.json", "--dry-run")
-    assert changed.status == 0
+    Path("notes.yaml").write_text(spec.replace("name: notes", "name: Other words"))
+    assert biobench(*run).status == 0, "a name re-runs nothing"
+    Path("notes.yaml").write_text(spec.replace("batch_size: 16", "batch_size: 8"))
+    assert "the spec of task notes has changed" in biobench(*run).refusal()
+    Path("notes.yaml").write_text(spec)
     rows[0]["text"] = "another note"
     data.write_text("\n".join(map(json.dumps, rows)))
     refusal = biobench(*run).refusal()
@@ -147,7 +148,7 @@ def test_what_has_changed_is_named(
 ) -> None:
     for run in planned["runs"]:
         run[field] = value or ("fp32" if run["precision"] == "bf16" else "bf16")
-        run["key"] = "f" + run["key"][1:-1] + "e"
+        run["key"] = f"{int(run['key'], 16) ^ 1:032x}"
     rewrite(planned)
     assert message in biobench("run", "--plan", "plan.json", "--array-index", "0").refusal()
 

@@ -67,6 +67,11 @@ def test_done_failed_stopped_and_waiting(biobench: Command, tiny: Path) -> None:
     assert biobench("status", "--plan", "plan.json").out.startswith("results: 6 done, 0 running, 0 failed, 0 waiting")
 
 
+def beats() -> list[Path]:
+    """Heartbeats of runs under way."""
+    return list(Path("results").glob("locks/*/*.running"))
+
+
 def test_a_folder_that_is_not_there(biobench: Command) -> None:
     assert "there is no results folder" in biobench("status", "--results-dir", "nowhere").refusal()
 
@@ -87,7 +92,6 @@ def test_a_signal_ends_runs_at_a_savepoint_and_status_sees_them(
     run = ("run", "--plan", "plan.json", "--parallel", workers, "--no-gate")
     process = start(*run, "--log-file", "run.log", cwd=tmp_path)
     try:
-        beats = lambda: list(Path("results").glob("locks/*/*.running"))  # noqa: E731
         wait_for(lambda: len(beats()) == int(workers), process, tmp_path)
         wait_for(lambda: (tmp_path / "run.log").read_text().count("started") == int(workers), process, tmp_path)
         time.sleep(2.0)  # the first steps

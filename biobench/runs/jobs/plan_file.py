@@ -22,7 +22,6 @@ from biobench.runs.options import RunRequest, options
 from biobench.schema.strict import Bytes, Count, Line, Positive, Seconds, Strict, plain, suggest, validate
 from biobench.schema.yaml12 import parse
 
-FORMAT = "biobench.plan.1"
 Basis = Literal["measured", "estimated", "unknown"]
 """measured: on runs of the same model and task; estimated: on other runs, by characters and parameters, or from the
 weights; unknown: no stored run tells anything."""
@@ -152,14 +151,14 @@ def _check(plan: PlanFile, fields: dict[str, Any], path: Path, remedy: str) -> N
     models, tasks = {model.hash for model in plan.models}, {task.id for task in plan.tasks}
     seen: set[str] = set()
     for number, run in enumerate(plan.runs):
-        what = None
+        what = ""
         if run.key in seen:
             what = f"key: {run.key} stands twice"
         elif run.model not in models:
             what = f"model: '{run.model[:12]}' is the hash of none of the plan's models"
         elif run.task not in tasks:
             what = f"task: '{run.task}' is none of the plan's tasks"
-        if what is not None:
+        if what:
             raise SpecError(f"runs.{number}.{what}", hint=remedy, file=path)
         seen.add(run.key)
 

@@ -16,7 +16,7 @@ from biobench.core.machine import Precision
 from biobench.data.catalog import LoadedTask, overrides_for, spec_paths
 from biobench.errors import UsageError
 from biobench.runs.estimate import Pace, measured_device, pace_of, work
-from biobench.runs.jobs.plan_file import FORMAT, Basis, PlanFile, PlannedModel, PlannedRun, PlannedTask, request_fields
+from biobench.runs.jobs.plan_file import Basis, PlanFile, PlannedModel, PlannedRun, PlannedTask, request_fields
 from biobench.runs.options import RunRequest
 from biobench.runs.parallel import memory_before_first
 from biobench.runs.plan import Item, RunPlan, make_plan, narrowed
@@ -46,7 +46,7 @@ def plan_file(
     names = dict(zip((c.hash for c in plan.checkpoints), dict.fromkeys(request.model), strict=False))
     shipped = spec_paths()
     file = PlanFile(
-        format=FORMAT,
+        format="biobench.plan.1",
         biobench=biobench.__version__,
         engine=ENGINE_VERSION,
         created=time.time(),
