@@ -70,17 +70,22 @@ class SlurmJob:
         return ["#!/bin/bash", *(f"#SBATCH {wish}" for wish in wishes)]
 
 
-_WAIT = f"""\
+_TRIES = 3
+_TRAP = f"""\
 # TERM comes before the time limit and at preemption: the run saves its state and ends with {STOPPED_EXIT}.
 stopped=0
-trap 'stopped=1; kill -TERM "$child" 2>/dev/null' TERM
+child=
+trap 'stopped=1; kill -TERM $child 2>/dev/null' TERM"""
+_WAIT = f"""\
 while :; do
     stopped=0
     wait "$child"
     status=$?
     [ "$stopped" -eq 0 ] && break
 done
-if [ "$status" -eq {STOPPED_EXIT} ]; then
+# what was stopped continues in another job; what was killed is tried again {_TRIES} times
+tries=${{SLURM_RESTART_COUNT:-0}}
+if [ "$status" -eq {STOPPED_EXIT} ] || {{ [ "$status" -gt 128 ] && [ "$tries" -lt {_TRIES} ]; }}; then
     scontrol requeue "$SLURM_JOB_ID"
 fi
 exit "$status"
@@ -107,6 +112,7 @@ def array_script(
             f"# before: mkdir -p {shlex.quote(job.logs)}",
             "set -u",
             *job.setup,
+            _TRAP,
             f"{command} &",
             "child=$!",
             _WAIT,
