@@ -72,9 +72,9 @@ def work(item: Item) -> float:
 
 def measured_device(plan: RunPlan, store: Store) -> str:
     """The device whose stored runs tell what the plan costs: the plan's own, else the one with most runs."""
-    own, specs = device_name(plan.device), {(e.id, e.hash) for e in plan.tasks}
+    here, specs = device_name(plan.device), {(e.id, e.hash) for e in plan.tasks}
     counts = Counter(b.device for b in store.briefs()[0] if (b.task, b.spec) in specs and b.origin == "run")
-    return own if own in counts or not counts else counts.most_common(1)[0][0]
+    return here if here in counts or not counts else counts.most_common(1)[0][0]
 
 
 def pace_of(plan: RunPlan, store: Store | None = None, device: str | None = None) -> Pace:
