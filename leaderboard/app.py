@@ -68,7 +68,11 @@ _STYLE = """
 [data-testid=stMainBlockContainer] { padding: 3.2rem clamp(1rem, 3vw, 3rem) 4rem; }
 [data-testid=stMainBlockContainer] h1 { font-size: clamp(1.5rem, 3vw, 2.1rem); padding: .2rem 0 .4rem; }
 [data-testid=stMainBlockContainer] h2, [data-testid=stMainBlockContainer] h3 { font-size: 1.35rem; }
-.bb-cards { list-style: none; padding: 0; margin: 0; }
+[data-testid=stMainBlockContainer] h2, [data-testid=stMainBlockContainer] h3 { padding: .4rem 0; }
+.st-key-bb_verdict h2 { font-size: clamp(1.15rem, 2.4vw, 1.5rem); padding: 0 0 .3rem; line-height: 1.35; }
+[data-testid=stCaptionContainer], [data-testid=stCaptionContainer] :is(p, a) { color: inherit !important; }
+[data-testid=stCaptionContainer] { opacity: .8; }
+ol.bb-cards { list-style: none; padding: 0; margin: 0; }
 .bb-cards li { display: flex; gap: .6rem; padding: .6rem .2rem; margin: 0;
   border-bottom: 1px solid rgba(128, 128, 128, .3); font-variant-numeric: tabular-nums; }
 .bb-cards li span { flex: 1; overflow-wrap: anywhere; }
@@ -107,13 +111,13 @@ def main() -> None:
 
 def _pages(texts: Mapping[str, str]) -> dict[str, dict[str, StreamlitPage]]:
     """Every view with its address; those of which the folder holds nothing are reached by a link alone."""
-    held, trained = results(), pretraining()
+    loaded, trained = results(), pretraining()
     hidden = {
-        "errors_view": not held.groups,
-        "efficiency_view": not held.groups,
-        "needle_view": all(g.briefs[0].type != "needle" for g in held.groups),
+        "errors_view": not loaded.groups,
+        "efficiency_view": not loaded.groups,
+        "needle_view": all(g.briefs[0].type != "needle" for g in loaded.groups),
         "pretraining_view": not (trained.runs or trained.analyses or trained.findings),
-        "published_view": not held.experiments,
+        "published_view": not loaded.experiments,
     }
     pages = {
         name: st.Page(
@@ -132,14 +136,14 @@ def _pages(texts: Mapping[str, str]) -> dict[str, dict[str, StreamlitPage]]:
 
 
 def _draw(view: str, texts: Mapping[str, str]) -> None:
-    told = st.empty()
+    place = st.empty()
     try:
         VIEWS[view][1](texts, _average(texts))
     except BioBenchError as error:
         _say(error)
     names = lost()
     if names:
-        told.warning(texts["not_here"].format(literal(", ".join(plain(name) for name in names[:5]))))
+        place.warning(texts["not_here"].format(literal(", ".join(plain(name) for name in names[:5]))))
 
 
 def _say(error: BioBenchError) -> None:

@@ -3,98 +3,107 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import streamlit as st
 
+import biobench
 from biobench import __version__
 from biobench.comparison.placing import MOST, Placing, place
+from biobench.comparison.standing import TESTABLE, Leaders, headline, mean_of, placeable, shared_tasks, with_mean
+from biobench.report import charts
 from biobench.report.entrants import line_name
 from biobench.report.render import plain_note, render
 from biobench.report.rows import AverageName, Report, Row
 from biobench.report.table import Results, build
 from biobench.report.wide import Block, ModelLine, blocks
 from biobench.store import Brief
-from leaderboard import charts
-from leaderboard.filters import SIZE_LIMITS, models_below, narrowed
-from leaderboard.folder import results, results_dir, results_state
-from leaderboard.names import shorten
+from leaderboard.draw import draw, ink, show_table
+from leaderboard.filters import SIZE_LIMITS, models_below, narrowed, weights_of
+from leaderboard.folder import inside, results, results_dir, results_state
+from leaderboard.launch import is_public
+from leaderboard.names import labels, shorten
 from leaderboard.state import SEPARATOR, choose, list_from_link, start, write_link
-from leaderboard.table import columns_of, literal, to_cards, to_frame
+from leaderboard.table import columns_of, digits_of, literal, to_cards, to_frame
 from leaderboard.words import number, spoken
 
 SOURCES = ("run", "frozen", "outside", "submitted", "published", "floor", "ceiling")
 COSTS = ("parameters", "train_tokens_per_second", "seconds", "peak_memory_bytes", "energy_kwh")
 """Fields of a row, as the axis."""
-OWN = ("run", "outside", "submitted")
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """The lines with a mean, best first, and where those with runs may stand (by their line name)."""
-
-    lines: tuple[ModelLine, ...]
-    placed: Mapping[str, Placing]
-
-    @property
-    def own(self) -> list[ModelLine]:
-        """Those with runs."""
-        return [line for line in self.lines if line.source in OWN]
+CITATION = """@software{{biobench,
+  title   = {{BioBench: benchmark suite and leaderboard for biomedical encoders in French and English}},
+  author  = {{{{The BioBench authors}}}},
+  version = {{{version}}}
+}}"""
+CHANGES = Path(biobench.__file__).resolve().parents[1] / "CHANGELOG.md"
+"""Of a checkout; an installed package has none."""
 
 
 def show(words: Mapping[str, str], average: AverageName) -> None:
     """Draw the page."""
     st.title(words["title"])
-    held = results()
-    if held.refusals and not held.groups:
+    loaded = results()
+    if loaded.refusals and not loaded.groups:
         st.warning(words["all_refused"])
-        for reason in dict.fromkeys(f"{r.group.task}: {'; '.join(r.reasons)}" for r in held.refusals):
+        for reason in dict.fromkeys(f"{r.group.task}: {'; '.join(r.reasons)}" for r in loaded.refusals):
             st.text(plain_note(reason))
-    suite, tasks, report = _asked(held, words, average)
-    block = next((b for b in blocks(report) if b.suite == suite), None)
+    suite, tasks, weights, report, shared = _choice(loaded, words, average)
+    ranked = report if not shared else replace(report, averages=_over(report, shared))
+    block = next((b for b in blocks(ranked) if b.suite == suite), None)
     if block is None or not block.lines:
         st.warning(words["nothing"])
     else:
-        standing = _standing(held, block, average, tasks)
-        _sentence(standing, words)
+        standing = _standing(loaded, block, average, shared or tasks, weights)
+        _sentence(standing, words, len(block.columns), shared)
         _charts(standing, words)
-        _table(block, standing, words)
-    _no_runs(held, words)
-    _findings(held, words)
+        _table(block, standing, shared or tasks, words)
+    _no_runs(loaded, words)
+    _findings(loaded, words)
     _foot(report, words)
 
 
-def _asked(held: Results, words: Mapping[str, str], average: AverageName) -> tuple[str, tuple[str, ...], Report]:
-    """What the reader asked for: the suite, the tasks that matter (none for all of them), and the report of these."""
+def _choice(
+    loaded: Results, words: Mapping[str, str], average: AverageName
+) -> tuple[str, tuple[str, ...], Mapping[str, float] | None, Report, tuple[str, ...]]:
+    """The suite, the tasks that matter (none for all of them), their weights, the report of these, and the tasks that
+    its means are over where nobody picked any and no model has them all."""
     order = ("fr", "en", "needle")
-    found = {info.suite for info in held.infos.values() if info.in_suite or any(g.task == info.id for g in held.groups)}
-    suites = [s for s in order if s in found] + sorted(found - set(order))
-    ran = {held.infos[g.task].suite for g in held.groups}
+    ran = {loaded.infos[g.task].suite for g in loaded.groups}
+    there = {info.suite for info in loaded.infos.values() if info.in_suite} | ran
+    suites = [s for s in order if s in there] + sorted(there - set(order))
     suites.sort(key=lambda s: s not in ran if ran else False)
     left, middle, right = st.columns((2, 5, 2))
     with left:
         suite = choose(words["suite"], suites, "suite", {s: words.get(s, s) for s in suites})
-    options = [i for i, info in held.infos.items() if info.suite == suite and (info.in_suite or suite not in order)]
+    options = [i for i, info in loaded.infos.items() if info.suite == suite and (info.in_suite or suite not in order)]
     start("only", list_from_link("only", options, ()))
     st.session_state["only"] = [t for t in st.session_state["only"] if t in options]
     tasks = middle.multiselect(words["matter"], options, key="only", placeholder=words["matter_all"])
     write_link("only", ",".join(tasks))
     with right:
         limit = choose(words["size_limit"], list(SIZE_LIMITS), "below", {k: words[k] for k in SIZE_LIMITS})
-    report = _filtered(held, words, average, suite, tasks, models_below(held, SIZE_LIMITS[limit]))
-    return suite, tuple(tasks), report
+    weights = weights_of(tasks, words)
+    small = models_below(loaded, SIZE_LIMITS[limit])
+    report, shared = _filtered(loaded, words, average, suite, tasks, weights, small)
+    return suite, tuple(tasks), weights, report, shared
 
 
 def _filtered(
-    held: Results,
+    loaded: Results,
     words: Mapping[str, str],
     average: AverageName,
     suite: str,
     tasks: Sequence[str],
+    weights: Mapping[str, float] | None,
     small: Collection[str] | None,
-) -> Report:
-    """The filters of the side bar, and the report that they leave; the link carries their state."""
+) -> tuple[Report, tuple[str, ...]]:
+    """The filters of the side bar, and the report that they leave; the link carries their state.
+
+    Where no task was picked and no model with runs has the whole suite, the page's means are over
+    `shared_tasks`, given beside it.
+    """
     start("sources", list_from_link("sources", SOURCES, SOURCES))
     start("search", str(st.query_params.get("search", ""))[:200])
     start("complete", st.query_params.get("complete") == "1")
@@ -107,201 +116,229 @@ def _filtered(
     write_link("search", state["search"])
     write_link("complete", "1" if state["complete"] else "")
     wanted = state["search"].casefold().split()
-    names = {g.model for g in held.groups} | {v.model for v in held.published}
-    found = {n for n in names if all(w in n.casefold() for w in wanted)} if wanted else None
-    models, left = narrowed(held, words, found)
+    names = {g.model for g in loaded.groups} | {v.model for v in loaded.published}
+    matching = {n for n in names if all(w in n.casefold() for w in wanted)} if wanted else None
+    models, left = narrowed(loaded, words, matching)
     if small is not None:
         models = set(small) if models is None else models & set(small)
-    picked = None if left is None and not tasks else {t for t in held.infos if t in (tasks or held.infos)}
+    picked = None if left is None and not tasks else {t for t in loaded.infos if t in (tasks or loaded.infos)}
     report = build(
-        held,
+        loaded,
         average,
         tasks=picked if left is None or picked is None else picked & left,
         suites=[suite],
         sources=state["sources"],
         models=models,
         incomplete=bool(tasks),
+        weights=weights,
     )
-    report = replace(report, averages=tuple(r for r in report.averages if not tasks or r.tasks == len(tasks)))
-    return _complete(report) if state["complete"] else report
+    shared: tuple[str, ...] = ()
+    if tasks:
+        report = replace(report, averages=tuple(row for row in report.averages if row.tasks == len(tasks)))
+    elif len(report.columns) > 1 and not any(row.source in TESTABLE for row in report.averages):
+        shared = shared_tasks(report.rows)
+    return _complete(report) if state["complete"] else report, shared
+
+
+def _over(report: Report, shared: Sequence[str]) -> tuple[Row, ...]:
+    """Of the lines of a report, the means over these tasks alone, where a line has them all."""
+    lines = {row.line for row in report.rows}
+    loaded = results()
+    means = build(loaded, report.average, tasks=shared, suites=report.suites, incomplete=True).averages
+    return tuple(row for row in means if row.tasks == len(shared) and row.line in lines)
 
 
 def _complete(report: Report) -> Report:
     """The rows of the lines that have a suite average, as the page shows them."""
     whole = {(row.line, row.suite) for row in report.averages}
     rows = tuple(row for row in report.rows if (row.line, row.suite) in whole)
-    kept = {row.task for row in rows}
-    return replace(report, rows=rows, columns=tuple(c for c in report.columns if c.id in kept))
+    columns = {row.task for row in rows}
+    return replace(report, rows=rows, columns=tuple(c for c in report.columns if c.id in columns))
 
 
-def _standing(held: Results, block: Block, average: AverageName, tasks: tuple[str, ...]) -> Standing:
-    """A line's mean is that over the suite, over the tasks picked, or its score where the block is one task."""
-    lines = [
-        replace(line, average=next(iter(line.cells.values())))
-        if len(block.columns) == 1 and line.cells and line.source not in ("floor", "ceiling")
-        else line
-        for line in block.lines
-    ]
-    ranked = sorted(
-        (li for li in lines if li.average is not None), key=lambda li: (li.source == "frozen", -_mean(li).mean)
-    )
-    own = [li.name for li in ranked if li.source in OWN]
-    # two lines of one name, one's own and a submission's: `compare` would take the first for both
-    names = tuple(n for n in own if own.count(n) == 1)
+def _standing(
+    loaded: Results,
+    block: Block,
+    average: AverageName,
+    tasks: tuple[str, ...],
+    weights: Mapping[str, float] | None,
+) -> Leaders:
+    lines = with_mean(block)
     if len(block.columns) == 1:
         tasks = (block.columns[0].id,)
-    return Standing(tuple(ranked), _placed(names, average, block.suite, tasks, results_state(), held))
+    pairs = None if weights is None else tuple(weights.items())
+    return Leaders(lines, _placed(placeable(lines), average, block.suite, tasks, pairs, results_state(), loaded))
+
+
+def placings(suite: str, average: AverageName) -> Leaders:
+    """Where each model of a whole suite stands, as this page shows it without filters."""
+    loaded = results()
+    block = next(b for b in blocks(build(loaded, average, suites=[suite])) if b.suite == suite)
+    return _standing(loaded, block, average, (), None)
 
 
 @st.cache_data(max_entries=64, show_spinner="…")
 def _placed(
-    names: tuple[str, ...], average: AverageName, suite: str, tasks: tuple[str, ...], state: str, _held: Results
+    names: tuple[str, ...],
+    average: AverageName,
+    suite: str,
+    tasks: tuple[str, ...],
+    weights: tuple[tuple[str, float], ...] | None,
+    state: str,
+    _loaded: Results,
 ) -> dict[str, Placing]:
     """`state` stands for the folder's content."""
     del state
-    return dict(place(_held, names, average, suite=suite, tasks=tasks or None)) if len(names) > 1 else {}
+    shares = None if weights is None else dict(weights)
+    if len(names) < 2:
+        return {}
+    return dict(place(_loaded, names, average, suite=suite, tasks=tasks or None, weights=shares))
 
 
-def _mean(line: ModelLine) -> Row:
-    assert line.average is not None
-    return line.average
+def _sentence(standing: Leaders, words: Mapping[str, str], count: int, shared: Sequence[str]) -> None:
+    """Who leads, who shares the place, and the best of the small ones; on which of `count` tasks, where not on all."""
+    short = labels(line.name for line in standing.lines)
+    first, *others = headline(
+        standing,
+        words,
+        lambda line: f"**{literal(short[line.name])}**",
+        lambda percentage: number(percentage, 1, words),
+    )
+    with st.container(border=True, key="bb_verdict"):
+        st.markdown(f"## {first}" if standing.lines else f"**{first}**")
+        if others:
+            st.markdown(" ".join(others))
+        if shared:
+            st.caption(words["shared_tasks"].format(len(shared), count, literal(", ".join(shared))))
 
 
-def _sentence(standing: Standing, words: Mapping[str, str]) -> None:
-    """Who leads, who shares the place, and the best of the small ones."""
-    own = standing.own
-    if not standing.lines:
-        st.markdown(f"**{words['no_leader']}**")
-        return
-    first = (own or standing.lines)[0]
-    said = [words["leads" if own else "leads_printed"].format(_name(first), number(100 * _mean(first).mean, 1, words))]
-    placing = standing.placed.get(first.name)
-    if own and placing is None:
-        said.append(words["alone"])
-    elif placing is not None and _mean(first).low is None:
-        said.append(words["unknown_spread"])
-    elif placing is not None and placing.alike:
-        known = {line.name: line for line in own}
-        named = ", ".join(_name(known[n]) for n in placing.alike[:3])
-        more = len(placing.alike) - 3
-        said.append(words["shares"].format(named + (words["and_more"].format(more) if more > 0 else "")))
-    elif placing is not None:
-        said.append(words["clearly"])
-    small = next((line for line in own if (_mean(line).parameters or 0) in range(1, 100_000_000)), None)
-    if small is not None and small is not first:
-        said.append(words["best_small"].format(_name(small), number(100 * _mean(small).mean, 1, words)))
-    with st.container(border=True):
-        st.markdown(f"##### {said[0]}\n{' '.join(said[1:])}")
-
-
-def _name(line: ModelLine) -> str:
-    return f"**{literal(shorten(line.name))}**"
-
-
-def _charts(standing: Standing, words: Mapping[str, str]) -> None:
+def _charts(standing: Leaders, words: Mapping[str, str]) -> None:
     if not standing.lines:
         return
     left, right = st.columns(2)
-    ranks = {name: _rank(p) for name, p in standing.placed.items()}
+    ranks, short = standing.ranks, labels(line.name for line in standing.lines)
     rows = [
-        {"line": charts.cut(shorten(line.name)), "rank": ranks.get(line.name, ""), "own": line.source in OWN}
-        | charts.ends(_mean(line))
+        {"line": short[line.name], "rank": ranks.get((line.name, line.source), ""), "own": line.source in TESTABLE}
+        | charts.ends(mean_of(line))
         for line in standing.lines[: charts.MOST_LINES]
     ]
-    left.altair_chart(
-        charts.standing(rows, words),
-        width="stretch",
-        alt=words["alt_standing"].format(", ".join(f"{r['line']} {r['score']:.1f}" for r in rows[:3])),
+    first = ", ".join(
+        f"{r['line']} {number(100 * mean_of(line).mean, 1, words)}"
+        for r, line in zip(rows[:3], standing.lines, strict=False)
     )
+    draw(charts.standing(rows, words, ink()), words["alt_standing"].format(first), words, left)
     left.caption(words["standing_help"])
     with right:
-        known = COSTS if standing.own else ()
-        offered = [c for c in known if any(getattr(_mean(line), c) is not None for line in standing.own)]
+        known = COSTS if standing.testable else ()
+        offered = [c for c in known if any(getattr(mean_of(line), c) is not None for line in standing.testable)]
         if not offered:
             st.caption(words["no_cost"])
             return
         cost = choose(words["cost"], offered, "cost", {c: words[f"cost_{c}"] for c in offered})
         points = [
-            {"model": charts.cut(shorten(line.name)), "cost": getattr(_mean(line), cost)} | charts.ends(_mean(line))
-            for line in standing.own
-            if getattr(_mean(line), cost) is not None
+            {"model": short[line.name], "cost": getattr(mean_of(line), cost)} | charts.ends(mean_of(line))
+            for line in standing.testable
+            if getattr(mean_of(line), cost) is not None
         ]
-        more_is_better = cost == "train_tokens_per_second"
-        st.altair_chart(
-            charts.scatter(points, words[f"cost_{cost}"], words, more_is_better=more_is_better),
-            width="stretch",
-            alt=words["alt_scatter"].format(words[f"cost_{cost}"]),
-        )
+        faster = cost == "train_tokens_per_second"
+        chart = charts.scatter(points, words[f"cost_{cost}"], words, more_is_better=faster, ink=ink())
+        best = ", ".join(str(row["model"]) for row in charts.front(points, more_is_better=faster))
+        draw(chart, words["alt_scatter"].format(words[f"cost_{cost}"], best), words)
 
 
-def _rank(placing: Placing) -> str:
-    return str(placing.best) if placing.best == placing.worst else f"{placing.best}–{placing.worst}"
-
-
-def _table(block: Block, standing: Standing, words: Mapping[str, str]) -> None:
+def _table(block: Block, standing: Leaders, tasks: Sequence[str], words: Mapping[str, str]) -> None:
     """The one table, its lines in order of the mean; two lines picked go to the comparison."""
-    placed = {line.name: _rank(standing.placed[line.name]) for line in standing.own if line.name in standing.placed}
+    ranks = standing.ranks
     means = {(line.model, line.variant, line.source): line.average for line in standing.lines}
     lines = [replace(li, average=means.get((li.model, li.variant, li.source))) for li in block.lines]
-    lines.sort(key=lambda li: (li.average is None, -_mean(li).mean if li.average is not None else 0.0))
-    held: dict[tuple[str, str, str], Brief] = {(g.model, g.variant, g.source): g.briefs[0] for g in results().groups}
-    frame, shown = to_frame(block, lines, placed, held, words)
+    lines.sort(key=lambda li: (li.average is None, -mean_of(li).mean if li.average is not None else 0.0))
+    briefs: dict[tuple[str, str, str], Brief] = {(g.model, g.variant, g.source): g.briefs[0] for g in results().groups}
+    frame, shown = to_frame(block, lines, ranks, briefs, words)
     with st.container(key="bb_table"):
-        picked = st.dataframe(
+        picked = show_table(
             frame,
-            hide_index=True,
-            column_config=columns_of(block, words),
+            words,
+            digits_of(block),
+            config=columns_of(block, words),
             on_select="rerun",
             selection_mode="multi-row",
             key=f"rows_{block.suite}",
-            placeholder="–",
             alt=words["alt_table"].format(words.get(block.suite, block.title)),
             height=min(36 * (len(frame) + 1) + 2, 620),
         )
-        chosen = [shown[i] for i in picked["selection"]["rows"] if i < len(shown) and shown[i] is not None]
-        names = list(dict.fromkeys(line_name(li.model, li.variant) for li in chosen if li is not None))
+        rows = [shown[i] for i in picked["selection"]["rows"] if i < len(shown)]
+        names = list(dict.fromkeys(line_name(li.model, li.variant) for li in rows if li is not None))
         left, right = st.columns((1, 4), vertical_alignment="center")
         if left.button(words["compare_picked"], key="to_compare", type="primary", disabled=not 2 <= len(names) <= 5):
-            st.switch_page(
-                st.session_state["pages"]["compare_view"],
-                query_params={"models": SEPARATOR.join(names), "compare_suite": block.suite},
-            )
+            query = {"models": SEPARATOR.join(names), "compare_suite": block.suite}
+            if tasks:
+                query["compare_tasks"] = ",".join(tasks)
+            st.switch_page(st.session_state["pages"]["compare_view"], query_params=query)
         right.caption(words["pick_rows"])
     with st.container(key="bb_cards"):
-        st.html(to_cards(lines, placed, words))
+        st.html(to_cards(lines, ranks, words) or "<p></p>")
     st.caption(f"{words['caption']} {words['rank_help'].format(MOST)}")
 
 
-def _no_runs(held: Results, words: Mapping[str, str]) -> None:
-    if not held.groups and not held.findings and not held.refusals:
-        st.info(words["no_runs"])
-        st.code(f"biobench run MODEL --suite fr --results-dir {results_dir().name}", language="bash")
+def _no_runs(loaded: Results, words: Mapping[str, str]) -> None:
+    if not loaded.groups and not loaded.findings and not loaded.refusals:
+        st.info(words["no_runs" if not is_public() else "no_runs_public"])
+        if not is_public():
+            st.code(f"biobench run MODEL --suite fr --results-dir {results_dir().name}", language="bash")
 
 
-def _findings(held: Results, words: Mapping[str, str]) -> None:
-    if not held.findings:
+def _findings(loaded: Results, words: Mapping[str, str]) -> None:
+    if not loaded.findings:
         return
-    with st.expander(f"{words['findings']}: {len(held.findings)}", expanded=True):
+    with st.expander(f"{words['findings']}: {len(loaded.findings)}", expanded=True):
         st.caption(words["finding_help"])
-        for finding in held.findings:
-            st.text(f"{plain_note(str(finding))}\n→ {plain_note(finding.hint)}")
+        for finding in loaded.findings:
+            st.text(f"{plain_note(inside(str(finding)))}\n→ {plain_note(inside(finding.hint))}")
 
 
 def _foot(report: Report, words: Mapping[str, str]) -> None:
-    """Notes, downloads, how to add a model, version and last run."""
+    """Notes, downloads, citation, how to add a model, version and last run."""
     if report.notes:
         with st.expander(f"{words['notes']}: {len(report.notes)}"):
             for note in report.notes:
                 st.text(shorten(plain_note(spoken(note, words))))
     st.caption(words["download"])
-    formats = {"csv": "text/csv", "json": "application/json", "latex": "text/x-tex", "md": "text/markdown"}
+    kinds = {
+        "csv": "text/csv",
+        "json": "application/json",
+        "latex": "text/x-tex",
+        "md": "text/markdown",
+        "html": "text/html",
+    }
     with st.container(horizontal=True):
-        for format, mime in formats.items():
+        for format, mime in kinds.items():
             suffix = "tex" if format == "latex" else format
             # rendered when somebody asks for it: large folders take a while
             content = partial(render, report, format)
             st.download_button(format, content, f"biobench.{suffix}", mime, key=f"download_{format}")
+        st.download_button("svg", partial(_picture, report, words), "biobench.svg", "image/svg+xml", key="download_svg")
+    with st.expander(words["cite"]):
+        st.code(CITATION.format(version=__version__), language="bibtex")
+        st.caption(words["cite_help"])
     with st.expander(words["add_model"]):
         st.code("pip install biobench\nbiobench run MODEL --suite fr\nbiobench submit MODEL", language="bash")
     last = max((b.started for g in report.groups for b in g.briefs), default="")
+    if CHANGES.is_file():
+        with st.expander(words["changes"]):
+            # the newest section: what is below its heading up to the next one
+            st.markdown(CHANGES.read_text(encoding="utf-8").split("\n## ")[1].partition("\n")[2])
     st.caption(f"BioBench {__version__}" + (f" · {words['last_run']} {last[:10]}" if last else ""))
+
+
+def _picture(report: Report, words: Mapping[str, str]) -> str:
+    """The chart of means, every line of the first suite shown."""
+    block = next(iter(blocks(report)), None)
+    lines: tuple[ModelLine, ...] = () if block is None else with_mean(block)
+    if not lines:
+        return '<svg xmlns="http://www.w3.org/2000/svg"/>'
+    short = labels(line.name for line in lines)
+    rows = [
+        {"line": short[line.name], "rank": "", "own": line.source in TESTABLE} | charts.ends(mean_of(line))
+        for line in lines
+    ]
+    return charts.svg(charts.localized(charts.standing(rows, words), words["verdict_language"]))

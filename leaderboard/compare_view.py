@@ -14,18 +14,19 @@ from biobench.comparison.result import Compared, PairResult, TaskLine
 from biobench.comparison.twins import Twins
 from biobench.comparison.verdict_fr import verdict_fr
 from biobench.errors import StoreError
+from biobench.report import charts
 from biobench.report.entrants import Entrant, find_entrants, line_name
 from biobench.report.escape import plain
 from biobench.report.render import plain_note
 from biobench.report.rows import AverageName
 from biobench.report.table import Results, build
 from biobench.report.wide import SUITES as NAMES
-from leaderboard import charts
-from leaderboard.folder import made_by, results, results_dir, results_state
+from leaderboard.draw import draw, ink, show_table
+from leaderboard.folder import results, results_dir, results_state, trained_by
 from leaderboard.names import shorten
 from leaderboard.state import SEPARATOR, choose, from_link, list_from_link, several_from_link, start, switch, write_link
 from leaderboard.table import literal
-from leaderboard.words import spoken
+from leaderboard.words import number, spoken
 
 MOST = 5
 SUITES = ("all", "fr", "en", "needle")
@@ -34,10 +35,10 @@ SUITES = ("all", "fr", "en", "needle")
 def show(words: Mapping[str, str], average: AverageName) -> None:
     """Draw the view."""
     st.title(words["compare_view"])
-    held = results()
-    names = _names(held)
+    loaded = results()
+    names = _names(loaded)
     linked = several_from_link("models", names)
-    start("models", (linked or _first_two(held, average, names))[:MOST])
+    start("models", (linked or _first_two(loaded, average, names))[:MOST])
     st.session_state["models"] = [n for n in st.session_state["models"] if n in names]
     start("compare_suite", from_link("compare_suite", SUITES, "all"))
     chosen = st.multiselect(
@@ -46,37 +47,37 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     left, right = st.columns(2)
     suite = left.selectbox(words["suite"], SUITES, key="compare_suite", format_func=words.__getitem__)
     documents = switch(right, words["documents"], "documents", words["documents_help"])
-    write_link("models", "" if chosen == _first_two(held, average, names) else SEPARATOR.join(chosen))
+    write_link("models", "" if chosen == _first_two(loaded, average, names) else SEPARATOR.join(chosen))
     write_link("compare_suite", "" if suite == "all" else suite)
     if len(chosen) < 2:
         st.info(words["pick_two"])
         return
-    asked = None if suite == "all" else suite
-    tasks = _tasks(held, chosen, asked, words)
+    part = None if suite == "all" else suite
+    tasks = _tasks(loaded, chosen, part, words)
     folder = str(results_dir().resolve())
-    state, ledgers = results_state(), _ledgers(held, chosen)
+    state, ledgers = results_state(), _ledgers(loaded, chosen)
     try:
-        found = _compare(tuple(chosen), folder, state, asked, tasks, average, documents, ledgers)
+        comparison = _compare(tuple(chosen), folder, state, part, tasks, average, documents, ledgers)
     except StoreError as error:
         if not ledgers:
             raise
         # a damaged ledger takes the verdict on twins away, not the comparison
         st.warning(plain_note(str(error)))
-        found = _compare(tuple(chosen), folder, state, asked, tasks, average, documents, ())
-    _verdict(found, words)
-    _twins(found, words)
-    for pair in found.pairs:
+        comparison = _compare(tuple(chosen), folder, state, part, tasks, average, documents, ())
+    _verdict(comparison, words)
+    _twins(comparison, words)
+    for pair in comparison.pairs:
         _pair(pair, words)
-    if len(found.models) > 2:
-        st.subheader(words["standings"])
-        for part in found.parts or (found,):
-            if found.parts:
-                st.caption(NAMES.get(part.language, part.language))
-            st.dataframe(_standings(part, words), hide_index=True)
+    if len(comparison.models) > 2:
+        st.header(words["standings"])
+        for one in comparison.parts or (comparison,):
+            if comparison.parts:
+                st.caption(NAMES.get(one.language, one.language))
+            show_table(_standings(one, words), words, {words["score"]: 1})
         st.caption(words["letters_help"])
-    _classes(find_entrants(chosen, held), found, words)
+    _classes(find_entrants(chosen, loaded), comparison, words)
     with st.expander(words["details"]):
-        st.code(found.text(), language=None)
+        st.code(comparison.text(), language=None)
 
 
 @st.cache_resource(max_entries=32)
@@ -98,134 +99,142 @@ def _compare(
     )
 
 
-def _ledgers(held: Results, chosen: Sequence[str]) -> tuple[tuple[str, str, int], ...]:
+def _ledgers(loaded: Results, chosen: Sequence[str]) -> tuple[tuple[str, str, int], ...]:
     """(model, ledger, time of change) of those that a run of the pretraining folder made, by their weights."""
-    found = []
+    ledgers = []
     for name in chosen:
-        run = made_by(g for g in held.groups if line_name(g.model, g.variant) == name)
+        run = trained_by(g for g in loaded.groups if line_name(g.model, g.variant) == name)
         if run is not None and run.ledger is not None:
-            found.append((name, str(run.ledger), run.ledger.stat().st_mtime_ns))
-    return tuple(found)
+            ledgers.append((name, str(run.ledger), run.ledger.stat().st_mtime_ns))
+    return tuple(ledgers)
 
 
-def _names(held: Results) -> list[str]:
+def _names(loaded: Results) -> list[str]:
     """Runs first, then published models, by name."""
-    own = sorted({line_name(g.model, g.variant) for g in held.groups}, key=str.casefold)
-    return own + sorted({line_name(v.model, v.variant) for v in held.published} - set(own), key=str.casefold)
+    ran = sorted({line_name(g.model, g.variant) for g in loaded.groups}, key=str.casefold)
+    return ran + sorted({line_name(v.model, v.variant) for v in loaded.published} - set(ran), key=str.casefold)
 
 
-def _shown(name: str) -> str:
-    return shorten(plain(name))
-
-
-def _first_two(held: Results, average: AverageName, names: Sequence[str]) -> list[str]:
+def _first_two(loaded: Results, average: AverageName, names: Sequence[str]) -> list[str]:
     """The two best means of the first suite that has two, runs before printed scores: what most readers ask about."""
-    rows = build(held, average).averages
+    rows = build(loaded, average).averages
+    order = {"fr": 0, "en": 1}
     for sources in (("run", "submitted"), ("published",)):
-        for suite in dict.fromkeys(row.suite for row in rows):
-            own = [row for row in rows if row.suite == suite and row.source in sources]
-            best = [line_name(r.model, r.variant) for r in sorted(own, key=lambda r: -r.mean)]
-            found = [name for name in dict.fromkeys(best) if name in names][:2]
-            if len(found) == 2:
-                return found
+        for suite in sorted({row.suite for row in rows}, key=lambda suite: (order.get(suite, 2), suite)):
+            lines = [row for row in rows if row.suite == suite and row.source in sources]
+            best = [line_name(r.model, r.variant) for r in sorted(lines, key=lambda r: -r.mean)]
+            pair = [name for name in dict.fromkeys(best) if name in names][:2]
+            if len(pair) == 2:
+                return pair
     return []
 
 
-def _tasks(held: Results, chosen: Sequence[str], suite: str | None, words: Mapping[str, str]) -> tuple[str, ...]:
+def _tasks(loaded: Results, chosen: Sequence[str], suite: str | None, words: Mapping[str, str]) -> tuple[str, ...]:
     """The tasks that the reader narrows the comparison to; empty for all that the models share."""
-    own = [{g.task for g in held.groups if name in (g.model, line_name(g.model, g.variant))} for name in chosen]
-    printed = [{v.task for v in held.published if line_name(v.model, v.variant) == name} for name in chosen]
+    runs = [{g.task for g in loaded.groups if name in (g.model, line_name(g.model, g.variant))} for name in chosen]
+    printed = [{v.task for v in loaded.published if line_name(v.model, v.variant) == name} for name in chosen]
     options = [
         task
-        for task, info in held.infos.items()
+        for task, info in loaded.infos.items()
         if suite in (None, info.suite)
-        and all(task in ran or info.published_as in said for ran, said in zip(own, printed, strict=True))
+        and all(task in ran or info.published_as in values for ran, values in zip(runs, printed, strict=True))
     ]
     start("compare_tasks", list_from_link("compare_tasks", options, ()))
     st.session_state["compare_tasks"] = [t for t in st.session_state["compare_tasks"] if t in options]
     if len(options) < 2:
         return ()
-    asked = st.multiselect(words["only_tasks"], options, key="compare_tasks", placeholder=words["all"])
-    write_link("compare_tasks", ",".join(asked))
-    return tuple(asked)
+    picked = st.multiselect(words["only_tasks"], options, key="compare_tasks", placeholder=words["all"])
+    write_link("compare_tasks", ",".join(picked))
+    return tuple(picked)
 
 
-def _twins(found: Comparison, words: Mapping[str, str]) -> None:
+def _twins(comparison: Comparison, words: Mapping[str, str]) -> None:
     """A badge for each pair whose ledgers are known; the verdict says in words what differs."""
-    for twins in found.twins:
+    for twins in comparison.twins:
         key = "noise_pair" if twins.noise_pair else "twins" if twins.matched else "no_twins"
         # names come from users: the badge holds none of them
-        shown = words[key] if len(found.models) == 2 else f"{words[key]} ({_place(found, twins)})"
+        shown = words[key] if len(comparison.models) == 2 else f"{words[key]} ({_place(comparison, twins)})"
         if twins.matched:
             st.badge(shown, icon=":material/check:", color="green")
         else:
             st.badge(shown, icon=":material/close:", color="orange")
 
 
-def _place(found: Comparison, twins: Twins) -> str:
-    return " – ".join(str(found.models.index(name) + 1) for name in (twins.first, twins.second))
+def _place(comparison: Comparison, twins: Twins) -> str:
+    return " – ".join(str(comparison.models.index(name) + 1) for name in (twins.first, twins.second))
 
 
-def _verdict(found: Comparison, words: Mapping[str, str]) -> None:
-    lines = verdict_fr(found) if words["verdict_language"] == "fr" else found.verdict
+def _verdict(comparison: Comparison, words: Mapping[str, str]) -> None:
+    lines = verdict_fr(comparison) if words["verdict_language"] == "fr" else comparison.verdict
     # twins come first in it and have their badge here: the result is the headline
-    about = len(found.twins)
+    about = len(comparison.twins)
     first, others = lines[about], (*lines[:about], *lines[about + 1 :])
-    with st.container(border=True):
-        st.markdown(f"##### {literal(shorten(plain_note(first)))}")
+    with st.container(border=True, key="bb_verdict"):
+        st.markdown(f"## {literal(shorten(plain_note(first)))}")
     with st.expander(words["how_sure"]):
         # names come from users: text, never Markdown
         for sentence in others:
             st.text(shorten(plain_note(sentence)))
-        for note in found.notes:
+        for note in comparison.notes:
             st.text(f"* {shorten(plain_note(spoken(note, words)))}")
 
 
-def _standings(found: Compared, words: Mapping[str, str]) -> pd.DataFrame:
+def _standings(compared: Compared, words: Mapping[str, str]) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
                 words["model"]: shorten(plain(s.model)),
                 words["letters"]: s.ties or "–",
-                words["score"]: round(100 * s.score, 2),
+                words["score"]: 100 * s.score,
             }
-            for s in found.standings
+            for s in compared.standings
         ]
     )
 
 
 def _pair(result: PairResult, words: Mapping[str, str]) -> None:
     pair = result.pair
-    st.subheader(words["difference"].split(",")[0].capitalize(), anchor=False)
+    st.header(words["difference"].split(",")[0].capitalize(), anchor=False)
     st.text(shorten(f"{plain(pair.first)} − {plain(pair.second)}"))
     shown = (("wins", pair.comparison.wins), ("ties", pair.comparison.ties), ("losses", pair.comparison.losses))
     for column, (key, count) in zip(st.columns(3), shown, strict=True):
         column.metric(words[key], count)
     rows = [_row(line) for line in result.tasks]
-    st.altair_chart(charts.differences(rows, words), width="stretch", alt=words["alt_differences"])
+    alt = words["alt_differences"].format(_in_words(rows, words))
+    draw(charts.differences(rows, words, ink()), alt, words)
     st.caption(words["difference_help"])
-    number = st.column_config.NumberColumn
-    formats = {"A": number(format="%.1f"), "B": number(format="%.1f"), words["difference"]: number(format="%+.2f")}
+    _show_differences(_table(result.tasks, rows, words), words)
+
+
+def _in_words(rows: Sequence[Mapping[str, Any]], words: Mapping[str, str]) -> str:
+    """What the chart shows: the tasks with the largest differences each way."""
+    order = sorted(rows, key=lambda row: -row["difference"])
+    ends = order if len(order) <= 2 else (order[0], order[-1])
+    return ", ".join(f"{row['task']} {number(row['difference'], 1, words)}" for row in ends)
+
+
+def _show_differences(frame: pd.DataFrame, words: Mapping[str, str]) -> None:
     ends = {"95%": st.column_config.TextColumn(alignment="right")}
-    st.dataframe(_table(result.tasks, rows, words), hide_index=True, column_config=formats | ends)
+    digits = {"A": 1, "B": 1, words["difference"]: 1}
+    show_table(frame, words, digits, signed=words["difference"], config=ends)
 
 
-def _classes(entrants: Sequence[Entrant], found: Comparison, words: Mapping[str, str]) -> None:
+def _classes(entrants: Sequence[Entrant], comparison: Comparison, words: Mapping[str, str]) -> None:
     """Differences label by label, for a pair and a task that the reader chooses."""
     named = {e.label: e for e in entrants}
     pairs: dict[str, tuple[Entrant, Entrant]] = {}
     shared: dict[str, list[str]] = {}
-    for place, result in enumerate(found.pairs, 1):
+    for place, result in enumerate(comparison.pairs, 1):
         a, b = named[result.pair.first], named[result.pair.second]
-        tasks = [t for t in found.tasks if comparable_groups(a, b, t) is not None]
+        tasks = [t for t in comparison.tasks if comparable_groups(a, b, t) is not None]
         if tasks:
             pairs[str(place)], shared[str(place)] = (a, b), tasks
     if not pairs:
         return
-    st.subheader(words["classes"], anchor=False)
+    st.header(words["classes"], anchor=False)
     left, right = st.columns(2)
     with left:
-        names = {key: f"{plain(a.label)} − {plain(b.label)}" for key, (a, b) in pairs.items()}
+        names = {key: shorten(f"{plain(a.label)} − {plain(b.label)}") for key, (a, b) in pairs.items()}
         pair = choose(words["pair"], list(pairs), "classes_pair", names)
     with right:
         task = choose(words["choose_task"], shared[pair], "classes_task")
@@ -238,14 +247,11 @@ def _classes(entrants: Sequence[Entrant], found: Comparison, words: Mapping[str,
             "A": 100 * line.first,
             "B": 100 * line.second,
             words["difference"]: 100 * line.difference,
-            "95%": "–" if line.low is None or line.high is None else f"{100 * line.low:+.1f} … {100 * line.high:+.1f}",
+            "95%": _interval(None if line.low is None else 100 * line.low, 100 * (line.high or 0.0), words),
         }
         for line in class_differences(*groups)
     ]
-    number = st.column_config.NumberColumn
-    formats = {"A": number(format="%.1f"), "B": number(format="%.1f"), words["difference"]: number(format="%+.2f")}
-    ends = {"95%": st.column_config.TextColumn(alignment="right")}
-    st.dataframe(pd.DataFrame(rows), hide_index=True, column_config=formats | ends)
+    _show_differences(pd.DataFrame(rows), words)
     st.caption(words["classes_help"])
 
 
@@ -263,15 +269,18 @@ def _row(line: TaskLine) -> dict[str, Any]:
 def _table(lines: Sequence[TaskLine], rows: Sequence[Mapping[str, Any]], words: Mapping[str, str]) -> pd.DataFrame:
     table = []
     for line, row in zip(lines, rows, strict=True):
-        ends = "–" if row["low"] is None else f"{row['low']:+.1f} … {row['high']:+.1f}"
         table.append(
             {
                 words["task"]: line.task,
                 words["average"]: line.metric,
-                "A": round(100 * line.first, 1),
-                "B": round(100 * line.second, 1),
-                words["difference"]: round(row["difference"], 2),
-                "95%": ends,
+                "A": 100 * line.first,
+                "B": 100 * line.second,
+                words["difference"]: row["difference"],
+                "95%": _interval(row["low"], row["high"], words),
             }
         )
     return pd.DataFrame(table)
+
+
+def _interval(low: float | None, high: float, words: Mapping[str, str]) -> str:
+    return "–" if low is None else f"{number(low, 1, words, sign=True)} … {number(high, 1, words, sign=True)}"

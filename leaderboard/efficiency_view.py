@@ -7,9 +7,10 @@ from collections.abc import Mapping
 import pandas as pd
 import streamlit as st
 
+from biobench.report import charts
 from biobench.report.rows import AverageName, Row
 from biobench.report.table import build
-from leaderboard import charts
+from leaderboard.draw import draw, ink, show_table
 from leaderboard.folder import results, say_no_runs
 from leaderboard.names import shown_names
 from leaderboard.state import choose
@@ -40,22 +41,17 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
         return
     named = shown_names([row for row, _ in known], words)
     points = [_point(name, row, value) for name, (row, value) in zip(named, known, strict=True)]
-    chart = charts.scatter(points, words[f"cost_{cost}"], words, more_is_better=cost == "train_tokens_per_second")
-    st.altair_chart(chart, width="stretch", alt=words["alt_scatter"].format(words[f"cost_{cost}"]))
+    faster = cost == "train_tokens_per_second"
+    chart = charts.scatter(points, words[f"cost_{cost}"], words, more_is_better=faster, ink=ink())
+    best = ", ".join(str(point["model"]) for point in charts.front(points, more_is_better=faster))
+    draw(chart, words["alt_scatter"].format(words[f"cost_{cost}"], best), words)
     table = [
-        {words["model"]: name, words[f"cost_{cost}"]: value, words["score"]: round(100 * row.mean, 1)}
+        {words["model"]: name, words[f"cost_{cost}"]: value, words["score"]: 100 * row.mean}
         for name, (row, value) in zip(named, known, strict=True)
     ]
-    number = st.column_config.NumberColumn
-    formats = {words[f"cost_{cost}"]: number(format="localized"), words["score"]: number(format="%.1f")}
-    st.dataframe(pd.DataFrame(table), hide_index=True, column_config=formats)
+    costs = {words[f"cost_{cost}"]: st.column_config.NumberColumn(format="localized")}
+    show_table(pd.DataFrame(table), words, {words["score"]: 1}, config=costs)
 
 
 def _point(name: str, row: Row, value: float) -> dict[str, object]:
-    return {
-        "model": name,
-        "cost": value,
-        "score": 100 * row.mean,
-        "low": None if row.low is None else 100 * row.low,
-        "high": None if row.high is None else 100 * row.high,
-    }
+    return {"model": charts.cut(name), "cost": value} | charts.ends(row)

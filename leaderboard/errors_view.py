@@ -1,4 +1,4 @@
-"""One run's predictions, document by document, with the text where it may be shown and is at hand."""
+"""One run's predictions, document by document, alone or against another's; with the text where it may be shown."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ import streamlit as st
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.errors import BioBenchError
+from biobench.report.details.beside import SIDES, Side, lay_beside, tally_beside
 from biobench.report.details.marked import to_html
 from biobench.report.details.mistakes import KINDS, JudgedDocument, Kind, judge, tally
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
 from biobench.report.rows import AverageName
 from biobench.schema.record import RunRecord
+from leaderboard.draw import show_table
 from leaderboard.folder import results, say_no_runs
-from leaderboard.launch import own_tasks
-from leaderboard.names import key_of, title_of
+from leaderboard.launch import is_public, own_tasks
+from leaderboard.names import key_of, shorten, title_of
 from leaderboard.state import choose, list_from_link, start, write_link
 
 PAGE = 10
@@ -32,18 +34,18 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     """Draw the view. `average` plays no part here."""
     del average
     st.title(words["errors_view"])
-    held = results()
-    if not held.groups:
+    loaded = results()
+    if not loaded.groups:
         say_no_runs(words)
         return
-    lines = {key_of(g): title_of(key_of(g), words) for g in held.groups}
+    lines = {key_of(g): title_of(key_of(g), words) for g in loaded.groups}
     left, middle, right = st.columns(3)
     with left:
         line = choose(words["choose_model"], sorted(lines), "errors_model", lines)
-    own = {g.task: g for g in held.groups if key_of(g) == line}
+    group_of = {g.task: g for g in loaded.groups if key_of(g) == line}
     with middle:
-        task = choose(words["choose_task"], sorted(own), "errors_task")
-    group = own[task]
+        task = choose(words["choose_task"], sorted(group_of), "errors_task")
+    group = group_of[task]
     with right:
         seed = choose(words["choose_seed"], [str(s) for s in group.seeds], "errors_seed")
     record = next(r for r in group.records if str(r.seed) == seed)
@@ -52,10 +54,63 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
         return
     judged = _judged(record.predictions_sha256, group, record)
     texts = _texts(record)
-    if not texts:
+    if not texts and not is_public():
         st.caption(words["no_text"])
-    st.dataframe(_tally(judged, words), hide_index=True)
+    rivals = {key_of(g): g for g in loaded.groups if g.task == task and key_of(g) != line}
+    names = {ANY: words["nobody"]} | {key: title_of(key, words) for key in rivals}
+    rival = choose(words["against"], [ANY, *sorted(rivals)], "errors_against", names)
+    if rival:
+        _against(judged, rivals[rival], record, texts, words)
+        return
+    show_table(_tally(judged, words), words)
     _documents(_filtered(judged, words), texts, words)
+
+
+def _against(
+    judged: Sequence[JudgedDocument],
+    group: RunGroup,
+    record: RunRecord,
+    texts: Mapping[str, str],
+    words: Mapping[str, str],
+) -> None:
+    """What one model gets right and the other does not, in the run of the same seed where there is one."""
+    other = next((r for r in group.records if r.seed == record.seed), group.records[0])
+    shared = lay_beside(judged, _judged(other.predictions_sha256, group, other))
+    if not shared:
+        st.info(words["unlike_documents"])
+        return
+    counts = tally_beside(shared)
+    keys = ("both_right", "only_a_count", "only_b_count", "neither")
+    rows = [
+        {words["label"]: plain(label)} | {words[key]: counted[side] for key, side in zip(keys, SIDES, strict=True)}
+        for label, counted in counts.items()
+    ]
+    st.text(f"A: {record_name(record)}\nB: {record_name(other)}")
+    show_table(pd.DataFrame(rows), words)
+    st.caption(words["against_help"])
+    left, right = st.columns((7, 3))
+    with left:
+        side: Side = (
+            "only_a"
+            if choose(
+                words["kinds"],
+                ["only_a", "only_b"],
+                "errors_side",
+                {"only_a": words["only_a"], "only_b": words["only_b"]},
+            )
+            == "only_a"
+            else "only_b"
+        )
+    with right:
+        label = choose(words["only_label"], [ANY, *counts], "errors_label", {ANY: words["any_label"]})
+    # the marks of the one that is wrong say how it is wrong
+    wrong = [one.second if side == "only_a" else one.first for one in shared if one.has(side, label or None)]
+    _documents(wrong, texts, words)
+
+
+def record_name(record: RunRecord) -> str:
+    """Model and seed of a run, as text."""
+    return f"{shorten(plain(record.model.id))} ({record.seed})"
 
 
 @st.cache_resource(max_entries=8)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 import streamlit as st
 
 from biobench.report.table import Results
-from leaderboard.state import SEPARATOR, start, write_link
+from leaderboard.state import SEPARATOR, is_linked_anew, start, write_link
 
 SIZES = ("size_small", "size_base", "size_large", "unknown")
 SIZE_LIMITS: dict[str, int | None] = {"any_size": None, "below_100": 100_000_000, "below_200": 200_000_000}
@@ -29,21 +29,51 @@ def window_of(tokens: int | None) -> str:
     return "window_short" if tokens <= 512 else "window_middle" if tokens <= 4096 else "window_long"
 
 
-def models_below(held: Results, limit: int | None) -> set[str] | None:
+MOST_WEIGHT = 9
+
+
+def weights_of(tasks: Sequence[str], words: Mapping[str, str]) -> dict[str, float] | None:
+    """How much each of the tasks picked counts, 1 to 9, in the link; None where all count the same."""
+    linked = _weights_from_link(tasks)
+    anew = is_linked_anew("weights")
+    if len(tasks) < 2:
+        write_link("weights", "")
+        return None
+    weights: dict[str, float] = {}
+    with st.expander(words["task_weights"], expanded=bool(linked)):
+        places = st.columns(min(len(tasks), 4))
+        for place, task in enumerate(tasks):
+            key = f"weight_{task}"
+            if key not in st.session_state or anew:
+                st.session_state[key] = linked.get(task, 1)
+            weights[task] = float(places[place % len(places)].number_input(task, 1, MOST_WEIGHT, step=1, key=key))
+        st.caption(words["weights_help"])
+    equal = len(set(weights.values())) == 1
+    write_link("weights", "" if equal else ",".join(f"{task}:{weight:g}" for task, weight in weights.items()))
+    return None if equal else weights
+
+
+def _weights_from_link(tasks: Sequence[str]) -> dict[str, int]:
+    """``task:3,task:1``; what is no task shown or no digit from 1 to 9 is left out."""
+    pairs = [part.rpartition(":") for part in str(st.query_params.get("weights", "")).split(",")]
+    return {task: int(text) for task, _, text in pairs if task in tasks and text in "123456789" and text}
+
+
+def models_below(loaded: Results, limit: int | None) -> set[str] | None:
     """The models with fewer parameters; None without a limit. Printed scores say nothing of a size: left out."""
     if limit is None:
         return None
-    return {name for name, (parameters, _) in _facts(held).items() if parameters is not None and parameters < limit}
+    return {name for name, (parameters, _) in _facts(loaded).items() if parameters is not None and parameters < limit}
 
 
 def narrowed(
-    held: Results, words: Mapping[str, str], models: Collection[str] | None
+    loaded: Results, words: Mapping[str, str], models: Collection[str] | None
 ) -> tuple[set[str] | None, set[str] | None]:
     """Draw the filters in the side bar; gives (models, tasks) that are left, None for all of them.
 
     A model's window is the widest that any of its runs used. Tasks that do not ship have no known access.
     """
-    specs = {task: info.spec for task, info in held.infos.items() if info.spec is not None}
+    specs = {task: info.spec for task, info in loaded.infos.items() if info.spec is not None}
     access = sorted({s.access for s in specs.values()})
     licences = sorted({s.licence for s in specs.values()}, key=str.casefold)
     with st.sidebar.expander(words["more_filters"]):
@@ -61,8 +91,8 @@ def narrowed(
         }
     if not sizes and not windows:
         return None if models is None else set(models), tasks
-    facts = _facts(held)
-    names = set(facts) | {v.model for v in held.published}
+    facts = _facts(loaded)
+    names = set(facts) | {v.model for v in loaded.published}
     left = {
         name
         for name in names
@@ -72,13 +102,13 @@ def narrowed(
     return (left if models is None else left & set(models)), tasks
 
 
-def _facts(held: Results) -> dict[str, tuple[int | None, int | None]]:
+def _facts(loaded: Results) -> dict[str, tuple[int | None, int | None]]:
     """Model -> (parameters, widest window)."""
-    found: dict[str, tuple[int | None, int | None]] = {}
-    for group in held.groups:
+    facts: dict[str, tuple[int | None, int | None]] = {}
+    for group in loaded.groups:
         brief, widest = group.briefs[0], max(b.max_length for b in group.briefs)
-        found[group.model] = (brief.parameters or None, max(widest, found.get(group.model, (None, 0))[1] or 0))
-    return found
+        facts[group.model] = (brief.parameters or None, max(widest, facts.get(group.model, (None, 0))[1] or 0))
+    return facts
 
 
 def _several(key: str, options: Sequence[str], label: str, words: Mapping[str, str]) -> list[str]:

@@ -57,6 +57,13 @@ def _contents(folder: str) -> str:
     return contents(folder)
 
 
+def inside(text: str) -> str:
+    """A message about the folder's files without where on the server the folder lies."""
+    for folder in (results_dir(), results_dir().resolve()):
+        text = text.replace(f"{folder}{os.sep}", "")
+    return text
+
+
 def say_no_runs(words: Mapping[str, str]) -> None:
     """Why there is no run to browse."""
     if results().refusals:
@@ -78,8 +85,8 @@ def pretraining() -> Pretraining:
     return _read(folder, pretraining_fingerprint(folder))
 
 
-def made_by(groups: Iterable[RunGroup]) -> TrainingRun | None:
-    """The pretraining run that exported the encoder of these runs, told by its weights; None where none did."""
-    held = pretraining()
+def trained_by(groups: Iterable[RunGroup]) -> TrainingRun | None:
+    """The pretraining run that exported the encoder of these runs, known by its weights; None where none did."""
+    trained = pretraining()
     weights = dict.fromkeys(g.briefs[0].weights for g in groups)
-    return next((run for w in weights if (run := held.of_model(w)) is not None), None)
+    return next((run for w in weights if (run := trained.of_model(w)) is not None), None)

@@ -21,6 +21,15 @@ TASKS_VARIABLE = "BIOBENCH_TASKS"
 """YAML files of own tasks, joined as in PATH."""
 
 
+PUBLIC_VARIABLE = "BIOBENCH_PUBLIC"
+"""Set where the app listens to other machines: its readers cannot run a command on the server."""
+
+
+def is_public() -> bool:
+    """Whether the app is served to others."""
+    return os.environ.get(PUBLIC_VARIABLE) == "1"
+
+
 def own_tasks() -> dict[str, Path]:
     """The own tasks that the command named: id to YAML file."""
     paths = [Path(p) for p in os.environ.get(TASKS_VARIABLE, "").split(os.pathsep) if p]
@@ -80,6 +89,8 @@ def launch(
         reason = error.strerror if isinstance(error, OSError) else error
         raise UsageError(f"port {port} of {host} cannot be used: {reason}", hint=hint) from error
     environment = os.environ | {RESULTS_VARIABLE: str(folder.resolve())}
+    if host not in (HERE, "localhost", "::1"):
+        environment[PUBLIC_VARIABLE] = "1"
     if pretraining_dir is not None:
         environment[PRETRAINING_VARIABLE] = str(Path(pretraining_dir).resolve())
     if data_dir is not None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from biobench.report.charts import cut
 from biobench.report.details.needle import NeedleGrid
 from biobench.report.entrants import line_name
 from biobench.report.escape import plain
@@ -13,6 +14,7 @@ from biobench.report.groups import RunGroup
 from biobench.report.rows import Row
 
 _REVISION = re.compile(r"@([0-9a-f]{7})[0-9a-f]{33}(?![0-9a-f])")
+_OWNER = re.compile(r"^[\w.-]+/(?=[^/\s])")
 _SOURCE = "\x1e"
 
 
@@ -27,18 +29,40 @@ def shorten(text: str) -> str:
     return _REVISION.sub(r"@\1", text)
 
 
+def without_revisions(names: Iterable[str]) -> dict[str, str]:
+    """Name -> without its revision, where no other of the names is left the same."""
+    return _apart(list(dict.fromkeys(names)), [lambda name: _REVISION.sub("", name)])
+
+
+def labels(names: Iterable[str]) -> dict[str, str]:
+    """Name -> what stands beside a chart: without owner and revision where that tells it apart, not too long."""
+    bare = [lambda name: _OWNER.sub("", _REVISION.sub("", name)), lambda name: _REVISION.sub("", name)]
+    return {name: cut(short) for name, short in _apart(list(dict.fromkeys(names)), bare).items()}
+
+
+def _apart(names: Sequence[str], ways: Sequence[Callable[[str], str]]) -> dict[str, str]:
+    """The first of the ways, most of it left out, that gives a name no other name has; else `shorten`."""
+    shown: dict[str, str] = {}
+    for way in ways:
+        times = Counter(way(name) for name in names)
+        shown |= {name: way(name) for name in names if name not in shown and times[way(name)] == 1}
+    return {name: plain(shown.get(name, shorten(name))) for name in names}
+
+
 def title_of(key: str, words: Mapping[str, str]) -> str:
     """What a reader sees for `key_of`."""
     name, _, source = key.partition(_SOURCE)
     return f"{shorten(plain(name))} · {words[source]}" if source in words else shorten(plain(key))
 
 
-def shown_names(held: Sequence[Row | RunGroup | NeedleGrid], words: Mapping[str, str]) -> list[str]:
+def shown_names(lines: Sequence[Row | RunGroup | NeedleGrid], words: Mapping[str, str]) -> list[str]:
     """A name each: model and variant, and the source where another line has the same; a number for what is left."""
-    short = [shorten(plain(line_name(one.model, one.variant))) for one in held]
+    whole = [line_name(one.model, one.variant) for one in lines]
+    bare = without_revisions(whole)
+    short = [bare[name] for name in whole]
     times = Counter(short)
     names = [
-        f"{name} · {words[one.source]}" if times[name] > 1 else name for name, one in zip(short, held, strict=True)
+        f"{name} · {words[one.source]}" if times[name] > 1 else name for name, one in zip(short, lines, strict=True)
     ]
     seen: Counter[str] = Counter()
     for place, name in enumerate(names):

@@ -9,14 +9,16 @@ import pandas as pd
 import streamlit as st
 
 from biobench.errors import BioBenchError
+from biobench.report import charts
 from biobench.report.details.needle import CHANCE, NO_EXAMPLE, NOT_READ, NeedleGrid, grid_of
 from biobench.report.entrants import line_name
 from biobench.report.escape import for_html, plain
 from biobench.report.groups import RunGroup
 from biobench.report.render import plain_note
 from biobench.report.rows import AverageName
-from leaderboard import charts
+from leaderboard.draw import draw, show_table
 from leaderboard.folder import results, results_dir
+from leaderboard.launch import is_public
 from leaderboard.names import key_of, shorten, shown_names, title_of
 from leaderboard.state import SEPARATOR, choose, several_from_link, start, write_link
 from leaderboard.table import literal
@@ -49,11 +51,12 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     groups = [g for g in results().groups if g.briefs[0].type == "needle"]
     if not groups:
         st.info(words["no_needle"])
-        st.code(f"biobench needle MODEL --results-dir {results_dir().name}", language="bash")
+        if not is_public():
+            st.code(f"biobench needle MODEL --results-dir {results_dir().name}", language="bash")
         return
     task = choose(words["choose_task"], sorted({g.task for g in groups}), "needle_task")
-    own = {key_of(g): g for g in groups if g.task == task}
-    names = sorted(own, key=str.casefold)
+    group_of = {key_of(g): g for g in groups if g.task == task}
+    names = sorted(group_of, key=str.casefold)
     linked = several_from_link("maps", names)
     start("maps", (linked or names)[:MOST])
     st.session_state["maps"] = [n for n in st.session_state["maps"] if n in names]
@@ -64,7 +67,7 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     if not chosen:
         st.info(words["pick_runs"])
         return
-    grids = _grids([own[name] for name in chosen], words)
+    grids = _grids([group_of[name] for name in chosen], words)
     if grids:
         _ranking(grids, words)
         st.caption(words["needle_help"])
@@ -81,7 +84,8 @@ def _ranking(grids: Sequence[NeedleGrid], words: Mapping[str, str]) -> None:
         for length in grid.lengths
         for share in [grid.share(length)]
     ]
-    st.altair_chart(charts.lengths(rows, ranked[0].unit, words), width="stretch", alt=words["alt_needle"])
+    reach = ", ".join(f"{name} {grid.reads_up_to or '–'}" for grid, name in names)
+    draw(charts.lengths(rows, ranked[0].unit, words), f"{words['alt_needle']}; {words['reads_up_to']}: {reach}", words)
     lengths = sorted({n for grid in ranked for n in grid.lengths})
     table = [
         {
@@ -93,11 +97,11 @@ def _ranking(grids: Sequence[NeedleGrid], words: Mapping[str, str]) -> None:
         | {f"{n:,}": 100 * share.mean if share else None for n in lengths for share in [grid.share(n)]}
         for grid, name in names
     ]
-    number = st.column_config.NumberColumn
-    formats = {words["over_all"]: number(format="%.1f"), words["model"]: st.column_config.TextColumn(pinned=True)}
-    formats |= {words[k]: number(format="%d") for k in ("reads_up_to", "window")}
-    formats |= {f"{n:,}": number(format="%.1f") for n in lengths}
-    st.dataframe(pd.DataFrame(table), hide_index=True, column_config=formats, placeholder="–", alt=words["alt_needle"])
+    digits = dict.fromkeys((words["over_all"], *(f"{n:,}" for n in lengths)), 1)
+    whole = st.column_config.NumberColumn(format="%d")
+    config = {words["model"]: st.column_config.TextColumn(pinned=True)}
+    config |= {words[key]: whole for key in ("reads_up_to", "window")}
+    show_table(pd.DataFrame(table), words, digits, config=config, alt=words["alt_needle"])
     st.caption(words["reads_help"])
 
 

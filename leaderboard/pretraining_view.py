@@ -9,38 +9,41 @@ import pandas as pd
 import streamlit as st
 
 from biobench.errors import StoreError
+from biobench.report import charts
 from biobench.report.details.ledgers import ledger_table
 from biobench.report.details.mechanism import cka_chart
 from biobench.report.details.pretraining import Pretraining, TrainingRun
 from biobench.report.render import plain_note
 from biobench.report.rows import AverageName
-from leaderboard import curves
-from leaderboard.folder import pretraining
+from leaderboard.draw import draw, show_table
+from leaderboard.folder import inside, pretraining
+from leaderboard.launch import is_public
 from leaderboard.state import SEPARATOR, choose, several_from_link, start, switch, write_link
 from leaderboard.table import literal
 
-MOST = len(curves.COLOURS)
+MOST = len(charts.COLOURS)
 
 
 def show(words: Mapping[str, str], average: AverageName) -> None:
     """Draw the view. `average` plays no part here."""
     del average
     st.title(words["pretraining_view"])
-    held = pretraining()
-    if held.findings:
-        with st.expander(f"{words['findings']}: {len(held.findings)}"):
-            for finding in held.findings:
-                st.text(f"{plain_note(str(finding))}\n→ {plain_note(finding.hint)}")
-    if not held.runs and not held.analyses:
+    trained = pretraining()
+    if trained.findings:
+        with st.expander(f"{words['findings']}: {len(trained.findings)}"):
+            for finding in trained.findings:
+                st.text(f"{plain_note(inside(str(finding)))}\n→ {plain_note(inside(finding.hint))}")
+    if not trained.runs and not trained.analyses:
         st.info(words["no_pretraining"])
-        st.code("biobench leaderboard --pretraining-dir FOLDER", language="bash")
+        if not is_public():
+            st.code("biobench leaderboard --pretraining-dir FOLDER", language="bash")
         return
-    if held.runs:
-        runs = _chosen(held.runs, words)
+    if trained.runs:
+        runs = _chosen(trained.runs, words)
         _charts(runs, words)
-        _ledgers(held.runs, words)
-    if held.analyses:
-        _cka(held, words)
+        _ledgers(trained.runs, words)
+    if trained.analyses:
+        _cka(trained, words)
 
 
 def _chosen(runs: Sequence[TrainingRun], words: Mapping[str, str]) -> list[TrainingRun]:
@@ -64,20 +67,20 @@ def _charts(runs: Sequence[TrainingRun], words: Mapping[str, str]) -> None:
     if not runs:
         st.info(words["pick_runs"])
         return
-    st.subheader(words["loss_curves"], anchor=False)
-    st.altair_chart(curves.losses(runs, words), width="stretch", alt=words["alt_curves"])
+    st.header(words["loss_curves"], anchor=False)
+    draw(charts.losses(runs, words), words["alt_curves"], words)
     st.caption(words["loss_help"])
     skipped = max(run.skipped for run in runs)
     if skipped:
         st.caption(words["thinned"].format(skipped + 1))
     left, right = st.columns(2)
     for column, field, format in ((left, "learning_rate", ".1e"), (right, "tokens_per_second", "~s")):
-        chart = curves.over_tokens(runs, field, format, words)
+        chart = charts.over_tokens(runs, field, format, words)
         if chart is not None:
-            column.subheader(words[field].capitalize(), anchor=False)
-            column.altair_chart(chart, width="stretch", alt=words["alt_curves"])
+            column.header(words[field].capitalize(), anchor=False)
+            draw(chart, f"{words[field]}: {words['alt_curves']}", words, column)
     with st.expander(words["details"]):
-        st.dataframe(_summary(runs, words), hide_index=True)
+        show_table(_summary(runs, words), words)
 
 
 def _summary(runs: Sequence[TrainingRun], words: Mapping[str, str]) -> pd.DataFrame:
@@ -104,7 +107,7 @@ def _ledgers(runs: Sequence[TrainingRun], words: Mapping[str, str]) -> None:
     with_ledger = {run.name: run.ledger for run in runs if run.ledger is not None}
     if len(with_ledger) < 2:
         return
-    st.subheader(words["ledgers"], anchor=False)
+    st.header(words["ledgers"], anchor=False)
     names = list(with_ledger)
     first = _first(names)
     left, right = st.columns(2)
@@ -130,12 +133,12 @@ def _ledgers(runs: Sequence[TrainingRun], words: Mapping[str, str]) -> None:
         for name, a, b, binding in table.rows
         if not only or a != b
     ]
-    st.dataframe(pd.DataFrame(rows), hide_index=True)
+    show_table(pd.DataFrame(rows), words)
 
 
-def _cka(held: Pretraining, words: Mapping[str, str]) -> None:
-    st.subheader(words["cka"], anchor=False)
-    names = {a.name: a for a in held.analyses}
+def _cka(trained: Pretraining, words: Mapping[str, str]) -> None:
+    st.header(words["cka"], anchor=False)
+    names = {a.name: a for a in trained.analyses}
     left, right = st.columns(2)
     with left:
         chosen = names[choose(words["analysis"], list(names), "analysis")]
@@ -146,11 +149,11 @@ def _cka(held: Pretraining, words: Mapping[str, str]) -> None:
     with right:
         estimator = choose(words["estimator"], there, "estimator")
     st.text(f"A: {chosen.pair[0]}\nB: {chosen.pair[1]}")
-    st.altair_chart(cka_chart(chosen.data, estimator=estimator), width="content", alt=words["cka"])
+    draw(cka_chart(chosen.data, estimator=estimator), words["cka"], words, width="content")
     st.caption(words["cka_help"])
     lines = [x for x in chosen.data["lines"] if x["estimator"] == estimator]
     with st.expander(words["details"]):
-        st.dataframe(pd.DataFrame([_cka_row(x, words) for x in lines]), hide_index=True)
+        show_table(pd.DataFrame([_cka_row(x, words) for x in lines]), words)
 
 
 def _cka_row(line: Mapping[str, Any], words: Mapping[str, str]) -> dict[str, str]:

@@ -20,21 +20,21 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     del average
     st.title(words["published_view"])
     st.caption(words["published_help"])
-    held = results().experiments
-    names = {p.id: p.source for p in held}
-    if not held:
+    publications = results().experiments
+    names = {p.id: p.source for p in publications}
+    if not publications:
         st.info(words["no_published"])
         return
     chosen = choose(words["publication"], list(names), "publication", names)
-    publication = next(p for p in held if p.id == chosen)
+    publication = next(p for p in publications if p.id == chosen)
     st.text(f"{publication.citation.strip()}\n{publication.url}")
     for experiment in publication.experiments:
-        st.subheader(literal(experiment.title), anchor=experiment.id)
+        st.header(literal(experiment.title), anchor=experiment.id)
         st.table(_frame(experiment))
         for line in below(publication, experiment):
             st.text(line)
     if publication.without_values:
-        st.subheader(words["without_values"])
+        st.header(words["without_values"])
         for line in absent(publication):
             st.text(line)
 

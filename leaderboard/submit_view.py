@@ -17,7 +17,9 @@ from biobench.submission.checks import STATES, Check, Grade, Verification
 from biobench.submission.guard import verify
 from biobench.submission.pack import MANIFEST
 from biobench.submission.unpack import UPLOAD_BYTES, unpack
+from leaderboard.draw import show_table
 from leaderboard.folder import results_dir
+from leaderboard.launch import is_public
 from leaderboard.table import literal
 
 _GRADES: tuple[Grade, ...] = ("error", "person", "warning")
@@ -35,26 +37,27 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
         words["upload"].format(UPLOAD_BYTES // 2**20), type=["zip"], key="pack", max_upload_size=UPLOAD_BYTES // 2**20
     )
     packs = _packs()
-    chosen = st.selectbox(
-        words["or_pack"],
-        [None, *packs],
-        key="pack_here",
-        format_func=lambda p: "–" if p is None else plain(f"{p.parent.name}/{p.name}"),
-        disabled=uploaded is not None or not packs,
-    )
+    chosen = None
+    if packs and uploaded is None and not is_public():
+        chosen = st.selectbox(
+            words["or_pack"],
+            [None, *packs],
+            key="pack_here",
+            format_func=lambda p: "–" if p is None else plain(f"{p.parent.name}/{p.name}"),
+        )
     if not st.button(words["check"], key="check", type="primary", disabled=uploaded is None and chosen is None):
         return
     with st.spinner(words["checking"]):
         against = results_dir()
-        found = (
+        verification = (
             _checked(uploaded, against)
             if uploaded is not None
             else verify(chosen, None, against)
             if chosen is not None
             else None
         )
-    if found is not None:
-        _verdict(found, words)
+    if verification is not None:
+        _verdict(verification, words)
 
 
 def _packs() -> list[Path]:
@@ -75,18 +78,19 @@ def _checked(uploaded: IO[bytes], against: Path | None = None) -> Verification:
         return Verification("", "", tuple(refused)) if refused else verify(folder, None, against)
 
 
-def _verdict(found: Verification, words: Mapping[str, str]) -> None:
-    name = literal(plain(found.model)) or words["submission"]
-    tell = {"verified": st.success, "consistent": st.info, "person": st.warning, "refused": st.error}[found.state]
-    tell(f"{name}: {words[f'state_{found.state}']}")
-    states = {words[f"runs_{state}"]: f"{found.count(state)} / {found.records}" for state in STATES}
-    grades = {words[f"{grade}s_found"]: sum(c.grade == grade for c in found.checks) for grade in _GRADES}
+def _verdict(verification: Verification, words: Mapping[str, str]) -> None:
+    name = literal(plain(verification.model)) or words["submission"]
+    state = verification.state
+    tell = {"verified": st.success, "consistent": st.info, "person": st.warning, "refused": st.error}[state]
+    tell(f"{name}: {words[f'state_{state}']}")
+    states = {words[f"runs_{one}"]: f"{verification.count(one)} / {verification.records}" for one in STATES}
+    grades = {words[f"{grade}s_found"]: sum(c.grade == grade for c in verification.checks) for grade in _GRADES}
     for column, (label, share) in zip(st.columns(len(states)), states.items(), strict=True):
         column.metric(label, share)
     for column, (label, number) in zip(st.columns(len(grades)), grades.items(), strict=True):
         column.metric(label, number)
-    if found.checks:
-        st.dataframe(_table(found.checks, words), hide_index=True, width="stretch")
+    if verification.checks:
+        show_table(_table(verification.checks, words), words)
         st.caption(words["codes"])
 
 

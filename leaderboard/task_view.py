@@ -10,22 +10,21 @@ import streamlit as st
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.errors import BioBenchError
+from biobench.report import charts
 from biobench.report.details.marked import sample
-from biobench.report.entrants import line_name
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
 from biobench.report.render import plain_note
 from biobench.report.rows import AverageName, Row
 from biobench.report.table import build
 from biobench.report.tasks import TaskInfo
-from biobench.report.wide import percent
 from biobench.schema.document import Document
-from leaderboard import charts
+from leaderboard.draw import draw, facts, show_table
 from leaderboard.folder import results
-from leaderboard.names import shown_names
+from leaderboard.names import labels, shown_names
 from leaderboard.state import choose
 from leaderboard.table import literal
-from leaderboard.words import spoken
+from leaderboard.words import score, spoken
 
 SAMPLES = 3
 """Documents shown."""
@@ -33,35 +32,33 @@ SAMPLES = 3
 
 def show(words: Mapping[str, str], average: AverageName) -> None:
     """Draw the view."""
-    held = results()
-    tasks = [i for i, info in held.infos.items() if info.in_suite or any(g.task == i for g in held.groups)]
-    names = {i: f"{held.infos[i].name} ({i})" for i in tasks}
+    loaded = results()
+    tasks = [i for i, info in loaded.infos.items() if info.in_suite or any(g.task == i for g in loaded.groups)]
+    names = {i: f"{loaded.infos[i].name} ({i})" for i in tasks}
     task = choose(words["choose_task"], tasks, "task", names)
-    info = held.infos[task]
+    info = loaded.infos[task]
     st.title(literal(plain(info.name)))
     _card(info, words)
     _samples(info, words)
-    report = build(held, average, tasks=[task])
+    report = build(loaded, average, tasks=[task])
     rows = sorted(report.rows, key=lambda r: -r.mean)
-    groups = [g for g in held.groups if g.task == task]
+    groups = [g for g in loaded.groups if g.task == task]
     if rows:
-        st.subheader(words["distribution"])
-        st.dataframe(
-            _scores(rows, words),
-            hide_index=True,
-            column_config={words["score"]: st.column_config.TextColumn(alignment="right")},
-        )
-        chart = charts.seeds(rows, "model", words)
+        st.header(words["distribution"])
+        show_table(_scores(rows, words), words, config={words["score"]: st.column_config.TextColumn(alignment="right")})
+        names = labels(shown_names(rows, words))
+        chart = charts.seeds(rows, list(names.values()), "model", words)
         if chart is not None:
-            st.altair_chart(chart, width="stretch", alt=words["alt_seeds"])
+            draw(chart, words["alt_seeds"], words)
             st.caption(words["points"])
     if groups:
-        st.subheader(words["labels"])
+        st.header(words["labels"])
         st.caption(words["labels_help"])
-        st.dataframe(_labels(groups, words), hide_index=True)
-    readings = sorted({(v.caption, v.reading) for v in held.published if v.task == info.published_as})
+        frame = _labels(groups, words)
+        show_table(frame, words, dict.fromkeys(frame.columns[2:], 1))
+    readings = sorted({(v.caption, v.reading) for v in loaded.published if v.task == info.published_as})
     if readings:
-        st.subheader(words["readings"])
+        st.header(words["readings"])
         for caption, reading in readings:
             st.text(f"{caption} {reading}")
     for note in report.notes:
@@ -70,20 +67,17 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
 
 def _card(info: TaskInfo, words: Mapping[str, str]) -> None:
     spec = info.spec
-    facts = {words["language"]: info.language, words["type"]: info.type, words["corpus"]: info.corpus}
+    about = {words["language"]: info.language, words["type"]: info.type, words["corpus"]: info.corpus}
     if spec is None:
         st.caption(words["not_shipped"])
     else:
-        facts |= {
+        about |= {
             words["access"]: spec.access,
             words["licence"]: spec.licence,
             words["homepage"]: spec.homepage,
             words["citation"]: spec.citation,
         }
-    st.table(
-        pd.DataFrame([(k, literal(" ".join(v.split()))) for k, v in facts.items()], columns=["", " "]).set_index(""),
-        hide_header=True,
-    )
+    facts({name: literal(" ".join(value.split())) for name, value in about.items()})
     if spec is not None and spec.notes:
         with st.expander(words["known_issues"]):
             for note in spec.notes:
@@ -108,12 +102,12 @@ def _samples(info: TaskInfo, words: Mapping[str, str]) -> None:
         st.info(words["samples_withheld"])
         return
     try:
-        found = _read_samples(info.id)
+        documents = _read_samples(info.id)
     except BioBenchError:
         # not here, or not whole: the command that is named tells which
         st.info(words["samples_absent"].format(info.id))
         return
-    for document in found:
+    for document in documents:
         st.html(sample(document))
     st.caption(words["samples_help"])
 
@@ -128,13 +122,13 @@ def _scores(rows: Sequence[Row], words: Mapping[str, str]) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
-                words["model"]: plain(line_name(r.model, r.variant)),
+                words["model"]: name,
                 words["source"]: words[r.source],
                 words["average"]: r.metric,
-                words["score"]: percent(r, failed=words["failed_count"]),
-                words["seeds"]: r.n_seeds,
+                words["score"]: score(r, words),
+                words["seeds"]: r.n_seeds or None,
             }
-            for r in rows
+            for name, r in zip(shown_names(rows, words), rows, strict=True)
         ]
     )
 
@@ -142,17 +136,17 @@ def _scores(rows: Sequence[Row], words: Mapping[str, str]) -> pd.DataFrame:
 def _labels(groups: Sequence[RunGroup], words: Mapping[str, str]) -> pd.DataFrame:
     """A row a label: its support, and its F1 per model."""
     named = list(zip(shown_names(groups, words), groups, strict=True))
-    found = {name: group.labels() for name, group in named}
+    scores = {name: group.labels() for name, group in named}
     supports: dict[str, int] = {}
-    for own in found.values():
-        for label, (support, _) in own.items():
+    for by_label in scores.values():
+        for label, (support, _) in by_label.items():
             supports.setdefault(label, support)
     first = {words["label"]: [plain(label) for label in supports], words["support"]: list(supports.values())}
     frame = pd.DataFrame(
         {
             # a model may have the name of one of the first columns
-            f"{name} " if name in first else name: [round(100 * own[x][1], 1) if x in own else None for x in supports]
-            for name, own in found.items()
+            f"{name} " if name in first else name: [100 * by_label[x][1] if x in by_label else None for x in supports]
+            for name, by_label in scores.items()
         }
     )
     return pd.concat([pd.DataFrame(first), frame], axis=1)

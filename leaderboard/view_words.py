@@ -3,6 +3,17 @@
 from __future__ import annotations
 
 VIEW_WORDS: dict[str, tuple[str, str]] = {
+    "shared_tasks": (
+        "No model has all tasks. Means are over the {} of {} that most models with runs share: {}.",
+        "Aucun modèle n'a toutes les tâches. Les moyennes portent sur les {} des {} que partagent le plus de modèles "
+        "exécutés : {}.",
+    ),
+    "published_help": (
+        "What publications report beyond the task tables, as printed, each with its source and what of ours can be set "
+        "beside it.",
+        "Ce que les publications rapportent au-delà des tableaux de tâches, tel qu'imprimé, avec la source et ce qui, "
+        "chez nous, peut être mis à côté.",
+    ),
     "needle_view": ("Needle", "Aiguille"),
     "no_needle": (
         "There are no needle runs here yet. Make one and reload this page:",

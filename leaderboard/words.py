@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+from biobench.comparison.standing import WORDS as STANDING_WORDS
+from biobench.report.charts import FEW_SEEDS
 from biobench.report.languages.notes_fr import in_french
+from biobench.report.rows import Row
+from biobench.report.wide import percent
 from leaderboard.view_words import VIEW_WORDS
 
 Language = Literal["en", "fr"]
@@ -19,12 +23,6 @@ _WORDS: dict[str, tuple[str, str]] = {
     "task_view": ("Tasks", "Tâches"),
     "compare_view": ("Compare", "Comparer"),
     "published_view": ("Published experiments", "Expériences publiées"),
-    "published_help": (
-        "What publications report beyond the task tables, as printed, each with its source and what of ours can be set "
-        "beside it.",
-        "Ce que les publications rapportent au-delà des tableaux de tâches, tel qu'imprimé, avec la source et ce qui, "
-        "chez nous, peut être mis à côté.",
-    ),
     "no_published": ("There are no published experiments here.", "Il n'y a pas d'expériences publiées ici."),
     "publication": ("Publication", "Publication"),
     "without_values": ("Baselines without published values", "Références sans valeurs publiées"),
@@ -153,6 +151,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "weights": ("weights hash", "empreinte des poids"),
     "window": ("window, tokens", "fenêtre, en tokens"),
     "made_with": ("made with", "produit avec"),
+    "points_title": ("Seed by seed", "Graine par graine"),
     "points": (
         "Each dot is one seed; the line is the 95% interval of their mean.",
         "Chaque point est une graine ; le trait est l'intervalle à 95 % de leur moyenne.",
@@ -196,33 +195,6 @@ _WORDS: dict[str, tuple[str, str]] = {
     "any_size": ("any size", "toute taille"),
     "below_100": ("below 100 million", "moins de 100 millions"),
     "below_200": ("below 200 million", "moins de 200 millions"),
-    "leads": ("{} leads with {}.", "{} est en tête avec {}."),
-    "leads_printed": (
-        "Of the printed scores, {} has the highest mean: {}.",
-        "Des scores imprimés, {} a la plus haute moyenne : {}.",
-    ),
-    "no_leader": (
-        "No model has a score on every task asked for, so none leads.",
-        "Aucun modèle n'a de score sur toutes les tâches demandées : aucun n'est en tête.",
-    ),
-    "alone": (
-        "No other model here has runs on all of these tasks.",
-        "Aucun autre modèle n'a ici d'exécutions sur toutes ces tâches.",
-    ),
-    "unknown_spread": (
-        "It has too few seeds to say whether the lead would hold with others.",
-        "Il a trop peu de graines pour dire si l'avance tiendrait avec d'autres.",
-    ),
-    "shares": ("Not told apart from it with other seeds: {}.", "Avec d'autres graines, on n'en distingue pas : {}."),
-    "and_more": (" and {} more", " et {} autres"),
-    "clearly": (
-        "Every other model with runs is behind it with other seeds on these tasks.",
-        "Avec d'autres graines sur ces tâches, tous les autres modèles exécutés sont derrière.",
-    ),
-    "best_small": (
-        "Best below 100 million parameters: {} with {}.",
-        "Le meilleur sous 100 millions de paramètres : {} avec {}.",
-    ),
     "standing_help": (
         "Filled: runs, with the 95% interval over seeds and the ranks that the pairs leave open. Hollow: printed "
         "scores.",
@@ -231,8 +203,10 @@ _WORDS: dict[str, tuple[str, str]] = {
     ),
     "rank": ("rank", "rang"),
     "rank_short": (
-        "From … to: the ranks that the pairs leave open.",
-        "De … à : les rangs que les paires laissent ouverts.",
+        "From … to: the ranks that the pairs leave open. In brackets: the order of printed means, which says nothing "
+        "of how sure it is.",
+        "De … à : les rangs que les paires laissent ouverts. Entre parenthèses : l'ordre des moyennes imprimées, qui "
+        "ne dit pas s'il est sûr.",
     ),
     "rank_help": (
         "Ranks: a model loses one to each model that is ahead of it by more than other seeds explain, pair by pair at "
@@ -249,14 +223,15 @@ _WORDS: dict[str, tuple[str, str]] = {
     ),
     "marks_help": (
         "▽ below what a policy reaches that reads nothing; ✂ documents longer than the window; ✗ failed runs, which "
-        "the mean includes and ± does not; † test documents in the training text; ‡ average likely, not stated.",
-        "▽ sous ce qu'atteint une politique qui ne lit rien ; ✂ documents plus longs que la fenêtre ; ✗ runs qui ont "
-        "échoué, que la moyenne compte mais pas le ± ; † documents de test dans le texte d'entraînement ; ‡ moyenne "
-        "probable, non précisée.",
+        "the mean includes and ± does not; † test documents in the training text; ‡ average likely, not stated; § the "
+        "mean is the publication's own.",
+        "▽ sous ce qu'atteint une politique qui ne lit rien ; ✂ documents plus longs que la fenêtre ; ✗ exécutions "
+        "qui ont échoué, que la moyenne compte mais pas le ± ; † documents de test dans le texte d'entraînement ; "
+        "‡ moyenne probable, non précisée ; § la moyenne est celle de la publication.",
     ),
     "below_floor": ("below the floor on {}", "sous le plancher sur {}"),
     "cut_on": ("cut at the window: {}", "tronqué à la fenêtre : {}"),
-    "failed_on": ("failed runs in the mean: {}", "runs qui ont échoué, comptés dans la moyenne : {}"),
+    "failed_on": ("failed runs in the mean: {}", "exécutions échouées, comptées dans la moyenne : {}"),
     "failed_count": ("{} failed", "échecs : {}"),
     "in_training": ("test documents in its training text", "documents de test dans son texte d'entraînement"),
     "only_likely": ("average likely, not stated", "moyenne probable, non précisée"),
@@ -267,12 +242,18 @@ _WORDS: dict[str, tuple[str, str]] = {
         "Models by mean score with intervals; the first: {}",
         "Modèles par score moyen avec intervalles ; les premiers : {}",
     ),
-    "alt_scatter": ("Score of each model against {}", "Score de chaque modèle selon : {}"),
+    "alt_scatter": (
+        "Score of each model against {}; the front: {}",
+        "Score de chaque modèle selon : {} ; le front : {}",
+    ),
     "alt_seeds": (
         "Score of every seed, with means and intervals",
         "Score de chaque graine, avec moyennes et intervalles",
     ),
-    "alt_differences": ("Difference on each task with its interval", "Différence sur chaque tâche avec son intervalle"),
+    "alt_differences": (
+        "Difference on each task with its interval; the ends: {}",
+        "Différence sur chaque tâche avec son intervalle ; les extrêmes : {}",
+    ),
     "alt_curves": ("Curves over the training", "Courbes au fil de l'entraînement"),
     "alt_needle": ("Accuracy by length, one line a model", "Exactitude selon la longueur, une ligne par modèle"),
     "alt_table": ("Scores of all models: {}", "Scores de tous les modèles : {}"),
@@ -317,6 +298,54 @@ _WORDS: dict[str, tuple[str, str]] = {
         "These files could not be read. Everything else is shown.",
         "Ces fichiers n'ont pas pu être lus. Tout le reste est affiché.",
     ),
+    "no_runs_public": (
+        "No runs here yet: the scores below are published ones.",
+        "Pas encore d'exécutions ici : les scores ci-dessous sont publiés.",
+    ),
+    "task_weights": ("How much each counts", "Poids de chacune"),
+    "weights_help": (
+        "From 1 to 9; all the same: the mean over corpora of their tasks' means. Compare counts corpora alike.",
+        "De 1 à 9 ; tous égaux : la moyenne sur les corpus des moyennes de leurs tâches. Comparer compte chaque corpus "
+        "autant.",
+    ),
+    "printed_mean": (
+        "mean as the publication prints it, over its own tasks",
+        "moyenne telle que la publication l'imprime, sur ses propres tâches",
+    ),
+    "cite": ("Cite", "Citer"),
+    "cite_help": (
+        "And every corpus that the results rest on: `biobench export --format bibtex`.",
+        "Et chaque corpus sur lequel reposent les résultats : `biobench export --format bibtex`.",
+    ),
+    "changes": ("Changes of this version", "Changements de cette version"),
+    "others": ("other models", "autres modèles"),
+    "this_model": ("this model", "ce modèle"),
+    "strip_help": (
+        "Dot: this model, with its 95% interval over three seeds or more. Strokes: the other models under the same "
+        "conditions; the thick one is the best policy that reads nothing.",
+        "Point : ce modèle, avec son intervalle à 95 % sur trois graines ou plus. Traits : les autres modèles dans les "
+        "mêmes conditions ; le trait épais est la meilleure politique qui ne lit rien.",
+    ),
+    "alt_strip": ("{} among the other models, task by task", "{} parmi les autres modèles, tâche par tâche"),
+    "against": ("Against", "Contre"),
+    "nobody": ("nobody: one model's mistakes", "personne : les erreurs d'un modèle"),
+    "only_a": ("what only A gets right", "ce que seul A a juste"),
+    "only_b": ("what only B gets right", "ce que seul B a juste"),
+    "only_a_count": ("only A right", "seul A juste"),
+    "only_b_count": ("only B right", "seul B juste"),
+    "both_right": ("both right", "les deux justes"),
+    "neither": ("neither", "aucun des deux"),
+    "against_help": (
+        "Counted over the gold of the test documents that both runs share; too much is not counted here.",
+        "Compté sur la référence des documents de test que les deux partagent ; ce qui est en trop n'est pas compté.",
+    ),
+    "unlike_documents": (
+        "These two runs share no test documents.",
+        "Ces deux exécutions n'ont aucun document de test en commun.",
+    ),
+    "rank_in": ("rank · {}", "rang · {}"),
+    "evaluated": ("evaluated", "évalué"),
+    "hub": ("page on the hub", "page sur le hub"),
     "no_runs": (
         "No runs here yet: the scores below are published ones. Run a model and reload this page:",
         "Pas encore d'exécutions ici : les scores ci-dessous sont publiés. Lancez un modèle et rechargez la page :",
@@ -347,12 +376,18 @@ _WORDS: dict[str, tuple[str, str]] = {
 def words(language: Language) -> dict[str, str]:
     """Key -> text in that language."""
     index = 1 if language == "fr" else 0
-    return {key: both[index] for key, both in (_WORDS | VIEW_WORDS).items()}
+    return {key: both[index] for key, both in (_WORDS | VIEW_WORDS | STANDING_WORDS).items()}
 
 
-def number(value: float, digits: int, words: Mapping[str, str]) -> str:
-    """With a decimal comma in French."""
-    text = f"{value:.{digits}f}"
+def number(value: float, digits: int, words: Mapping[str, str], *, sign: bool = False) -> str:
+    """With a decimal comma in French. sign: a plus, too."""
+    text = f"{value:+.{digits}f}" if sign else f"{value:.{digits}f}"
+    return text.replace(".", ",") if words["verdict_language"] == "fr" else text
+
+
+def score(row: Row, words: Mapping[str, str], *, margin: bool = True) -> str:
+    """The score in percent with its margin, which three seeds or more must bear."""
+    text = percent(row, margin=margin and row.n_seeds >= FEW_SEEDS, failed=words["failed_count"])
     return text.replace(".", ",") if words["verdict_language"] == "fr" else text
 
 

@@ -58,7 +58,7 @@ CORE_WITH_TORCH = {
 }
 """The modules of the shared floor that may name them; no room of `NEVER_TORCH` may name these."""
 
-SHARED_CLASS_NAMES = {"Standing"}
+SHARED_CLASS_NAMES: set[str] = set()
 """Public classes of one name that are still to be renamed."""
 WORDS_FOR_NOTHING = {"held", "found", "said", "told", "own", "given", "made"}
 """Names that do not say what they hold."""

@@ -97,6 +97,8 @@ def main() -> None:
     debug = "--debug" in sys.argv
     if debug:
         sys.argv.remove("--debug")
+    if sys.argv[1:3] == ["pretrain", "new"]:
+        sys.argv[1:3] = ["pretrain-new"]
     prepare_threads()
     try:
         # Outside standalone mode typer gives back the status of `raise typer.Exit` and leaves errors to us.

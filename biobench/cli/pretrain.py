@@ -40,6 +40,7 @@ RequireTasks = Annotated[
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     app.command("pretrain")(pretrain)
+    app.command("pretrain-new")(new)
     app.command("pretrain-plan")(plan)
     app.command("pretrain-bench")(bench)
     app.command("pretrain-schema")(schema)
@@ -98,6 +99,31 @@ def pretrain(
     if missing is not None:
         record_exclusions(result, kept_out, missing, stderr)
     typer.echo(f"{model}: an encoder that AutoModel loads; next: biobench run {model} --suite fr")
+
+
+def new(
+    corpus: Annotated[
+        str, typer.Argument(metavar="CORPUS", help="File or folder of text (.txt, .jsonl, .parquet, ...).")
+    ],
+    base: Annotated[str, typer.Option("--base", help="Checkpoint to start from: hub id or folder.")],
+    *,
+    twin: Annotated[bool, typer.Option("--twin", help="The recipe of the masked twin too.")] = False,
+    tokens: Annotated[
+        str | None, typer.Option("--tokens", help="Of the first phase, 2B say (default: one pass over the corpus).")
+    ] = None,
+    name: Annotated[str, typer.Option("--name", help="Of recipe and run.")] = "detour",
+    out: Annotated[str, typer.Option("--out", help="Folder of the recipes.")] = ".",
+) -> None:
+    """Write a recipe for a corpus of your own, with comments; also as `biobench pretrain new`."""
+    check_ours("trainer")
+    from pathlib import Path
+
+    from trainer.recipe.scaffold import next_steps, write_recipes
+
+    paths = write_recipes(Path(corpus), base, Path(out), name, twin=twin, tokens=tokens)
+    typer.echo(f"{', '.join(map(str, paths))}: look through them; then")
+    for line in next_steps(paths):
+        typer.echo(f"  {line}")
 
 
 def stderr(line: str) -> None:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -108,7 +108,12 @@ def report(
             raise UsageError(f"--slices has no form in {format_}", hint="use --format table, json or csv")
         _slices(results, data_dir, _some(task), _some(model), format_, output)
         return
-    filters = {"tasks": _some(task), "suites": _some(suite), "sources": _some(source), "models": _some(model)}
+    filters: dict[str, Any] = {
+        "tasks": _some(task),
+        "suites": _some(suite),
+        "sources": _some(source),
+        "models": _some(model),
+    }
     if seeds or labels:
         from biobench.report import tidy
 

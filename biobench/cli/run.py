@@ -98,7 +98,12 @@ def decide(request: RunRequest, against: str, max_seeds: int, rope: float, *, as
         with RunTerminal() as reporter:
             return plan, run_plan(plan, reporter)
 
-    decision = run_until_decided(request, against, make, max_seeds=max_seeds, rope=rope)
+    try:
+        with stoppable():
+            decision = run_until_decided(request, against, make, max_seeds=max_seeds, rope=rope)
+    except RunStoppedError:
+        typer.echo(KEPT, err=True)
+        return STOPPED_EXIT
     words = " ".join(decided_sentences(decision.first, decision.second, decision.look, decision.seeds, rope=rope))
     if as_json:
         print_json([r.as_json() for r in decision.runs])
@@ -133,8 +138,8 @@ def run_part(
     return make_and_print(plan, as_json=as_json, log_file=log_file)
 
 
-def run_request(request: RunRequest, *, as_json: bool, log_file: Path | None = None) -> int:
-    """Plan, make and print the runs; the exit status."""
+def run_request(request: RunRequest, *, as_json: bool, log_file: Path | None = None, summary: bool = True) -> int:
+    """Plan, make and print the runs; the exit status. summary: with the table of runs and what follows it."""
     from biobench.data.suite import left_out
     from biobench.models.loading import quiet_libraries
     from biobench.runs import make_plan
@@ -146,11 +151,11 @@ def run_request(request: RunRequest, *, as_json: bool, log_file: Path | None = N
         typer.echo(line, err=True)
     for task in not_frozen(request):
         typer.echo(f"{task.id} is left out: it has no probe on a frozen encoder, or brings its own", err=True)
-    return make_and_print(plan, as_json=as_json, log_file=log_file)
+    return make_and_print(plan, as_json=as_json, log_file=log_file, summary=summary)
 
 
-def make_and_print(plan: RunPlan, *, as_json: bool, log_file: Path | None) -> int:
-    """Make and print the runs of a plan; the exit status."""
+def make_and_print(plan: RunPlan, *, as_json: bool, log_file: Path | None, summary: bool = True) -> int:
+    """Make and print the runs of a plan; the exit status. summary: as `run_request` has it."""
     from biobench.cli.console.progress import RunTerminal
     from biobench.runs.api import contradicted, refused, run_plan, undone
     from biobench.store import Store
@@ -174,7 +179,7 @@ def make_and_print(plan: RunPlan, *, as_json: bool, log_file: Path | None) -> in
             typer.echo(line, err=True)
     if as_json:
         print_json([r.as_json() for r in results])
-    else:
+    elif summary:
         print_results(results)
         for line in end_of_run(results, request.results_dir):
             typer.echo(line)

@@ -206,9 +206,16 @@ def _within(contest: Contest, duel: Duel, options: Options) -> WithinTasks:
 
 
 def seeds_alone(
-    contest: Contest, match: Match, level: float = 0.95, documents: Sequence[tuple[float, float]] | None = None
+    contest: Contest,
+    match: Match,
+    level: float = 0.95,
+    documents: Sequence[tuple[float, float]] | None = None,
+    weights: Mapping[str, float] | None = None,
 ) -> WithinTasks:
-    """First minus second on these tasks and test sets, other seeds; with `documents` also other test sets."""
+    """First minus second on these tasks and test sets, other seeds; with `documents` also other test sets.
+
+    weights: of each task (1 where it has none), in the place of the mean over corpora.
+    """
     return within_tasks_seeds(
         match.scores(0),
         match.scores(1),
@@ -217,6 +224,7 @@ def seeds_alone(
         level=level,
         resolutions=[match.unit(info.id) for info in match.tasks],
         documents=documents,
+        weights=None if weights is None else [weights.get(info.id, 1.0) for info in match.tasks],
         ratios=[match.ratio(info.id) for info in match.tasks],
     )
 

@@ -39,6 +39,7 @@ def _seeds_alone(
     average: AverageName,
     suite: str | None,
     tasks: Sequence[str] | None,
+    weights: Mapping[str, float] | None,
 ) -> WithinTasks | None:
     """First minus second on the tasks that both have: other seeds, these tasks and test sets.
 
@@ -48,7 +49,7 @@ def _seeds_alone(
         shared = contest(pair, results, average, suite=suite, tasks=tasks)
     except UsageError:
         return None
-    return seeds_alone(shared, shared.match(0, 1))
+    return seeds_alone(shared, shared.match(0, 1), weights=weights)
 
 
 def place(
@@ -58,9 +59,11 @@ def place(
     *,
     suite: str | None = None,
     tasks: Sequence[str] | None = None,
+    weights: Mapping[str, float] | None = None,
 ) -> Mapping[str, Placing]:
     """Model -> where it stands among these, the best of which come first; each pair at 95%, none corrected.
 
+    weights: of tasks (1 where one has none), in the place of the mean over corpora; None for that mean.
     Only the first 30 are placed, among themselves. A rank is lost to each model that is told apart and ahead.
     Raises UsageError for a name that the results do not hold.
     """
@@ -69,7 +72,7 @@ def place(
     names = list(ahead)
     entrants = dict(zip(names, find_entrants(names, results, results.floors), strict=True))
     for first, second in combinations(names, 2):
-        within = _seeds_alone((entrants[first], entrants[second]), results, average, suite, tasks)
+        within = _seeds_alone((entrants[first], entrants[second]), results, average, suite, tasks, weights)
         if within is None or not differ_within(within):
             continue
         better, worse = (first, second) if within.difference > 0 else (second, first)

@@ -1,4 +1,4 @@
-"""`biobench run dummy`: a tiny encoder with random weights, made on the spot, to try a task without a checkpoint."""
+"""Encoders with random weights: the dummy of `biobench run dummy`, and the untrained one of a checkpoint's shape."""
 
 from __future__ import annotations
 
@@ -26,6 +26,26 @@ def dummy_folder() -> Path:
             except OSError:  # another process was first
                 if not (folder / "config.json").is_file():
                     shutil.copytree(Path(place) / NAME, folder, dirs_exist_ok=True)
+    return folder
+
+
+def write_untrained(source: str | Path, folder: str | Path, seed: int = 0) -> Path:
+    """The architecture and tokenizer of the checkpoint `source` with random weights, in `folder`, which it gives.
+
+    What pretraining brings to `source` is its distance from this encoder. It is there or not: written beside first.
+    """
+    import torch
+    from transformers import AutoConfig, AutoModel, AutoTokenizer
+
+    folder = Path(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as place:
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            model = AutoModel.from_config(AutoConfig.from_pretrained(source))  # type: ignore[no-untyped-call]
+        model.save_pretrained(Path(place) / folder.name)
+        AutoTokenizer.from_pretrained(source).save_pretrained(Path(place) / folder.name)
+        os.replace(Path(place) / folder.name, folder)
     return folder
 
 

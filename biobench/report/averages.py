@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from biobench.errors import UsageError
 from biobench.report.groups import RunGroup, Source
 from biobench.report.languages.notes import note
 from biobench.report.rows import Row
@@ -34,13 +35,15 @@ def suite_averages(
     *,
     incomplete: bool = False,
     asked: Collection[str] | None = None,
+    weights: Mapping[str, float] | None = None,
 ) -> Averages:
     """Means over the corpora of each suite of their tasks' means, for every line that has all tasks.
 
     incomplete: lines with a part of the suite are averaged over that part and say so; otherwise they get no
     average and a note counts them. Limited runs have none: their test sets are smaller, and a mean of them would
     stand among means of whole ones. Suites of a single task have no average. asked: the tasks that `rows` were
-    narrowed to; where it cuts a suite, no line is said to lack a task.
+    narrowed to; where it cuts a suite, no line is said to lack a task. weights: of tasks (1 where one has none), in the
+    place of the mean over corpora.
     """
     members: dict[str, list[str]] = defaultdict(list)
     for info in infos.values():
@@ -58,7 +61,7 @@ def suite_averages(
             continue
         complete = len(members_rows) == needed
         if complete or (incomplete and len(members_rows) > 1):
-            averages.append(_average(suite, members_rows, needed, [infos[r.task].corpus for r in members_rows]))
+            averages.append(_average(suite, members_rows, needed, _shares(members_rows, infos, weights)))
         else:
             parts[suite] += 1
     notes = [
@@ -133,15 +136,25 @@ def costs_of(group: RunGroup) -> dict[str, Any]:
     }
 
 
-def _average(suite: str, rows: Sequence[Row], needed: int, corpora: Sequence[str]) -> Row:
-    """The mean over corpora of the rows' means. Its interval: other seeds, these tasks and test sets.
+def _shares(rows: Sequence[Row], infos: Mapping[str, TaskInfo], weights: Mapping[str, float] | None) -> list[float]:
+    """Of each row in the mean; they add up to 1. Raises UsageError for a weight that is not above zero."""
+    if weights is None:
+        return [float(w) for w in task_weights([infos[row.task].corpus for row in rows])]
+    chosen = [weights.get(row.task, 1.0) for row in rows]
+    for row, weight in zip(rows, chosen, strict=True):
+        if not (math.isfinite(weight) and weight > 0):
+            raise UsageError(f"the weight {weight} of {row.task}", hint="give a number above zero, or leave it out")
+    return [weight / math.fsum(chosen) for weight in chosen]
+
+
+def _average(suite: str, rows: Sequence[Row], needed: int, weights: Sequence[float]) -> Row:
+    """The mean of the rows' means with these weights. Its interval: other seeds, these tasks and test sets.
 
     Seeds of different tasks are independent runs, so the variances of the means add up
     (Welch-Satterthwaite degrees of freedom); it is missing where that of a task is. Costs are means over the
     tasks too, the memory their maximum.
     """
     count = len(rows)
-    weights = [float(w) for w in task_weights(corpora)]
     mean = math.fsum(w * r.mean for w, r in zip(weights, rows, strict=True))
     trained = math.fsum(w * (r.mean if r.kept is None else r.kept) for w, r in zip(weights, rows, strict=True))
     failed = sum(r.failed for r in rows)

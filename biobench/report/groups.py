@@ -268,14 +268,3 @@ def _one_a_seed(runs: list[Brief]) -> tuple[list[Brief], list[Note]]:
     unique = {b.seed: b for b in sorted(by_precision[best], key=lambda b: (b.started, b.key))}
     form = "{model} on {task}: some seeds were run more than once; the {count} in {precision} are shown"
     return [unique[seed] for seed in sorted(unique)], [note(form, **what, count=len(unique), precision=best)]
-
-
-def folds_noted(group: RunGroup) -> list[str]:
-    """The footnote on runs that are splits."""
-    if not group.folds:
-        return []
-    form = (
-        "{model} on {task}: {count} of {folds} splits of one corpus, a training each; ± is the t interval corrected "
-        "for the training documents that they share"
-    )
-    return [note(form, model=group.model, task=group.task, count=len(group.briefs), folds=group.folds)]

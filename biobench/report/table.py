@@ -7,15 +7,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from biobench.report.averages import costs_of, suite_averages
-from biobench.report.conditions import lengths_read
-from biobench.report.contamination import as_fields, known, remark
+from biobench.report.contamination import as_fields, known
+from biobench.report.details.footnotes import footnotes
 from biobench.report.floors import Refusal, Text, below_floors, floor_infos, floor_rows, judge, no_skill
-from biobench.report.groups import RunGroup, Source, apart, folds_noted, group_runs
-from biobench.report.languages.notes import Note, note
-from biobench.report.literature.beside import Remark, likely_note, other_scores, published_rows
+from biobench.report.groups import RunGroup, Source, apart, group_runs
+from biobench.report.languages.notes import note
+from biobench.report.literature.beside import (
+    Remark,
+    likely_note,
+    other_scores,
+    printed_means,
+    printed_note,
+    published_rows,
+)
 from biobench.report.literature.comparability import deviation_notes
 from biobench.report.literature.experiments import PublishedExperiments, experiments_for, experiments_state, of_suites
-from biobench.report.literature.published import PublishedValue, published_for, published_state
+from biobench.report.literature.published import PrintedAverage, PublishedValue, published_for, published_state
 from biobench.report.rows import METRICS, AverageName, Report, Row
 from biobench.report.tasks import TaskInfo, task_infos
 from biobench.schema.floor import FloorRecord
@@ -47,6 +54,7 @@ class Results:
     judged: tuple[Text, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     experiments: tuple[PublishedExperiments, ...] = ()
+    printed: tuple[PrintedAverage, ...] = ()
     _rows: dict[AverageName, _Rows] = field(default_factory=dict, repr=False, compare=False)
 
     def rows(self, average: AverageName) -> _Rows:
@@ -78,7 +86,7 @@ def load(results_dir: str | Path) -> Results:
     A verdict on a submission's data is this folder's own. Damaged records become findings. Raises SpecError
     where a shipped spec or published data file is wrong.
     """
-    published = published_for(Path(results_dir))
+    published, printed = published_for(Path(results_dir))
     scanned = [(source, store, *store.briefs()) for source, store in _stores(Path(results_dir))]
     infos = task_infos([b for _, _, briefs, _ in scanned for b in briefs], published)
     groups = apart(g for source, store, briefs, _ in scanned for g in group_runs(briefs, infos, store, source))
@@ -89,6 +97,7 @@ def load(results_dir: str | Path) -> Results:
         groups=judged.groups,
         infos=infos,
         published=published,
+        printed=printed,
         findings=(*(f for *_, problems in scanned for f in problems), *damaged),
         floors=tuple(floors),
         refused=judged.refused,
@@ -119,11 +128,13 @@ def build(
     sources: Collection[str] | None = None,
     models: Collection[str] | None = None,
     incomplete: bool = False,
+    weights: Mapping[str, float] | None = None,
 ) -> Report:
     """Rows of everything in the results folder and of the published scores that may stand beside `average`.
 
     tasks, suites, sources, models: keep only these. incomplete: average over the tasks that a model has even
-    where its suite is not whole. Raises SpecError where a shipped spec or published data file is wrong.
+    where its suite is not whole. weights: of tasks (1 where one has none) in the averages, in the place of the mean
+    over corpora. Raises SpecError where a shipped spec or published data file is wrong.
     """
     loaded = results if isinstance(results, Results) else load(results)
     infos = loaded.infos
@@ -140,7 +151,12 @@ def build(
 
     rows = [r for r in everything.rows if wanted(r.task, r.source) and (models is None or r.model in models)]
     ranked = {task: info for task, info in infos.items() if task not in loaded.refused}
-    means = suite_averages([r for r in rows if r.task in ranked], ranked, incomplete=incomplete, asked=tasks)
+    means = suite_averages(
+        [r for r in rows if r.task in ranked], ranked, incomplete=incomplete, asked=tasks, weights=weights
+    )
+    averages = means.rows
+    if average == "paper" and tasks is None and weights is None:
+        averages += printed_means(rows, means.rows, loaded.printed)
     present = {r.task for r in rows}
     notes: list[str] = [*below_floors(rows, everything.rows)]
     notes += [remark for row in rows for remark in row.notes]
@@ -149,13 +165,14 @@ def build(
     beside = {r.task for r in rows if r.source == "published"}
     notes += other_scores(rows, infos)
     notes += likely_note(rows)
+    notes += printed_note(averages)
     notes += deviation_notes([info for info in infos.values() if info.id in beside])
     notes += means.notes
     notes += _unranked(means.rows, [infos[t] for t in sorted(loaded.refused) if infos[t].in_suite])
     return Report(
         average=average,
         rows=tuple(rows),
-        averages=means.rows,
+        averages=averages,
         columns=tuple(info for info in infos.values() if info.id in present),
         unranked=loaded.refused,
         experiments=of_suites(loaded.experiments, suites) if whole else (),
@@ -264,106 +281,10 @@ def run_rows(
                 values=tuple(scores),
                 **costs_of(group),
                 contamination=as_fields(known(group)),
-                notes=(
-                    *folds_noted(group),
-                    *_about_data(group),
-                    *group.notes,
-                    *_cut(group),
-                    *_equal(group, summary.sd),
-                    *_failed(group, scores, lost),
-                    *remark(group),
-                ),
+                notes=tuple(footnotes(group, scores, lost, summary.sd)),
             )
         )
     return rows, remarks
-
-
-def _about_data(group: RunGroup) -> list[str]:
-    """A warning where the data are not what the spec counts, and the number of mentions that are in no score."""
-    notes: list[str] = []
-    first = group.briefs[0]
-    what = {"task": group.task, "source": first.source}
-    problems = tuple(dict.fromkeys(line for brief in group.briefs for line in brief.count_problems))
-    if problems:
-        form = "warning: {task}, source {source}: {count} counts of the data contradict its spec ({first})"
-        notes.append(note(form, **what, count=len(problems), first=problems[0]))
-    if first.unexpressed:
-        form = (
-            "{task}, source {source}: {count} gold mentions of the corpus, {test} of them in test, cannot be expressed "
-            "in its units and tokens and are in no score"
-        )
-        numbers = {"count": sum(first.unexpressed.values()), "test": first.unexpressed.get("test", 0)}
-        notes.append(note(form, **what, **numbers))
-    return notes
-
-
-def _equal(group: RunGroup, sd: float | None) -> list[str]:
-    """The footnote on seeds of equal scores, whose row has no interval (`stats.seed_interval`)."""
-    if sd != 0:
-        return []
-    return [
-        note(
-            "{model} on {task}: {seeds} seeds gave exactly the same score, which tells nothing of the spread over "
-            "others: no ±, here and in averages over it",
-            model=group.model,
-            task=group.task,
-            seeds=len(group.seeds),
-        )
-    ]
-
-
-def _failed(group: RunGroup, scores: Sequence[float], lost: Sequence[bool]) -> list[str]:
-    """The footnote on failed runs."""
-    if not any(lost):
-        return []
-    form = (
-        "{model} on {task}: {count} of {seeds} runs failed (seeds {which}); the mean includes them, ± is about the "
-        "others, whose mean is {rest:.1f}"
-    )
-    rest = without_failed(scores, lost)
-    which = ", ".join(str(seed) for seed, gone in zip(group.seeds, lost, strict=True) if gone)
-    return [
-        note(
-            form, model=group.model, task=group.task, count=sum(lost), seeds=len(lost), which=which,
-            rest=100 * sum(rest) / len(rest),
-        )
-    ]  # fmt: skip
-
-
-def _cut(group: RunGroup) -> list[str]:
-    """The footnote on what the window cut off; of needle runs, the lengths that their score is over."""
-    brief = group.briefs[0]
-    read = ", ".join(map(str, lengths_read(brief)))
-    if read:
-        form = "{model} on {task}: over the lengths {read}, window {window}"
-        return [note(form, model=group.model, task=group.task, read=read, window=brief.max_length)]
-    if not brief.truncated_documents:
-        return []
-    lost: Note | str = ""
-    if traits_of(brief.type).spans:
-        if brief.lost_gold:
-            lost = note("; {lost} gold mentions lie beyond it and count as missed", lost=brief.lost_gold)
-    elif not brief.ceiling:
-        lost = note("; the corpus does not say which labels that hides")
-    else:
-        lost = note(
-            "; {lost} gold labels have no mention in it, the others alone give micro F1 {reached:.1f} (no ceiling: a "
-            "label can be told without its mention)",
-            lost=brief.lost_gold,
-            reached=100 * brief.ceiling["micro_f1"],
-        )
-    return [
-        note(
-            "{model} on {task}: {cut} of {documents} test documents are longer than its window of {window} tokens"
-            "{lost}",
-            model=group.model,
-            task=group.task,
-            cut=brief.truncated_documents,
-            documents=brief.test_documents,
-            window=brief.max_length,
-            lost=lost,
-        )
-    ]
 
 
 def ceiling_rows(groups: Sequence[RunGroup], infos: Mapping[str, TaskInfo], average: AverageName) -> list[Row]:

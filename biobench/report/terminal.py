@@ -11,7 +11,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from biobench.report.escape import plain
+from biobench.report.escape import LONGEST, plain
 from biobench.report.languages.notes import Note
 from biobench.report.literature import experiment_render
 from biobench.report.rows import Report
@@ -54,8 +54,16 @@ def to_text(report: Report, *, notes: bool = False, experiments: bool = False, w
 
 
 def plain_note(note: str) -> str:
-    """A footnote, line by line harmless: notes hold names made by users but are longer than one."""
-    return " ".join(plain(word) for word in note.split())
+    """A footnote, line by line harmless: notes hold names made by users but are longer than one.
+
+    A long word loses its middle, for a path tells its file at the end.
+    """
+    return " ".join(plain(_without_middle(word)) for word in note.split())
+
+
+def _without_middle(word: str) -> str:
+    half = (LONGEST - 1) // 2
+    return word if len(word) <= LONGEST else f"{word[:half]}…{word[-half:]}"
 
 
 def _terminal(report: Report, width: int, notes: bool, experiments: bool) -> Group:

@@ -63,6 +63,8 @@ FROZEN = (
 def protocol_named_by(overrides: Iterable[str]) -> str | None:
     """The name of the declared protocol whose overrides these are exactly; None where there is none."""
     names = set(overrides)
+    if not names:
+        return None
     for protocol in PROTOCOLS.values():
         if any(names == set(each) for each in protocol.overrides.values()):
             return protocol.name

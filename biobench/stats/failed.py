@@ -29,7 +29,8 @@ def failed_runs(scores: ArrayLike, no_skill: float | None = None) -> tuple[bool,
     at_floor = np.zeros(x.size, dtype=np.bool_) if no_skill is None else x <= no_skill
     if at_floor.all():
         at_floor[:] = False
-    if x.size <= FEWEST:
+    if x.size <= FEWEST or float(x.max() - x.min()) <= LEAST:
+        # none is so far from any other
         return tuple(bool(v) for v in at_floor)
     far = np.zeros(x.size, dtype=np.bool_)
     for place in range(x.size):

@@ -88,9 +88,12 @@ def within_tasks_seeds(
     level: float = 0.95,
     resolutions: Sequence[float] | None = None,
     documents: Sequence[tuple[float, float]] | None = None,
+    weights: Sequence[float] | None = None,
     ratios: Sequence[float] | None = None,
 ) -> WithinTasks:
     """As ``within_tasks`` from the scores alone: other seeds, these tasks and these test sets.
+
+    weights: of each task in the mean, in any unit, in the place of the mean over clusters (and without `documents`).
 
     resolutions: the step of each task's scores (see ``mean_test``). documents: (variance, df) of each task's
     difference over other test sets, where it is known for all; they count as independent, and what seeds and
@@ -101,6 +104,8 @@ def within_tasks_seeds(
         raise StatsInputError(f"{len(first)} and {len(second)} tasks", hint="give both models the same tasks")
     names = check_names(None, len(first), "task")
     owners = names if clusters is None else check_names(clusters, len(first), "cluster")
+    if weights is not None:
+        return _weighted(first, second, weights, paired_seeds, resolutions, level, ratios)
     parts, means = [], []
     drawn: list[Parts] = []
     for label in dict.fromkeys(owners):
@@ -123,6 +128,35 @@ def within_tasks_seeds(
 
 
 Parts = list[tuple[float, float]]
+
+
+def _weighted(
+    first: SuiteScores,
+    second: SuiteScores,
+    weights: Sequence[float],
+    paired_seeds: bool,
+    resolutions: Sequence[float] | None,
+    level: float,
+    ratios: Sequence[float] | None,
+) -> WithinTasks:
+    """Each task with its share of the sum of the weights."""
+    if len(weights) != len(first) or not all(math.isfinite(w) and w > 0 for w in weights):
+        raise StatsInputError(f"weights {list(weights)}", hint="one above zero for each task")
+    shares = [w / math.fsum(weights) for w in weights]
+    steps = [0.0] * len(first) if resolutions is None else resolutions
+    pairs = [[np.asarray(side, dtype=np.float64) for side in pair] for pair in zip(first, second, strict=True)]
+    shared = [0.0] * len(first) if ratios is None else ratios
+    parts = [
+        _seed_parts([pair], [paired_seeds or ratio > 0], [step], [ratio])
+        for pair, step, ratio in zip(pairs, steps, shared, strict=True)
+    ]
+    known = [part for part in parts if part is not None]
+    noise = [(s**2 * v, df) for s, part in zip(shares, known, strict=False) for v, df in part]
+    notes = ["no counts: test-set noise is left out"]
+    if len(known) < len(parts):
+        notes.append("some task has one seed or a published mean: seed noise is unknown")
+    difference = math.fsum(s * float(a.mean() - b.mean()) for s, (a, b) in zip(shares, pairs, strict=True))
+    return _combined([difference], noise if len(known) == len(parts) else None, None, 0.0, level, notes)
 
 
 def _seed_parts(

@@ -1,7 +1,8 @@
 """The results folder in brief: what tables need of each record, kept in one file beside the records.
 
-The index is only a cache. A row stands for a record file as long as its time and size are the same; any
-other record is read from its own file. Deleting the index loses nothing.
+The index is only a cache. A row stands for a record file as long as its time, size and inode are the same (a record
+that is written again within one tick of the clock may keep the first two); any other is read from its own file.
+Deleting the index loses nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ FILE = ".index.parquet"
 """Below `runs/`, where the store is one's own."""
 _JSON = ("overrides", "scores", "ceiling", "contamination", "unexpressed", "count_problems")
 """Columns that hold JSON."""
-_FORMAT = b"biobench.index.5"
+_STATE = ("modified", "size", "inode")
+_FORMAT = b"biobench.index.6"
 
 
 class Brief(NamedTuple):
@@ -124,6 +126,10 @@ class Brief(NamedTuple):
         )
 
 
+State = tuple[int, int, int]
+"""Time of change in nanoseconds, bytes and inode of a file (0 where the system has none)."""
+
+
 class Seen(NamedTuple):
     """A record file at the time of looking. complete: its predictions are there."""
 
@@ -131,7 +137,13 @@ class Seen(NamedTuple):
     key: str
     modified: int
     size: int
+    inode: int
     complete: bool
+
+    @property
+    def state(self) -> State:
+        """What changes when the file is written again."""
+        return self.modified, self.size, self.inode
 
 
 def list_files(runs: Path) -> list[Seen]:
@@ -152,7 +164,7 @@ def list_files(runs: Path) -> list[Seen]:
                 status = entry.stat()
             except FileNotFoundError:
                 continue  # removed since it was listed
-            files.append(Seen(folder.name, stem, status.st_mtime_ns, status.st_size, stem in tables))
+            files.append(Seen(folder.name, stem, status.st_mtime_ns, status.st_size, status.st_ino, stem in tables))
     return sorted(files)
 
 
@@ -173,8 +185,8 @@ def folder_times(runs: Path) -> list[tuple[str, int]]:
     return sorted((entry.name, entry.stat().st_mtime_ns) for entry in _entries(runs) if entry.is_dir())
 
 
-def read_index(file: Path) -> dict[tuple[str, str], tuple[int, int, Brief]]:
-    """(task, key) -> (time, size, brief) as last written; empty where there is no index of this version."""
+def read_index(file: Path) -> dict[tuple[str, str], tuple[State, Brief]]:
+    """(task, key) -> (state, brief) as last written; empty where there is no index of this version."""
     try:
         table = read_bytes(file.read_bytes())
     except (OSError, UnicodeError, pa.ArrowException):
@@ -191,8 +203,9 @@ def read_index(file: Path) -> dict[tuple[str, str], tuple[int, int, Brief]]:
         columns[name] = [tuple(values) for values in columns[name]]
     briefs = map(Brief._make, zip(*(columns[name] for name in Brief._fields), strict=True))
     return {
-        (brief.task, brief.key): (modified, size, brief)
-        for modified, size, brief in zip(columns["modified"], columns["size"], briefs, strict=True)
+        (brief.task, brief.key): (state, brief)
+        for *state_of, brief in zip(*(columns[name] for name in _STATE), briefs, strict=True)
+        for state in [tuple(state_of)]
     }
 
 
@@ -204,12 +217,12 @@ def _parsed(texts: list[str]) -> list[Any]:
     return values
 
 
-def write_index(file: Path, rows: Iterable[tuple[int, int, Brief]]) -> None:
+def write_index(file: Path, rows: Iterable[tuple[State, Brief]]) -> None:
     """Replace the index. A folder that cannot be written goes without: the records are what counts."""
     columns: dict[str, list[Any]] = {name: [] for name in _names()}
-    for modified, size, brief in rows:
-        columns["modified"].append(modified)
-        columns["size"].append(size)
+    for state, brief in rows:
+        for name, part in zip(_STATE, state, strict=True):
+            columns[name].append(part)
         for name, value in zip(Brief._fields, brief, strict=True):
             columns[name].append(json.dumps(value) if name in _JSON else value)
     table = pa.table(columns).replace_schema_metadata({"format": _FORMAT})
@@ -223,4 +236,4 @@ def write_index(file: Path, rows: Iterable[tuple[int, int, Brief]]) -> None:
 
 
 def _names() -> list[str]:
-    return ["modified", "size", *Brief._fields]
+    return [*_STATE, *Brief._fields]

@@ -32,7 +32,7 @@ from biobench.schema.document import Document, Prediction
 from biobench.schema.record import RunRecord
 from biobench.store.claims import RUNNING, Claim, ClaimMode, claim_mode, claimed
 from biobench.store.index import FILE as INDEX
-from biobench.store.index import Brief, folder_times, list_files, read_index, write_index
+from biobench.store.index import Brief, State, folder_times, list_files, read_index, write_index
 from biobench.store.keys import is_key, is_task_id
 from biobench.store.records import from_json, to_json
 from biobench.store.redact import redacted, under_aliases
@@ -164,12 +164,12 @@ class Store:
     def _briefs(self) -> tuple[list[Brief], list[UnusableFile]]:
         runs = self.root / "runs"
         known = read_index(self._index)
-        rows: list[tuple[int, int, Brief]] = []
+        rows: list[tuple[State, Brief]] = []
         findings: list[UnusableFile] = []
         changed = False
         for seen in list_files(runs):
             entry = known.pop((seen.task, seen.key), None)
-            if entry is not None and entry[:2] == (seen.modified, seen.size) and seen.complete:
+            if entry is not None and entry[0] == seen.state and seen.complete:
                 rows.append(entry)
                 continue
             changed = True
@@ -180,10 +180,10 @@ class Store:
                 findings.append(UnusableFile(error.file or str(path), error.what, error.hint))
                 continue
             if record is not None:
-                rows.append((seen.modified, seen.size, Brief.of(record)))
+                rows.append((seen.state, Brief.of(record)))
         if (changed and rows) or known:
             write_index(self._index, rows)
-        briefs = [row[2] for row in rows]
+        briefs = [brief for _, brief in rows]
         briefs.sort(key=lambda b: (b.task, b.model, b.seed, b.key))
         return briefs, findings
 

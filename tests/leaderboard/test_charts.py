@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from leaderboard import charts
+from biobench.report import charts
 from leaderboard.words import words
 
 

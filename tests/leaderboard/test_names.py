@@ -30,7 +30,7 @@ def test_the_best_is_sought_among_runs_of_the_same_protocol(monkeypatch, tmp_pat
     def best(model, variant="", source="run"):
         app = open_app(monkeypatch, tmp_path, view="model_view", model=SEP.join((model, variant, source)))
         row = next(f.value for f in app.dataframe if "task" in f.value.columns).set_index("task").loc["gad"]
-        return row["best here"], row["behind the best"]
+        return row["best here"], round(row["behind the best"], 9)
 
     assert best("tiny") == ("81.0 (full)", 21.0)
     assert best("tiny", "limit 16") == ("99.0 (lucky [limit 16])", 49.0)

@@ -16,7 +16,7 @@ def test_the_published_view_shows_every_experiment_and_the_baselines_without_val
     for source, publication in held.items():
         box.set_value(publication.id).run()
         assert not app.exception
-        titles = [s.value.replace("\\", "") for s in app.subheader]
+        titles = [s.value.replace("\\", "") for s in app.header]
         assert titles[: len(publication.experiments)] == [e.title for e in publication.experiments]
         for table, experiment in zip(app.table, publication.experiments, strict=True):
             cells = [[cell.replace("\\", "") for cell in row] for row in table.value.to_numpy().tolist()]

@@ -111,7 +111,7 @@ def test_report_data_frame_comparison_and_board_flag_the_same_runs(tmp_path):
     assert by_report == by_frame == by_comparison == {("m", 46)}
     assert {row["failed"] for row in tidy(results) if row["model"] == "n"} == {False}
     (block,) = blocks(report)
-    for code, form in (("en", "✗ failed runs in the mean: gad (1/5)"), ("fr", "✗ runs qui ont échoué")):
+    for code, form in (("en", "✗ failed runs in the mean: gad (1/5)"), ("fr", "✗ exécutions échouées")):
         frame, lines = to_frame(block, block.lines, {}, {}, words(code))
         notes = {line.model: note for line, note in zip(lines, frame[words(code)["notes"]], strict=True) if line}
         assert notes["m"].startswith(form)

@@ -319,9 +319,9 @@ def test_nothing_is_written_into_a_submission_and_no_index_in_it_is_believed(tmp
 
     # An index that claims other scores for the very same files.
     store = Store(theirs)
-    told = [b._replace(scores=dict.fromkeys(b.scores, 0.99)) for b in store.briefs()[0]]
+    briefs = [b._replace(scores=dict.fromkeys(b.scores, 0.99)) for b in store.briefs()[0]]
     seen = list(list_files(theirs / "runs"))
-    write_index(theirs / "runs" / FILE, [(s.modified, s.size, b) for s, b in zip(seen, told, strict=True)])
+    write_index(theirs / "runs" / FILE, [(s.state, b) for s, b in zip(seen, briefs, strict=True)])
     assert Store(theirs).briefs()[0][0].scores["micro_f1"] == 0.99
     (again,) = (r for r in build(tmp_path, "micro").rows if r.source == "submitted")
     assert again.mean == pytest.approx(0.5)

@@ -213,7 +213,7 @@ def test_a_whole_invented_corpus_is_never_verified(tmp_path, monkeypatch):
     for seed in (42, 43):
         honest_run(tmp_path / "results", seed)
     pack = submit("org/tiny", tmp_path / "results", tmp_path / "pack")
-    monkeypatch.setattr("biobench.submission.verify.load_data", gone)
+    monkeypatch.setattr("biobench.submission.verify.load_folds", gone)
     found = examine(pack)
     assert found.state == "consistent"
     assert (found.count("verified"), found.count("consistent")) == (0, 2)

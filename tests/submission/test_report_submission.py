@@ -230,7 +230,7 @@ def test_labels_left_out_of_the_average_are_found_without_the_data(tmp_path, mon
     def gone(*_, **__):
         raise DataUnavailableError("no data", hint="none")
 
-    monkeypatch.setattr("biobench.submission.verify.load_data", gone)
+    monkeypatch.setattr("biobench.submission.verify.load_folds", gone)
     assert codes(submit("org/tiny", tmp_path / "results", tmp_path / "submission")) == {"D01"}
 
 

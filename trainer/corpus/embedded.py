@@ -29,7 +29,7 @@ class Condition(NamedTuple):
 
 
 _FILE = read_words(__package__, "embedded.json")
-CONDITIONS = tuple(Condition(**fields) for fields in _FILE["conditions"])
+CONDITIONS = tuple(Condition(**fields) for fields in read_words("biobench.core", "conditions.json"))
 EXTRA_SYMPTOMS: list[tuple[str, str]] = _FILE["symptoms"]
 PROCEDURES: list[tuple[str, str]] = _FILE["procedures"]
 

@@ -39,21 +39,28 @@ _NOTES = {
     ),
     "the {suite} average leaves out {tasks} for every line, published ones too: the gate refuses the runs here": (
         "la moyenne de la suite {suite} laisse {tasks} de côté pour toutes les lignes, publiées comprises : le "
-        "contrôle y refuse les essais ici"
+        "contrôle y refuse les exécutions ici"
+    ),
+    "{suite}: averages of published lines are those that the publication prints, over its tasks, each task once, "
+    "also where the score of a task stands beside no average of ours": (
+        "{suite} : les moyennes des lignes publiées sont celles que la publication imprime, sur ses tâches, chaque "
+        "tâche une fois, même là où le score d'une tâche ne figure à côté d'aucune moyenne d'ici"
     ),
     # the gate
     "{model} scores below the floor {floor}, which reads the whole training split, on {tasks}": (
         "{model} est sous le plancher {floor}, qui lit tout le jeu d'entraînement, sur {tasks}"
     ),
     "{task} fails its gate, so its runs are neither shown nor averaged: {reasons}": (
-        "{task} échoue à son contrôle, ses essais ne sont donc ni montrés ni comptés dans les moyennes : {reasons}"
+        "{task} échoue à son contrôle, ses exécutions ne sont donc ni montrées ni comptées dans les moyennes : "
+        "{reasons}"
     ),
     "{task}: no gate verdict on the data of its runs; `biobench tasks gate {task}` gives one": (
-        "{task} : aucun verdict du contrôle sur les données de ses essais ; `biobench tasks gate {task}` en donne un"
+        "{task} : aucun verdict du contrôle sur les données de ses exécutions ; `biobench tasks gate {task}` en donne "
+        "un"
     ),
     "the gate flags {task}: {reasons}": "le contrôle signale {task} : {reasons}",
     "{task} fails its gate, its runs are not compared: {reasons}": (
-        "{task} échoue à son contrôle, ses essais ne sont pas comparés : {reasons}"
+        "{task} échoue à son contrôle, ses exécutions ne sont pas comparées : {reasons}"
     ),
     # seeds and records
     "{model} on {task}: {seeds} seeds gave exactly the same score, which tells nothing of the spread over "
@@ -62,7 +69,7 @@ _NOTES = {
         "sur d'autres : pas de ±, ni ici ni dans les moyennes qui la comptent"
     ),
     "{model} on {task}: some record has no {metric}; `biobench rescore` computes it": (
-        "{model} sur {task} : un essai n'a pas de {metric} ; `biobench rescore` le calcule"
+        "{model} sur {task} : une exécution n'a pas de {metric} ; `biobench rescore` le calcule"
     ),
     "{model} on {task}: seeds were run in different precisions ({precisions})": (
         "{model} sur {task} : les graines ont tourné en précisions différentes ({precisions})"
@@ -144,25 +151,25 @@ _NOTES = {
     ),
     # who and what is compared
     "{model}: its {source} scores are left aside": "{model} : ses scores de source « {source} » sont laissés de côté",
-    "run": "essai",
+    "run": "exécution",
     "frozen": "gelé",
     "outside": "extérieur",
     "submitted": "soumis",
     "floor": "plancher",
     "ceiling": "plafond",
     "{model}: the published scores of the same name are left aside, its runs are used": (
-        "{model} : les scores publiés du même nom sont laissés de côté, ses essais sont pris"
+        "{model} : les scores publiés du même nom sont laissés de côté, ses exécutions sont prises"
     ),
     "not compared, some model has no result there: {tasks}": "pas comparé, un modèle n'y a pas de résultat : {tasks}",
     "only limited or overridden runs on {tasks}: left out, they are never mixed with full runs": (
-        "seulement des essais limités ou modifiés sur {tasks} : laissés de côté, ils ne sont jamais mêlés aux essais "
-        "entiers"
+        "seulement des exécutions limitées ou modifiées sur {tasks} : laissées de côté, jamais mêlées aux exécutions "
+        "entières"
     ),
     "no full run among these, all are limited or overridden: {variants}": (
-        "aucun essai entier parmi ceux-ci, tous sont limités ou modifiés : {variants}"
+        "aucune exécution entière parmi celles-ci, toutes sont limitées ou modifiées : {variants}"
     ),
     "{task}: some record has no {metric}; `biobench rescore` computes it; left out": (
-        "{task} : un essai n'a pas de {metric} ; `biobench rescore` le calcule ; laissé de côté"
+        "{task} : une exécution n'a pas de {metric} ; `biobench rescore` le calcule ; laissée de côté"
     ),
     "variants of tasks compared here are left out (--task names them): {tasks}": (
         "les variantes de tâches comparées ici sont laissées de côté (à nommer pour les comparer) : {tasks}"

@@ -32,7 +32,7 @@ SENTENCES = {
     "t over {corpora}": "t sur {corpora}",
     "other seeds and test sets": "d'autres graines et jeux de test",
     "other seeds, these test sets": "d'autres graines, ces jeux de test",
-    "these runs, other test sets": "ces essais, d'autres jeux de test",
+    "these runs, other test sets": "ces exécutions, d'autres jeux de test",
     "{level} interval {ends}, {how}, {p}": "intervalle à {level} : {ends}, {how}, {p}",
     # twins and plan
     "Matched twins: {first} and {second} differ in the training seed alone (training ledgers).": (
@@ -82,7 +82,7 @@ SENTENCES = {
         "Rien n'est montré sur les modèles {better} et {worse}{where} : une seule graine a pu être heureuse."
     ),
     "These two runs differ by {size} on {here} ({evidence}): the run of {better} scores higher.": (
-        "Ces deux essais diffèrent de {size} sur {here} ({evidence}) : celui de {better} a le score le plus haut."
+        "Ces deux exécutions diffèrent de {size} sur {here} ({evidence}) : celle de {better} a le score le plus haut."
     ),
     "No difference is shown between {first} and {second}{where}.": (
         "Aucune différence n'est montrée entre {first} et {second}{where}."
@@ -148,8 +148,8 @@ SENTENCES = {
     "Wilcoxon's signed ranks over the corpora give {p}.": "Les rangs signés de Wilcoxon sur les corpus donnent {p}.",
     "That p cannot fall below {least} with {corpora}.": "Ce p ne peut descendre sous {least} avec {corpora}.",
     "A run of {first} beats a run of {second} with probability {chance:.2f} (ties count half).": (
-        "Un essai de {first} bat un essai de {second} avec une probabilité de {chance:.2f} (une égalité compte pour "
-        "moitié)."
+        "Une exécution de {first} bat une exécution de {second} avec une probabilité de {chance:.2f} (une égalité "
+        "compte pour moitié)."
     ),
     "The smallest true difference found in 4 of 5 cases cannot be told from {corpora}.": (
         "La plus petite vraie différence trouvée dans 4 cas sur 5 ne peut se dire à partir de {corpora}."
@@ -189,8 +189,8 @@ SENTENCES = {
     "by mean rank": "par rang moyen",
     "{model} on {task}: {count} of {seeds} runs failed (seeds {which}); the mean includes them, ± is about the others, "
     "whose mean is {rest:.1f}": (
-        "{model} sur {task} : {count} des {seeds} essais ont échoué (graines {which}) ; la moyenne les compte, ± porte "
-        "sur les autres, dont la moyenne est {rest:.1f}"
+        "{model} sur {task} : {count} des {seeds} exécutions ont échoué (graines {which}) ; la moyenne les compte, ± "
+        "porte sur les autres, dont la moyenne est {rest:.1f}"
     ),
     # several models
     "No difference: all {count} models have the same average{where}.": (
@@ -230,13 +230,13 @@ SENTENCES = {
     "of one model beats a run of the other, and how many seeds would be needed. Why: only printed means are known of "
     "{models}, without their spread over seeds and without predictions.": (
         "On ne peut conclure : si d'autres graines ou un autre jeu de test changeraient le résultat sur une tâche, "
-        "combien de fois un essai d'un modèle bat un essai de l'autre, ni combien de graines il faudrait. Raison : de "
-        "{models} on ne connaît que des moyennes imprimées, sans dispersion sur les graines ni prédictions."
+        "combien de fois une exécution d'un modèle bat une exécution de l'autre, ni combien de graines il faudrait. "
+        "Raison : de {models} on ne connaît que des moyennes imprimées, sans dispersion sur les graines ni prédictions."
     ),
     "Cannot be concluded: that a difference comes from the models. Why: the printed scores were made with other code "
     "and maybe other splits than the runs here.": (
         "On ne peut conclure : qu'une différence vienne des modèles. Raison : les scores imprimés ont été obtenus avec "
-        "un autre code et peut-être d'autres découpages que les essais d'ici."
+        "un autre code et peut-être d'autres découpages que les exécutions d'ici."
     ),
     "Cannot be concluded: anything about other tasks. Why: {one}.": (
         "On ne peut conclure : quoi que ce soit sur d'autres tâches. Raison : {one}."
@@ -252,7 +252,7 @@ SENTENCES = {
         "seule."
     ),
     "{model} on {task}: the run with seed {seed} failed ({score:.1f}); means and intervals include it": (
-        "{model} sur {task} : l'essai de graine {seed} a échoué ({score:.1f}) ; moyennes et intervalles le comptent"
+        "{model} sur {task} : l'exécution de graine {seed} a échoué ({score:.1f}) ; moyennes et intervalles le comptent"
     ),
 }
 """English form -> French form."""

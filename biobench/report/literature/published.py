@@ -92,12 +92,19 @@ class PublishedValue:
 
 @dataclass(frozen=True, slots=True)
 class PrintedAverage:
-    """An average over tasks as the paper prints it; kept to check the copy, shown nowhere."""
+    """An average over a suite's tasks as the paper prints it: each task once, by the average that it is printed in.
+
+    value, step, variant: as of `PublishedValue`. suite: of which the paper's tasks are.
+    """
 
     model: str
     language: str
     value: float
     step: float
+    suite: str = ""
+    paper: str = ""
+    seeds: int = 0
+    variant: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +126,8 @@ def published_folder() -> Path:
     return package / "bundled" / "published"
 
 
-def published_for(results_dir: Path) -> tuple[PublishedValue, ...]:
-    """The shipped papers' values and those of the results folder's own papers.
+def published_for(results_dir: Path) -> tuple[tuple[PublishedValue, ...], tuple[PrintedAverage, ...]]:
+    """The shipped papers' values and printed averages, and those of the results folder's own papers.
 
     The values of a model that several papers print stay apart, as lines that bear the paper's id. Raises SpecError
     for a damaged file and for an id that is taken.
@@ -128,6 +135,7 @@ def published_for(results_dir: Path) -> tuple[PublishedValue, ...]:
     file_of: dict[str, Path] = {}
     papers: dict[str, set[str]] = defaultdict(set)
     values: list[PublishedValue] = []
+    averages: list[PrintedAverage] = []
     for folder in _folders(results_dir):
         loaded = load_published(folder)
         for paper, file in loaded.files.items():
@@ -135,9 +143,13 @@ def published_for(results_dir: Path) -> tuple[PublishedValue, ...]:
                 raise _taken(paper, file, file_of[paper])
             file_of[paper] = file
         values += loaded.values
+        averages += loaded.averages
     for value in values:
         papers[value.model].add(value.paper)
-    return tuple(replace(v, variant=v.paper) if len(papers[v.model]) > 1 else v for v in values)
+    return (
+        tuple(replace(v, variant=v.paper) if len(papers[v.model]) > 1 else v for v in values),
+        tuple(replace(a, variant=a.paper) if len(papers[a.model]) > 1 else a for a in averages),
+    )
 
 
 def published_state(results_dir: Path) -> str:
@@ -202,7 +214,8 @@ def _read(path: Path, header: PublishedHeader, values: list[PublishedValue], ave
         seen.add(name)
         value = _percent(row["value_percent"], path, line)
         if row["task"].startswith("avg_"):
-            averages.append(PrintedAverage(row["model"], row["language"], value, step))
+            suite, seeds = row["task"].removeprefix("avg_"), int(row["seeds"] or 0)
+            averages.append(PrintedAverage(row["model"], row["language"], value, step, suite, header.id, seeds))
             continue
         known = [*metric_names(), UNDECIDED]
         for column in ("average_claimed", "average_likely"):

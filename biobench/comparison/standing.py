@@ -1,0 +1,166 @@
+"""Who leads a suite, who shares the place, and in which words: of the app's first page and of the static site."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from biobench.comparison.placing import Placing, place
+from biobench.report.rows import AverageName, Row
+from biobench.report.table import Results
+from biobench.report.wide import Block, ModelLine
+
+TESTABLE = ("run", "outside", "submitted")
+"""Sources whose lines have runs or predictions of ours to test; the others are printed or stand for no model."""
+SMALL = 100_000_000
+"""Parameters below which a model is named as the best of the small ones."""
+MOST_NAMED = 3
+WORDS: dict[str, tuple[str, str]] = {
+    "leads": ("{} leads with {}.", "{} est en tête avec {}."),
+    "leads_printed": (
+        "Of the printed scores, {} has the highest mean: {}.",
+        "Des scores imprimés, {} a la plus haute moyenne : {}.",
+    ),
+    "no_leader": (
+        "No model has a score on every task asked for, so none leads.",
+        "Aucun modèle n'a de score sur toutes les tâches demandées : aucun n'est en tête.",
+    ),
+    "alone": (
+        "No other model here has runs on all of these tasks.",
+        "Aucun autre modèle n'a ici d'exécutions sur toutes ces tâches.",
+    ),
+    "unknown_spread": (
+        "It has too few seeds to say whether the lead would hold with others.",
+        "Il a trop peu de graines pour dire si l'avance tiendrait avec d'autres.",
+    ),
+    "shares": ("Not told apart from it with other seeds: {}.", "Avec d'autres graines, on n'en distingue pas : {}."),
+    "and_more": (" and {} more", " et {} autres"),
+    "clearly": (
+        "Every other model with runs is behind it with other seeds on these tasks.",
+        "Avec d'autres graines sur ces tâches, tous les autres modèles exécutés sont derrière.",
+    ),
+    "best_small": (
+        "Best below 100 million parameters: {} with {}.",
+        "Le meilleur sous 100 millions de paramètres : {} avec {}.",
+    ),
+}
+"""English and French."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaders:
+    """The lines with a mean, best first, and where those with runs may stand (by their line name)."""
+
+    lines: tuple[ModelLine, ...]
+    placed: Mapping[str, Placing]
+
+    @property
+    def testable(self) -> list[ModelLine]:
+        """Those with runs."""
+        return [line for line in self.lines if line.source in TESTABLE]
+
+    @property
+    def ranks(self) -> Mapping[tuple[str, str], str]:
+        """(name, source) of a line -> its rank: ``2`` or ``1–3``; of printed means their order, in brackets."""
+        ranks = {
+            (line.name, line.source): _words_of(self.placed[line.name])
+            for line in self.testable
+            if line.name in self.placed
+        }
+        printed = [line for line in self.lines if line.source == "published"]
+        return ranks | {(line.name, line.source): f"({order})" for order, line in enumerate(printed, 1)}
+
+
+def _words_of(placing: Placing) -> str:
+    return str(placing.best) if placing.best == placing.worst else f"{placing.best}–{placing.worst}"
+
+
+def mean_of(line: ModelLine) -> Row:
+    """The line's mean, which it must have."""
+    assert line.average is not None
+    return line.average
+
+
+def with_mean(block: Block) -> tuple[ModelLine, ...]:
+    """The lines with a mean (over the suite or the tasks picked; the score where there is one task), best first."""
+    lines = [
+        replace(line, average=next(iter(line.cells.values())))
+        if len(block.columns) == 1 and line.cells and line.source not in ("floor", "ceiling")
+        else line
+        for line in block.lines
+    ]
+    has_mean = (line for line in lines if line.average is not None)
+    # a probe on a frozen encoder is another question: below the encoders that were trained
+    return tuple(sorted(has_mean, key=lambda line: (line.source == "frozen", -mean_of(line).mean)))
+
+
+def shared_tasks(rows: Sequence[Row]) -> tuple[str, ...]:
+    """Of the lines with runs, the tasks that most have: where no model has a whole suite, these can still be ranked.
+
+    Among the sets of tasks of a line or of two, the one with the most scores, tasks times the lines that have all of
+    them, and then the most lines; sorted. Empty where no two lines share a task.
+    """
+    lines: dict[tuple[str, str, str], set[str]] = {}
+    for row in rows:
+        if row.source in TESTABLE and not row.partial:
+            lines.setdefault(row.line, set()).add(row.task)
+    alone = {frozenset(tasks) for tasks in lines.values()}
+    best: tuple[int, int, list[str]] = (0, 0, [])
+    for tasks in alone | {a & b for a in alone for b in alone}:
+        count = sum(tasks <= have for have in lines.values())
+        if tasks and count > 1:
+            best = max(best, (count * len(tasks), count, sorted(tasks)))
+    return tuple(best[2])
+
+
+def placeable(lines: Sequence[ModelLine]) -> tuple[str, ...]:
+    """Names of the lines with runs, best first; where one's own and a submission share one, `compare` knows neither."""
+    names = [line.name for line in lines if line.source in TESTABLE]
+    return tuple(name for name in names if names.count(name) == 1)
+
+
+def suite_standing(
+    results: Results,
+    block: Block,
+    average: AverageName,
+    tasks: Sequence[str] = (),
+    weights: Mapping[str, float] | None = None,
+) -> Leaders:
+    """tasks: those picked, none for the whole suite; weights: as of `place`."""
+    lines = with_mean(block)
+    names = placeable(lines)
+    asked = [block.columns[0].id] if len(block.columns) == 1 else list(tasks)
+    placed = {}
+    if len(names) > 1:
+        placed = dict(place(results, names, average, suite=block.suite, tasks=asked or None, weights=weights))
+    return Leaders(lines, placed)
+
+
+def headline(
+    standing: Leaders, words: Mapping[str, str], named: Callable[[ModelLine], str], number: Callable[[float], str]
+) -> list[str]:
+    """Who leads; who shares the place, or how sure the lead is; the best of the small ones. A sentence each.
+
+    words: those of `WORDS` in one language. named: a line's name; number: a percentage; both as they are shown.
+    """
+    rivals = standing.testable
+    if not standing.lines:
+        return [words["no_leader"]]
+    first = (rivals or standing.lines)[0]
+    sentences = [words["leads" if rivals else "leads_printed"].format(named(first), number(100 * mean_of(first).mean))]
+    placing = standing.placed.get(first.name)
+    if rivals and placing is None:
+        sentences.append(words["alone"])
+    elif placing is not None and mean_of(first).low is None:
+        sentences.append(words["unknown_spread"])
+    elif placing is not None and placing.alike:
+        lines = {line.name: line for line in rivals}
+        names = ", ".join(named(lines[name]) for name in placing.alike[:MOST_NAMED])
+        more = len(placing.alike) - MOST_NAMED
+        sentences.append(words["shares"].format(names + (words["and_more"].format(more) if more > 0 else "")))
+    elif placing is not None:
+        sentences.append(words["clearly"])
+    small = next((line for line in rivals if 0 < (mean_of(line).parameters or 0) < SMALL), None)
+    if small is not None and small is not first:
+        sentences.append(words["best_small"].format(named(small), number(100 * mean_of(small).mean)))
+    return sentences

@@ -1,0 +1,59 @@
+"""Charts and tables in the framework's own elements: the reader's ground, language and text alternatives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from biobench.report.charts import DARK_INK, INK, localized
+
+
+def ink() -> str:
+    """Legible as text on the ground that the reader's page has."""
+    return DARK_INK if st.context.theme.type == "dark" else INK
+
+
+def draw(chart: Any, alt: str, words: Mapping[str, str], place: DeltaGenerator | None = None, **options: Any) -> None:
+    """A chart as wide as its place. alt: what it shows, for whoever does not see it."""
+    (place or st).altair_chart(localized(chart, words["verdict_language"]), **({"width": "stretch"} | options), alt=alt)
+
+
+def show_table(
+    frame: pd.DataFrame,
+    words: Mapping[str, str],
+    digits: Mapping[str, int] | None = None,
+    *,
+    signed: str = "",
+    config: Mapping[str, Any] | None = None,
+    place: DeltaGenerator | None = None,
+    **options: Any,
+) -> Any:
+    """A table without its index. digits: column -> decimals of all its numbers, with a comma in French.
+
+    signed: the column whose numbers bear their sign. config: of columns, as the framework has it.
+    """
+    known = {name: count for name, count in (digits or {}).items() if name in frame.columns}
+    columns = dict(config or {})
+    if words["verdict_language"] == "fr":
+        formats: dict[Any, Any] = {
+            name: f"{{:{'+' if name == signed else ''}.{count}f}}" for name, count in known.items()
+        }
+        data: Any = frame.style.format(formats, decimal=",", na_rep="–", subset=list(formats)) if formats else frame
+    else:
+        data = frame
+        for name, count in known.items():
+            form = f"%{'+' if name == signed else ''}.{count}f"
+            columns[name] = {**columns.get(name, st.column_config.NumberColumn())}
+            columns[name]["type_config"] = {**columns[name]["type_config"], "format": form}
+    return (place or st).dataframe(
+        data, hide_index=True, column_config=columns, **({"placeholder": "–", "width": "stretch"} | options)
+    )
+
+
+def facts(pairs: Mapping[str, str]) -> None:
+    """Names and values below each other. The values are Markdown: whoever puts a user's text in makes it literal."""
+    st.table(pd.DataFrame(pairs.items(), columns=["", " "]).set_index(""), hide_header=True)
