@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from biobench.core.stop import STOPPED_EXIT
 from trainer.recipe.library import load_recipe, shipped
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from trainer.run.run import PretrainingResult
     from trainer.train.progress import Tick
 
-PREEMPTED_EXIT = 75
+PREEMPTED_EXIT = STOPPED_EXIT
 """Exit status of a run that was told to stop and saved its state (sysexits' "try again later")."""
 
 __all__ = [

@@ -13,6 +13,7 @@ import typer
 
 from biobench.cli import (
     analyze,
+    cluster,
     compare,
     corpus,
     data,
@@ -49,6 +50,7 @@ app = typer.Typer(
 )
 run.register(app)
 needle.register(app)
+cluster.register(app)
 demo.register(app)
 tasks.register(app)
 data.register(app)

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from biobench.cli.cluster import PlanPath
 from biobench.cli.console.common import Json, percent, print_json
 from biobench.cli.console.options import takes_request
-from biobench.cli.console.run_end import KEPT, end_of_run
+from biobench.cli.console.run_end import BY_FILES, KEPT, end_of_run
+from biobench.core.stop import STOPPED_EXIT, RunStoppedError, stoppable
 from biobench.errors import UsageError
 from biobench.runs.options import RunRequest
 
 if TYPE_CHECKING:
-    from biobench.runs import RunResult
+    from biobench.runs import RunPlan, RunResult
 
 
 _FILE_WIDTH = 140
@@ -27,7 +30,7 @@ def register(app: typer.Typer) -> None:
     app.command("run")(run)
 
 
-@takes_request()
+@takes_request(optional=("model",))
 def run(
     request: RunRequest,
     *,
@@ -41,9 +44,32 @@ def run(
     rope: Annotated[
         float, typer.Option("--rope", help="Points within which two models count as the same, with --until-decided.")
     ] = 1.0,
+    plan: PlanPath = None,
+    array_index: Annotated[
+        int | None, typer.Option("--array-index", metavar="N", help="With --plan: the plan's N-th run, from 0.")
+    ] = None,
+    shard: Annotated[
+        str | None,
+        typer.Option("--shard", metavar="I/N", help="With --plan: part I of N of about the same cost, from 1."),
+    ] = None,
+    log_file: Annotated[
+        Path | None, typer.Option("--log-file", help="Add the lines of progress to this file, with the time.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Fine-tune checkpoints on tasks over several seeds, and score them."""
+    if log_file is not None:
+        from biobench.core.progress import open_log
+
+        open_log(log_file).close()  # refused before anything heavy is loaded
+    if plan is not None:
+        if against is not None:
+            raise UsageError("--plan and --against do not go together", hint="leave one of them out")
+        raise typer.Exit(run_part(plan, request, array_index, shard, as_json=as_json, log_file=log_file))
+    if array_index is not None or shard is not None:
+        raise UsageError("--array-index and --shard are parts of a plan", hint="add --plan plan.json")
+    if not request.model:
+        raise UsageError("no model is named", hint="give a hub id, id@revision or a local folder, or --plan plan.json")
     if until_decided != (against is not None):
         raise UsageError("--until-decided and --against go together", hint="run A --against B --until-decided")
     from biobench.runs.checks import check_arguments
@@ -53,7 +79,7 @@ def run(
         if request.dry_run:
             raise UsageError("--until-decided has no plan to print", hint="leave --dry-run out")
         raise typer.Exit(decide(request, against, max_seeds, rope / 100, as_json=as_json))
-    raise typer.Exit(run_request(request, as_json=as_json))
+    raise typer.Exit(run_request(request, as_json=as_json, log_file=log_file))
 
 
 def decide(request: RunRequest, against: str, max_seeds: int, rope: float, *, as_json: bool) -> int:
@@ -61,7 +87,7 @@ def decide(request: RunRequest, against: str, max_seeds: int, rope: float, *, as
     from biobench.cli.console.progress import RunTerminal
     from biobench.comparison.decided import decided_sentences
     from biobench.models.loading import quiet_libraries
-    from biobench.runs import RunPlan, make_plan
+    from biobench.runs import make_plan
     from biobench.runs.api import run_plan
     from biobench.runs.sequential import run_until_decided
 
@@ -72,7 +98,12 @@ def decide(request: RunRequest, against: str, max_seeds: int, rope: float, *, as
         with RunTerminal() as reporter:
             return plan, run_plan(plan, reporter)
 
-    decision = run_until_decided(request, against, make, max_seeds=max_seeds, rope=rope)
+    try:
+        with stoppable():
+            decision = run_until_decided(request, against, make, max_seeds=max_seeds, rope=rope)
+    except RunStoppedError:
+        typer.echo(KEPT, err=True)
+        return STOPPED_EXIT
     words = " ".join(decided_sentences(decision.first, decision.second, decision.look, decision.seeds, rope=rope))
     if as_json:
         print_json([r.as_json() for r in decision.runs])
@@ -83,13 +114,35 @@ def decide(request: RunRequest, against: str, max_seeds: int, rope: float, *, as
     return 0
 
 
-def run_request(request: RunRequest, *, as_json: bool, summary: bool = True) -> int:
+def run_part(
+    file: Path, beside: RunRequest, array_index: int | None, shard: str | None, *, as_json: bool, log_file: Path | None
+) -> int:
+    """Make and print the runs of one part of a plan; the exit status. Raises UsageError and SpecError."""
+    from biobench.runs.jobs.plan_file import keys_of_part, read_plan, request_of
+
+    planned = read_plan(file)
+    request = request_of(planned, beside)
+    keys = keys_of_part(planned, array_index, shard)
+    if not keys:
+        typer.echo(f"{file}: shard {shard} has no runs; there is nothing to do", err=True)
+        if as_json:
+            print_json([])
+        return 0
+    from biobench.models.loading import quiet_libraries
+    from biobench.runs.jobs.planning import plan_of_part
+
+    quiet_libraries()
+    plan = plan_of_part(file, planned, request, keys)
+    part = f"{len(keys)} of {len(planned.runs)} runs" if len(keys) < len(planned.runs) else f"{len(keys)} runs"
+    typer.echo(f"{file}: {part}", err=True)
+    return make_and_print(plan, as_json=as_json, log_file=log_file)
+
+
+def run_request(request: RunRequest, *, as_json: bool, log_file: Path | None = None, summary: bool = True) -> int:
     """Plan, make and print the runs; the exit status. summary: with the table of runs and what follows it."""
-    from biobench.cli.console.progress import RunTerminal
     from biobench.data.suite import left_out
     from biobench.models.loading import quiet_libraries
     from biobench.runs import make_plan
-    from biobench.runs.api import contradicted, refused, run_plan
     from biobench.runs.plan import not_frozen
 
     quiet_libraries()
@@ -98,14 +151,29 @@ def run_request(request: RunRequest, *, as_json: bool, summary: bool = True) -> 
         typer.echo(line, err=True)
     for task in not_frozen(request):
         typer.echo(f"{task.id} is left out: it has no probe on a frozen encoder, or brings its own", err=True)
+    return make_and_print(plan, as_json=as_json, log_file=log_file, summary=summary)
+
+
+def make_and_print(plan: RunPlan, *, as_json: bool, log_file: Path | None, summary: bool = True) -> int:
+    """Make and print the runs of a plan; the exit status. summary: as `run_request` has it."""
+    from biobench.cli.console.progress import RunTerminal
+    from biobench.runs.api import contradicted, refused, run_plan, undone
+    from biobench.store import Store
+
+    request = plan.request
     for line in contradicted(plan):
         typer.echo(line, err=True)
+    if not request.dry_run and undone(plan) and Store(request.results_dir).claim_mode() == "files":
+        typer.echo(BY_FILES, err=True)
     try:
-        with RunTerminal() as reporter:
+        with stoppable(), RunTerminal(log_file) as reporter:
             results = run_plan(plan, reporter)
     except KeyboardInterrupt:
         typer.echo(KEPT, err=True)
         return 130
+    except RunStoppedError:
+        typer.echo(KEPT, err=True)
+        return STOPPED_EXIT
     if not request.dry_run:
         for line in refused(plan):
             typer.echo(line, err=True)

@@ -20,6 +20,7 @@ from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
 from biobench.core.machine import Precision
+from biobench.core.stop import STOP, RunStoppedError
 from biobench.core.transfer import is_asynchronous
 from biobench.encode.batches import cut_packed, cut_padded, epoch_order, steps_per_epoch
 from biobench.errors import TrainingError
@@ -151,7 +152,10 @@ class Run:
         return rate(step, self.total, self.recipe)
 
     def fit(self, saved: dict[str, Any] | None = None) -> bool:
-        """Train, keep the best weights; whether patience ended it early. Raises NonFiniteLossError."""
+        """Train, keep the best weights; whether patience ended it early. Raises NonFiniteLossError.
+
+        Asked to stop, it saves its state after the step in hand and raises RunStoppedError.
+        """
         began, state = time.perf_counter(), self.state
         optimizer = self.optimizer()
         parameters = [p for p in self.network.parameters() if p.requires_grad]
@@ -172,7 +176,8 @@ class Run:
             optimizer.zero_grad(set_to_none=self.device.type != "cpu")
             state.tokens += sum(self.prepared.train.lengths[i] for i in batch)
             validates = state.step % self.every == 0 or state.step == self.total
-            saves = self.keep is not None and self.keep.due()
+            stops = STOP()
+            saves = self.keep is not None and (stops or self.keep.due())
             if validates or saves or len(self.unread) == READ_EVERY:
                 self._read_losses()
             loss = f"loss {state.losses[-1]:.3f}" if state.losses else "loss not read yet"
@@ -184,6 +189,8 @@ class Run:
                 state.losses = []
             if saves and self.keep is not None:
                 self.keep.save(lambda: self._saved_state(optimizer, began))
+            if stops:
+                raise RunStoppedError
         return False
 
     def _read_losses(self) -> None:

@@ -322,7 +322,7 @@ def without_progress_bars() -> Iterator[None]:
     """No bars of the model library inside; what the caller had set is set again afterwards."""
     from transformers.utils import logging
 
-    shown = logging.is_progress_bar_enabled()  # type: ignore[no-untyped-call]
+    shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         yield

@@ -7,7 +7,7 @@ before one of the same model, and that before any other.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
@@ -15,6 +15,7 @@ from typing import cast
 
 from biobench.finetune.search import budget
 from biobench.runs.execute import Reporter
+from biobench.runs.jobs.plan_file import Basis
 from biobench.runs.options import Track
 from biobench.runs.plan import Item, RunPlan, TaskEntry
 from biobench.runs.provenance import device_name
@@ -40,11 +41,18 @@ class Pace:
 
     def seconds(self, item: Item, parameters: int | None) -> float | None:
         """What the item will take; None where nothing is known that it can be told from."""
+        return self.expected(item, parameters)[0]
+
+    def expected(self, item: Item, parameters: int | None) -> tuple[float | None, Basis]:
+        """What the item will take, and whether runs of the same model and task or others tell it."""
         amount = work(item)
-        for rates in (self.same.get((item.checkpoint.hash, item.task.id)), self.model.get(item.checkpoint.hash)):
-            if rates:
-                return median(rates) * amount
-        return median(self.any) * amount * parameters if self.any and parameters else None
+        if rates := self.same.get((item.checkpoint.hash, item.task.id)):
+            return median(rates) * amount, "measured"
+        if rates := self.model.get(item.checkpoint.hash):
+            return median(rates) * amount, "estimated"
+        if self.any and parameters:
+            return median(self.any) * amount * parameters, "estimated"
+        return None, "unknown"
 
 
 def work(item: Item) -> float:
@@ -62,9 +70,16 @@ def work(item: Item) -> float:
     return max(1.0, trials * passes * (3 * share * train + validation) + test)
 
 
-def pace_of(plan: RunPlan) -> Pace:
-    """From the stored runs of the plan's tasks on the plan's device."""
-    pace, store, device = Pace(), Store(plan.request.results_dir), device_name(plan.device)
+def measured_device(plan: RunPlan, store: Store) -> str:
+    """The device whose stored runs tell what the plan costs: the plan's own, else the one with most runs."""
+    here, specs = device_name(plan.device), {(e.id, e.hash) for e in plan.tasks}
+    counts = Counter(b.device for b in store.briefs()[0] if (b.task, b.spec) in specs and b.origin == "run")
+    return here if here in counts or not counts else counts.most_common(1)[0][0]
+
+
+def pace_of(plan: RunPlan, store: Store | None = None, device: str | None = None) -> Pace:
+    """From the stored runs of the plan's tasks on a device. None: in the plan's own folder, on the plan's device."""
+    pace, store, device = Pace(), store or Store(plan.request.results_dir), device or device_name(plan.device)
     entries: dict[tuple[str, str], TaskEntry] = {(e.id, e.hash): e for e in plan.tasks if e.data is not None}
     models = {c.hash: c for c in plan.checkpoints}
     for brief in store.briefs()[0]:
@@ -108,11 +123,3 @@ class Paced:
             self.pace.add(item, result.seconds, item.checkpoint.parameters)
         left = total_seconds(self.pace, list(self.left.values())) if self.left else None
         self.reporter.finish(result if left is None else replace(result, seconds_left=left / self.workers))
-
-
-def in_words(seconds: float) -> str:
-    """For people: 45 s, 12 min, 3 h 20 min."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"

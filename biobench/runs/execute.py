@@ -1,7 +1,7 @@
 """Making the runs of a plan: skip what is done, share the rest with other processes, store each as it ends.
 
 Runs are ordered so that a checkpoint is loaded once and a task is encoded once per checkpoint. A run that
-another process holds is left for later and then either found done or taken over.
+another process is making is left for later, and is then done or made here.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Protocol
 import torch
 
 from biobench.core.machine import peak_memory_bytes, reset_peak_memory
+from biobench.core.stop import STOP, RunStoppedError
 from biobench.core.text import first_line
 from biobench.errors import BioBenchError, ModelError, TrainingError
 from biobench.finetune import token_cache
@@ -39,6 +40,7 @@ from biobench.schema.document import TaskData
 from biobench.schema.record import Cost, Resampling, RunRecord
 from biobench.score import scored
 from biobench.store import Store
+from biobench.store.claims import Claim
 
 _POLL_SECONDS = 0.5
 
@@ -100,7 +102,7 @@ class _Workshop:
 
 
 def execute(plan: RunPlan, reporter: Reporter, known: Mapping[str, RunResult] | None = None) -> Iterator[RunResult]:
-    """Make every run of the plan; yields one result a run, as each ends.
+    """Make every run of the plan; yields one result a run, as each ends. Raises RunStoppedError where a signal asks.
 
     known: results by key that workers have ended with and the reporter has heard of; they stand.
     """
@@ -114,6 +116,8 @@ def execute(plan: RunPlan, reporter: Reporter, known: Mapping[str, RunResult] | 
     while waiting:
         left: list[Item] = []
         for item in waiting:
+            if STOP():
+                raise RunStoppedError
             finished = known.get(item.key) or _one(item, workshop, reporter, position + 1, total)
             if finished is None:
                 left.append(item)
@@ -167,8 +171,8 @@ def _one(item: Item, workshop: _Workshop, reporter: Reporter, position: int, tot
     result = _stored(item, plan, store)
     if result is not None:
         return result
-    with store.claim(item.task.id, item.key) as mine:
-        if not mine:
+    with store.claim(item.task.id, item.key) as claim:
+        if claim is None:
             return None
         result = _stored(item, plan, store)
         if result is not None:
@@ -178,10 +182,15 @@ def _one(item: Item, workshop: _Workshop, reporter: Reporter, position: int, tot
             return _failed(item, plan, reason)
         name = RunName(item.key, item.checkpoint.id, item.task.id, item.seed)
         reporter.start(name, position, total)
-        result = _make(item, workshop, partial(reporter.step, name))
+        result = _make(item, workshop, partial(_step, claim, reporter, name))
         if result.status == "failed":
             store.note_failure(item.task.id, item.key, plan.request.started, result.reason or "")
         return result
+
+
+def _step(claim: Claim, reporter: Reporter, name: RunName, done: int, total: int, what: str) -> None:
+    claim.moved(done, total)
+    reporter.step(name, done, total, what)
 
 
 def _make(item: Item, workshop: _Workshop, step: Progress) -> RunResult:

@@ -179,6 +179,8 @@ class RunRequest:
     )
     started: float = field(default_factory=time.time)
     """Seconds since the epoch; --force makes anew what is older, and worker processes inherit it."""
+    only: tuple[str, ...] | None = None
+    """Keys: of all runs that the options name, these alone are made, in worker processes too."""
 
 
 def options() -> dict[str, Option[Any, Any]]:

@@ -16,8 +16,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
@@ -27,9 +27,10 @@ from typing import Any
 import torch
 
 from biobench.core.machine import free_memory_bytes
+from biobench.core.stop import STOP, RunStoppedError, stoppable
 from biobench.errors import BioBenchError, UsageError
 from biobench.finetune.loop import ProgressNote
-from biobench.models.loading import quiet_libraries
+from biobench.models.loading import Checkpoint, quiet_libraries
 from biobench.runs.execute import Reporter, Silent, execute
 from biobench.runs.options import RunRequest
 from biobench.runs.order import Job, longest_first
@@ -40,12 +41,20 @@ from biobench.store import Store
 _WEIGHTS = (".safetensors", ".bin")
 _STEP_SECONDS = 0.2
 """A worker speaks of its steps at most this often."""
+_LOOK_SECONDS = 0.5
+"""How often the parent of silent workers looks whether it is to stop."""
 
 
 _COPIES = 6
 """Of a checkpoint's weights while it is fine-tuned: itself, gradients, two moments, initial and best weights."""
 _ROOM = 2 << 30
 """Bytes that a run needs beside them, at most, as long as no stored run says what it took."""
+
+
+def memory_before_first(checkpoints: Iterable[Checkpoint]) -> int:
+    """Bytes that a run of the largest of these is taken to need, as long as no stored run says what it took."""
+    weights = [f.stat().st_size for c in checkpoints for f in c.folder.glob("*") if f.suffix in _WEIGHTS]
+    return _COPIES * max(weights, default=0) + _ROOM
 
 
 def runs_per_device(plan: RunPlan) -> int:
@@ -62,8 +71,7 @@ def runs_per_device(plan: RunPlan) -> int:
     store = Store(plan.request.results_dir)
     records = [store.get(item.task.id, item.key) for item in plan.items]
     peaks = [record.cost.peak_memory_bytes for record in records if record is not None]
-    weights = [f.stat().st_size for c in plan.checkpoints for f in c.folder.glob("*") if f.suffix in _WEIGHTS]
-    need = max(peaks) if peaks else _COPIES * max(weights, default=0) + _ROOM
+    need = max(peaks) if peaks else memory_before_first(plan.checkpoints)
     seeds = Counter((item.checkpoint.hash, item.task.id) for item in plan.items)
     return max(
         1,
@@ -85,6 +93,7 @@ def run_workers(plan: RunPlan, workers: int, stored: int, reporter: Reporter) ->
 
     stored: how many of the plan's runs were made before. A worker that dies leaves its run undone; the
     caller's own pass over the plan makes it. A run that failed in a worker has failed and is not tried again.
+    Raises RunStoppedError where a signal asks to stop, after the workers have saved what they were at.
     """
     context = multiprocessing.get_context("spawn")
     threads = max(1, torch.get_num_threads() // workers)
@@ -103,7 +112,7 @@ def run_workers(plan: RunPlan, workers: int, stored: int, reporter: Reporter) ->
             there.close()
             processes.append(process)
             pipes.append(here)
-        results = _listen(pipes, stored, len(plan.items), reporter)
+        results = _listen(pipes, stored, len(plan.items), reporter, processes)
     except BaseException:
         for process in processes:
             process.terminate()
@@ -111,6 +120,8 @@ def run_workers(plan: RunPlan, workers: int, stored: int, reporter: Reporter) ->
     finally:
         for process in processes:
             process.join()
+    if STOP():
+        raise RunStoppedError
     if ended := sum(process.exitcode != 0 for process in processes):
         logging.getLogger("biobench").warning("%d of %d workers ended early; their runs are made here", ended, workers)
     return results
@@ -127,12 +138,19 @@ def _bare_main() -> Iterator[None]:
         sys.modules["__main__"] = main
 
 
-def _listen(pipes: list[Connection], stored: int, total: int, reporter: Reporter) -> dict[str, RunResult]:
-    """Hand on what the workers say until the last pipe is closed."""
+def _listen(
+    pipes: list[Connection], stored: int, total: int, reporter: Reporter, processes: list[SpawnProcess]
+) -> dict[str, RunResult]:
+    """Hand on what the workers say until the last pipe is closed; a request to stop is handed on to them."""
     results: dict[str, RunResult] = {}
     begun = stored
+    stopping = False
     while pipes:
-        for pipe in wait(pipes):
+        if STOP() and not stopping:
+            stopping = True
+            for process in processes:
+                process.terminate()
+        for pipe in wait(pipes, timeout=_LOOK_SECONDS):
             assert isinstance(pipe, Connection)
             try:
                 kind, *what = pipe.recv()
@@ -192,13 +210,18 @@ def work(request: RunRequest, threads: int, pipe: Connection | None = None, shar
     if pipe is not None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too and ends its workers
         threading.Thread(target=_end_with_parent, daemon=True).start()
+    with stoppable(logger=None) if pipe is not None else nullcontext():
+        _work(request, Silent() if pipe is None else _Wire(pipe), shares_device=shares_device)
+
+
+def _work(request: RunRequest, reporter: Reporter, *, shares_device: bool) -> None:
     try:
         plan = make_plan(request)
         plan.shares_device = shares_device
         plan.items = _longest_first(plan)
-        for _ in execute(plan, Silent() if pipe is None else _Wire(pipe)):
+        for _ in execute(plan, reporter):
             pass
-    except torch.OutOfMemoryError:
+    except (torch.OutOfMemoryError, RunStoppedError):
         return
     except BioBenchError:
         # The parent walks the same plan afterwards and reports it once.

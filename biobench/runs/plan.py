@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -76,8 +77,11 @@ class RunPlan:
     """Whether other processes of the same command train on this device."""
 
 
-def make_plan(request: RunRequest) -> RunPlan:
-    """Read the specs, the data and the models' identities; nothing is trained. Raises BioBenchError."""
+def make_plan(request: RunRequest, *, precision: Precision | None = None) -> RunPlan:
+    """Read the specs, the data and the models' identities; nothing is trained. Raises BioBenchError.
+
+    precision: what `auto` means where the runs will be made; None: what it means here.
+    """
     for option, value, known in (
         ("--executor", request.executor, get_args(Executor)),
         ("--track", request.track, get_args(Track)),
@@ -95,7 +99,7 @@ def make_plan(request: RunRequest) -> RunPlan:
         find_checkpoint(m, offline=request.offline, trust_remote_code=request.trust_remote_code)
         for m in dict.fromkeys(request.model)
     ]
-    entries = [entry for task in loaded for entry in _entries(task, request, device)]
+    entries = [entry for task in loaded for entry in _entries(task, request, device, precision)]
     items = [
         Item(checkpoint, entry, seed, _key(checkpoint, entry, seed, request, names), request.track)
         for checkpoint in checkpoints
@@ -103,7 +107,21 @@ def make_plan(request: RunRequest) -> RunPlan:
         if entry.data is not None
         for seed in _seeds(request, entry)
     ]
-    return RunPlan(request, device, entries, checkpoints, items, names)
+    plan = RunPlan(request, device, entries, checkpoints, items, names)
+    return plan if request.only is None else narrowed(plan, request.only)
+
+
+def narrowed(plan: RunPlan, keys: Collection[str]) -> RunPlan:
+    """The plan with these runs alone, and their models and tasks; its worker processes make no others either."""
+    chosen = set(keys)
+    items = [item for item in plan.items if item.key in chosen]
+    return replace(
+        plan,
+        request=replace(plan.request, only=tuple(sorted(chosen))),
+        tasks=[entry for entry in plan.tasks if any(item.task is entry for item in items)],
+        checkpoints=[c for c in plan.checkpoints if any(item.checkpoint is c for item in items)],
+        items=items,
+    )
 
 
 def _label_map(request: RunRequest) -> dict[str, str]:
@@ -227,9 +245,10 @@ def _with_share(task: LoadedTask, share: float) -> LoadedTask:
     return load_task(task.path, [*task.overrides, f"training.train_fraction={share:g}"])
 
 
-def _entries(task: LoadedTask, request: RunRequest, device: torch.device) -> list[TaskEntry]:
+def _entries(task: LoadedTask, request: RunRequest, device: torch.device, wanted: Precision | None) -> list[TaskEntry]:
     """The task with its data: once, or where it has several splits once for each."""
-    precision = resolve_precision(task.spec.training.precision, device)
+    declared = task.spec.training.precision
+    precision = resolve_precision(wanted if wanted is not None and declared == "auto" else declared, device)
     folder = Path(request.data_dir) if request.data_dir else None
     try:
         folds = load_folds(task, folder, request.limit, offline=request.offline)

@@ -2,7 +2,7 @@
 
     store = Store("results")
     record = store.get(task_id, key)                       # None: not done yet
-    with store.claim(task_id, key) as mine:                # False: another process makes this run
+    with store.claim(task_id, key) as mine:                # None: another process makes this run
         stored = store.save(record, test_documents, predictions)
     records, findings = store.scan()
     gold, predictions = store.load_predictions(stored)

@@ -2,7 +2,8 @@
 
 <results>/runs/<task>/<key>.json      the record; its presence means the run is done
 <results>/runs/<task>/<key>.parquet   the predictions, written first
-<results>/locks/<task>/<key>.lock     who is making the run; released by the system when that process dies
+<results>/locks/<task>/<key>.lock     the claim to a run; released by the system when that process dies
+<results>/locks/<task>/<key>.running  who makes it, since when, at which step; without locks the claim itself (`claims`)
 <results>/locks/<task>/<key>.failed   why it failed last, for the other workers of the same command
 <results>/locks/<task>/<key>.state    where a run under way stands; gone when it has ended
 """
@@ -17,11 +18,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import BaseFileLock, FileLock, Timeout
-
 from biobench.core.files import (
     cannot_read,
-    cannot_write,
     commit,
     read_regular,
     remove_stale,
@@ -32,6 +30,7 @@ from biobench.core.files import (
 from biobench.errors import DataUnavailableError, StoreError
 from biobench.schema.document import Document, Prediction
 from biobench.schema.record import RunRecord
+from biobench.store.claims import RUNNING, Claim, ClaimMode, claim_mode, claimed
 from biobench.store.index import FILE as INDEX
 from biobench.store.index import Brief, State, folder_times, list_files, read_index, write_index
 from biobench.store.keys import is_key, is_task_id
@@ -60,6 +59,7 @@ class Store:
         self.root = Path(results_dir)
         self._index = self.root / "runs" / INDEX if index is None else index
         self._cleaned: set[Path] = set()
+        self._claim_mode: ClaimMode | None = None
 
     def get(self, task_id: str, key: str) -> RunRecord | None:
         """The record of this run, None where it is not done. Raises StoreError where it is damaged."""
@@ -244,21 +244,24 @@ class Store:
             )
         return content
 
-    @contextmanager
-    def claim(self, task_id: str, key: str) -> Iterator[bool]:
-        """Hold the right to make a run. Gives True, or at once False while another process holds it.
+    def claim_mode(self) -> ClaimMode:
+        """Whether claims are the file system's locks or files with a heartbeat; asked once. Raises StoreError."""
+        if self._claim_mode is None:
+            self._claim_mode = claim_mode(self.root / "locks")
+        return self._claim_mode
 
-        The lock is the operating system's: it ends with the process, however that ends. Raises StoreError
-        where the folder cannot be written.
+    @contextmanager
+    def claim(self, task_id: str, key: str) -> Iterator[Claim | None]:
+        """Hold the right to make a run. Gives it, or at once None while another process has it; see `store.claims`.
+
+        Raises StoreError where the folder cannot be written.
         """
-        lock = _acquired(self._beside(task_id, key, ".lock"))
-        if lock is None:
-            yield False
-            return
-        try:
-            yield True
-        finally:
-            lock.release()
+        with claimed(self._beside(task_id, key, ".lock"), self.claim_mode()) as claim:
+            yield claim
+
+    def heartbeat_path(self, task_id: str, key: str) -> Path:
+        """Where the process that makes a run says so; see `store.claims`."""
+        return self._beside(task_id, key, RUNNING)
 
     def state_path(self, task_id: str, key: str) -> Path:
         """Where the holder of a run keeps its state while it is under way."""
@@ -282,13 +285,22 @@ class Store:
 
         Raises StoreError where the note is damaged.
         """
+        note = self._failure(task_id, key)
+        return note[1] if note is not None and note[0] == command else None
+
+    def last_failure(self, task_id: str, key: str) -> str | None:
+        """Why this run failed last, in whichever command; None where it did not. Raises StoreError as `failure`."""
+        note = self._failure(task_id, key)
+        return None if note is None else note[1]
+
+    def _failure(self, task_id: str, key: str) -> tuple[float, str] | None:
         path = self._beside(task_id, key, ".failed")
         content = _read(path)
         if content is None:
             return None
         try:
             note = json.loads(content)
-            return str(note["reason"]) if note["command"] == command else None
+            return note["command"], str(note["reason"])
         except (ValueError, TypeError, KeyError) as error:
             raise StoreError("is not the note of a failed run", hint="delete it", file=path) from error
 
@@ -329,19 +341,6 @@ def paused_collector() -> Iterator[None]:
     finally:
         if was:
             gc.enable()
-
-
-def _acquired(path: Path) -> BaseFileLock | None:
-    """The held lock, or None where another process has it."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(path, timeout=0)
-        lock.acquire()
-    except Timeout:
-        return None
-    except OSError as error:
-        raise cannot_write(path, error) from error
-    return lock
 
 
 def _read(path: Path) -> bytes | None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from biobench.runs.estimate import Pace, in_words, total_seconds, work
+from biobench.core.progress import in_words
+from biobench.runs.estimate import Pace, total_seconds, work
 from biobench.runs.options import RunRequest
 from biobench.runs.plan import Item, RunPlan, make_plan
 from tests.helpers.checkpoints import make_checkpoint

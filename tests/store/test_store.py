@@ -279,7 +279,7 @@ def test_a_killed_process_gives_its_claim_back(tmp_path):
     program = (
         "import sys; from biobench.store import Store\n"
         f"with Store({str(tmp_path)!r}).claim('my_task', {key!r}) as mine:\n"
-        "    print(mine, flush=True); sys.stdin.read()\n"
+        "    print(mine is not None, flush=True); sys.stdin.read()\n"
     )
     process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stdin=subprocess.PIPE)
     try:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 
 from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn
 
 from biobench.cli.console.common import percent
-from biobench.core.progress import QUIET, Display
+from biobench.core.progress import QUIET, Display, in_words
 from biobench.finetune.loop import ProgressNote
-from biobench.runs.estimate import in_words
 from biobench.runs.result import RunName, RunResult
 
 
@@ -27,9 +27,9 @@ class _Shown:
 class RunTerminal(Display):
     """A `Reporter` for people."""
 
-    def __init__(self) -> None:
+    def __init__(self, log: Path | None = None) -> None:
         columns = (TextColumn("{task.completed}/{task.total}"), TimeRemainingColumn())
-        super().__init__("{task.description}", BarColumn(), *columns, "{task.fields[what]}", transient=True)
+        super().__init__("{task.description}", BarColumn(), *columns, "{task.fields[what]}", transient=True, log=log)
         self.runs: dict[str, _Shown] = {}
 
     def __enter__(self) -> RunTerminal:
@@ -45,6 +45,7 @@ class RunTerminal(Display):
         if self.bar is None:
             self.say(f"{shown.label}: started")
         else:
+            self.note(f"{shown.label}: started")
             shown.bar = self.bar.add_task(shown.label, total=None, what="loading")
         self.runs[run.key] = shown
 
@@ -55,9 +56,10 @@ class RunTerminal(Display):
             self.say(f"{shown.label}: step {done}/{total}, {what}")
         if self.bar is not None and shown.bar is not None:
             self.bar.update(shown.bar, completed=done, total=total, what=what)
-        elif time.monotonic() - shown.last >= QUIET:
+        if time.monotonic() - shown.last >= QUIET:
             shown.last = time.monotonic()
-            self.say(f"{shown.label}: step {done}/{total}, {what}")
+            tell = self.say if self.bar is None else self.note
+            tell(f"{shown.label}: step {done}/{total}, {what}")
 
     def finish(self, result: RunResult) -> None:
         """A run ended."""

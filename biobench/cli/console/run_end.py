@@ -11,6 +11,10 @@ from biobench.cli.console.common import percent
 if TYPE_CHECKING:
     from biobench.runs import RunResult
 
+BY_FILES = (
+    "claims: this file system has no locks, so a run is claimed by a file with a heartbeat, stale after 3 minutes "
+    "(docs/cluster.md)"
+)
 KEPT = "Stopped. What is done is kept and what was begun resumes from its last state: give the same command again."
 
 
@@ -40,7 +44,7 @@ def end_of_run(results: Sequence[RunResult], results_dir: str) -> Iterator[str]:
 
 def expected_time(results: Sequence[RunResult]) -> Iterator[str]:
     """The line of a dry run on how long it would take, one run after the other."""
-    from biobench.runs.estimate import in_words
+    from biobench.core.progress import in_words
 
     planned = [r for r in results if r.status == "planned"]
     if not planned:

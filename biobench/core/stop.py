@@ -1,0 +1,60 @@
+"""A signal asks long work to stop at the next place where nothing is lost."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+STOPPED_EXIT = 75
+"""Exit status of a command that was asked to stop and can be continued (EX_TEMPFAIL of sysexits.h)."""
+
+
+class StopFlag:
+    """Set by SIGTERM or SIGUSR1 (what clusters send before they take a machine away)."""
+
+    def __init__(self) -> None:
+        self.set = False
+
+    def __call__(self) -> bool:
+        return self.set
+
+    @contextmanager
+    def watching(self, logger: str | None = "trainer") -> Iterator[StopFlag]:
+        """Watch the signals; only a main thread can. logger: which one says that they came, if any."""
+        if threading.current_thread() is not threading.main_thread():
+            yield self
+            return
+
+        def ask(*_: object) -> None:
+            self.set = True
+            if logger is not None:
+                logging.getLogger(logger).warning("asked to stop: finishing what is in hand, then saving")
+
+        signals = (signal.SIGTERM, signal.SIGUSR1)
+        before = [signal.signal(s, ask) for s in signals]
+        try:
+            yield self
+        finally:
+            for s, handler in zip(signals, before, strict=True):
+                signal.signal(s, handler)
+
+
+STOP = StopFlag()
+"""Of the fine-tuning runs of this process, which only a `stoppable` command sets."""
+
+
+@contextmanager
+def stoppable(logger: str | None = "biobench") -> Iterator[None]:
+    """Fine-tuning runs in this block end at a savepoint, by `RunStoppedError`, when a signal asks."""
+    with STOP.watching(logger):
+        try:
+            yield
+        finally:
+            STOP.set = False
+
+
+class RunStoppedError(Exception):
+    """The process was asked to stop; the state of the run under way is saved where it can be resumed."""

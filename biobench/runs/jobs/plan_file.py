@@ -1,0 +1,208 @@
+"""A plan as a file: every run with its key and cost, and the options that lead to the same runs on another machine.
+
+Free of torch: writing and reading alone. `jobs.planning` makes one and makes its runs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from statistics import median
+from typing import Annotated, Any, Literal, get_args, get_type_hints
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from biobench.core.files import write_atomic
+from biobench.errors import SpecError, UsageError
+from biobench.runs.jobs.packing import Load, shards
+from biobench.runs.options import RunRequest, options
+from biobench.schema.strict import Bytes, Count, Line, Positive, Seconds, Strict, plain, suggest, validate
+from biobench.schema.yaml12 import parse
+
+Basis = Literal["measured", "estimated", "unknown"]
+"""measured: on runs of the same model and task; estimated: on other runs, by characters and parameters, or from the
+weights; unknown: no stored run tells anything."""
+WHERE_AND_HOW = (
+    *("data_dir", "results_dir", "device", "parallel", "seeds_at_once", "threads", "executor", "keep_model", "force"),
+    *("offline", "strict", "energy", "save_every", "gate", "trust_remote_code", "dry_run"),
+)
+"""Options that may be given beside a plan; the others say what is run, which the plan does."""
+Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{8,128}$")]
+
+
+class PlannedModel(Strict):
+    """A model: as it was asked for, its name in records, and the hash of its files."""
+
+    name: Line
+    id: Line
+    hash: Hash
+
+
+class PlannedTask(Strict):
+    """A task: its id, and what names its spec (the id of a shipped one, else the file's path)."""
+
+    id: Line
+    spec: Line
+
+
+class PlannedRun(Strict):
+    """One run, and what it costs. work: characters times parameters, in which runs without seconds are compared."""
+
+    key: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+    model: Hash
+    task: Line
+    task_hash: Hash
+    data_hash: Hash
+    precision: Literal["bf16", "fp32"]
+    seed: Count
+    fold: Count | None = None
+    seconds: Seconds | None = None
+    seconds_basis: Basis
+    memory_bytes: Bytes
+    memory_basis: Basis
+    work: Annotated[float, Field(gt=0)]
+
+
+class PlanFile(Strict):
+    """All runs, the longest first. device: where their costs were measured. created: seconds since the epoch."""
+
+    format: Literal["biobench.plan.1"]
+    biobench: Line
+    engine: Positive
+    created: Seconds
+    device: Line
+    request: dict[str, Any]
+    models: Annotated[tuple[PlannedModel, ...], Field(min_length=1)]
+    tasks: tuple[PlannedTask, ...]
+    runs: tuple[PlannedRun, ...]
+
+    def loads(self) -> list[Load]:
+        """What each run takes; a run of unknown seconds counts its work at the median rate of the others."""
+        rates = [run.seconds / run.work for run in self.runs if run.seconds is not None]
+        rate = median(rates) if rates else 1.0
+        return [
+            Load(run.key, rate * run.work if run.seconds is None else run.seconds, run.memory_bytes)
+            for run in self.runs
+        ]
+
+    def costs_in_words(self) -> str:
+        """How many costs are measured, estimated and unknown, and on which device."""
+        counts = Counter(run.seconds_basis for run in self.runs)
+        parts = ", ".join(f"{counts[basis]} {basis}" for basis in get_args(Basis) if counts[basis])
+        return f"costs: {parts}" + (f" (on {self.device})" if self.device else "")
+
+
+def request_fields(request: RunRequest) -> dict[str, Any]:
+    """The options that differ from their defaults, as JSON takes them."""
+    values = {name: (getattr(request, name), _default(name)) for name in options()}
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, (value, default) in values.items()
+        if value != default
+    }
+
+
+def _default(name: str) -> Any:
+    return getattr(RunRequest(), name)
+
+
+def write_plan(path: Path, plan: PlanFile) -> None:
+    """Write the file. Raises StoreError."""
+    write_atomic(path, (plan.model_dump_json(indent=1) + "\n").encode())
+
+
+def read_plan(path: Path) -> PlanFile:
+    """Read and check a plan. Raises UsageError or SpecError with file, line, field and remedy."""
+    remedy = "make the plan anew: `biobench plan MODELS... -o plan.json` (docs/cluster.md lists the fields)"
+    try:
+        text = path.read_text(encoding="utf-8")
+        json.loads(text)
+    except OSError as error:
+        raise UsageError(f"the plan cannot be read: {error.strerror or error}", hint=remedy, file=path) from error
+    except UnicodeDecodeError as error:
+        raise UsageError("the plan is not UTF-8 text", hint=remedy, file=path) from error
+    except json.JSONDecodeError as error:
+        raise UsageError(f"the plan is not JSON: {error.msg}", hint=remedy, file=path, line=error.lineno) from error
+    located = parse(text, path)
+    try:
+        plan = validate(located, PlanFile)
+    except SpecError as error:
+        hint = remedy if "tasks schema" in error.hint or "add `" in error.hint else f"{error.hint}; or {remedy}"
+        raise SpecError(error.what, hint=hint, file=error.file, line=error.line) from None
+    fields = plain(plan.request)
+    _check(plan, fields, path, remedy)
+    return plan.model_copy(update={"request": fields})
+
+
+def _check(plan: PlanFile, fields: dict[str, Any], path: Path, remedy: str) -> None:
+    """What the types alone do not show. Raises SpecError."""
+    hints = get_type_hints(RunRequest)
+    for name, value in fields.items():
+        if name not in options():
+            raise SpecError(f"request: unknown option '{name}'", hint=suggest(name, list(options())), file=path)
+        try:
+            TypeAdapter(get_args(hints[name])[1]).validate_python(value)
+        except ValidationError as error:
+            what = error.errors()[0]["msg"]
+            raise SpecError(f"request.{name}: {what[0].lower()}{what[1:]}", hint=remedy, file=path) from None
+    models, tasks = {model.hash for model in plan.models}, {task.id for task in plan.tasks}
+    seen: set[str] = set()
+    for number, run in enumerate(plan.runs):
+        what = ""
+        if run.key in seen:
+            what = f"key: {run.key} stands twice"
+        elif run.model not in models:
+            what = f"model: '{run.model[:12]}' is the hash of none of the plan's models"
+        elif run.task not in tasks:
+            what = f"task: '{run.task}' is none of the plan's tasks"
+        if what:
+            raise SpecError(f"runs.{number}.{what}", hint=remedy, file=path)
+        seen.add(run.key)
+
+
+def request_of(plan: PlanFile, beside: RunRequest) -> RunRequest:
+    """The plan's request with what was given beside it. Raises UsageError for an option that the plan decides."""
+    planned = RunRequest(**plan.request)
+    changed = request_fields(beside)
+    for name in changed:
+        if name not in WHERE_AND_HOW:
+            option = "a MODEL" if name == "model" else options()[name].flags[0].split("/")[0]
+            raise UsageError(
+                f"--plan says what is run, and {option} would change it",
+                hint="leave it out, or make another plan with it",
+            )
+    request = dataclasses.replace(planned, **{name: getattr(beside, name) for name in changed})
+    # with --force the same command given again, or requeued, does not make again what it has made
+    started = beside.started if beside.force or not planned.force else plan.created
+    return dataclasses.replace(request, started=started)
+
+
+def keys_of_part(plan: PlanFile, array_index: int | None, shard: str | None) -> list[str]:
+    """The keys of the runs of one part, in the plan's order; all without a part. Raises UsageError.
+
+    array_index: the run of this place, from 0. shard: i/n, from 1/n to n/n.
+    """
+    if array_index is not None and shard is not None:
+        raise UsageError("--array-index and --shard exclude each other", hint="give one of them")
+    keys = [run.key for run in plan.runs]
+    if array_index is not None:
+        if not 0 <= array_index < len(keys):
+            raise UsageError(
+                f"--array-index {array_index}: the plan has {len(keys)} runs", hint=f"give 0 to {len(keys) - 1}"
+            )
+        return [keys[array_index]]
+    if shard is None:
+        return keys
+    number, _, count = shard.partition("/")
+    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+        raise UsageError(f"--shard '{shard}' is not a part", hint="give i/n with i from 1 to n, such as 1/8")
+    return in_order(keys, shards(plan.loads(), int(count))[int(number) - 1])
+
+
+def in_order(keys: Iterable[str], chosen: Iterable[str]) -> list[str]:
+    """Those of the keys that are chosen."""
+    wanted = set(chosen)
+    return [key for key in keys if key in wanted]

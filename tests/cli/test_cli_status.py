@@ -1,0 +1,142 @@
+"""`biobench status`, and runs that end at a savepoint when a signal asks."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from biobench.store import Store, claims
+from tests.helpers.cli_make import SCRIPT, Said
+
+Command = Callable[..., Said]
+FAST = ("--limit", "24", "--set", "training.epochs=1", "--device", "cpu")
+TASKS = ("--task", "demo_ner", "--task", "demo_topic")
+
+
+def start(*arguments: str | Path, cwd: Path) -> subprocess.Popen[str]:
+    """`biobench ARGUMENTS`, its stderr in cwd/err."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("BIOBENCH_")}
+    with (cwd / "err").open("w") as err:
+        return subprocess.Popen(
+            [SCRIPT, *map(str, arguments)],
+            stdout=subprocess.DEVNULL,
+            stderr=err,
+            text=True,
+            cwd=cwd,
+            env={**env, "OMP_NUM_THREADS": "1"},
+        )
+
+
+def wait_for(what: Callable[[], Any], process: subprocess.Popen[str], cwd: Path) -> None:
+    until = time.monotonic() + 200
+    while not what():
+        assert process.poll() is None, (cwd / "err").read_text()
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def test_done_failed_stopped_and_waiting(biobench: Command, tiny: Path) -> None:
+    assert biobench("plan", tiny, *TASKS, "--seeds", "1-3", *FAST, "--json").status == 0
+    plan = json.loads(Path("plan.json").read_text())
+    assert biobench("status", "--plan", "plan.json").out == "results: 0 done, 0 running, 0 failed, 6 waiting, of 6\n"
+    assert biobench("run", "--plan", "plan.json", "--array-index", "0").status == 0
+    store = Store("results")
+    failing, stopped, dead = plan["runs"][1:4]
+    store.note_failure(failing["task"], failing["key"], 1.0, "the loss is not finite")
+    store.state_path(stopped["task"], stopped["key"]).write_bytes(b"state")
+    with store.claim(dead["task"], dead["key"]):
+        content = store.heartbeat_path(dead["task"], dead["key"]).read_bytes()
+    store.heartbeat_path(dead["task"], dead["key"]).write_bytes(content.replace(b'"pid": ', b'"pid": 99'))
+    old = time.time() - claims.STALE_SECONDS - 5
+    os.utime(store.heartbeat_path(dead["task"], dead["key"]), (old, old))
+    state = biobench("status", "--plan", "plan.json", "--json").json()
+    assert state["counts"] == {"done": 1, "running": 0, "failed": 1, "stopped": 2, "waiting": 2}
+    assert [run["reason"] for run in state["runs"] if run["state"] == "failed"] == ["the loss is not finite"]
+    assert "seed" in biobench("status", "--plan", "plan.json").out
+    alone = biobench("status", "--json").json()["counts"]
+    assert alone == {"done": 1, "running": 0, "failed": 1, "stopped": 2, "waiting": 0}, "without a plan: what is there"
+    assert biobench("run", "--plan", "plan.json").status == 0
+    assert biobench("status", "--plan", "plan.json").out.startswith("results: 6 done, 0 running, 0 failed, 0 waiting")
+
+
+def beats() -> list[Path]:
+    """Heartbeats of runs under way."""
+    return list(Path("results").glob("locks/*/*.running"))
+
+
+def test_a_folder_that_is_not_there(biobench: Command) -> None:
+    assert "there is no results folder" in biobench("status", "--results-dir", "nowhere").refusal()
+
+
+def test_the_folder_of_the_plan_is_looked_at(biobench: Command, tiny: Path) -> None:
+    assert biobench("plan", tiny, *TASKS, "--seeds", "1", *FAST, "--results-dir", "elsewhere").status == 0
+    assert biobench("run", "--plan", "plan.json", "--array-index", "0").status == 0
+    assert biobench("status", "--plan", "plan.json").out.startswith("elsewhere: 1 done")
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_signal_ends_runs_at_a_savepoint_and_status_sees_them(
+    biobench: Command, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: str
+) -> None:
+    options = ("--task", "demo_topic", "--seeds", "1-2", "--device", "cpu", "--set", "training.epochs=400")
+    assert biobench("plan", tiny, *options).status == 0
+    run = ("run", "--plan", "plan.json", "--parallel", workers, "--no-gate")
+    process = start(*run, "--log-file", "run.log", cwd=tmp_path)
+    try:
+        wait_for(lambda: len(beats()) == int(workers), process, tmp_path)
+        wait_for(lambda: (tmp_path / "run.log").read_text().count("started") == int(workers), process, tmp_path)
+        time.sleep(2.0)  # the first steps
+        state = biobench("status", "--plan", "plan.json", "--json").json()
+        running = [row for row in state["runs"] if row["state"] == "running"]
+        assert len(running) == int(workers)
+        assert all(row["host"] == os.uname().nodename and row["pid"] > 0 for row in running)
+        assert "since" in biobench("status", "--plan", "plan.json").out
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) == 75
+    finally:
+        process.kill()
+        process.wait()
+    text = (tmp_path / "err").read_text()
+    assert "Traceback" not in text
+    assert "give the same command again" in text
+    assert beats() == []
+    assert list(Path("results").glob("runs/*/*.json")) == []
+    states = list(Path("results").glob("locks/*/*.state"))
+    assert len(states) == int(workers), "saved at the signal: no five minutes have passed"
+    counts = biobench("status", "--plan", "plan.json", "--json").json()["counts"]
+    assert counts["stopped"] == int(workers)
+
+
+def test_a_stopped_run_has_the_scores_of_one_that_was_not(
+    biobench: Command, tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from biobench.core import stop
+    from biobench.finetune import loop
+
+    options = (tiny, "--task", "demo_topic", "--seeds", "3", *FAST[:2], "--set", "training.epochs=6", "--device", "cpu")
+    whole = biobench("run", *options, "--results-dir", "whole", "--json").json()
+    calls: list[int] = []
+
+    def ask() -> bool:
+        calls.append(1)
+        return len(calls) == 4
+
+    monkeypatch.setattr(loop, "STOP", ask)
+    said = biobench("run", *options, "--results-dir", "parts", "--json")
+    assert said.status == stop.STOPPED_EXIT
+    assert list(Path("parts").glob("locks/*/*.state")), "the state of the fourth step"
+    monkeypatch.setattr(loop, "STOP", lambda: False)
+    rows = biobench("run", *options, "--results-dir", "parts", "--json").json()
+    assert rows[0]["scores"] == whole[0]["scores"]
+    record = Store("parts").records()[0]
+    assert record.training.resumed == 1
+    assert record.training.steps == Store("whole").records()[0].training.steps
