@@ -25,6 +25,7 @@ from biobench.cli import (
     report,
     reproduce,
     rescore,
+    results,
     run,
     score,
     site,
@@ -61,6 +62,7 @@ errors.register(app)
 export.register(app)
 leaderboard.register(app)
 submit.register(app)
+results.register(app)
 pretrain.register(app)
 corpus.register(app)
 speed.register(app)

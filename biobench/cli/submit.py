@@ -25,6 +25,10 @@ def submit(
         Path | None, typer.Option("--out", help="Folder to make (default: submissions/<name of the model>).")
     ] = None,
     notes: Annotated[str, typer.Option("--notes", help="A few words about the model.")] = "",
+    open_pr: Annotated[
+        str | None,
+        typer.Option("--open-pr", metavar="REPOSITORY", help="Send it too: a branch and the request's text."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Pack a model's full runs (records and predictions) as a submission."""
@@ -41,6 +45,11 @@ def submit(
             typer.echo(f"{check.code} {check.grade}: {check.where}: {check.what}")
     if submission.state == "refused":
         raise typer.Exit(1)
+    if open_pr is not None:
+        from biobench.cli.results import sent
+        from biobench.submission.repository import push
+
+        sent(push(open_pr, folder))
 
 
 def verify_submission(

@@ -1,0 +1,346 @@
+"""Community results: submissions taken from, and sent to, a git repository or a dataset of the model hub.
+
+The layout is that of docs/results-repository.md. Nothing of a repository is executed or checked out: of its newest
+commit the plain files below `submitted/`, `runs/` and `floors/` are read by name, within bounds, and each submission
+passes the checks of `verify-submission` before it is laid into a results folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Literal
+from urllib.parse import urlsplit, urlunsplit
+
+from biobench.core.files import write_atomic
+from biobench.errors import StoreError, UsageError
+from biobench.report.escape import plain
+from biobench.report.table import SUBMITTED, load
+from biobench.schema.record import RunRecord
+from biobench.store import Store
+from biobench.submission.checks import Verification
+from biobench.submission.guard import verify
+from biobench.submission.layout import allowed_bytes
+from biobench.submission.pack import MANIFEST, packed_files, slug, submit
+
+HUB = "hub:"
+"""Before the name of a dataset repository of the hub."""
+MOST_FILES, MOST_BYTES = 50_000, 4 * 2**30
+"""Of one repository."""
+SECONDS = 900
+"""For one git command."""
+_STATE = ".pulled.json"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_ROOTS = ("submitted", "runs", "floors")
+
+Outcome = Literal["new", "updated", "unchanged", "refused", "kept"]
+
+
+@dataclass(frozen=True, slots=True)
+class PulledSubmission:
+    """One submission of a repository. kept: one of this name is here that did not come from there."""
+
+    name: str
+    outcome: Outcome
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SentSubmission:
+    """branch: that holds the submission, a pull request's number on the hub. page: where to open the request."""
+
+    branch: str
+    page: str | None
+    text: str
+
+
+def pull(
+    address: str, results_dir: str | Path, data_dir: str | Path | None = None
+) -> tuple[str, list[PulledSubmission]]:
+    """(commit, what became of each submission). The owner's own runs come as a submission of each model.
+
+    Raises StoreError where the repository cannot be read and UsageError for an address that is none.
+    """
+    target = Path(results_dir) / SUBMITTED
+    shown = without_password(address)
+    with tempfile.TemporaryDirectory() as place:
+        commit = _fetch(address, Path(place) / "remote")
+        sources = _submissions(Path(place) / "remote", Path(place) / "packed")
+        state = _state(target)
+        pulled = []
+        for name, source in sources:
+            pulled.append(_lay(name, source, target, state.get(name), shown, data_dir))
+            if pulled[-1].outcome in ("new", "updated"):
+                state[name] = {"from": shown, "commit": commit, "files": _digest(source)}
+        if any(one.outcome in ("new", "updated") for one in pulled):
+            write_atomic(target / _STATE, (json.dumps(state, indent=1, sort_keys=True) + "\n").encode())
+    return commit, pulled
+
+
+def push(address: str, folder: str | Path) -> SentSubmission:
+    """A branch (on the hub: a pull request) of the repository that adds this packed submission.
+
+    Raises UsageError for a folder that is refused, and StoreError where the repository cannot be read or written.
+    """
+    folder = Path(folder)
+    name = folder.resolve().name
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"'{plain(name)}' cannot be a submission's folder", hint="letters, digits, '.', - and _")
+    verification = verify(folder)
+    if not verification.accepted:
+        checks = [c for c in verification.checks if c.grade in ("error", "person")]
+        first = f": {checks[0].where}: {checks[0].what}" if checks else ""
+        raise UsageError(f"'{plain(str(folder))}' is {verification.state}{first}", hint="see `verify-submission`")
+    text = request_text(folder, verification)
+    if address.startswith(HUB):
+        return _push_hub(address.removeprefix(HUB), folder, name, text)
+    branch = f"submission/{name}"
+    with tempfile.TemporaryDirectory() as place:
+        clone = Path(place) / "clone"
+        _git(["clone", "--quiet", "--depth", "1", "--no-tags", "--", _checked(address), str(clone)])
+        base = _git(["rev-parse", "--abbrev-ref", "HEAD"], clone).strip()
+        _git(["checkout", "--quiet", "-b", branch], clone)
+        into = clone / SUBMITTED / name
+        if into.is_symlink() or (clone / SUBMITTED).is_symlink():
+            raise StoreError("is a link in the repository", hint="ask its owner", file=into.relative_to(clone))
+        if into.exists():
+            shutil.rmtree(into)
+        for path in [folder / MANIFEST, *packed_files(folder)]:
+            file = into / path.relative_to(folder)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, file)
+        _git(["add", "--force", "--", f"{SUBMITTED}/{name}"], clone)
+        if not _git(["status", "--porcelain"], clone).strip():
+            raise UsageError(f"{SUBMITTED}/{name} is there already, as it is here", hint="nothing is to be sent")
+        _git(["commit", "--quiet", "-m", text.partition("\n")[0]], clone)
+        _git(["push", "--quiet", "origin", branch], clone)
+    return SentSubmission(branch, _compare_page(address, base, branch), text)
+
+
+def request_text(folder: Path, verification: Verification) -> str:
+    """Title and body of the pull request, in Markdown."""
+    # every record by itself: an index in the folder would be a foreign file
+    records, _ = Store(folder).scan()
+    tasks: dict[str, list[RunRecord]] = {}
+    for record in records:
+        tasks.setdefault(record.task.id, []).append(record)
+    lines = [f"Submission: {plain(verification.model)}", "", "| task | seeds | mean score |", "|---|--:|--:|"]
+    for task, runs in tasks.items():
+        metric = runs[0].task.primary
+        mean = sum(run.scores[metric] for run in runs) / len(runs)
+        lines.append(f"| {task} | {len(runs)} | {metric} {100 * mean:.1f} |")
+    lines += ["", f"`biobench verify-submission`: {verification.summary()}"]
+    lines += [f"- {check.code} {check.grade}: {plain(check.where)}: {check.what}" for check in verification.checks]
+    return "\n".join(lines) + "\n"
+
+
+def without_password(address: str) -> str:
+    """The address as it may be stored and shown."""
+    if "://" not in address:
+        return address
+    parts = urlsplit(address)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+
+def _submissions(remote: Path, packed: Path) -> Iterator[tuple[str, Path]]:
+    """Name and folder of each; those of the owner's runs are packed on the way."""
+    folder = remote / SUBMITTED
+    for source in sorted(folder.iterdir()) if folder.is_dir() else []:
+        yield source.name, source
+    if (remote / "runs").is_dir():
+        owner = Path(tempfile.mkdtemp(dir=packed.parent))
+        for part in ("runs", "floors"):
+            if (remote / part).is_dir():
+                (remote / part).rename(owner / part)
+        groups = [g for g in load(owner).groups if g.source == "run" and g.departures.whole]
+        for model in sorted({g.model for g in groups}):
+            try:
+                source = submit(model, owner, packed / slug(model))
+            except UsageError:
+                continue  # several weights of one name: nobody can say which is meant
+            yield source.name, source
+
+
+def _lay(
+    name: str, source: Path, target: Path, known: dict[str, str] | None, address: str, data_dir: str | Path | None
+) -> PulledSubmission:
+    if not _NAME.fullmatch(name):
+        return PulledSubmission(plain(name), "refused", "its name is no folder's name")
+    place = target / name
+    digest = _digest(source)
+    if place.exists() or place.is_symlink():
+        if known is None or known.get("from") != address:
+            return PulledSubmission(name, "kept", "one of this name is here that did not come from there")
+        if known.get("files") == digest:
+            return PulledSubmission(name, "unchanged")
+    verification = verify(source, data_dir)
+    if not verification.accepted:
+        first = next((f"{c.where}: {c.what}" for c in verification.checks if c.grade in ("error", "person")), "")
+        return PulledSubmission(
+            name, "refused", f"{verification.state}: {plain(first)}" if first else verification.state
+        )
+    target.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".pulled-") as aside:
+        shutil.copytree(source, Path(aside) / name)
+        if place.exists():
+            place.rename(Path(aside) / "before")
+        (Path(aside) / name).rename(place)
+    return PulledSubmission(name, "new" if known is None else "updated", verification.state)
+
+
+def _digest(folder: Path) -> str:
+    """Of names and contents."""
+    total = hashlib.sha256()
+    for path in sorted(p for p in folder.rglob("*") if p.is_file() and not p.is_symlink()):
+        total.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return total.hexdigest()
+
+
+def _state(target: Path) -> dict[str, dict[str, str]]:
+    try:
+        state = json.loads((target / _STATE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return state if isinstance(state, dict) and all(isinstance(v, dict) for v in state.values()) else {}
+
+
+def _fetch(address: str, folder: Path) -> str:
+    """The repository's results as plain files in `folder`; the commit."""
+    folder.mkdir()
+    if address.startswith(HUB):
+        return _fetch_hub(address.removeprefix(HUB), folder)
+    clone = folder.parent / "clone"
+    _git(["clone", "--quiet", "--depth", "1", "--no-tags", "--no-checkout", "--", _checked(address), str(clone)])
+    try:
+        commit = _git(["rev-parse", "--verify", "--quiet", "HEAD"], clone).strip()
+    except StoreError:
+        raise StoreError(f"{without_password(address)} has no commit", hint="name a repository of results") from None
+    listed = _git(["ls-tree", "-r", "-z", "-l", "HEAD", "--", *_ROOTS], clone)
+    entries = []
+    for line in filter(None, listed.split("\0")):
+        about, _, path = line.partition("\t")
+        mode, _, blob, size = about.split()
+        if mode == "100644" and _is_wanted(path):
+            entries.append((path, blob, int(size)))
+    _check_bounds([size for _, _, size in entries], address)
+    for path, blob, _ in entries:
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("wb") as out:
+            subprocess.run(["git", "cat-file", "blob", blob], cwd=clone, stdout=out, check=True, timeout=SECONDS)
+    return commit
+
+
+def _is_wanted(path: str) -> bool:
+    """Whether a path of a repository is a file of results: no other is read."""
+    parts = PurePosixPath(path).parts
+    if ".." in parts or path.startswith("/") or len(parts) < 2 or parts[0] not in _ROOTS:
+        return False
+    inside = "/".join(parts[2:]) if parts[0] == SUBMITTED else path
+    return not inside.endswith(".index.parquet") and allowed_bytes(inside) is not None
+
+
+def _check_bounds(sizes: Sequence[int], address: str) -> None:
+    if len(sizes) > MOST_FILES or sum(sizes) > MOST_BYTES:
+        raise StoreError(
+            f"{without_password(address)} holds {len(sizes)} files of {sum(sizes)} bytes",
+            hint=f"at most {MOST_FILES} files and {MOST_BYTES} bytes are taken",
+        )
+
+
+def _checked(address: str) -> str:
+    if not address or address.startswith("-") or "::" in address:
+        raise UsageError(
+            f"'{plain(address)}' is no repository", hint="give its https or ssh address, or hub:owner/name"
+        )
+    return str(Path(address).resolve()) if Path(address).is_dir() else address
+
+
+def _git(words: Sequence[str], folder: Path | None = None) -> str:
+    """Stdout of a git command that asks nothing, follows no link and runs no hook of a repository."""
+    safe = ["-c", "core.hooksPath=/dev/null", "-c", "core.symlinks=false", "-c", "protocol.ext.allow=never"]
+    environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_LFS_SKIP_SMUDGE": "1", "LC_ALL": "C"}
+    try:
+        done = subprocess.run(
+            ["git", *safe, *words], cwd=folder, env=environment, capture_output=True, check=False, timeout=SECONDS
+        )
+    except FileNotFoundError:
+        raise StoreError("git is not installed", hint="install git, or use hub:owner/name") from None
+    except subprocess.TimeoutExpired:
+        raise StoreError(f"git {words[0]} took more than {SECONDS} s", hint="try again later") from None
+    if done.returncode:
+        lines = [line for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
+        reason = without_addresses(lines[-1]) if lines else f"status {done.returncode}"
+        hint = "check address and rights" if words[0] in ("clone", "push") else "see what git says"
+        if words[0] == "push":
+            hint = "fork the repository, give the fork's address, and open the request from there"
+        raise StoreError(f"git {words[0]}: {plain(reason)}", hint=hint)
+    return done.stdout.decode("utf-8", "surrogateescape")
+
+
+def without_addresses(line: str) -> str:
+    """A message of git in which no password stands."""
+    return re.sub(r"(\w+://)[^@/\s]*@", r"\1", line)
+
+
+def _compare_page(address: str, base: str, branch: str) -> str | None:
+    """GitHub's page for opening the request; None elsewhere."""
+    match = re.fullmatch(
+        r"(?:https://(?:[^@/]*@)?github\.com/|git@github\.com:)([\w.-]+/[\w.-]+?)(?:\.git)?/?", address
+    )
+    return None if match is None else f"https://github.com/{match[1]}/compare/{base}...{branch}?expand=1"
+
+
+@contextmanager
+def _hub_errors(repository: str) -> Iterator[None]:
+    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
+
+    transport: type[Exception] = HfHubHTTPError.__bases__[0]
+    try:
+        yield
+    except (transport, OfflineModeIsEnabled, OSError) as error:
+        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise StoreError(
+            f"hub dataset {plain(repository)}: {plain(first)}", hint="check its name, your token (HF_TOKEN) and network"
+        ) from error
+
+
+def _fetch_hub(repository: str, folder: Path) -> str:
+    from huggingface_hub import HfApi, hf_hub_download
+
+    with _hub_errors(repository):
+        info = HfApi().dataset_info(repository, files_metadata=True)
+        files = [f for f in info.siblings or [] if _is_wanted(f.rfilename)]
+        _check_bounds([f.size or 0 for f in files], f"{HUB}{repository}")
+        for file in files:
+            got = hf_hub_download(repository, file.rfilename, revision=info.sha, repo_type="dataset")
+            (folder / file.rfilename).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(got, folder / file.rfilename)
+    return info.sha or ""
+
+
+def _push_hub(repository: str, folder: Path, name: str, text: str) -> SentSubmission:
+    from huggingface_hub import HfApi
+
+    title, _, body = text.partition("\n")
+    with _hub_errors(repository):
+        commit = HfApi().upload_folder(
+            repo_id=repository,
+            repo_type="dataset",
+            folder_path=folder,
+            path_in_repo=f"{SUBMITTED}/{name}",
+            allow_patterns=[MANIFEST, "runs/*/*.json", "runs/*/*.parquet", "floors/*/*.json"],
+            commit_message=title,
+            commit_description=body.strip(),
+            create_pr=True,
+        )
+    return SentSubmission(commit.pr_revision or "main", commit.pr_url, text)
