@@ -77,6 +77,9 @@ ol.bb-cards { list-style: none; padding: 0; margin: 0; }
   border-bottom: 1px solid rgba(128, 128, 128, .3); font-variant-numeric: tabular-nums; }
 .bb-cards li span { flex: 1; overflow-wrap: anywhere; }
 .st-key-bb_cards { display: none; }
+:is(.st-key-bb_choice, .st-key-bb_charts) [data-testid=stHorizontalBlock] { flex-wrap: wrap; }
+.st-key-bb_choice [data-testid=stColumn] { min-width: min(100%, 9rem); }
+.st-key-bb_charts [data-testid=stColumn] { min-width: min(100%, 26rem); }
 @media (max-width: 640px) { .st-key-bb_cards { display: block; } .st-key-bb_table { display: none; } }
 </style>
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import time
 import zipfile
 from collections.abc import Callable
@@ -118,6 +119,32 @@ def test_the_page_says_its_language(page, address):
     page.goto(f"{address}/?interface=fr")
     page.get_by_text("Classement des encodeurs").wait_for()
     page.wait_for_function("() => document.documentElement.lang === 'fr'")
+
+
+def test_the_numbers_of_a_french_page_have_commas_and_one_decimal(page, address):
+    page.goto(f"{address}/?interface=fr")
+    page.get_by_text("Classement des encodeurs").wait_for()
+    page.wait_for_function(
+        "() => [...document.querySelectorAll('.st-key-bb_table table th, .st-key-bb_table table td')]"
+        ".some(cell => cell.innerText.trim() === 'moyenne')"
+    )
+    head, *rows = cells(page)
+    means = [row[head.index("moyenne")] for row in rows]
+    assert len(means) > 1
+    assert all(re.fullmatch(r"\d+,\d|–|", mean) for mean in means), means
+    assert any("," in mean for mean in means)
+
+
+def test_charts_beside_the_open_side_bar_have_room(browser, address):
+    page = browser.new_page(viewport={"width": 820, "height": 900})
+    page.set_default_timeout(WAIT)
+    page.goto(address)
+    page.locator("[data-testid=stVegaLiteChart]").nth(1).wait_for()
+    settle(page)
+    drawn(page)
+    widths = [chart.bounding_box()["width"] for chart in page.locator("[data-testid=stVegaLiteChart]").all()]
+    assert min(widths) >= 380, "no room for the scale beside the names"
+    page.close()
 
 
 def test_comparing_two_models(page, address):
