@@ -39,7 +39,7 @@ from leaderboard import (  # noqa: E402
     submit_view,
     task_view,
 )
-from leaderboard.folder import pretraining, results  # noqa: E402
+from leaderboard.folder import inside, pretraining, results  # noqa: E402
 from leaderboard.state import from_link, leave, lost, start, write_link  # noqa: E402
 from leaderboard.table import literal  # noqa: E402
 from leaderboard.words import LANGUAGES, Language, words  # noqa: E402
@@ -150,7 +150,7 @@ def _draw(view: str, texts: Mapping[str, str]) -> None:
 
 
 def _say(error: BioBenchError) -> None:
-    st.error(f"{literal(plain_note(str(error)))}\n\n{literal(plain_note(error.hint))}")
+    st.error(f"{literal(plain_note(inside(str(error))))}\n\n{literal(plain_note(inside(error.hint)))}")
 
 
 def _average(texts: Mapping[str, str]) -> AverageName:

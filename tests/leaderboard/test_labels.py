@@ -10,7 +10,7 @@ from biobench.report.charts import MOST_LETTERS
 from biobench.report.escape import LONGEST
 from biobench.report.render import plain_note
 from leaderboard.folder import inside
-from leaderboard.launch import RESULTS_VARIABLE
+from leaderboard.launch import PRETRAINING_VARIABLE, RESULTS_VARIABLE
 from leaderboard.names import labels, shorten, without_revisions
 
 FIRST, SECOND = "0123456789abcdef0123456789abcdef01234567", "fedcba9876543210fedcba9876543210fedcba98"
@@ -56,6 +56,8 @@ def test_messages_do_not_tell_where_the_folder_lies(monkeypatch, tmp_path):
         assert inside(f"{root}/runs/gad/a.json: not JSON; delete {root}/runs/gad/a.json") == (
             "runs/gad/a.json: not JSON; delete runs/gad/a.json"
         )
+    monkeypatch.setenv(PRETRAINING_VARIABLE, str(tmp_path / "training"))
+    assert inside(f"{tmp_path}/training/detour/metrics.jsonl:3: no loss") == "detour/metrics.jsonl:3: no loss"
     assert inside(f"{tmp_path}/elsewhere/a.json") == f"{tmp_path}/elsewhere/a.json", "outside of the folder"
 
 
