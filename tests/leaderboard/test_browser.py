@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 import time
 import zipfile
 from collections.abc import Callable
@@ -119,20 +118,6 @@ def test_the_page_says_its_language(page, address):
     page.goto(f"{address}/?interface=fr")
     page.get_by_text("Classement des encodeurs").wait_for()
     page.wait_for_function("() => document.documentElement.lang === 'fr'")
-
-
-def test_the_numbers_of_a_french_page_have_commas_and_one_decimal(page, address):
-    page.goto(f"{address}/?interface=fr")
-    page.get_by_text("Classement des encodeurs").wait_for()
-    page.wait_for_function(
-        "() => [...document.querySelectorAll('.st-key-bb_table table th, .st-key-bb_table table td')]"
-        ".some(cell => cell.innerText.trim() === 'moyenne')"
-    )
-    head, *rows = cells(page)
-    means = [row[head.index("moyenne")] for row in rows]
-    assert len(means) > 1
-    assert all(re.fullmatch(r"\d+,\d|–|", mean) for mean in means), means
-    assert any("," in mean for mean in means)
 
 
 def test_charts_beside_the_open_side_bar_have_room(browser, address):

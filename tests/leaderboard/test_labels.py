@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from biobench.report.charts import MOST_LETTERS
@@ -12,6 +14,8 @@ from biobench.report.render import plain_note
 from leaderboard.folder import inside
 from leaderboard.launch import PRETRAINING_VARIABLE, RESULTS_VARIABLE
 from leaderboard.names import labels, shorten, without_revisions
+from tests.helpers.app_make import open_app
+from tests.helpers.report_make import save_runs
 
 FIRST, SECOND = "0123456789abcdef0123456789abcdef01234567", "fedcba9876543210fedcba9876543210fedcba98"
 KEY = 64 * "e"
@@ -73,3 +77,16 @@ def test_the_name_of_a_file_stays_whole(depth, name):
 @pytest.mark.parametrize("word", [500 * "x", "/" + 500 * "x", 250 * "x" + "/" + 250 * "x", 500 * "/"])
 def test_a_long_word_is_cut_whatever_it_is(word):
     assert len(plain_note(word)) <= LONGEST
+
+
+def test_the_means_of_a_french_page_have_commas_and_one_decimal(monkeypatch, tmp_path):
+    for model, level in (("one", 0.7), ("two", 0.5666)):
+        for task in ("bc5cdr", "gad"):
+            save_runs(tmp_path, model, task, dict.fromkeys((42, 43, 44), level))
+    app = open_app(monkeypatch, tmp_path, interface="fr", sources="run")
+    (table,) = (one for one in app.dataframe if "moyenne" in one.value.columns)
+    shown = pa.ipc.open_stream(table.proto.arrow_data.styler.display_values).read_pandas()
+    shown.columns = table.value.columns
+    assert list(shown["moyenne"]) == ["70,0", "56,7"]
+    # a format of the column's own would be shown instead, with the separators of the browser's language
+    assert "format" not in json.loads(table.proto.columns)["moyenne"]["type_config"]
