@@ -93,7 +93,10 @@ def _say_usage(error: Exception) -> None:
 
 
 def main() -> None:
-    """Entry point of the console script. `--debug` anywhere shows the traceback of an input error."""
+    """Entry point of the console script. `--debug` anywhere shows the traceback of an input error.
+
+    `--config FILE` anywhere stands for the options in a YAML file.
+    """
     debug = "--debug" in sys.argv
     if debug:
         sys.argv.remove("--debug")
@@ -101,6 +104,10 @@ def main() -> None:
         sys.argv[1:3] = ["pretrain-new"]
     prepare_threads()
     try:
+        if any(word.partition("=")[0] == "--config" for word in sys.argv):
+            from biobench.cli.console.config import expanded
+
+            sys.argv[1:] = expanded(sys.argv[1:], typer.main.get_command(app))
         # Outside standalone mode typer gives back the status of `raise typer.Exit` and leaves errors to us.
         sys.exit(app(standalone_mode=False) or 0)
     except _CommandLineError as error:
