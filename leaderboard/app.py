@@ -39,7 +39,7 @@ from leaderboard import (  # noqa: E402
     submit_view,
     task_view,
 )
-from leaderboard.folder import pretraining, results  # noqa: E402
+from leaderboard.folder import inside, pretraining, results  # noqa: E402
 from leaderboard.state import from_link, leave, lost, start, write_link  # noqa: E402
 from leaderboard.table import literal  # noqa: E402
 from leaderboard.words import LANGUAGES, Language, words  # noqa: E402
@@ -77,6 +77,9 @@ ol.bb-cards { list-style: none; padding: 0; margin: 0; }
   border-bottom: 1px solid rgba(128, 128, 128, .3); font-variant-numeric: tabular-nums; }
 .bb-cards li span { flex: 1; overflow-wrap: anywhere; }
 .st-key-bb_cards { display: none; }
+:is(.st-key-bb_choice, .st-key-bb_charts) [data-testid=stHorizontalBlock] { flex-wrap: wrap; }
+.st-key-bb_choice [data-testid=stColumn] { min-width: min(100%, 9rem); }
+.st-key-bb_charts [data-testid=stColumn] { min-width: min(100%, 26rem); }
 @media (max-width: 640px) { .st-key-bb_cards { display: block; } .st-key-bb_table { display: none; } }
 </style>
 """
@@ -147,7 +150,7 @@ def _draw(view: str, texts: Mapping[str, str]) -> None:
 
 
 def _say(error: BioBenchError) -> None:
-    st.error(f"{literal(plain_note(str(error)))}\n\n{literal(plain_note(error.hint))}")
+    st.error(f"{literal(plain_note(inside(str(error))))}\n\n{literal(plain_note(inside(error.hint)))}")
 
 
 def _average(texts: Mapping[str, str]) -> AverageName:

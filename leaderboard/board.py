@@ -74,7 +74,7 @@ def _choice(
     there = {info.suite for info in loaded.infos.values() if info.in_suite} | ran
     suites = [s for s in order if s in there] + sorted(there - set(order))
     suites.sort(key=lambda s: s not in ran if ran else False)
-    left, middle, right = st.columns((2, 5, 2))
+    left, middle, right = st.container(key="bb_choice").columns((2, 5, 2))
     with left:
         suite = choose(words["suite"], suites, "suite", {s: words.get(s, s) for s in suites})
     options = [i for i, info in loaded.infos.items() if info.suite == suite and (info.in_suite or suite not in order)]
@@ -215,7 +215,7 @@ def _sentence(standing: Leaders, words: Mapping[str, str], count: int, shared: S
 def _charts(standing: Leaders, words: Mapping[str, str]) -> None:
     if not standing.lines:
         return
-    left, right = st.columns(2)
+    left, right = st.container(key="bb_charts").columns(2)
     ranks, short = standing.ranks, labels(line.name for line in standing.lines)
     rows = [
         {"line": short[line.name], "rank": ranks.get((line.name, line.source), ""), "own": line.source in TESTABLE}
@@ -258,7 +258,7 @@ def _table(block: Block, standing: Leaders, tasks: Sequence[str], words: Mapping
         picked = show_table(
             frame,
             words,
-            digits_of(block),
+            digits_of(block, words),
             config=columns_of(block, words),
             on_select="rerun",
             selection_mode="multi-row",

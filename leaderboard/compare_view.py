@@ -22,7 +22,7 @@ from biobench.report.rows import AverageName
 from biobench.report.table import Results, build
 from biobench.report.wide import SUITES as NAMES
 from leaderboard.draw import draw, ink, show_table
-from leaderboard.folder import results, results_dir, results_state, trained_by
+from leaderboard.folder import inside, results, results_dir, results_state, trained_by
 from leaderboard.names import shorten
 from leaderboard.state import SEPARATOR, choose, from_link, list_from_link, several_from_link, start, switch, write_link
 from leaderboard.table import literal
@@ -62,7 +62,7 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
         if not ledgers:
             raise
         # a damaged ledger takes the verdict on twins away, not the comparison
-        st.warning(plain_note(str(error)))
+        st.warning(literal(plain_note(inside(str(error)))))
         comparison = _compare(tuple(chosen), folder, state, part, tasks, average, documents, ())
     _verdict(comparison, words)
     _twins(comparison, words)

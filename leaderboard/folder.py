@@ -58,8 +58,8 @@ def _contents(folder: str) -> str:
 
 
 def inside(text: str) -> str:
-    """A message about the folder's files without where on the server the folder lies."""
-    for folder in (results_dir(), results_dir().resolve()):
+    """A message about files of the results or the pretraining folder, without where on the server these lie."""
+    for folder in (results_dir(), results_dir().resolve(), pretraining_dir(), pretraining_dir().resolve()):
         text = text.replace(f"{folder}{os.sep}", "")
     return text
 

@@ -20,7 +20,7 @@ from biobench.report.rows import AverageName, Report, Row
 from biobench.report.table import build
 from leaderboard.board import placings
 from leaderboard.draw import draw, facts, ink, show_table
-from leaderboard.folder import results, trained_by
+from leaderboard.folder import inside, results, trained_by
 from leaderboard.names import shorten
 from leaderboard.needle_view import show_maps
 from leaderboard.state import SEPARATOR, choose
@@ -94,7 +94,7 @@ def _ledger(groups: Sequence[RunGroup], words: Mapping[str, str]) -> None:
             ledger = ledger_facts(run.ledger)
         except StoreError as error:
             # the other parts of the page do without it
-            st.warning(literal(plain_note(error.what)))
+            st.warning(literal(plain_note(inside(error.what))))
             return
         facts({name: literal(plain(value)) for name, value in ledger.facts})
         show_table(pd.DataFrame([{name: plain(value) for name, value in phase} for phase in ledger.phases]), words)

@@ -17,7 +17,7 @@ from biobench.report.groups import RunGroup
 from biobench.report.render import plain_note
 from biobench.report.rows import AverageName
 from leaderboard.draw import draw, show_table
-from leaderboard.folder import results, results_dir
+from leaderboard.folder import inside, results, results_dir
 from leaderboard.launch import is_public
 from leaderboard.names import key_of, shorten, shown_names, title_of
 from leaderboard.state import SEPARATOR, choose, several_from_link, start, write_link
@@ -118,7 +118,9 @@ def _grids(groups: Sequence[RunGroup], words: Mapping[str, str]) -> list[NeedleG
         try:
             grids.append(_read(str(group.store.root), _state(group), group))
         except BioBenchError as error:
-            st.warning(literal(f"{plain(group.model)}: {plain_note(error.what)}; {plain_note(error.hint)}"))
+            st.warning(
+                literal(f"{plain(group.model)}: {plain_note(inside(error.what))}; {plain_note(inside(error.hint))}")
+            )
     return grids
 
 

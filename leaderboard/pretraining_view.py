@@ -119,7 +119,7 @@ def _ledgers(runs: Sequence[TrainingRun], words: Mapping[str, str]) -> None:
         table = ledger_table(with_ledger[one], with_ledger[other])
     except StoreError as error:
         # the other parts of the page do without it
-        st.warning(literal(plain_note(error.what)))
+        st.warning(literal(plain_note(inside(error.what))))
         return
     (st.success if table.matched else st.warning)(literal(plain_note(table.verdict)))
     only = switch(st.container(), words["only_differing"], "only_differing")

@@ -99,13 +99,15 @@ def _dtype(values: Sequence[Any]) -> str:
 
 
 def columns_of(block: Block, words: Mapping[str, str]) -> dict[str, Any]:
-    """How the columns of `to_frame` are shown: name and rank pinned, the mean as a bar, notes as signs."""
+    """How the columns of `to_frame` are shown: name and rank pinned, the mean as a bar (English), notes as signs."""
     column, text = st.column_config.NumberColumn, st.column_config.TextColumn
-    bar = "localized" if words["verdict_language"] == "fr" else "%.1f"
+    # the framework's bars print numbers with the separators of the reader's browser, not of the page
+    french = words["verdict_language"] == "fr"
+    bar = st.column_config.ProgressColumn(min_value=0, max_value=100, width=120)
     shown: dict[str, Any] = {
         words["rank"]: text(pinned=True, width=60, help=words["rank_short"]),
         words["model"]: text(pinned=True, width=300),
-        words["mean"]: st.column_config.ProgressColumn(format=bar, min_value=0, max_value=100, width=120),
+        words["mean"]: column(width=90) if french else bar,
         "±": column(width=50, help=words["margin_help"]),
         words["notes"]: text(width=60, help=words["marks_help"]),
         words["source"]: text(width=90),
@@ -117,9 +119,9 @@ def columns_of(block: Block, words: Mapping[str, str]) -> dict[str, Any]:
     return shown | {c.id: column(help=f"{c.name} · {c.type}", width=90) for c in block.columns}
 
 
-def digits_of(block: Block) -> dict[str, int]:
+def digits_of(block: Block, words: Mapping[str, str]) -> dict[str, int]:
     """Column -> decimals."""
-    return {"±": 1} | {column.id: 1 for column in block.columns}
+    return {words["mean"]: 1, "±": 1} | {column.id: 1 for column in block.columns}
 
 
 def _best(lines: Sequence[ModelLine], source: str) -> dict[str, float]:

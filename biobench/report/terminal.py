@@ -56,14 +56,18 @@ def to_text(report: Report, *, notes: bool = False, experiments: bool = False, w
 def plain_note(note: str) -> str:
     """A footnote, line by line harmless: notes hold names made by users but are longer than one.
 
-    A long word loses its middle, for a path tells its file at the end.
+    A long word loses its middle; of a path, the file's name stays whole.
     """
     return " ".join(plain(_without_middle(word)) for word in note.split())
 
 
 def _without_middle(word: str) -> str:
+    if len(word) <= LONGEST:
+        return word
+    name = len(word) - max(word.rfind("/"), word.rfind("\\"))
     half = (LONGEST - 1) // 2
-    return word if len(word) <= LONGEST else f"{word[:half]}…{word[-half:]}"
+    end = name if half < name < LONGEST - 1 else half
+    return f"{word[: LONGEST - 1 - end]}…{word[-end:]}"
 
 
 def _terminal(report: Report, width: int, notes: bool, experiments: bool) -> Group:

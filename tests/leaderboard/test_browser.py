@@ -120,6 +120,18 @@ def test_the_page_says_its_language(page, address):
     page.wait_for_function("() => document.documentElement.lang === 'fr'")
 
 
+def test_charts_beside_the_open_side_bar_have_room(browser, address):
+    page = browser.new_page(viewport={"width": 820, "height": 900})
+    page.set_default_timeout(WAIT)
+    page.goto(address)
+    page.locator("[data-testid=stVegaLiteChart]").nth(1).wait_for()
+    settle(page)
+    drawn(page)
+    widths = [chart.bounding_box()["width"] for chart in page.locator("[data-testid=stVegaLiteChart]").all()]
+    assert min(widths) >= 380, "no room for the scale beside the names"
+    page.close()
+
+
 def test_comparing_two_models(page, address):
     page.goto(f"{address}/compare?models=better%1Ftiny")
     page.get_by_text("better is better than tiny").first.wait_for()

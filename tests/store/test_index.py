@@ -55,6 +55,26 @@ def test_changes_are_seen(tmp_path, monkeypatch):
     assert [b.key for b in store.briefs()[0]] == [first.key]
 
 
+def test_a_record_that_is_replaced_within_one_tick_of_the_clock_is_seen(tmp_path):
+    store = Store(tmp_path)
+    first = saved(store)
+    store.briefs()
+    file = (tmp_path / first.predictions).with_suffix(".json")
+    before = file.stat()
+    score = str(first.scores["macro_f1"])
+    other_score = score[:-1] + ("1" if score[-1] != "1" else "2")
+    changed = file.read_text().replace(f'"macro_f1": {score}', f'"macro_f1": {other_score}')
+    other = tmp_path / "other.json"
+    other.write_text(changed)
+    os.utime(other, ns=(before.st_atime_ns, before.st_mtime_ns))
+    os.replace(other, file)
+    after = file.stat()
+    assert (after.st_mtime_ns, after.st_size) == (before.st_mtime_ns, before.st_size), "only the inode tells"
+    assert after.st_ino != before.st_ino
+    (brief,) = store.briefs()[0]
+    assert brief.scores["macro_f1"] == float(other_score)
+
+
 def test_damage_after_indexing_is_found(tmp_path):
     store = Store(tmp_path)
     good, bad = saved(store), saved(store, seed=43)

@@ -1,0 +1,92 @@
+"""Names and messages as a reader sees them: short, never two the same, and nothing of where the server's files lie."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from biobench.report.charts import MOST_LETTERS
+from biobench.report.escape import LONGEST
+from biobench.report.render import plain_note
+from leaderboard.folder import inside
+from leaderboard.launch import PRETRAINING_VARIABLE, RESULTS_VARIABLE
+from leaderboard.names import labels, shorten, without_revisions
+from tests.helpers.app_make import open_app
+from tests.helpers.report_make import save_runs
+
+FIRST, SECOND = "0123456789abcdef0123456789abcdef01234567", "fedcba9876543210fedcba9876543210fedcba98"
+KEY = 64 * "e"
+
+
+def test_owner_and_revision_are_left_out_where_nothing_else_is_called_so():
+    names = [f"almanach/camembert-bio@{FIRST}", "org/encoder"]
+    assert labels(names) == {names[0]: "camembert-bio", names[1]: "encoder"}
+    assert without_revisions(names) == {names[0]: "almanach/camembert-bio", names[1]: "org/encoder"}
+
+
+def test_what_tells_two_models_apart_stays():
+    owners = ["one/encoder", "two/encoder"]
+    assert labels(owners) == {name: name for name in owners}
+    revisions = [f"org/encoder@{FIRST}", f"org/encoder@{SECOND}"]
+    assert list(labels(revisions).values()) == ["org/encoder@0123456", "org/encoder@fedcba9"]
+    assert list(without_revisions(revisions).values()) == ["org/encoder@0123456", "org/encoder@fedcba9"]
+    three = ["one/encoder", "two/encoder", f"two/encoder@{FIRST}"]
+    assert len(set(labels(three).values())) == 3
+
+
+def test_a_revision_in_brackets_or_a_text_is_cut_and_other_digits_are_not():
+    assert shorten(f"a@{FIRST} [limit 16] beats b@{SECOND}.") == "a@0123456 [limit 16] beats b@fedcba9."
+    assert shorten(f"sha256 a@{KEY}") == f"sha256 a@{KEY}", "64 digits are no revision"
+
+
+def test_hostile_and_long_names_stay_one_short_line():
+    name = "x\u202egnp.exe\n<script>" + 200 * "y"
+    (label,) = labels([name]).values()
+    assert not {"\u202e", "\n"} & set(label)
+    assert len(label) <= MOST_LETTERS
+    assert labels([]) == {}
+
+
+def test_messages_do_not_tell_where_the_folder_lies(monkeypatch, tmp_path):
+    folder = tmp_path / "srv" / "results"
+    folder.mkdir(parents=True)
+    link = tmp_path / "link"
+    link.symlink_to(folder)
+    monkeypatch.setenv(RESULTS_VARIABLE, str(link))
+    for root in (link, folder):
+        assert inside(f"{root}/runs/gad/a.json: not JSON; delete {root}/runs/gad/a.json") == (
+            "runs/gad/a.json: not JSON; delete runs/gad/a.json"
+        )
+    monkeypatch.setenv(PRETRAINING_VARIABLE, str(tmp_path / "training"))
+    assert inside(f"{tmp_path}/training/detour/metrics.jsonl:3: no loss") == "detour/metrics.jsonl:3: no loss"
+    assert inside(f"{tmp_path}/elsewhere/a.json") == f"{tmp_path}/elsewhere/a.json", "outside of the folder"
+
+
+@pytest.mark.parametrize("depth", [0, 1, 5, 50])
+@pytest.mark.parametrize("name", ["a.json", f"{KEY}.json", f"{KEY}-{30 * 'f'}.json"])
+def test_the_name_of_a_file_stays_whole(depth, name):
+    word = str(Path("/srv", *[20 * "d"] * depth, name))
+    note = plain_note(f"{word}: not JSON")
+    assert note.endswith(f"/{name}: not JSON")
+    assert len(note.split()[0]) <= LONGEST
+
+
+@pytest.mark.parametrize("word", [500 * "x", "/" + 500 * "x", 250 * "x" + "/" + 250 * "x", 500 * "/"])
+def test_a_long_word_is_cut_whatever_it_is(word):
+    assert len(plain_note(word)) <= LONGEST
+
+
+def test_the_means_of_a_french_page_have_commas_and_one_decimal(monkeypatch, tmp_path):
+    for model, level in (("one", 0.7), ("two", 0.5666)):
+        for task in ("bc5cdr", "gad"):
+            save_runs(tmp_path, model, task, dict.fromkeys((42, 43, 44), level))
+    app = open_app(monkeypatch, tmp_path, interface="fr", sources="run")
+    (table,) = (one for one in app.dataframe if "moyenne" in one.value.columns)
+    shown = pa.ipc.open_stream(table.proto.arrow_data.styler.display_values).read_pandas()
+    shown.columns = table.value.columns
+    assert list(shown["moyenne"]) == ["70,0", "56,7"]
+    # a format of the column's own would be shown instead, with the separators of the browser's language
+    assert "format" not in json.loads(table.proto.columns)["moyenne"]["type_config"]
