@@ -20,6 +20,7 @@ from biobench.comparison.compare import compare
 from biobench.report import charts
 from biobench.report.rows import Row
 from biobench.report.table import build, load
+from biobench.report.wide import percent
 from biobench.store import Store
 from biobench.store.floors import save_floor, scan_floors
 
@@ -71,7 +72,7 @@ def table() -> str:
     cells = {(row.model, row.task): row for row in own}
     seeds = sorted({row.n_seeds for row in own})
     lines = [f"| macro F1 | {' | '.join(tasks)} |", f"|---|{'--:|' * len(tasks)}"]
-    lines += [f"| {model} | {' | '.join(_cell(cells.get((model, t))) for t in tasks)} |" for model in _models(own)]
+    lines += [f"| {model} | {' | '.join(percent(cells.get((model, t))) for t in tasks)} |" for model in _models(own)]
     best = {row.task: row for row in floors}
     lines.append(f"| *best floor* | {' | '.join(f'*{100 * best[t].mean:.1f}*' if t in best else '–' for t in tasks)} |")
     many = f"{seeds[0]} to {seeds[-1]} seeds" if len(seeds) > 1 else f"{seeds[0]} seeds"
@@ -82,12 +83,6 @@ def table() -> str:
         "a model below one has learnt less from its 2,000 texts than counting learns from all."
     )
     return "\n".join([*lines, "", caption])
-
-
-def _cell(row: Row | None) -> str:
-    if row is None:
-        return "–"
-    return f"{100 * row.mean:.1f}" + (f" ±{100 * row.margin:.1f}" if row.margin is not None else "")
 
 
 def verdict_tasks(own: Sequence[Row]) -> list[str]:
