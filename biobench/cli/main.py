@@ -106,10 +106,11 @@ def main() -> None:
         sys.argv[1:3] = ["pretrain-new"]
     prepare_threads()
     try:
-        if any(word.partition("=")[0] == "--config" for word in sys.argv):
-            from biobench.cli.console.config import expanded
+        if {word.partition("=")[0] for word in sys.argv} & {"--config", "--format", "--out", "--output"}:
+            from biobench.cli.console.config import expanded, respelled
 
-            sys.argv[1:] = expanded(sys.argv[1:], typer.main.get_command(app))
+            commands = typer.main.get_command(app)
+            sys.argv[1:] = respelled(expanded(sys.argv[1:], commands), commands)
         # Outside standalone mode typer gives back the status of `raise typer.Exit` and leaves errors to us.
         sys.exit(app(standalone_mode=False) or 0)
     except _CommandLineError as error:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from biobench.cli.console.config import expanded
+from biobench.cli.console.config import expanded, respelled
 from biobench.cli.main import app
 from biobench.errors import BioBenchError, SpecError, UsageError
 from tests.helpers.cli_make import Said
@@ -86,3 +86,26 @@ def test_it_works_from_the_command_line(biobench: Callable[..., Said], tmp_path:
     assert (
         "`tasks list` has no option 'jsno'" in biobench("tasks", "list", "--config", tmp_path / "show.yaml").refusal()
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "read"),
+    [
+        ("tasks list --format json", "tasks list --json"),
+        ("tasks list --format=json", "tasks list --json"),
+        ("report --format json", "report --format json"),
+        ("pretrain r --output runs/x", "pretrain r --out runs/x"),
+        ("data bundle gad --out=x.zip", "data bundle gad --output=x.zip"),
+        ("report --out x", "report --out x"),
+        ("compare a b --format html", "compare a b --format html"),
+        ("run m -- --format json", "run m -- --format json"),
+        ("nothing --output x", "nothing --output x"),
+    ],
+)
+def test_one_language_of_options(line: str, read: str) -> None:
+    assert respelled(line.split(), ROOT) == read.split()
+
+
+def test_a_format_that_a_command_does_not_have_is_refused(biobench: Callable[..., Said]) -> None:
+    assert biobench("tasks", "list", "--format", "json").json() == biobench("tasks", "list", "--json").json()
+    assert "--format" in biobench("tasks", "list", "--format", "html").refusal()

@@ -1,4 +1,4 @@
-"""`--config FILE`: the options of a command, written down once; what stands on the command line comes after them."""
+"""`--config FILE`: the options of a command, written down once; and options that not every command spells alike."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from biobench.schema.strict import suggest
 from biobench.schema.yaml12 import LocatedYaml, Path_, Scalar, parse_file
 
 NAME = "--config"
+_OUT = {"--out", "--output"}
 
 
 def expanded(words: Sequence[str], root: Any) -> list[str]:
@@ -23,15 +24,42 @@ def expanded(words: Sequence[str], root: Any) -> list[str]:
     kept, path = _taken_out(words)
     if path is None:
         return kept
-    command, count = root, 0
-    while count < len(kept) and kept[count] in getattr(command, "commands", {}):
-        command, count = command.commands[kept[count]], count + 1
+    command, count = _command(kept, root)
     if count == 0 or hasattr(command, "commands"):
         raise UsageError(f"{NAME} without a command", hint=f"write `biobench run {NAME} {path}`")
     document = parse_file(path)
     name = " ".join(kept[:count])
     written = [flag.partition("=")[0] for flag in kept[count:] if flag.startswith("--")]
     return [*kept[:count], *_options(document, name, command, root, written), *kept[count:]]
+
+
+def respelled(words: Sequence[str], root: Any) -> list[str]:
+    """The words with `--format json` and `--json`, `--out` and `--output` as the command that is called has them."""
+    command, count = _command(words, root)
+    flags = {flag for parameter in getattr(command, "params", []) for flag in parameter.opts}
+    result = list(words[:count])
+    rest = iter(words[count:])
+    for word in rest:
+        flag, equals, value = word.partition("=")
+        if word == "--":
+            return [*result, word, *rest]
+        if flag == "--format" and flag not in flags and "--json" in flags:
+            value = value if equals else next(rest, "")
+            # another format is refused as the option that it is
+            result += ["--json"] if value == "json" else [flag, value]
+        elif flag in _OUT and flag not in flags and flags & _OUT:
+            result.append(word.replace(flag, min(flags & _OUT), 1))
+        else:
+            result.append(word)
+    return result
+
+
+def _command(words: Sequence[str], root: Any) -> tuple[Any, int]:
+    """The command that the words call, and how many of them name it."""
+    command, count = root, 0
+    while count < len(words) and words[count] in getattr(command, "commands", {}):
+        command, count = command.commands[words[count]], count + 1
+    return command, count
 
 
 def _taken_out(words: Sequence[str]) -> tuple[list[str], Path | None]:
