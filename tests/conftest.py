@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,16 @@ def data_dir() -> Path:
 def fixtures() -> Path:
     """The small fixture files of the tests."""
     return ROOT / "tests" / "fixtures"
+
+
+@pytest.fixture(autouse=True)
+def threads_as_before() -> Iterator[None]:
+    """A test that sets the number of threads leaves it to no other: sums of several threads are rounded otherwise."""
+    torch = sys.modules.get("torch")
+    before = None if torch is None else torch.get_num_threads()
+    yield
+    if before is not None and sys.modules["torch"].get_num_threads() != before:
+        sys.modules["torch"].set_num_threads(before)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -157,12 +157,14 @@ def run_request(request: RunRequest, *, as_json: bool, log_file: Path | None = N
 def make_and_print(plan: RunPlan, *, as_json: bool, log_file: Path | None, summary: bool = True) -> int:
     """Make and print the runs of a plan; the exit status. summary: as `run_request` has it."""
     from biobench.cli.console.progress import RunTerminal
-    from biobench.runs.api import contradicted, refused, run_plan, undone
+    from biobench.runs.api import contradicted, refused, run_plan, undone, workers_asked
     from biobench.store import Store
 
     request = plan.request
     for line in contradicted(plan):
         typer.echo(line, err=True)
+    if not request.dry_run:
+        workers_asked(plan)  # a wrong number is refused before the folder is touched
     if not request.dry_run and undone(plan) and Store(request.results_dir).claim_mode() == "files":
         typer.echo(BY_FILES, err=True)
     try:

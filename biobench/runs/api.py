@@ -102,7 +102,7 @@ def undone(plan: RunPlan) -> list[Item]:
     return [i for i in plan.items if plan.request.force or store.get(i.task.id, i.key) is None]
 
 
-def _workers(plan: RunPlan) -> str:
+def workers_asked(plan: RunPlan) -> str:
     """The wanted number as given, checked."""
     worker_count(plan.request.parallel, plan.device)
     runs_per_device(plan)
@@ -128,7 +128,7 @@ def run_plan(plan: RunPlan, reporter: Reporter) -> list[RunResult]:
     """Ask the gate, then make the runs of a plan, with worker processes where the request asks for several."""
     if plan.request.dry_run:
         return planned(plan)
-    _workers(plan)  # a wrong number is refused before anything is written
+    workers_asked(plan)  # a wrong number is refused before anything is written
     threads = torch.get_num_threads()
     if plan.request.threads is not None:
         torch.set_num_threads(plan.request.threads)
@@ -142,7 +142,7 @@ def _make_runs(plan: RunPlan, reporter: Reporter) -> list[RunResult]:
     if plan.request.gate and not plan.request.no_test:
         ask_gate(plan)
     if plan.request.executor == "ray" and undone(plan):
-        plan.workers = 1 + run_on_ray(plan.request, _workers(plan), plan.device)
+        plan.workers = 1 + run_on_ray(plan.request, workers_asked(plan), plan.device)
         return list(execute(plan, reporter))
     waiting = undone(plan)
     left = len(waiting)

@@ -165,7 +165,7 @@ def test_a_run_is_known_by_the_source_that_was_read(encoder: Path, monkeypatch: 
     task = load_task("gad")
     data = load_data(load_task("demo_topic"), None)
     for source in task.spec.all_sources:
-        monkeypatch.setattr(plan, "load_data", lambda *_, s=source.id, **__: replace(data, source=s))
+        monkeypatch.setattr(plan, "load_folds", lambda *_, s=source.id, **__: [replace(data, source=s)])
         (entry,) = make_plan(RunRequest(model=(str(encoder),), tasks=("gad",), device="cpu")).tasks
         assert (entry.hash, entry.identity) == (task_hash(task, source.id), task_identity(task, source.id))
     assert len(task.spec.all_sources) > 1

@@ -42,7 +42,9 @@ class Maker:
                 )  # fmt: skip
         entries = [
             SimpleNamespace(
-                id=t, loaded=SimpleNamespace(path=Path(f"/specs/{t}.yaml"), spec=SimpleNamespace(corpus_id=t))
+                id=t,
+                loaded=SimpleNamespace(path=Path(f"/specs/{t}.yaml"), spec=SimpleNamespace(corpus_id=t)),
+                resampled=None,
             )
             for t in tasks
         ]

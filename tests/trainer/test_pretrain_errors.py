@@ -251,8 +251,8 @@ def test_a_long_build_says_how_far_it_is(capsys: pytest.CaptureFixture[str], mon
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "tokenising fr: 2,000 documents 0%"
     assert lines[5] == "tokenising fr: 200,000 documents 50%    50 s left"
-    assert len(lines) == 13, "the start, ten tenths, and the hub's source twice: at its start and after half a minute"
-    assert lines[-2:] == ["tokenising hub: 2,000 documents", "tokenising hub: 10,000 documents"]
+    assert len(lines) == 13, "the start, ten tenths, and the hub's source twice: at its start and after a minute"
+    assert lines[-2:] == ["tokenising hub: 2,000 documents", "tokenising hub: 16,000 documents"]
 
 
 @pytest.mark.parametrize("moved", ["0.weight", "0.bias", "1.weight"])
