@@ -56,7 +56,8 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
         st.warning(words["nothing"])
     else:
         standing = _standing(loaded, block, average, shared or tasks, weights)
-        _sentence(standing, words, len(block.columns), shared)
+        count = sum(info.in_suite and info.suite == suite for info in loaded.infos.values()) or len(block.columns)
+        _sentence(standing, words, count, shared)
         _charts(standing, words)
         _table(block, standing, shared or tasks, words)
     _no_runs(loaded, words)

@@ -27,11 +27,13 @@ PICTURES = {
     "submit": "submit",
 }
 """Name of a picture -> the address that it shows."""
+RESULTS = Path(__file__).resolve().parents[2] / "results"
+"""The shipped runs, of which the README shows the first page."""
 MOST_BYTES = 150_000
 
 
 def main(out: Path) -> None:
-    """Take the pictures over a folder of generated runs."""
+    """Take the pictures over a folder of generated runs, and one over the shipped ones."""
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         results = Path(folder) / "results"
@@ -46,6 +48,10 @@ def main(out: Path) -> None:
                 for name, query in PICTURES.items():
                     take(page, f"{address}/{query}", out / f"{name}-{scheme}.png")
                 page.close()
+        with served(RESULTS, BIOBENCH_DATA_DIR=str(Path(folder) / "none")) as address:
+            page = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme="light")
+            page.set_default_timeout(300_000)
+            take(page, f"{address}/?suite=en&average=macro&sources=run,floor", out / "results.png")
         browser.close()
 
 

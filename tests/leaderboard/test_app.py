@@ -135,7 +135,7 @@ def test_tasks_that_matter_are_averaged_and_ranked(monkeypatch, tmp_path):
             save_runs(tmp_path, model, task, {s: level + s / 1e4 for s in range(42, 47)})
     app = open_app(monkeypatch, tmp_path)
     assert said(app).startswith("## **deep** leads with 71.1."), "on the tasks that both have"
-    assert "No model has all tasks. Means are over the 3 of" in " ".join(c.value for c in app.caption)
+    assert "No model has all tasks. Means are over the 3 of 11 that" in " ".join(c.value for c in app.caption)
     assert board(app).set_index("model")["rank"].to_dict().get("deep") == "1"
     app.multiselect(key="only").set_value(["anatem", "gad"]).run()
     assert not app.exception
