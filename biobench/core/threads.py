@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
+
+from biobench.core.cgroup import cpu_quota
 
 SPINS = 1000
 """Turns that a waiting thread spins: no slower than the library's own 300,000 on free cores, measured."""
@@ -29,7 +30,7 @@ def prepare_threads(threads: int | None = None) -> int:
     count = threads or _number("OMP_NUM_THREADS") or usable_cpus()
     os.environ["OMP_NUM_THREADS"] = str(count)
     if not any(name in os.environ for name in _WAITING):
-        if quota() is not None or os.getloadavg()[0] > CROWDED * usable_cpus():
+        if cpu_quota() is not None or os.getloadavg()[0] > CROWDED * usable_cpus():
             os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
         else:
             os.environ["GOMP_SPINCOUNT"] = str(SPINS)
@@ -41,41 +42,8 @@ def prepare_threads(threads: int | None = None) -> int:
 def usable_cpus() -> int:
     """CPUs that this process may use, at least 1: its affinity, and no more than its quota rounded up."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    limit = quota()
+    limit = cpu_quota()
     return max(1, min(allowed, -int(-limit // 1))) if limit is not None else allowed
-
-
-def quota(proc: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")) -> float | None:
-    """CPUs that the control groups of this process grant, the least of all levels; None where none limits it.
-
-    Reads `cpu.max` (version 2) and `cpu.cfs_quota_us` (version 1) from the group of the process up to the root,
-    because a container sees its own group as the root.
-    """
-    try:
-        groups = [line.split(":", 2) for line in proc.read_text(encoding="ascii").splitlines()]
-    except OSError:
-        return None
-    folders: list[Path] = []
-    for _, controllers, path in groups:
-        base = root if not controllers else root / "cpu" if "cpu" in controllers.split(",") else None
-        if base is not None:
-            group = Path(path.lstrip("/"))
-            folders += [base / part for part in (group, *group.parents)]
-    granted = [share for share in map(_granted, folders) if share is not None]
-    return min(granted, default=None)
-
-
-def _granted(folder: Path) -> float | None:
-    try:
-        if (folder / "cpu.max").is_file():
-            amount, period = (folder / "cpu.max").read_text(encoding="ascii").split()
-        else:
-            amount = (folder / "cpu.cfs_quota_us").read_text(encoding="ascii").strip()
-            period = (folder / "cpu.cfs_period_us").read_text(encoding="ascii").strip()
-        share = float(amount) / float(period)
-    except (OSError, ValueError, ZeroDivisionError):
-        return None  # no such file, or `max`: no limit at this level
-    return share if share > 0 else None
 
 
 def _number(name: str) -> int | None:

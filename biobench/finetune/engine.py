@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from biobench.core.machine import Precision, keep_freed_memory
+from biobench.core.machine import Precision
+from biobench.core.memory import is_out_of_memory, keep_freed_memory
 from biobench.errors import ModelError, TrainingError
 from biobench.finetune.adaptation import adapted
 from biobench.finetune.features import Features, extract
@@ -53,9 +54,9 @@ def load_encoder(checkpoint: Checkpoint, device: torch.device) -> LoadedEncoder:
         encoder = Encoder(model, int(pad)).to(device)
         if device.type in KERNEL_DEVICES:
             encoder.prove_kernels()
-    except torch.OutOfMemoryError:
-        raise
     except Exception as error:  # the model's code may ask for anything beside token ids
+        if is_out_of_memory(error):
+            raise
         raise ModelError(
             f"the model does not run on token ids alone: {' '.join(str(error).split()) or type(error).__name__}",
             hint="give an encoder of text that AutoModel loads and that needs no other input",

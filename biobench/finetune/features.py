@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from biobench.core.machine import Precision
+from biobench.core.memory import is_out_of_memory
 from biobench.encode.batches import inference_order
 from biobench.errors import TrainingError
-from biobench.finetune.loop import Progress, _is_out_of_memory
+from biobench.finetune.loop import Progress
 from biobench.finetune.machine import micro_batch_tokens, settled_precision
 from biobench.finetune.prepare import Prepared
 from biobench.kinds import Split
@@ -83,8 +84,8 @@ def extract(
         try:
             work = _Extraction(encoder, prepared, precision, budget, tokens, progress)
             states = {name: work.split(split) for name, split in splits.items()}
-        except (torch.OutOfMemoryError, RuntimeError) as error:
-            if not _is_out_of_memory(error) or budget <= 1:
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error) or budget <= 1:
                 raise
             budget //= 2
             backoffs.append(f"out of memory: micro-batch cut to {budget} tokens")

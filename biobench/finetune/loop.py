@@ -20,6 +20,7 @@ from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
 from biobench.core.machine import Precision
+from biobench.core.memory import is_out_of_memory
 from biobench.core.stop import STOP, RunStoppedError
 from biobench.core.transfer import is_asynchronous
 from biobench.encode.batches import cut_packed, cut_padded, epoch_order, steps_per_epoch
@@ -281,8 +282,8 @@ class Run:
             cuda = torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else None
             try:
                 return self._backward_once(batch)
-            except (torch.OutOfMemoryError, RuntimeError) as error:
-                if not _is_out_of_memory(error):
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
                     raise
                 if self.budget <= _SMALLEST_BUDGET or len(batch) == 1:
                     raise MemoryShortError(
@@ -372,7 +373,3 @@ class Run:
         evaluation = state.evaluation_seconds + time.perf_counter() - testing
         best = (state.best_score, state.threshold, self.network)
         return Outcome(predictions, record, train_seconds, evaluation, state.tokens, *best, state.seconds)
-
-
-def _is_out_of_memory(error: BaseException) -> bool:
-    return isinstance(error, torch.OutOfMemoryError) or "not enough memory" in str(error)

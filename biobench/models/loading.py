@@ -21,7 +21,7 @@ from biobench.core.text import first_line
 from biobench.errors import ModelError
 from biobench.models.dummy import NAME as DUMMY
 from biobench.models.dummy import dummy_folder
-from biobench.schema.checkpoint import content_hash
+from biobench.schema.checkpoint import Stamp, content_hash, stamp
 from biobench.schema.model_folder import model_folder
 from biobench.schema.record import ModelIdentity
 
@@ -43,6 +43,8 @@ class Checkpoint:
     hash: str
     config: Any
     trust_remote_code: bool = False
+    stamp: Stamp = ()
+    """What its files looked like when they were hashed."""
 
     @property
     def parameters(self) -> int | None:
@@ -101,8 +103,25 @@ def find_checkpoint(model: str, *, offline: bool = False, trust_remote_code: boo
             file=folder / "config.json",
         ) from error
     _check_pickle(folder, name)
+    seen = stamp(folder, code=trust_remote_code)
     digest = content_hash(folder, code=trust_remote_code)
-    return Checkpoint(name, revision, folder, digest, config, trust_remote_code)
+    return Checkpoint(name, revision, folder, digest, config, trust_remote_code, seen)
+
+
+def check_unchanged(checkpoint: Checkpoint) -> None:
+    """Raises ModelError where the folder no longer holds what was hashed; reads files only if one was written to."""
+    code = checkpoint.trust_remote_code
+    try:
+        same = checkpoint.stamp == stamp(checkpoint.folder, code=code)
+        same = same or content_hash(checkpoint.folder, code=code) == checkpoint.hash
+    except (OSError, ModelError):
+        same = False
+    if not same:
+        raise ModelError(
+            "the model's files changed after this command had begun, so its runs would be of two models",
+            hint="repeat the command; keep each checkpoint in a folder of its own, which nobody writes to",
+            file=checkpoint.folder,
+        )
 
 
 PICKLE = "BIOBENCH_ALLOW_PICKLE"
@@ -297,6 +316,11 @@ def load_base(checkpoint: Checkpoint, dtype: torch.dtype) -> PreTrainedModel:
 
 def weights_error(folder: Path, error: Exception) -> ModelError:
     """What to say of weights that do not load: the file that is not whole where there is one, else the folder."""
+    from biobench.core.memory import is_out_of_memory
+
+    if is_out_of_memory(error):
+        hint = "use a machine, or a container, with more memory, or a smaller model"
+        return ModelError("memory does not suffice to load the weights", hint=hint, file=folder)
     broken = broken_file(folder, "*.safetensors", _open_safetensors) or broken_file(folder, "*.bin", _open_pickled)
     hint = "the folder must load with AutoModel.from_pretrained"
     if broken is not None:

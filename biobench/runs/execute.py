@@ -17,9 +17,8 @@ from typing import Protocol
 
 import torch
 
-from biobench.core.machine import peak_memory_bytes, reset_peak_memory
+from biobench.core.memory import is_out_of_memory, peak_memory_bytes, reset_peak_memory, within_the_limit
 from biobench.core.stop import STOP, RunStoppedError
-from biobench.core.text import first_line
 from biobench.errors import BioBenchError, ModelError, TrainingError
 from biobench.finetune import token_cache
 from biobench.finetune.engine import LoadedEncoder, finetune, load_encoder
@@ -30,7 +29,7 @@ from biobench.finetune.prepare import Prepared, prepare
 from biobench.finetune.ready import evaluate, load_ready
 from biobench.finetune.savepoint import EVERY_SECONDS, Savepoint
 from biobench.finetune.tuning import tuned
-from biobench.models.loading import Checkpoint, load_tokenizer, window
+from biobench.models.loading import Checkpoint, check_unchanged, load_tokenizer, window
 from biobench.runs.contamination import contamination
 from biobench.runs.energy import metered
 from biobench.runs.plan import Item, RunPlan, TaskEntry, identity_of
@@ -43,6 +42,7 @@ from biobench.store import Store
 from biobench.store.claims import Claim
 
 _POLL_SECONDS = 0.5
+_MORE_MEMORY = "use a machine, or a container, with more memory, or a smaller model"
 
 
 class Reporter(Protocol):
@@ -193,22 +193,30 @@ def _step(claim: Claim, reporter: Reporter, name: RunName, done: int, total: int
     reporter.step(name, done, total, what)
 
 
+def _outcome(
+    item: Item, plan: RunPlan, loaded: LoadedEncoder, prepared: Prepared, step: Progress, keep: Savepoint | None
+) -> Outcome:
+    """The run itself: the network trained and its predictions, or those of a model that is trained already."""
+    if plan.request.no_training:
+        ready = load_ready(item.checkpoint, prepared, plan.label_map, plan.device)
+        precision, _ = settled_precision(loaded.encoder, item.task.precision)
+        return evaluate(ready, prepared, precision, step)
+    train = tuned if plan.request.track == "tuned" else finetune
+    return train(loaded, prepared, item.seed, item.task.precision, step, keep)
+
+
 def _make(item: Item, workshop: _Workshop, step: Progress) -> RunResult:
     plan, store = workshop.plan, workshop.store
     began, threads = time.perf_counter(), torch.get_num_threads()
     keep = _savepoint(item, plan, store)
     try:
         reset_peak_memory(plan.device)
-        loaded = workshop.encoder(item.checkpoint)
-        prepared = workshop.prepared(item.checkpoint, item.task)
-        with metered(plan.request.energy) as meter:
-            if plan.request.no_training:
-                ready = load_ready(item.checkpoint, prepared, plan.label_map, plan.device)
-                precision, _ = settled_precision(loaded.encoder, item.task.precision)
-                outcome = evaluate(ready, prepared, precision, step)
-            else:
-                train = tuned if plan.request.track == "tuned" else finetune
-                outcome = train(loaded, prepared, item.seed, item.task.precision, step, keep)
+        with within_the_limit(plan.device, plan.sharing):
+            loaded = workshop.encoder(item.checkpoint)
+            prepared = workshop.prepared(item.checkpoint, item.task)
+            check_unchanged(item.checkpoint)
+            with metered(plan.request.energy) as meter:
+                outcome = _outcome(item, plan, loaded, prepared, step, keep)
         seconds = outcome.earlier_seconds + time.perf_counter() - began
         energy = meter.kwh if outcome.record.resumed == 0 else None
         record = _record(
@@ -218,19 +226,19 @@ def _make(item: Item, workshop: _Workshop, step: Progress) -> RunResult:
         model = _keep_model(plan, item, prepared, outcome)
         stored = store.save(record, prepared.test.documents, outcome.predictions)
         _forget(keep)
-    except (MemoryShortError, torch.OutOfMemoryError) as error:
-        _forget(keep)
-        if plan.shares_device:
-            raise  # not the run's fault: it is left to be made alone
-        remedy = getattr(error, "hint", "use a machine with more memory")
-        return _failed(item, plan, f"{first_line(error, 200)}; {remedy}")
     except (TrainingError, ModelError) as error:
         _forget(keep)
+        if plan.sharing > 1 and (isinstance(error, MemoryShortError) or is_out_of_memory(error.__cause__)):
+            raise  # not the run's fault: it is left to be made alone
         return _failed(item, plan, f"{error}; {error.hint}")
-    except (RuntimeError, ValueError, TypeError, IndexError, KeyError, AssertionError) as error:
+    except (RuntimeError, MemoryError, ValueError, TypeError, IndexError, KeyError, AssertionError) as error:
         if isinstance(error, BioBenchError):
             raise
         _forget(keep)
+        if is_out_of_memory(error):
+            if plan.sharing > 1:
+                raise MemoryShortError("memory does not suffice beside other runs", hint="run it alone") from error
+            return _failed(item, plan, f"memory does not suffice for this model; {_MORE_MEMORY}")
         # A checkpoint can break in ways nobody foresaw; the other runs of the plan must not die with it.
         where = traceback.extract_tb(error.__traceback__)[-1]
         # The message may quote the data; of agreement-bound data no word leaves its folder.

@@ -26,7 +26,7 @@ from typing import Any
 
 import torch
 
-from biobench.core.machine import free_memory_bytes
+from biobench.core.memory import free_memory_bytes
 from biobench.core.stop import STOP, RunStoppedError, stoppable
 from biobench.errors import BioBenchError, UsageError
 from biobench.finetune.loop import ProgressNote
@@ -73,10 +73,9 @@ def runs_per_device(plan: RunPlan) -> int:
     peaks = [record.cost.peak_memory_bytes for record in records if record is not None]
     need = max(peaks) if peaks else memory_before_first(plan.checkpoints)
     seeds = Counter((item.checkpoint.hash, item.task.id) for item in plan.items)
-    return max(
-        1,
-        min(int(0.9 * free_memory_bytes(plan.device) / need), max(seeds.values(), default=1), torch.get_num_threads()),
-    )
+    free = free_memory_bytes(plan.device)
+    fitting = 1 if free is None else int(0.9 * free / need)
+    return max(1, min(fitting, max(seeds.values(), default=1), torch.get_num_threads()))
 
 
 def worker_count(parallel: str, device: torch.device) -> int:
@@ -105,7 +104,7 @@ def run_workers(plan: RunPlan, workers: int, stored: int, reporter: Reporter) ->
             worker_request = replace(plan.request, parallel="1", device=device)
             here, there = context.Pipe(duplex=False)
             shares = workers > max(1, torch.cuda.device_count() if plan.device.type == "cuda" else 1)
-            arguments = (worker_request, threads, there, shares)
+            arguments = (worker_request, threads, there, workers if shares else 1)
             process = context.Process(target=work, args=arguments, name=f"biobench-{rank}")
             with _bare_main():
                 process.start()
@@ -198,11 +197,11 @@ class _Wire:
             self._send("finish", result)
 
 
-def work(request: RunRequest, threads: int, pipe: Connection | None = None, shares_device: bool = False) -> None:
+def work(request: RunRequest, threads: int, pipe: Connection | None = None, sharing: int = 1) -> None:
     """One worker: make what others have not claimed. pipe: where a parent on this machine listens.
 
-    shares_device: a run that does not fit beside the others ends the worker, and with it the need for its memory; the
-    run is made by those that stay, at last by the parent alone.
+    sharing: processes that share the device and its memory. A run that does not fit beside the others ends the worker,
+    and with it the need for its memory; the run is made by those that stay, at last by the parent alone.
     """
     os.environ["OMP_NUM_THREADS"] = str(threads)
     torch.set_num_threads(threads)
@@ -211,13 +210,13 @@ def work(request: RunRequest, threads: int, pipe: Connection | None = None, shar
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too and ends its workers
         threading.Thread(target=_end_with_parent, daemon=True).start()
     with stoppable(logger=None) if pipe is not None else nullcontext():
-        _work(request, Silent() if pipe is None else _Wire(pipe), shares_device=shares_device)
+        _work(request, Silent() if pipe is None else _Wire(pipe), sharing)
 
 
-def _work(request: RunRequest, reporter: Reporter, *, shares_device: bool) -> None:
+def _work(request: RunRequest, reporter: Reporter, sharing: int) -> None:
     try:
         plan = make_plan(request)
-        plan.shares_device = shares_device
+        plan.sharing = sharing
         plan.items = _longest_first(plan)
         for _ in execute(plan, reporter):
             pass

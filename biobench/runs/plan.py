@@ -73,8 +73,8 @@ class RunPlan:
     """With --no-training: a checkpoint's label to the task's."""
     workers: int = 1
     """Worker processes that have been at this plan before the caller walks it."""
-    shares_device: bool = False
-    """Whether other processes of the same command train on this device."""
+    sharing: int = 1
+    """Processes of the same command that train on this device."""
 
 
 def make_plan(request: RunRequest, *, precision: Precision | None = None) -> RunPlan:

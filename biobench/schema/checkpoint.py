@@ -22,11 +22,10 @@ _TOKENIZER = (
 )
 
 
-def content_hash(folder: Path, *, code: bool = False) -> str:
-    """sha256 over the names and contents of weights, config and tokenizer files (hex, 64 characters).
+def content_files(folder: Path, *, code: bool = False) -> list[Path]:
+    """The files that make the checkpoint what it is, by name: weights, config, tokenizer; with `code` its Python too.
 
-    code: over the folder's Python files too, for checkpoints that run their own. Raises ModelError where the folder
-    holds no weights.
+    Raises ModelError where the folder holds no weights.
     """
     patterns = (*_WEIGHTS, "config.json", *_TOKENIZER, *(["*.py"] if code else []))
     files = {p for pattern in patterns for p in folder.glob(pattern)}
@@ -36,8 +35,22 @@ def content_hash(folder: Path, *, code: bool = False) -> str:
         raise ModelError(
             "no weights in the model's folder", hint="it must hold *.safetensors or pytorch_model.bin", file=folder
         )
+    return sorted(files, key=lambda p: p.name)
+
+
+def content_hash(folder: Path, *, code: bool = False) -> str:
+    """sha256 over the names and contents of the checkpoint's files (hex, 64 characters); see `content_files`."""
     digest = hashlib.sha256()
-    for path in sorted(files, key=lambda p: p.name):
+    for path in content_files(folder, code=code):
         with path.open("rb") as stream:
             digest.update(path.name.encode() + b"\0" + hashlib.file_digest(stream, "sha256").digest())
     return digest.hexdigest()
+
+
+Stamp = tuple[tuple[str, int, int], ...]
+
+
+def stamp(folder: Path, *, code: bool = False) -> Stamp:
+    """Name, bytes and time of change (ns) of the checkpoint's files: where it is the same, nobody wrote to them."""
+    stats = [(path.name, path.stat()) for path in content_files(folder, code=code)]
+    return tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)

@@ -5,41 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from biobench.core import threads
-
-
-def groups(root: Path, line: str, files: dict[str, str]) -> tuple[Path, Path]:
-    """A process's list of groups and a control group folder with the given files."""
-    for name, text in files.items():
-        (root / "cgroup" / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / "cgroup" / name).write_text(text)
-    (root / "own").write_text(line)
-    return root / "own", root / "cgroup"
-
-
-@pytest.mark.parametrize(
-    ("line", "files", "granted"),
-    [
-        ("0::/\n", {"cpu.max": "150000 100000\n"}, 1.5),
-        ("0::/\n", {"cpu.max": "max 100000\n"}, None),
-        ("0::/pod/box\n", {"pod/cpu.max": "50000 100000\n", "pod/box/cpu.max": "400000 100000\n"}, 0.5),
-        ("4:cpu,cpuacct:/job\n", {"cpu/job/cpu.cfs_quota_us": "200000", "cpu/job/cpu.cfs_period_us": "100000"}, 2.0),
-        ("4:cpu,cpuacct:/job\n", {"cpu/job/cpu.cfs_quota_us": "-1", "cpu/job/cpu.cfs_period_us": "100000"}, None),
-        ("0::/../elsewhere\n", {"cpu.max": "damaged"}, None),
-    ],
-)
-def test_the_quota_is_the_least_of_all_levels(
-    line: str, files: dict[str, str], granted: float | None, tmp_path: Path
-) -> None:
-    assert threads.quota(*groups(tmp_path, line, files)) == granted
-
-
-def test_a_machine_without_control_groups_has_no_quota(tmp_path: Path) -> None:
-    assert threads.quota(tmp_path / "none", tmp_path) is None
 
 
 @pytest.fixture
@@ -49,7 +18,7 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
         monkeypatch.setenv(name, "")  # restored after the test, whatever is set below
         monkeypatch.delenv(name)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
-    monkeypatch.setattr(threads, "quota", lambda: None)
+    monkeypatch.setattr(threads, "cpu_quota", lambda: None)
     return monkeypatch
 
 
@@ -67,7 +36,7 @@ def test_waiting_threads_sleep_at_once_on_a_crowded_machine(
 @pytest.mark.parametrize(("granted", "count"), [(0.5, 1), (1.0, 1), (1.5, 2), (64.0, 4)])
 def test_a_quota_sets_the_number_and_the_waiting(bare: pytest.MonkeyPatch, granted: float, count: int) -> None:
     bare.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0))
-    bare.setattr(threads, "quota", lambda: granted)
+    bare.setattr(threads, "cpu_quota", lambda: granted)
     assert threads.prepare_threads() == count
     assert os.environ["OMP_WAIT_POLICY"] == "PASSIVE"
 

@@ -174,7 +174,7 @@ def test_the_plan_of_a_deep_model_fits_one_gpu(tmp_path: Path, capsys: pytest.Ca
 def test_a_small_plan_counts_what_the_process_holds_anyway(models: dict[str, Path]) -> None:
     code = (
         "import sys, torch; from biobench.cli.main import app; app(sys.argv[1:], standalone_mode=False); "
-        "from biobench.core.machine import peak_memory_bytes; print(peak_memory_bytes(torch.device('cpu')))"
+        "from biobench.core.memory import peak_memory_bytes; print(peak_memory_bytes(torch.device('cpu')))"
     )
     arguments = ["analyze", "cka", str(models["a"]), str(models["far"]), "--texts", "embedded", "--n", "5"]
     done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)

@@ -13,7 +13,7 @@ from typing import Literal
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from biobench.core.machine import keep_freed_memory
+from biobench.core.memory import keep_freed_memory
 from biobench.core.tokenizer import load_tokenizer
 from biobench.errors import BioBenchError, UsageError
 from trainer.corpus import builder as corpus

@@ -1,0 +1,74 @@
+"""A model whose files change while a command runs: its later runs are refused, its earlier ones stay."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from biobench.runs.api import run_plan
+from biobench.runs.execute import Silent
+from biobench.runs.plan import RunRequest, make_plan
+from biobench.runs.result import RunResult
+from biobench.store import Store
+from tests.helpers.tiny import make_tiny_encoder
+
+
+class Meddler(Silent):
+    """Writes to the model's folder when the first run has ended."""
+
+    def __init__(self, folder: Path, change: str) -> None:
+        self.folder, self.change, self.ends = folder, change, 0
+
+    def finish(self, result: RunResult) -> None:
+        self.ends += 1
+        if self.ends > 1:
+            return
+        weights = self.folder / "model.safetensors"
+        if self.change == "weights":
+            tensors = {name: torch.zeros_like(value) for name, value in load_file(weights).items()}
+            save_file(tensors, weights, metadata={"format": "pt"})
+        elif self.change == "touched":
+            os.utime(weights, ns=(1, 1))
+        elif self.change == "removed":
+            weights.unlink()
+        else:
+            vocabulary = self.folder / "tokenizer.json"
+            vocabulary.write_text(vocabulary.read_text().replace("[UNK]", "[unk]"))
+
+
+@pytest.mark.parametrize("change", ["weights", "tokenizer", "removed", "touched"])
+def test_a_model_that_changes_between_two_seeds_is_noticed(change: str, tmp_path: Path) -> None:
+    folder = make_tiny_encoder(tmp_path / "tiny")
+    request = RunRequest(
+        model=str(folder),
+        tasks=["demo_topic"],
+        seeds="1-3",
+        results_dir=tmp_path / "results",
+        device="cpu",
+        overrides=["training.epochs=1"],
+        limit=20,
+        gate=False,
+    )
+    plan = make_plan(request)
+    results = run_plan(plan, Meddler(folder, change))
+    if change == "touched":
+        assert [r.status for r in results] == ["done"] * 3, "the same content is the same model"
+        return
+    assert [r.status for r in results] == ["done", "failed", "failed"]
+    assert all("files changed after this command had begun" in (r.reason or "") for r in results[1:])
+    assert [r.seed for r in Store(tmp_path / "results").records()] == [1]
+
+
+def test_a_model_that_changes_before_it_is_loaded_is_noticed(tmp_path: Path) -> None:
+    folder = make_tiny_encoder(tmp_path / "tiny")
+    request = RunRequest(
+        model=str(folder), tasks=["demo_topic"], seeds="1", results_dir=tmp_path / "results", device="cpu", limit=20
+    )
+    plan = make_plan(request)
+    Meddler(folder, "weights").finish(RunResult.__new__(RunResult))
+    assert [r.status for r in run_plan(plan, Silent())] == ["failed"]
+    assert Store(tmp_path / "results").records() == []
