@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from biobench.core.hub import damage
 from biobench.errors import ModelError
 
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin", "*.index.json")
@@ -26,7 +27,7 @@ def content_hash(folder: Path, *, code: bool = False) -> str:
     """sha256 over the names and contents of weights, config and tokenizer files (hex, 64 characters).
 
     code: over the folder's Python files too, for checkpoints that run their own. Raises ModelError where the folder
-    holds no weights.
+    holds no weights, and for a file in the hub's cache that is not the one which the hub announced.
     """
     patterns = (*_WEIGHTS, "config.json", *_TOKENIZER, *(["*.py"] if code else []))
     files = {p for pattern in patterns for p in folder.glob(pattern)}
@@ -39,5 +40,8 @@ def content_hash(folder: Path, *, code: bool = False) -> str:
     digest = hashlib.sha256()
     for path in sorted(files, key=lambda p: p.name):
         with path.open("rb") as stream:
-            digest.update(path.name.encode() + b"\0" + hashlib.file_digest(stream, "sha256").digest())
+            content = hashlib.file_digest(stream, "sha256")
+        if (wrong := damage(path, content.hexdigest())) is not None:
+            raise ModelError(wrong, hint=f"delete {path.resolve()} and run the same again", file=path)
+        digest.update(path.name.encode() + b"\0" + content.digest())
     return digest.hexdigest()
