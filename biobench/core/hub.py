@@ -27,11 +27,24 @@ def client_errors() -> tuple[type[Exception], ...]:
 
 def set_patience() -> None:
     """End requests of this process that bring nothing: of itself the client waits for some of them for ever."""
-    from huggingface_hub import constants, get_session
+    from huggingface_hub import get_session
 
     session = get_session()
-    if session.timeout.read is None:
-        session.timeout = constants.HF_HUB_DOWNLOAD_TIMEOUT if "HF_HUB_DOWNLOAD_TIMEOUT" in os.environ else _PATIENCE
+    hooks = session.event_hooks
+    if _end_in_time not in hooks["request"]:
+        session.event_hooks = {**hooks, "request": [*hooks["request"], _end_in_time]}
+
+
+def _end_in_time(request: Any) -> None:
+    """Bounds each wait of a request that has no bound of its own."""
+    from huggingface_hub import constants
+
+    seconds = constants.HF_HUB_DOWNLOAD_TIMEOUT if "HF_HUB_DOWNLOAD_TIMEOUT" in os.environ else _PATIENCE
+    waits = request.extensions.get("timeout") or dict.fromkeys(("connect", "read", "write", "pool"))
+    request.extensions = {
+        **request.extensions,
+        "timeout": {name: seconds if wait is None else wait for name, wait in waits.items()},
+    }
 
 
 def explain(
@@ -65,12 +78,20 @@ def explain(
         return "it is not in the cache, and HF_HUB_OFFLINE is set", "run once with a network and without HF_HUB_OFFLINE"
     if absent and isinstance(error.__cause__, client_errors()):
         return explain(error.__cause__, name, kind, revision)
+    if status == 401 and not with_token:
+        return "the hub wants a token, and none was sent", _LOGIN
     if status == 401:
-        return "the hub does not know your token", f"make a new one at {constants.ENDPOINT}/settings/tokens, then {_LOGIN}"
+        return (
+            "the hub does not know your token",
+            f"make a new one at {constants.ENDPOINT}/settings/tokens, then {_LOGIN}",
+        )
     if status == 403:
         return f"the hub forbids it: {_message(response)}", "check the rights of your token"
     if status:
-        return f"the hub answers {status}", "try again later; whole files are kept" if status >= 429 else f"look at {page}"
+        return (
+            f"the hub answers {status}",
+            "try again later; whole files are kept" if status >= 429 else f"look at {page}",
+        )
     if isinstance(error, hub.HFValidationError):
         return f"it is no repository's id: {first_line(error)}", "an id is owner/name"
     if isinstance(error, OSError) and not isinstance(error, (ConnectionError, TimeoutError)):

@@ -164,9 +164,7 @@ def _copy(file: Path, final: Path) -> str:
 def _not_written(error: OSError, folder: Path) -> DataUnavailableError:
     """What to say where the data folder takes no file."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return DataUnavailableError(
-            f"the disk of {folder} is full", hint="free some space, or use another --data-dir"
-        )
+        return DataUnavailableError(f"the disk of {folder} is full", hint="free some space, or use another --data-dir")
     return DataUnavailableError(
         f"{error.filename or folder}: {error.strerror or error}", hint="check the folder's permissions"
     )
@@ -183,6 +181,7 @@ def _fetch_hub(source: Source, hub: HubSource, data_dir: Path, result: Fetched) 
     patterns = [p.replace(FOLD, "*") for p in named]
     prefix = f"{hub.path.strip('/')}/" if hub.path else ""
     moved: list[str] = []
+    at = ""
     try:
         set_patience()
         commit = hub.revision
@@ -194,6 +193,7 @@ def _fetch_hub(source: Source, hub: HubSource, data_dir: Path, result: Fetched) 
         listed = HfApi().list_repo_files(hub.repo, revision=commit, repo_type="dataset")
         names = [n for n in listed if any(fnmatch.fnmatch(n, prefix + p) for p in patterns)]
         for name in names:
+            at = f"{name}: "
             if name.startswith("/") or ".." in PurePosixPath(name).parts:
                 raise DataFormatError(f"'{name}' would be written outside the folder", hint="refused", file=hub.repo)
             got = Path(hf_hub_download(hub.repo, name, revision=commit, repo_type="dataset"))
@@ -206,6 +206,6 @@ def _fetch_hub(source: Source, hub: HubSource, data_dir: Path, result: Fetched) 
     except client_errors() as error:
         what, hint = explain(error, hub.repo, "dataset", hub.revision)
         raise DataUnavailableError(
-            f"hub dataset {hub.repo}@{hub.revision}: {what}", hint=f"{hint}; or use another source"
+            f"hub dataset {hub.repo}@{hub.revision}: {at}{what}", hint=f"{hint}; or use another source"
         ) from error
     return moved
