@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any, Literal
 from urllib.parse import parse_qs, unquote, urlsplit
 
-FaultKind = Literal["cut", "stall", "drop", "status", "size", "etag", "body"]
+FaultKind = Literal["cut", "stall", "drop", "status", "size", "etag", "body", "meet"]
 
 
 @dataclass
@@ -23,6 +23,7 @@ class Fault:
     cut: the connection is closed after `value` bytes of the body. stall: nothing comes for `value` seconds.
     drop: the connection is closed before any answer. status: this status is answered. size: the file is announced
     with `value` bytes. etag: it is announced under the entity tag of `body`. body: `body` is sent in its place.
+    meet: nothing comes until `value` such requests wait at the same time.
     """
 
     pattern: str
@@ -51,9 +52,13 @@ class Traffic:
     faults: list[Fault] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    meeting: threading.Barrier = field(default_factory=lambda: threading.Barrier(1))
 
     def fault(self, pattern: str, kind: FaultKind, value: int = 0, *, body: bytes = b"", times: int = 1) -> None:
         """Let something go wrong, see `Fault`."""
+        if kind == "meet":
+            self.meeting = threading.Barrier(value, timeout=30)
+            times = value
         self.faults.append(Fault(pattern, kind, value, body, times))
 
     def take(self, line: str, kind: FaultKind) -> Fault | None:
@@ -115,6 +120,8 @@ class WireHandler(BaseHTTPRequestHandler):
         try:
             if fault := self.traffic.take(self.line, "stall"):
                 time.sleep(fault.value)
+            if self.traffic.take(self.line, "meet"):
+                self.traffic.meeting.wait()
             if self.traffic.take(self.line, "drop"):
                 raise _Dropped
             if fault := self.traffic.take(self.line, "status"):
@@ -123,7 +130,7 @@ class WireHandler(BaseHTTPRequestHandler):
         except RefusedRequest as refused:
             about = {"Content-Type": "application/json", **refused.headers}
             self.send(json.dumps({"error": str(refused)}).encode(), refused.status, about)
-        except _Dropped:
+        except (_Dropped, threading.BrokenBarrierError):
             self._hang_up()
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True

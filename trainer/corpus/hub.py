@@ -55,7 +55,7 @@ def stream(source: CorpusSource) -> Iterator[str]:
     try:
         set_patience()
         rows = load_dataset(source.hub, **named, revision=source.revision, split=source.split, streaming=True)
-    except (*client_errors(), ValueError) as error:
+    except (*client_errors(), ValueError, RuntimeError) as error:  # RuntimeError: datasets that are a script
         raise DataUnavailableError(
             f"dataset '{source.hub}' is not at hand: {first_line(error)}",
             hint="check the id, its configuration (`name`), the network and, for gated data, your login to the hub",
