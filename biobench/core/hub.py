@@ -71,10 +71,10 @@ def explain(
         if with_token:
             return "it does not exist, or your token may not read it", "check the id, and the token's rights"
         return "it does not exist, or is private, and no token was sent", f"check the id; for a private one {_LOGIN}"
-    if isinstance(error, hub.IncompleteSnapshotError):
+    if is_incomplete(error):
         return "only a part of it is in the cache", "run once with a network, without --offline and HF_HUB_OFFLINE"
     absent = isinstance(error, hub.LocalEntryNotFoundError)
-    if isinstance(error, hub.OfflineModeIsEnabled) or (absent and constants.is_offline_mode()):
+    if isinstance(error, hub.OfflineModeIsEnabled) or (absent and constants.HF_HUB_OFFLINE):
         return "it is not in the cache, and HF_HUB_OFFLINE is set", "run once with a network and without HF_HUB_OFFLINE"
     if absent and isinstance(error.__cause__, client_errors()):
         return explain(error.__cause__, name, kind, revision)
@@ -97,6 +97,13 @@ def explain(
     if isinstance(error, OSError) and not isinstance(error, (ConnectionError, TimeoutError)):
         return first_line(error), "run the same again: whole files are kept, this one is fetched anew"
     return f"the connection broke off: {first_line(error)}", "check the network and run the same again"
+
+
+def is_incomplete(error: BaseException) -> bool:
+    """Whether the cache has a part of the repository; clients before 2.0 do not tell."""
+    from huggingface_hub import errors as hub
+
+    return isinstance(error, getattr(hub, "IncompleteSnapshotError", ()))
 
 
 def _message(response: Any) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from biobench.core.files import broken_file
-from biobench.core.hub import client_errors, explain, set_patience
+from biobench.core.hub import client_errors, explain, is_incomplete, set_patience
 from biobench.core.text import first_line
 from biobench.errors import ModelError
 from biobench.models.dummy import NAME as DUMMY
@@ -172,10 +172,10 @@ def _locate(model: str, offline: bool) -> tuple[Path, str, str | None]:
 
 
 def _not_fetched(error: BaseException, model: str, name: str, revision: str, offline: bool) -> ModelError:
-    from huggingface_hub.errors import IncompleteSnapshotError, LocalEntryNotFoundError, OfflineModeIsEnabled
+    from huggingface_hub.errors import LocalEntryNotFoundError, OfflineModeIsEnabled
 
     about = getattr(error.__cause__, "response", None)
-    unknown = isinstance(error, LocalEntryNotFoundError) and not isinstance(error, IncompleteSnapshotError)
+    unknown = isinstance(error, LocalEntryNotFoundError) and not is_incomplete(error)
     if unknown and about is None:
         why = "the hub cannot be reached"
         if offline or isinstance(error.__cause__, OfflineModeIsEnabled):
