@@ -100,7 +100,7 @@ def explain(
 
 
 def is_incomplete(error: BaseException) -> bool:
-    """Whether the cache has a part of the repository; clients before 2.0 do not tell."""
+    """Whether the cache has a part of the repository; older clients do not tell."""
     from huggingface_hub import errors as hub
 
     return isinstance(error, getattr(hub, "IncompleteSnapshotError", ()))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import yaml
 
 from biobench.submission.pack import submit
 from tests.helpers.cli_make import Said
@@ -233,3 +234,37 @@ def test_results_go_to_a_dataset_as_one_open_request_and_come_back(
     assert "hub dataset org/none: it does not exist, or is private" in refusal(none)
     state = json.loads((tmp_path / "theirs" / "submitted" / ".pulled.json").read_text())
     assert state["first"]["commit"] == repository.refs["main"]
+
+
+def test_a_models_results_are_sent_to_its_repository(hub: HubServer, command: HubCommands, tmp_path: Path) -> None:
+    honest_run(tmp_path / "mine", model="org/first")
+    card = "---\nlicence: mit\ntags: [theirs]\nmodel-index:\n- name: first\n  results: []\n---\n# First\n"
+    carded = hub.repository("models", "org/first", {"README.md": card.encode()})
+    bare = hub.repository("models", "org/bare", {"config.json": b"{}"})
+    hub.account("writer", writes={"org/first", "org/bare"})
+    export = ("export", "org/first", "--results-dir", tmp_path / "mine", "--push")
+    nobody, sent, file, whole, table, gone = command.several(
+        (*export, "org/first"),
+        ("token=writer", *export, "org/first"),
+        ("token=writer", *export, "org/first", "--format", "eval-results"),
+        ("token=writer", *export, "org/bare"),
+        (*export, "org/first", "--format", "csv"),
+        ("token=writer", *export, "org/gone"),
+    )
+    assert "hub model org/first: the hub wants a token" in refusal(nobody)
+    assert sent.out == f"request: {hub.address}/org/first/discussions/1\n", sent.err
+    assert [r.status for r in carded.requests] == ["open", "open"]
+    readme = carded.commits[carded.refs["refs/pr/1"]]["README.md"].decode()
+    head = yaml.safe_load(readme.split("---\n")[1])
+    assert (head["licence"], head["tags"], readme.split("---\n")[2].strip()) == ("mit", ["theirs"], "# First")
+    metrics = [m["type"] for result in head["model-index"][0]["results"] for m in result["metrics"]]
+    assert metrics
+    assert set(metrics) == {"f1"}
+    assert file.status == 0, file.err
+    rows = yaml.safe_load(carded.commits[carded.refs["refs/pr/2"]][".eval_results/biobench.yaml"])
+    assert [row["dataset"]["task_id"] for row in rows] == ["demo_topic"]
+    assert whole.status == 0, whole.err
+    assert b"## Results with BioBench" in bare.commits[bare.refs["refs/pr/1"]]["README.md"]
+    assert bare.commits[bare.refs["main"]] == {"config.json": b"{}"}, "nothing changes before the owners merge"
+    assert "format 'csv' is nothing for a model's repository" in table.refusal()
+    assert "hub model org/gone: it does not exist" in refusal(gone)

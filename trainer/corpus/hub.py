@@ -52,10 +52,11 @@ def stream(source: CorpusSource) -> Iterator[str]:
     from datasets import load_dataset
 
     named = {} if source.name is None else {"name": source.name}
+    wrong: tuple[type[Exception], ...] = (*client_errors(), ValueError, RuntimeError)  # the last: datasets as scripts
     try:
         set_patience()
         rows = load_dataset(source.hub, **named, revision=source.revision, split=source.split, streaming=True)
-    except (*client_errors(), ValueError, RuntimeError) as error:  # RuntimeError: datasets that are a script
+    except wrong as error:
         raise DataUnavailableError(
             f"dataset '{source.hub}' is not at hand: {first_line(error)}",
             hint="check the id, its configuration (`name`), the network and, for gated data, your login to the hub",
