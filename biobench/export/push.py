@@ -19,7 +19,7 @@ def push_results(repository: str, text: str, format: Format) -> str:
     """The page of the request that adds an exported text to this model's repository.
 
     model-card: the entries of its `model-index` are added to those of the README there, or replace what has the same
-    task, data set and metric; nothing else of the README changes. A repository without a README gets the whole text.
+    task, data set and metric; its other fields and its text stay. A repository without a README gets the whole text.
     eval-results: the file `.eval_results/biobench.yaml`. Raises UsageError for another format, a name that is no
     repository and results that are there already, StoreError where the hub refuses.
     """

@@ -19,7 +19,7 @@ from biobench.core.hub import client_errors, damage, explain, set_patience
 from biobench.data.catalog import LoadedTask
 from biobench.data.desk.download import Progress, RangeFile, download
 from biobench.data.desk.status import agreement_steps, preferred, urls
-from biobench.data.desk.unpack import unpack
+from biobench.data.desk.unpack import DamagedArchiveError, unpack
 from biobench.data.locate import default_data_dir, locate
 from biobench.errors import DataFormatError, DataUnavailableError, UsageError
 from biobench.schema.source import FOLD
@@ -117,7 +117,11 @@ def _fetch_url(item: UrlSource, data_dir: Path, target: Path, result: Fetched, p
                 staged.mkdir()
                 shutil.copyfile(packed, staged / name)
             else:
-                unpack(packed, item.unpack, staged, subfolder=item.subfolder, members=item.members, name=item.url)
+                try:
+                    unpack(packed, item.unpack, staged, subfolder=item.subfolder, members=item.members, name=item.url)
+                except DamagedArchiveError:
+                    packed.unlink(missing_ok=True)  # else it would be taken for the file again
+                    raise
         return _move(staged, target / item.to)
 
 
