@@ -8,14 +8,13 @@ import yaml
 
 from biobench.core.hub import client_errors, explain
 from biobench.errors import StoreError, UsageError
-from biobench.export.formats import Format
 from biobench.report.escape import plain
 
 RESULTS_FILE = ".eval_results/biobench.yaml"
 _TITLE = "Results with BioBench"
 
 
-def push_results(repository: str, text: str, format: Format) -> str:
+def push_results(repository: str, text: str, format: str) -> str:
     """The page of the request that adds an exported text to this model's repository.
 
     model-card: the entries of its `model-index` are added to those of the README there, or replace what has the same
