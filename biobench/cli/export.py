@@ -27,6 +27,14 @@ def export(
     dataset: Annotated[
         str | None, typer.Option("--dataset", metavar="ORG/NAME", help="eval-results: the benchmark's hub dataset.")
     ] = None,
+    push: Annotated[
+        str | None,
+        typer.Option(
+            "--push",
+            metavar="ORG/MODEL",
+            help="model-card, eval-results: open a request that adds them to this repository of the hub.",
+        ),
+    ] = None,
     results_dir: ResultsDir = "results",
     output: Output = None,
 ) -> None:
@@ -35,7 +43,11 @@ def export(
     from biobench.export.formats import export as run
 
     text = run(model, format_, results_dir, dataset=dataset)
-    if output is None:
+    if push is not None:
+        from biobench.export.push import push_results
+
+        typer.echo(f"request: {push_results(push, text, format_)}")
+    if output is None and push is None:
         sys.stdout.buffer.write(text.encode("utf-8", "replace"))
-    else:
+    elif output is not None:
         write_output(output, text)

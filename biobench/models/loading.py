@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from biobench.core.files import broken_file
+from biobench.core.hub import client_errors, explain, is_incomplete, set_patience
 from biobench.core.text import first_line
 from biobench.errors import ModelError
 from biobench.models.dummy import NAME as DUMMY
@@ -170,36 +171,40 @@ def _locate(model: str, offline: bool) -> tuple[Path, str, str | None]:
     if model.startswith((".", "/", "~")) or model.count("/") > 1:
         raise ModelError(f"no such folder: {model}", hint="give an existing folder, or a hub id such as owner/name")
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import (
-        HfHubHTTPError,
-        HFValidationError,
-        LocalEntryNotFoundError,
-        RepositoryNotFoundError,
-    )
 
     name, _, revision = model.partition("@")
     try:
+        set_patience()
         folder = snapshot_download(
             name,
             revision=revision or None,
             local_files_only=offline,
             allow_patterns=["*.json", "*.txt", "*.model", "*.bpe", "bpe.codes", "*.safetensors", "*.py"],
         )
+        commit = Path(folder).name
         if not list(Path(folder).glob("*.safetensors")):
-            folder = snapshot_download(
-                name, revision=revision or None, local_files_only=offline, allow_patterns=["*.json", "*.txt", "*.bin"]
-            )
-    except LocalEntryNotFoundError as error:
-        raise ModelError(
-            f"model '{model}' is neither a local folder nor at hand, and the hub cannot be reached",
+            patterns = ["*.json", "*.txt", "*.bin"]
+            folder = snapshot_download(name, revision=commit, local_files_only=offline, allow_patterns=patterns)
+    except client_errors() as error:
+        raise _not_fetched(error, model, name, revision, offline) from error
+    return Path(folder), name, commit
+
+
+def _not_fetched(error: BaseException, model: str, name: str, revision: str, offline: bool) -> ModelError:
+    from huggingface_hub.errors import LocalEntryNotFoundError, OfflineModeIsEnabled
+
+    about = getattr(error.__cause__, "response", None)
+    unknown = isinstance(error, LocalEntryNotFoundError) and not is_incomplete(error)
+    if unknown and about is None:
+        why = "the hub cannot be reached"
+        if offline or isinstance(error.__cause__, OfflineModeIsEnabled):
+            why = "the hub was not asked (--offline or HF_HUB_OFFLINE)"
+        return ModelError(
+            f"model '{model}' is neither a local folder nor at hand, and {why}",
             hint="check the name, or download it where there is a network and give the folder",
-        ) from error
-    except (RepositoryNotFoundError, HfHubHTTPError, HFValidationError, OSError) as error:
-        raise ModelError(
-            f"model '{model}' could not be fetched: {first_line(error)}",
-            hint="check the id and revision; private models need `hf auth login`",
-        ) from error
-    return Path(folder), name, revision or Path(folder).name
+        )
+    what, hint = explain(error, name, "model", revision or "main")
+    return ModelError(f"model '{model}' could not be fetched: {what}", hint=hint)
 
 
 _GENERIC = frozenset({"model", "checkpoint", "encoder", "export", "final", "best", "latest", "last", "output"})

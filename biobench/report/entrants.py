@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from biobench.core.hub import cached_commit
 from biobench.errors import UsageError
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup, Source
@@ -146,9 +147,11 @@ def _matching(name: str, groups: Sequence[RunGroup]) -> list[RunGroup]:
 
 
 def _readings(name: str) -> list[str]:
-    """The name itself; for a folder also the ids that its runs may carry."""
+    """The name itself; for a folder also the ids that its runs may carry, for a branch or tag the commit's."""
     path = Path(name).expanduser()
     if not path.is_dir():
-        return [name]
+        model, _, revision = name.partition("@")
+        commit = cached_commit(model, revision) if revision else None
+        return [name] if commit is None else [name, f"{model}@{commit}"]
     resolved = model_folder(path).resolve()
     return [name, f"{resolved.parent.name}/{resolved.name}", resolved.name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from biobench.core.hub import damage
 from biobench.errors import ModelError
 
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin", "*.index.json")
@@ -39,11 +40,17 @@ def content_files(folder: Path, *, code: bool = False) -> list[Path]:
 
 
 def content_hash(folder: Path, *, code: bool = False) -> str:
-    """sha256 over the names and contents of the checkpoint's files (hex, 64 characters); see `content_files`."""
+    """sha256 over the names and contents of the checkpoint's files (hex, 64 characters); see `content_files`.
+
+    Raises ModelError also for a file in the hub's cache that is not the one which the hub announced.
+    """
     digest = hashlib.sha256()
     for path in content_files(folder, code=code):
         with path.open("rb") as stream:
-            digest.update(path.name.encode() + b"\0" + hashlib.file_digest(stream, "sha256").digest())
+            content = hashlib.file_digest(stream, "sha256")
+        if (wrong := damage(path, content.hexdigest())) is not None:
+            raise ModelError(wrong, hint=f"delete {path.resolve()} and run the same again", file=path)
+        digest.update(path.name.encode() + b"\0" + content.digest())
     return digest.hexdigest()
 
 

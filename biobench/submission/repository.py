@@ -22,6 +22,7 @@ from typing import Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from biobench.core.files import write_atomic
+from biobench.core.hub import client_errors, damage, explain, set_patience
 from biobench.errors import StoreError, UsageError
 from biobench.report.escape import plain
 from biobench.report.table import SUBMITTED, load
@@ -302,45 +303,51 @@ def _compare_page(address: str, base: str, branch: str) -> str | None:
 
 @contextmanager
 def _hub_errors(repository: str) -> Iterator[None]:
-    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
-
-    transport: type[Exception] = HfHubHTTPError.__bases__[0]
     try:
         yield
-    except (transport, OfflineModeIsEnabled, OSError) as error:
-        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise StoreError(
-            f"hub dataset {plain(repository)}: {plain(first)}", hint="check its name, your token (HF_TOKEN) and network"
-        ) from error
+    except client_errors() as error:
+        what, hint = explain(error, repository, "dataset", "main")
+        raise StoreError(f"hub dataset {plain(repository)}: {plain(what)}", hint=hint) from error
 
 
 def _fetch_hub(repository: str, folder: Path) -> str:
     from huggingface_hub import HfApi, hf_hub_download
 
     with _hub_errors(repository):
+        set_patience()
         info = HfApi().dataset_info(repository, files_metadata=True)
         files = [f for f in info.siblings or [] if _is_wanted(f.rfilename)]
         _check_bounds([f.size or 0 for f in files], f"{HUB}{repository}")
         for file in files:
-            got = hf_hub_download(repository, file.rfilename, revision=info.sha, repo_type="dataset")
+            got = Path(hf_hub_download(repository, file.rfilename, revision=info.sha, repo_type="dataset"))
+            if (wrong := damage(got)) is not None:
+                raise StoreError(
+                    f"hub dataset {plain(repository)}: {plain(file.rfilename)}: {wrong}",
+                    hint=f"delete {got.resolve()} and pull again",
+                )
             (folder / file.rfilename).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(got, folder / file.rfilename)
     return info.sha or ""
 
 
 def _push_hub(repository: str, folder: Path, name: str, text: str) -> SentSubmission:
-    from huggingface_hub import HfApi
+    from huggingface_hub import CommitOperationAdd, HfApi
 
     title, _, body = text.partition("\n")
+    files = [folder / MANIFEST, *packed_files(folder)]
     with _hub_errors(repository):
-        commit = HfApi().upload_folder(
+        # One commit that opens the request: `upload_folder` sends several and leaves the request a draft.
+        commit = HfApi().create_commit(
             repo_id=repository,
             repo_type="dataset",
-            folder_path=folder,
-            path_in_repo=f"{SUBMITTED}/{name}",
-            allow_patterns=[MANIFEST, "runs/*/*.json", "runs/*/*.parquet", "floors/*/*.json"],
+            operations=[
+                CommitOperationAdd(f"{SUBMITTED}/{name}/{path.relative_to(folder).as_posix()}", str(path))
+                for path in files
+            ],
             commit_message=title,
             commit_description=body.strip(),
             create_pr=True,
         )
+    if commit.pr_url is None:
+        raise UsageError(f"{SUBMITTED}/{name} is there already, as it is here", hint="nothing is to be sent")
     return SentSubmission(commit.pr_revision or "main", commit.pr_url, text)

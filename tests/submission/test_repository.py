@@ -216,7 +216,7 @@ def test_a_hub_dataset_is_pulled_at_one_commit_and_gets_a_pull_request(
 
     monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", info)
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", got)
-    monkeypatch.setattr(huggingface_hub.HfApi, "upload_folder", upload)
+    monkeypatch.setattr(huggingface_hub.HfApi, "create_commit", upload)
     commit, pulled = repository.pull("hub:org/results", tmp_path / "mine")
     assert (commit, outcomes(pulled)) == ("c" * 40, {"first": "new"})
     assert (
@@ -225,4 +225,5 @@ def test_a_hub_dataset_is_pulled_at_one_commit_and_gets_a_pull_request(
     answer = repository.push("hub:org/results", tmp_path / "mine" / "submitted" / "first")
     assert (answer.branch, answer.page) == ("refs/pr/7", "https://hub.example/pr/7")
     (words,) = sent
-    assert (words["repo_id"], words["path_in_repo"], words["create_pr"]) == ("org/results", "submitted/first", True)
+    assert (words["repo_id"], words["create_pr"]) == ("org/results", True)
+    assert all(o.path_in_repo.startswith("submitted/first/") for o in words["operations"])  # type: ignore[attr-defined]

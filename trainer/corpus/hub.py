@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from biobench.core.hub import client_errors, explain, set_patience
 from biobench.core.text import first_line
 from biobench.errors import DataFormatError, DataUnavailableError
 from trainer.recipe.corpus import CorpusSource
@@ -35,12 +36,13 @@ def commit(repository: str, revision: str | None) -> str | None:
 
     try:
         commit_hash: str | None = HfApi().dataset_info(repository, revision=revision, timeout=30).sha
-    except Exception as error:  # what the hub's client raises without a network differs from version to version
-        if revision is not None:
+    except client_errors() as error:
+        if revision is not None and getattr(error, "response", None) is None:
             return revision
+        what, hint = explain(error, repository, "dataset", revision)
         raise DataUnavailableError(
-            f"the hub does not tell the revision of dataset '{repository}': {first_line(error)}",
-            hint="check the network, or write the commit that is meant as the source's `revision`",
+            f"the hub does not tell the revision of dataset '{repository}': {what}",
+            hint=f"{hint}; or write the commit that is meant as the source's `revision`",
         ) from error
     return commit_hash
 
@@ -50,9 +52,11 @@ def stream(source: CorpusSource) -> Iterator[str]:
     from datasets import load_dataset
 
     named = {} if source.name is None else {"name": source.name}
+    wrong: tuple[type[Exception], ...] = (*client_errors(), ValueError, RuntimeError)  # the last: datasets as scripts
     try:
+        set_patience()
         rows = load_dataset(source.hub, **named, revision=source.revision, split=source.split, streaming=True)
-    except (OSError, ValueError) as error:
+    except wrong as error:
         raise DataUnavailableError(
             f"dataset '{source.hub}' is not at hand: {first_line(error)}",
             hint="check the id, its configuration (`name`), the network and, for gated data, your login to the hub",
@@ -68,7 +72,7 @@ def stream(source: CorpusSource) -> Iterator[str]:
                     hint="set the source's `field`",
                 )
             yield row[source.field]
-    except OSError as error:
+    except client_errors() as error:
         raise DataUnavailableError(
             f"dataset '{source.hub}' broke off: {first_line(error)}",
             hint="start again when the network is back: what was tokenised is kept",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from biobench.core.hub import cached_commit
 from biobench.core.tokenizer import load_tokenizer
 from trainer.corpus.builder import Texts, documents, excluded_documents
 from trainer.corpus.sources import pinned
@@ -37,6 +38,14 @@ def tokenizer_for(recipe: Recipe, exclude: Texts = ()) -> PreTrainedTokenizerBas
     if recipe.base.added_tokens is not None:
         extend_tokenizer(tokenizer, added_tokens(recipe.base.added_tokens, Path(recipe.corpus.root)))
     return tokenizer
+
+
+def base_commit(recipe: Recipe) -> str | None:
+    """The commit of a base checkpoint that was downloaded from the hub by a branch or a tag; else None."""
+    base = recipe.base
+    if base.model is None or Path(base.model).is_dir():
+        return None
+    return cached_commit(base.model, base.revision or "main")
 
 
 def base_model(recipe: Recipe, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:

@@ -116,7 +116,7 @@ def run_ledger(
         recipe_hash=recipe_hash(recipe),
         base=LedgerBase(
             source=recipe.base.model or "fresh weights",
-            revision=recipe.base.revision,
+            revision=start.base_commit or recipe.base.revision,
             architecture=start.architecture,
             parameters=start.parameters,
             init_hash=start.init_hash,

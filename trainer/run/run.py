@@ -33,7 +33,7 @@ from trainer.model.network import (
 )
 from trainer.recipe.corpus import CorpusSpec
 from trainer.recipe.spec import Recipe
-from trainer.run.beginning import base_model, tokenizer_for
+from trainer.run.beginning import base_commit, base_model, tokenizer_for
 from trainer.run.record import phase_record, run_ledger
 from trainer.run.restore import finished_ledger, model_is_whole, restore_exports
 from trainer.train.batches import Batches, vocabulary_of
@@ -198,6 +198,7 @@ class PretrainingRun:
             architecture=type(model).__name__,
             precision=precision,
             phase_manifests=phases,
+            base_commit=base_commit(self.recipe),
         )
         self.world.same(start.init_hash, "the initial weights")
         if self.world.first:

@@ -52,6 +52,8 @@ class Start(Growing):
     precision: str
     phase_manifests: tuple[str, ...] = Field((), json_schema_extra=LATER)
     """Hashes of the phases' corpora, where a phase has one of its own."""
+    base_commit: str | None = Field(None, json_schema_extra=LATER)
+    """Commit of the base checkpoint, where it came from the hub."""
 
 
 def training_fields(recipe: Recipe) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from email.message import Message
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ def download(url: str, target: Path, sha256: str | None = None, progress: Progre
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + ".part")
+    version = part.with_name(part.name + ".version")
     for attempt in range(_TRIES):
         try:
             expected = _receive(url, part, progress)
@@ -59,11 +61,13 @@ def download(url: str, target: Path, sha256: str | None = None, progress: Progre
         time.sleep(0.2 * attempt)
     if sha256 is not None and (digest := file_hash(part)) != sha256:
         part.unlink()
+        version.unlink(missing_ok=True)
         raise DataUnavailableError(
             f"{url}: the SHA-256 is {digest}, the spec says {sha256}",
             hint="the file has changed or was damaged on its way; fetch again, and do not use it if this stays",
         )
     part.replace(target)
+    version.unlink(missing_ok=True)
     return target
 
 
@@ -85,14 +89,23 @@ def _request(url: str, **headers: str) -> urllib.request.Request:
 
 
 def _receive(url: str, part: Path, progress: Progress | None) -> int | None:
-    """Append what is lacking of `url` to `part`; gives the size of the whole file where the server tells it."""
+    """Append what is lacking of `url` to `part`; gives the size of the whole file where the server tells it.
+
+    A part is continued where the file is still the one that it was begun from: the server then sends the rest, else
+    the whole (If-Range, RFC 9110, section 13.1.5). A server that names no version of its files is taken at its word.
+    """
     have = part.stat().st_size if part.is_file() else 0
+    version = part.with_name(part.name + ".version")
     headers = {"Range": f"bytes={have}-"} if have else {}
+    if have and version.is_file():
+        headers["If-Range"] = version.read_text(encoding="latin-1")
     with urllib.request.urlopen(_request(url, **headers), timeout=_TIMEOUT) as response:
         resumed = response.status == 206
         length = response.headers.get("Content-Length")
         expected = None if length is None else int(length) + (have if resumed else 0)
         done = have if resumed else 0
+        if not resumed:
+            _keep_version(version, response.headers)
         with part.open("ab" if resumed else "wb") as sink:
             while chunk := response.read(_CHUNK):
                 sink.write(chunk)
@@ -100,6 +113,16 @@ def _receive(url: str, part: Path, progress: Progress | None) -> int | None:
                 if progress is not None:
                     progress(url, done, expected)
     return expected
+
+
+def _keep_version(file: Path, headers: Message) -> None:
+    """The entity tag, else the date of the file that is being downloaded; a weak tag names no bytes."""
+    tag = headers.get("ETag") or ""
+    name = tag if tag.startswith('"') else headers.get("Last-Modified")
+    if name is None:
+        file.unlink(missing_ok=True)
+    else:
+        file.write_text(name, encoding="latin-1")
 
 
 class RangeFile(io.RawIOBase):

@@ -15,11 +15,11 @@ from urllib.parse import unquote, urlsplit
 
 from filelock import FileLock
 
-from biobench.core.text import first_line
+from biobench.core.hub import client_errors, damage, explain, set_patience
 from biobench.data.catalog import LoadedTask
 from biobench.data.desk.download import Progress, RangeFile, download
 from biobench.data.desk.status import agreement_steps, preferred, urls
-from biobench.data.desk.unpack import unpack
+from biobench.data.desk.unpack import DamagedArchiveError, unpack
 from biobench.data.locate import default_data_dir, locate
 from biobench.errors import DataFormatError, DataUnavailableError, UsageError
 from biobench.schema.source import FOLD
@@ -75,13 +75,7 @@ def fetch(
         with FileLock(work / "fetch.lock"):
             _fetch_source(source, folder, result, progress)
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise DataUnavailableError(
-                f"the disk of {folder} is full", hint="free some space, or use another --data-dir"
-            ) from None
-        raise DataUnavailableError(
-            f"{error.filename or folder}: {error.strerror or error}", hint="check the folder's permissions"
-        ) from None
+        raise _not_written(error, folder) from None
     lacking = locate(source, folder).missing
     if lacking:
         raise DataFormatError(
@@ -123,7 +117,11 @@ def _fetch_url(item: UrlSource, data_dir: Path, target: Path, result: Fetched, p
                 staged.mkdir()
                 shutil.copyfile(packed, staged / name)
             else:
-                unpack(packed, item.unpack, staged, subfolder=item.subfolder, members=item.members, name=item.url)
+                try:
+                    unpack(packed, item.unpack, staged, subfolder=item.subfolder, members=item.members, name=item.url)
+                except DamagedArchiveError:
+                    packed.unlink(missing_ok=True)  # else it would be taken for the file again
+                    raise
         return _move(staged, target / item.to)
 
 
@@ -154,21 +152,42 @@ def _move(staged: Path, target: Path) -> list[str]:
     return moved
 
 
+def _copy(file: Path, final: Path) -> str:
+    """Copy a file into its place in one step; DataUnavailableError where that cannot be written."""
+    aside = final.with_name(final.name + ".part")
+    try:
+        final.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, aside)
+        aside.replace(final)
+    except OSError as error:
+        aside.unlink(missing_ok=True)
+        raise _not_written(error, final.parent) from None
+    return str(final)
+
+
+def _not_written(error: OSError, folder: Path) -> DataUnavailableError:
+    """What to say where the data folder takes no file."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return DataUnavailableError(f"the disk of {folder} is full", hint="free some space, or use another --data-dir")
+    return DataUnavailableError(
+        f"{error.filename or folder}: {error.strerror or error}", hint="check the folder's permissions"
+    )
+
+
 def _fetch_hub(source: Source, hub: HubSource, data_dir: Path, result: Fetched) -> list[str]:
     """Files of a dataset repository by name, all of one commit; scripts in it are never loaded.
 
     Where the revision is a name (a branch, a tag), the note says which commit it meant.
     """
     from huggingface_hub import HfApi, hf_hub_download
-    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
-    # The hub client's own error derives from its HTTP library's base error, whichever library that is.
-    transport: type[Exception] = HfHubHTTPError.__bases__[0]
     named = [p for value in source.files.values() for p in ([value] if isinstance(value, str) else value)]
     patterns = [p.replace(FOLD, "*") for p in named]
     prefix = f"{hub.path.strip('/')}/" if hub.path else ""
     moved: list[str] = []
+    at = ""
     try:
+        set_patience()
         commit = hub.revision
         if not hub.pinned:
             commit = HfApi().dataset_info(hub.repo, revision=hub.revision).sha or hub.revision
@@ -178,18 +197,19 @@ def _fetch_hub(source: Source, hub: HubSource, data_dir: Path, result: Fetched) 
         listed = HfApi().list_repo_files(hub.repo, revision=commit, repo_type="dataset")
         names = [n for n in listed if any(fnmatch.fnmatch(n, prefix + p) for p in patterns)]
         for name in names:
+            at = f"{name}: "
             if name.startswith("/") or ".." in PurePosixPath(name).parts:
                 raise DataFormatError(f"'{name}' would be written outside the folder", hint="refused", file=hub.repo)
-            got = hf_hub_download(hub.repo, name, revision=commit, repo_type="dataset")
-            final = data_dir / source.folder / name.removeprefix(prefix)
-            final.parent.mkdir(parents=True, exist_ok=True)
-            aside = final.with_name(final.name + ".part")
-            shutil.copyfile(got, aside)
-            aside.replace(final)
-            moved.append(str(final))
-    except (HfHubHTTPError, OfflineModeIsEnabled, transport, ConnectionError) as error:
+            got = Path(hf_hub_download(hub.repo, name, revision=commit, repo_type="dataset"))
+            if (wrong := damage(got)) is not None:
+                raise DataUnavailableError(
+                    f"hub dataset {hub.repo}@{hub.revision}: {name}: {wrong}",
+                    hint=f"delete {got.resolve()} and fetch again",
+                )
+            moved.append(_copy(got, data_dir / source.folder / name.removeprefix(prefix)))
+    except client_errors() as error:
+        what, hint = explain(error, hub.repo, "dataset", hub.revision)
         raise DataUnavailableError(
-            f"hub dataset {hub.repo}@{hub.revision}: {first_line(error)}",
-            hint="check the network, the name and the revision, or use another source",
-        ) from None
+            f"hub dataset {hub.repo}@{hub.revision}: {at}{what}", hint=f"{hint}; or use another source"
+        ) from error
     return moved

@@ -39,6 +39,10 @@ _NAMES = (errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.E
 """What the system answers to a name that it cannot give to a file, as against a full or read-only disk."""
 
 
+class DamagedArchiveError(DataFormatError):
+    """An archive cannot be read to its end: what was downloaded is not the archive."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What an archive may become: bytes in all, files, and bytes per compressed byte of a large file."""
@@ -137,7 +141,7 @@ def _read(parts: Iterator[_T], label: str) -> Iterator[_T]:
             raise
         except DAMAGED as error:
             what = str(error) or type(error).__name__
-            raise DataFormatError(f"the archive is damaged: {what}", hint="fetch it again", file=label) from None
+            raise DamagedArchiveError(f"the archive is damaged: {what}", hint="fetch it again", file=label) from None
         yield part
 
 

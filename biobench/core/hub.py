@@ -1,0 +1,154 @@
+"""The model hub's client: its errors as one line with a remedy, its patience, and what its cache says a file is."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from pathlib import Path
+from typing import Any, Literal
+
+from biobench.core.text import first_line
+
+RepositoryKind = Literal["model", "dataset"]
+_PATIENCE = 60.0
+"""Seconds without a byte after which a request ends, unless HF_HUB_DOWNLOAD_TIMEOUT says otherwise."""
+_LOGIN = "set HF_TOKEN or run `hf auth login`"
+
+
+def client_errors() -> tuple[type[Exception], ...]:
+    """What the client raises where something is wrong with the request, the network, the hub or its answer."""
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+    # Its own error derives from its HTTP library's base error, whichever library that is; that one is no OSError.
+    transport: type[Exception] = HfHubHTTPError.__bases__[0]
+    return (transport, HFValidationError, OSError)
+
+
+def set_patience() -> None:
+    """End requests of this process that bring nothing: of itself the client waits for some of them for ever."""
+    from huggingface_hub import get_session
+
+    session = get_session()
+    hooks = session.event_hooks
+    if _end_in_time not in hooks["request"]:
+        session.event_hooks = {**hooks, "request": [*hooks["request"], _end_in_time]}
+
+
+def _end_in_time(request: Any) -> None:
+    """Bounds each wait of a request that has no bound of its own."""
+    from huggingface_hub import constants
+
+    seconds = constants.HF_HUB_DOWNLOAD_TIMEOUT if "HF_HUB_DOWNLOAD_TIMEOUT" in os.environ else _PATIENCE
+    waits = request.extensions.get("timeout") or dict.fromkeys(("connect", "read", "write", "pool"))
+    request.extensions = {
+        **request.extensions,
+        "timeout": {name: seconds if wait is None else wait for name, wait in waits.items()},
+    }
+
+
+def explain(
+    error: BaseException, name: str, kind: RepositoryKind = "model", revision: str | None = None
+) -> tuple[str, str]:
+    """(what is wrong with this repository, what to do), for one of the `client_errors`."""
+    from huggingface_hub import constants
+    from huggingface_hub import errors as hub
+
+    page = f"{constants.ENDPOINT}/{'datasets/' if kind == 'dataset' else ''}{name}"
+    response = getattr(error, "response", None)
+    with_token = response is not None and "authorization" in response.request.headers
+    status = 0 if response is None else int(response.status_code)
+    if isinstance(error, hub.GatedRepoError):
+        if not with_token:
+            return "it is gated, and no token was sent", f"accept its terms at {page}, then {_LOGIN}"
+        return (
+            "it is gated, and the account of your token has no access",
+            f"ask for access at {page} with that account; its owners may have to grant it",
+        )
+    if isinstance(error, hub.RevisionNotFoundError):
+        return f"it has no revision '{revision}'", f"name a branch, a tag or a commit of {page}"
+    if isinstance(error, hub.RepositoryNotFoundError):
+        if with_token:
+            return "it does not exist, or your token may not read it", "check the id, and the token's rights"
+        return "it does not exist, or is private, and no token was sent", f"check the id; for a private one {_LOGIN}"
+    if is_incomplete(error):
+        return "only a part of it is in the cache", "run once with a network, without --offline and HF_HUB_OFFLINE"
+    absent = isinstance(error, hub.LocalEntryNotFoundError)
+    if isinstance(error, hub.OfflineModeIsEnabled) or (absent and constants.HF_HUB_OFFLINE):
+        return "it is not in the cache, and HF_HUB_OFFLINE is set", "run once with a network and without HF_HUB_OFFLINE"
+    if absent and isinstance(error.__cause__, client_errors()):
+        return explain(error.__cause__, name, kind, revision)
+    if status == 401 and not with_token:
+        return "the hub wants a token, and none was sent", _LOGIN
+    if status == 401:
+        return (
+            "the hub does not know your token",
+            f"make a new one at {constants.ENDPOINT}/settings/tokens, then {_LOGIN}",
+        )
+    if status == 403:
+        return f"the hub forbids it: {_message(response)}", "check the rights of your token"
+    if status:
+        return (
+            f"the hub answers {status}",
+            "try again later; whole files are kept" if status >= 429 else f"look at {page}",
+        )
+    if isinstance(error, hub.HFValidationError):
+        return f"it is no repository's id: {first_line(error)}", "an id is owner/name"
+    if isinstance(error, OSError) and not isinstance(error, (ConnectionError, TimeoutError)):
+        return first_line(error), "run the same again: whole files are kept, this one is fetched anew"
+    return f"the connection broke off: {first_line(error)}", "check the network and run the same again"
+
+
+def is_incomplete(error: BaseException) -> bool:
+    """Whether the cache has a part of the repository; older clients do not tell."""
+    from huggingface_hub import errors as hub
+
+    return isinstance(error, getattr(hub, "IncompleteSnapshotError", ()))
+
+
+def _message(response: Any) -> str:
+    return first_line(response.headers.get("X-Error-Message") or response.reason_phrase, 200)
+
+
+def damage(path: Path, sha256: str | None = None) -> str | None:
+    """Why a file of the cache is not the one that the hub announced; None where it is, or lies in no such cache.
+
+    The cache names a file by what the hub announced: the SHA-256 of a large file, git's SHA-1 of any other. The client
+    checks sizes alone. sha256: the file's own, where it is known.
+    """
+    name = _blob(path)
+    if re.fullmatch(r"[0-9a-f]{64}", name):
+        actual = {sha256 or _digest(path, "sha256")}
+    elif re.fullmatch(r"[0-9a-f]{40}", name):
+        # mirrors that are no git repositories announce the plain SHA-1
+        actual = {_digest(path, "sha1", b"blob %d\0" % path.stat().st_size), _digest(path, "sha1")}
+    else:
+        return None
+    return None if name in actual else f"its content is {sorted(actual)[0]}, the hub announced {name}"
+
+
+def _blob(path: Path) -> str:
+    """The name of a link's target where that lies among the blobs of a cache; else empty."""
+    target = Path(os.readlink(path)) if path.is_symlink() else Path()
+    return target.name if target.parent.name == "blobs" else ""
+
+
+def _digest(path: Path, algorithm: str, before: bytes = b"") -> str:
+    total = hashlib.new(algorithm, before)
+    with path.open("rb") as stream:
+        while chunk := stream.read(1 << 20):
+            total.update(chunk)
+    return total.hexdigest()
+
+
+def cached_commit(name: str, revision: str) -> str | None:
+    """The commit that a branch or tag of a model stood for when it was downloaded last; None where that is unknown."""
+    from huggingface_hub import constants
+
+    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name) or ".." in revision.split("/"):
+        return None
+    place = Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}" / "refs" / revision
+    try:
+        return place.read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return None

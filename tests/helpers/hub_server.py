@@ -1,0 +1,333 @@
+"""A small server on the loopback address that speaks the protocol of the Hugging Face hub, and errs on request.
+
+What it answers is read off the requests of huggingface_hub 2.4, transformers 5.23 and datasets 5.2. Small files come
+from the hub itself, by a redirect on the same host; large ones from a second server, which stands for the CDN and
+may never see a token. Xet storage is not spoken: no file is announced as lying there.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, quote
+
+from tests.helpers.hub_repo import Account, Repository, Request
+from tests.helpers.hub_wire import RefusedRequest, Traffic, WireHandler
+
+PAGE = 3
+"""Entries of one page of a tree: so few that most listings have several."""
+_DATE = "2026-01-01T00:00:00.000Z"
+
+
+class HubServer(Traffic):
+    """Repositories, accounts and plain files behind two ports of the loopback address."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.repositories: dict[tuple[str, str], Repository] = {}
+        self.accounts: dict[str, Account] = {}
+        self.files: dict[str, bytes] = {}
+        """Plain files of another web server, at `/files/NAME`; `/moved/NAME` redirects there."""
+        self._servers = {name: self._listen(kind) for name, kind in (("hub", HubHandler), ("cdn", CdnHandler))}
+        self.address, self.cdn = (f"http://127.0.0.1:{server.server_port}" for server in self._servers.values())
+
+    def _listen(self, kind: type[WireHandler]) -> ThreadingHTTPServer:
+        server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (kind,), {"traffic": self, "outer": self}))
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        return server
+
+    def repository(self, kind: str, name: str, files: dict[str, bytes], **fields: Any) -> Repository:
+        """A new repository (kind: models or datasets) with one commit on `main`."""
+        new = Repository(kind, name, **fields)
+        new.commit(files)
+        self.repositories[kind, name] = new
+        return new
+
+    def account(self, token: str, **fields: Any) -> Account:
+        """A user with this token."""
+        self.accounts[token] = Account(fields.pop("name", "someone"), **fields)
+        return self.accounts[token]
+
+    def file(self, name: str, content: bytes, *, moved: bool = False) -> str:
+        """Put a plain file on the server; its address."""
+        self.files[name] = content
+        return f"{self.address}/{'moved' if moved else 'files'}/{name}"
+
+    def close(self) -> None:
+        """Stop both servers; their ports refuse connections from here on."""
+        for server in self._servers.values():
+            server.shutdown()
+            server.server_close()
+
+
+@contextmanager
+def hub_server() -> Iterator[HubServer]:
+    """A running server."""
+    server = HubServer()
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+class CdnHandler(WireHandler):
+    """Large files by SHA-256: sent with PUT, read with GET. It asks for nothing but the address."""
+
+    role = "cdn"
+    outer: HubServer
+
+    def route(self, segments: list[str]) -> None:
+        *place, sha = segments
+        repository = self.outer.repositories[place[0], "/".join(place[1:])]
+        if self.command == "PUT":
+            if hashlib.sha256(self.body).hexdigest() != sha:
+                raise RefusedRequest(400, "", "not the announced content")
+            repository.uploaded[sha] = self.body
+            self.send(b"")
+            return
+        for tree in repository.commits.values():
+            for path, content in tree.items():
+                if repository.is_large(path) and hashlib.sha256(content).hexdigest() == sha:
+                    self.content(content, {"ETag": f'"{sha}"'})
+                    return
+        raise RefusedRequest(404, "", "no such object")
+
+
+class HubHandler(WireHandler):
+    """The hub's API, its files, and the plain files of another web server."""
+
+    role = "hub"
+    outer: HubServer
+
+    def route(self, segments: list[str]) -> None:
+        match segments:
+            case ["files", *rest]:
+                self._plain("/".join(rest))
+            case ["moved", *rest]:
+                self.send(b"", 302, {"Location": f"{self.outer.address}/files/{'/'.join(rest)}"})
+            case ["api", "whoami-v2"]:
+                account = self._account()
+                if account is None:
+                    raise RefusedRequest(401, "", "Invalid username or password.")
+                self.json({"type": "user", "name": account.name, "orgs": [], "auth": {"type": "access_token"}})
+            case ["api", "validate-yaml"]:
+                self.json({"errors": [], "warnings": []})
+            case ["api", "repos", "create"]:
+                self._create(json.loads(self.body))
+            case ["api", "resolve-cache", kind, owner, name, commit, *path]:
+                self._file(self._repository(kind, f"{owner}/{name}"), commit, "/".join(path), final=True)
+            case ["api", ("models" | "datasets") as kind, owner, name, *rest]:
+                self._api(self._repository(kind, f"{owner}/{name}"), rest)
+            case ["datasets", owner, name, "resolve", revision, *path]:
+                self._file(self._repository("datasets", f"{owner}/{name}"), revision, "/".join(path))
+            case [owner, name, "resolve", revision, *path]:
+                self._file(self._repository("models", f"{owner}/{name}"), revision, "/".join(path))
+            case [*place, "info", "lfs", "objects", "batch"] if place[-1].endswith(".git"):
+                kind = "datasets" if place[0] == "datasets" else "models"
+                self._batch(self._repository(kind, "/".join(place[-2:]).removesuffix(".git"), write=True))
+            case _:
+                raise RefusedRequest(404, "", f"no such page: {self.path}")
+
+    def _plain(self, name: str) -> None:
+        content = self.outer.files.get(name)
+        if content is None:
+            raise RefusedRequest(404, "", "no such file")
+        self.content(content, {"ETag": f'"{hashlib.sha256(content).hexdigest()}"'})
+
+    def _account(self) -> Account | None:
+        if self.token is None:
+            return None
+        account = self.outer.accounts.get(self.token)
+        if account is None:
+            raise RefusedRequest(401, "", "Invalid credentials in Authorization header")
+        return account
+
+    def _repository(self, kind: str, name: str, *, write: bool = False) -> Repository:
+        account = self._account()
+        repository = self.outer.repositories.get((kind, name))
+        if repository is None or (repository.private and (account is None or name not in account.granted)):
+            raise RefusedRequest(401 if account is None else 404, "RepoNotFound", "Repository not found")
+        if write and account is None:
+            raise RefusedRequest(401, "", "Invalid username or password.")
+        if write and account is not None and name not in account.writes:
+            raise RefusedRequest(403, "", "You don't have the rights to create a pull request in this repository")
+        return repository
+
+    def _create(self, wanted: dict[str, Any]) -> None:
+        account = self._account()
+        kind, name = f"{wanted.get('type', 'model')}s", f"{wanted['organization']}/{wanted['name']}"
+        if account is None or name not in account.writes:
+            raise RefusedRequest(403, "", "You don't have the rights to create this repository")
+        if (kind, name) in self.outer.repositories:
+            raise RefusedRequest(409, "", "You already created this repo")
+        self.outer.repository(kind, name, {})
+        self.json({"url": f"{self.outer.address}/{name}", "name": name})
+
+    def _commit_of(self, repository: Repository, revision: str) -> str:
+        commit = repository.resolve(revision)
+        if commit is None:
+            raise RefusedRequest(404, "RevisionNotFound", f"Invalid rev id: {revision}")
+        return commit
+
+    def _api(self, repository: Repository, rest: list[str]) -> None:
+        match rest:
+            case []:
+                commit = self._commit_of(repository, "main")
+                self.json(repository.info(commit, sizes="blobs" in self.query))
+            case ["revision", revision]:
+                commit = self._commit_of(repository, revision)
+                self.json(repository.info(commit, sizes="blobs" in self.query))
+            case ["tree", revision, *folder]:
+                self._tree(repository, revision, "/".join(folder))
+            case ["paths-info", revision]:
+                tree = repository.commits[self._commit_of(repository, revision)]
+                paths = parse_qs(self.body.decode()).get("paths", [])
+                self.json([repository.entry(p, tree[p]) for p in paths if p in tree] + self._folders(tree, paths))
+            case ["refs"]:
+                branches = [
+                    {"name": name, "ref": f"refs/heads/{name}", "targetCommit": sha}
+                    for name, sha in repository.refs.items()
+                ]
+                self.json({"branches": branches, "tags": [], "converts": []})
+            case ["preupload", revision]:
+                self._preupload(self._written(repository), revision)
+            case ["commit", revision]:
+                self._commit(self._written(repository), revision)
+            case ["discussions"]:
+                wanted = json.loads(self.body)
+                new = self._written(repository)
+                new.requests.append(Request(wanted["title"], wanted["description"]))
+                new.refs[f"refs/pr/{len(new.requests)}"] = new.refs["main"]
+                self.json({"num": len(new.requests), "pullRequest": True})
+            case ["discussions", number]:
+                self._discussion(repository, int(number))
+            case ["discussions", number, "status"]:
+                wanted = json.loads(self.body)
+                self._written(repository).requests[int(number) - 1].status = wanted["status"]
+                event = {"id": "1", "type": "status-change", "createdAt": _DATE, "data": {"status": wanted["status"]}}
+                self.json({"newStatus": event})
+            case _:
+                raise RefusedRequest(404, "", f"no such page: {self.path}")
+
+    def _written(self, repository: Repository) -> Repository:
+        return self._repository(repository.kind, repository.name, write=True)
+
+    def _folders(self, tree: dict[str, bytes], paths: list[str]) -> list[dict[str, Any]]:
+        folders = [p for p in paths if p not in tree and any(path.startswith(f"{p}/") for path in tree)]
+        return [{"type": "directory", "path": p, "size": 0, "oid": "0" * 40} for p in folders]
+
+    def _tree(self, repository: Repository, revision: str, folder: str) -> None:
+        commit = self._commit_of(repository, revision)
+        entries = repository.listing(commit, folder, self.query.get("recursive", ["false"])[0].lower() == "true")
+        if entries is None:
+            raise RefusedRequest(404, "EntryNotFound", f"{folder} does not exist on {revision}")
+        start = int(self.query.get("cursor", ["0"])[0])
+        headers = {}
+        if start + PAGE < len(entries):
+            words = "&".join(f"{k}={quote(v[0])}" for k, v in self.query.items() if k != "cursor")
+            path = self.path.partition("?")[0]
+            headers = {"Link": f'<{self.outer.address}{path}?{words}&cursor={start + PAGE}>; rel="next"'}
+        self.json(entries[start : start + PAGE], headers=headers)
+
+    def _file(self, repository: Repository, revision: str, path: str, *, final: bool = False) -> None:
+        commit = self._commit_of(repository, revision)
+        self._gate(repository)
+        content = repository.commits[commit].get(path)
+        if content is None:
+            raise RefusedRequest(404, "EntryNotFound", "Entry not found", X_Repo_Commit=commit)
+        size, etag = self.announced(content, repository.etag(path, content))
+        headers = {"X-Repo-Commit": commit, "ETag": f'"{etag}"'}
+        if repository.is_large(path):
+            headers |= {"X-Linked-Size": str(size), "X-Linked-ETag": f'"{etag}"'}
+            sha = hashlib.sha256(content).hexdigest()
+            place = f"{self.outer.cdn}/{repository.kind}/{repository.name}/{sha}"
+            self.send(b"", 302, {**headers, "Location": place})
+        elif final:
+            self.content(content, {**headers, "Content-Length": str(size)} if size != len(content) else headers)
+        else:
+            place = f"/api/resolve-cache/{repository.kind}/{repository.name}/{commit}/{quote(path)}"
+            self.send(b"", 307, {**headers, "Location": place})
+
+    def _gate(self, repository: Repository) -> None:
+        if not repository.gated:
+            return
+        account, what = self._account(), f"{repository.kind[:-1]} {repository.name}"
+        if account is None:
+            raise RefusedRequest(
+                401,
+                "GatedRepo",
+                f"Access to {what} is restricted. You must have access to it and be authenticated to access it. "
+                "Please log in.",
+            )
+        if repository.name not in account.granted:
+            raise RefusedRequest(
+                403, "GatedRepo", f"Access to {what} is restricted and you are not in the authorized list."
+            )
+
+    def _preupload(self, repository: Repository, revision: str) -> None:
+        tree = repository.commits[self._commit_of(repository, revision)]
+        files = []
+        for file in json.loads(self.body)["files"]:
+            path = file["path"]
+            mode = "lfs" if repository.is_large(path) else "regular"
+            oid = repository.entry(path, tree[path])["oid"] if path in tree else None
+            files.append({"path": path, "uploadMode": mode, "shouldIgnore": False, "oid": oid})
+        self.json({"files": files, "commitOid": repository.resolve(revision)})
+
+    def _commit(self, repository: Repository, revision: str) -> None:
+        parent = self._commit_of(repository, revision)
+        header, *operations = (json.loads(line) for line in self.body.splitlines())
+        files = {}
+        for operation in operations:
+            value = operation["value"]
+            if operation["key"] == "file":
+                files[value["path"]] = base64.b64decode(value["content"])
+            elif operation["key"] == "lfsFile" and value["oid"] in repository.uploaded:
+                files[value["path"]] = repository.uploaded[value["oid"]]
+            else:
+                raise RefusedRequest(400, "", f"cannot do {operation['key']} of {value['path']}")
+        about: dict[str, Any] = {}
+        ref = revision
+        if "create_pr" in self.query:
+            words = header["value"]
+            repository.requests.append(Request(words["summary"], words["description"], "open"))
+            ref = f"refs/pr/{len(repository.requests)}"
+            about["pullRequestUrl"] = f"{self._page(repository)}/discussions/{len(repository.requests)}"
+        sha = repository.commit(files, ref, parent=parent)
+        self.json({"success": True, "commitOid": sha, "commitUrl": f"{self._page(repository)}/commit/{sha}", **about})
+
+    def _page(self, repository: Repository) -> str:
+        return f"{self.outer.address}/{'datasets/' if repository.kind == 'datasets' else ''}{repository.name}"
+
+    def _discussion(self, repository: Repository, number: int) -> None:
+        request = repository.requests[number - 1]
+        changes = {"base": "refs/heads/main", "mergeCommitId": None}
+        self.json(
+            {
+                "num": number,
+                "author": {"name": "someone"},
+                "title": request.title,
+                "status": request.status,
+                "createdAt": _DATE,
+                "isPullRequest": True,
+                "repo": {"name": repository.name, "type": repository.kind[:-1]},
+                "events": [],
+                "filesWithConflicts": [],
+                "changes": changes,
+                "diff": "",
+            }
+        )
+
+    def _batch(self, repository: Repository) -> None:
+        objects = []
+        for item in json.loads(self.body)["objects"]:
+            href = f"{self.outer.cdn}/{repository.kind}/{repository.name}/{item['oid']}"
+            objects.append({**item, "actions": {"upload": {"href": href}}})
+        self.json({"transfer": "basic", "objects": objects}, headers={"Content-Type": "application/vnd.git-lfs+json"})

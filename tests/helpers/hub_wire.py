@@ -1,0 +1,196 @@
+"""HTTP as the stand-in for the hub speaks it: requests that are remembered, ranges, and everything that goes wrong."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import socket
+import threading
+import time
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler
+from typing import Any, Literal
+from urllib.parse import parse_qs, unquote, urlsplit
+
+FaultKind = Literal["cut", "stall", "drop", "status", "size", "etag", "body", "meet"]
+
+
+@dataclass
+class Fault:
+    """What goes wrong with the next `times` requests whose `METHOD path` matches the pattern; -1: with all of them.
+
+    cut: the connection is closed after `value` bytes of the body. stall: nothing comes for `value` seconds.
+    drop: the connection is closed before any answer. status: this status is answered. size: the file is announced
+    with `value` bytes. etag: it is announced under the entity tag of `body`. body: `body` is sent in its place.
+    meet: nothing comes until `value` such requests wait at the same time.
+    """
+
+    pattern: str
+    kind: FaultKind
+    value: int = 0
+    body: bytes = b""
+    times: int = 1
+
+
+@dataclass
+class Seen:
+    """One request as it came, and the status of its answer (0: none)."""
+
+    server: str
+    method: str
+    path: str
+    range: str | None
+    token: str | None
+    status: int = 0
+
+
+@dataclass
+class Traffic:
+    """What came and what is to go wrong, shared by the threads of both servers."""
+
+    faults: list[Fault] = field(default_factory=list)
+    seen: list[Seen] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    meeting: threading.Barrier = field(default_factory=lambda: threading.Barrier(1))
+
+    def fault(self, pattern: str, kind: FaultKind, value: int = 0, *, body: bytes = b"", times: int = 1) -> None:
+        """Let something go wrong, see `Fault`."""
+        if kind == "meet":
+            self.meeting = threading.Barrier(value, timeout=30)
+            times = value
+        self.faults.append(Fault(pattern, kind, value, body, times))
+
+    def take(self, line: str, kind: FaultKind) -> Fault | None:
+        """The first fault of this kind that this request is to meet."""
+        with self.lock:
+            for fault in self.faults:
+                if fault.kind == kind and fault.times and re.search(fault.pattern, line):
+                    fault.times -= 1
+                    return fault
+        return None
+
+    def requests(self, pattern: str) -> list[Seen]:
+        """Requests so far whose `METHOD path` matches."""
+        return [s for s in self.seen if re.search(pattern, f"{s.method} {s.path}")]
+
+    def forget(self) -> None:
+        """Before the next step of a test: no faults, no memory of requests."""
+        self.faults.clear()
+        self.seen.clear()
+
+
+class RefusedRequest(Exception):  # noqa: N818
+    """An answer with a status of 400 or more, and the hub's name for the reason."""
+
+    def __init__(self, status: int, code: str, message: str, **headers: str) -> None:
+        super().__init__(message)
+        self.status = status
+        named = {"X-Error-Code": code} if code else {}
+        self.headers = {**named, "X-Error-Message": message, **{k.replace("_", "-"): v for k, v in headers.items()}}
+
+
+class _Dropped(Exception):  # noqa: N818
+    pass
+
+
+class WireHandler(BaseHTTPRequestHandler):
+    """One connection. Subclasses say in `route` what a path stands for."""
+
+    protocol_version = "HTTP/1.1"
+    traffic: Traffic
+    role = ""
+
+    def log_message(self, *args: Any) -> None:
+        return
+
+    def route(self, segments: list[str]) -> None:
+        """Answer the request for this path; RefusedRequest where there is no such thing."""
+        raise NotImplementedError
+
+    def do_GET(self) -> None:
+        bearer = self.headers.get("Authorization") or ""
+        self.token = bearer.removeprefix("Bearer ") or None
+        self.record = Seen(self.role, self.command, self.path, self.headers.get("Range"), self.token)
+        self.traffic.seen.append(self.record)
+        self.body = self._body()
+        self.line = f"{self.command} {self.path}"
+        parts = urlsplit(self.path)
+        self.query = parse_qs(parts.query)
+        try:
+            if fault := self.traffic.take(self.line, "stall"):
+                time.sleep(fault.value)
+            if self.traffic.take(self.line, "meet"):
+                self.traffic.meeting.wait()
+            if self.traffic.take(self.line, "drop"):
+                raise _Dropped
+            if fault := self.traffic.take(self.line, "status"):
+                raise RefusedRequest(fault.value, "", "as the test wants it")
+            self.route([unquote(s) for s in parts.path.strip("/").split("/")])
+        except RefusedRequest as refused:
+            about = {"Content-Type": "application/json", **refused.headers}
+            self.send(json.dumps({"error": str(refused)}).encode(), refused.status, about)
+        except (_Dropped, threading.BrokenBarrierError):
+            self._hang_up()
+        except (BrokenPipeError, ConnectionResetError):
+            self.close_connection = True
+
+    do_HEAD = do_POST = do_PUT = do_GET  # noqa: N815
+
+    def _body(self) -> bytes:
+        if self.headers.get("Transfer-Encoding") != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = b""
+        while size := int(self.rfile.readline().strip() or b"0", 16):
+            body += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return body
+
+    def _hang_up(self) -> None:
+        self.close_connection = True
+        self.connection.shutdown(socket.SHUT_RDWR)
+
+    def send(self, body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> None:
+        """Headers and, but for HEAD, the body, cut where a fault says so."""
+        self.record.status = status
+        self.send_response(status)
+        for name, value in {"Content-Length": str(len(body)), **(headers or {})}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command == "HEAD":
+            return
+        if fault := self.traffic.take(self.line, "cut"):
+            self.wfile.write(body[: fault.value])
+            self.wfile.flush()
+            self._hang_up()
+        else:
+            self.wfile.write(body)
+
+    def json(self, value: Any, status: int = 200, headers: dict[str, str] | None = None) -> None:
+        """A JSON answer."""
+        self.send(json.dumps(value).encode(), status, {"Content-Type": "application/json", **(headers or {})})
+
+    def announced(self, content: bytes, etag: str) -> tuple[int, str]:
+        """Size and entity tag of a file as they are announced, which is as they are unless a fault says otherwise."""
+        size, tag = self.traffic.take(self.line, "size"), self.traffic.take(self.line, "etag")
+        return (
+            size.value if size is not None else len(content),
+            hashlib.sha256(tag.body).hexdigest() if tag is not None else etag,
+        )
+
+    def content(self, content: bytes, headers: dict[str, str]) -> None:
+        """A file, or the range that was asked for; If-Range holds while the entity tag is the same."""
+        if fault := self.traffic.take(self.line, "body"):
+            content = fault.body
+        wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range") or "")
+        condition = self.headers.get("If-Range")
+        if wanted is None or (condition is not None and condition != headers.get("ETag")):
+            self.send(content, 200, {"Accept-Ranges": "bytes", **headers})
+            return
+        first, last = int(wanted[1]), int(wanted[2] or len(content) - 1)
+        if first >= len(content):
+            raise RefusedRequest(416, "", "no such range", Content_Range=f"bytes */{len(content)}")
+        part = content[first : last + 1]
+        place = f"bytes {first}-{first + len(part) - 1}/{len(content)}"
+        self.send(part, 206, {"Accept-Ranges": "bytes", "Content-Range": place, **headers})

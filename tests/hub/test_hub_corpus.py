@@ -1,0 +1,143 @@
+"""The trainer's text and base checkpoints from a server with the hub's protocol: streamed, in parallel, by commit."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.helpers.cli_make import Said
+from tests.helpers.hub_commands import HubCommands
+from tests.helpers.hub_server import HubServer
+from tests.helpers.trainer_make import TEXTS
+
+RECIPE = """
+name: hub_text
+base:
+  config: {{model_type: modernbert, hidden_size: 32, intermediate_size: 48, num_hidden_layers: 2,
+    num_attention_heads: 2, local_attention: 16, max_position_embeddings: 128}}
+  tokenizer: {{vocabulary: 400}}
+corpus:
+  sources: [{source}]
+  sequence_length: 32
+  held_out: 0.1
+batch: {{sequences: 4}}
+optimizer: {{learning_rate: 1e-3}}
+phases: [{{name: only, objective: mlm, masking: {{rate: 0.15}}, tokens: 2k, schedule: {{shape: constant}}}}]
+"""
+
+STREAM = """
+import json
+from trainer.corpus.hub import stream
+from trainer.recipe.corpus import CorpusSource
+print(json.dumps(list(stream(CorpusSource(id="hub", hub="org/corpus", revision={revision!r})))))
+"""
+REFUSALS = {
+    "gated": "dataset 'org/gated' is not at hand: Dataset 'org/gated' is a gated dataset on the Hub",
+    "gone": "the hub does not tell the revision of dataset 'org/corpus': it has no revision 'v9'",
+    "nothing": "the hub does not tell the revision of dataset 'org/nothing': it does not exist, or is private",
+    "script": "dataset 'org/script' is not at hand: Dataset scripts are no longer supported",
+    "field": "dataset 'org/lines' has no text under 'body' (fields: text)",
+}
+
+
+def part(number: int, parts: int) -> bytes:
+    """One file of the dataset."""
+    out = io.BytesIO()
+    pq.write_table(pa.table({"text": [f"{t} {number}" for t in TEXTS[number::parts] * 3]}), out)
+    return out.getvalue()
+
+
+def recipe(folder: Path, name: str, source: str) -> Path:
+    """A recipe with this source."""
+    path = folder / f"{name}.yaml"
+    path.write_text(RECIPE.format(source=source))
+    return path
+
+
+def test_a_corpus_is_streamed_in_parallel_from_the_commit_that_it_names(
+    hub: HubServer, command: HubCommands, tmp_path: Path
+) -> None:
+    shards = {f"data/train-{n:05}-of-00004.parquet": part(n, 4) for n in range(4)}
+    repository = hub.repository("datasets", "org/corpus", {**shards, "load.py": b"raise SystemExit"})
+    hub.repository("datasets", "org/script", {**shards, "script.py": b"raise SystemExit"})
+    first = repository.refs["v1"] = repository.refs["main"]
+    repository.commit({"data/train-00000-of-00004.parquet": part(1, 4)})
+    lines = "".join(json.dumps({"text": t}) + "\n" for t in TEXTS * 3).encode()
+    hub.repository("datasets", "org/lines", {"train.jsonl": lines})
+    hub.repository("datasets", "org/gated", {"train.jsonl": lines}, gated=True)
+    hub.fault("GET /datasets/org/corpus/.*train-0000[1-3]", "meet", 3)  # the first is read for its columns before
+    streamed = command("-c", STREAM.format(revision=first))
+    assert not hub.meeting.broken, "the files are read at the same time"
+    assert sorted(json.loads(streamed.out)) == sorted(f"{t} {n}" for n in range(4) for t in TEXTS[n::4] * 3)
+    hub.fault("GET /datasets/org/corpus/", "cut", 200)
+    cache = ("--cache", str(tmp_path / "corpora"), "--quiet", "--no-exclude-tasks")
+    wanted = {
+        "parts": "{id: hub, hub: org/corpus, revision: v1}",
+        "lines": "{id: hub, hub: org/lines}",
+        "gated": "{id: hub, hub: org/gated}",
+        "gone": "{id: hub, hub: org/corpus, revision: v9}",
+        "nothing": "{id: hub, hub: org/nothing}",
+        "script": "{id: hub, hub: org/script}",
+        "field": "{id: hub, hub: org/lines, field: body}",
+    }
+    files = {name: recipe(tmp_path, name, source) for name, source in wanted.items()}
+    built = dict(zip(files, command.several(*(("corpus", "build", f, *cache) for f in files.values())), strict=True))
+    for name, commit in (("parts", first), ("lines", hub.repositories["datasets", "org/lines"].refs["main"])):
+        assert built[name].status == 0, built[name].err
+        folder = Path(built[name].out.partition(": a corpus")[0])
+        manifest = json.loads((folder / "manifest.json").read_text())
+        assert manifest["sources"][0]["revision"] == commit
+    for n in range(4):
+        assert hub.requests(f"resolve/{first}/data/train-0000{n}"), "of the commit and no other"
+    assert not hub.requests("resolve/.*load.py")
+    for name, words in REFUSALS.items():
+        lines = built[name].err.splitlines()[-2:]
+        assert Said(built[name].status, "", "\n".join(lines)).refusal().startswith(words), name
+
+
+BASE = """
+name: from_hub
+base: {model: org/base, revision: v1}
+corpus:
+  sources: [{id: hub, hub: org/lines}]
+  sequence_length: 32
+  held_out: 0.1
+batch: {sequences: 4}
+optimizer: {learning_rate: 1e-3}
+phases: [{name: only, objective: mlm, masking: {rate: 0.15}, tokens: 1k, schedule: {shape: constant}}]
+"""
+
+
+def test_a_base_checkpoint_comes_from_the_hub(
+    hub: HubServer, command: HubCommands, encoder: dict[str, bytes], tmp_path: Path
+) -> None:
+    from transformers import AutoConfig, ModernBertForMaskedLM
+
+    for name, content in encoder.items():
+        (tmp_path / name).write_bytes(content)
+    ModernBertForMaskedLM(AutoConfig.from_pretrained(tmp_path)).save_pretrained(tmp_path / "base")
+    files = {**encoder, **{p.name: p.read_bytes() for p in (tmp_path / "base").iterdir()}}
+    repository = hub.repository("models", "org/base", files)
+    repository.refs["v1"] = repository.refs["main"]
+    repository.commit({"config.json": b"{}"})
+    lines = "".join(json.dumps({"text": t}) + "\n" for t in TEXTS * 3).encode()
+    hub.repository("datasets", "org/lines", {"train.jsonl": lines})
+    hub.repository("models", "org/gated", files, gated=True)
+    path, gated = tmp_path / "recipe.yaml", tmp_path / "gated.yaml"
+    path.write_text(BASE)
+    gated.write_text(BASE.replace("org/base, revision: v1", "org/gated"))
+    hub.fault("GET /models/org/base/", "cut", 1000)
+    done, refused = command.several(
+        ("pretrain", path, "--out", str(tmp_path / "run"), "--no-exclude-tasks"),
+        ("pretrain", gated, "--out", str(tmp_path / "other"), "--no-exclude-tasks"),
+    )
+    assert done.status == 0, done.err
+    ledger = json.loads((tmp_path / "run" / "ledger.json").read_text())
+    assert (ledger["base"]["source"], ledger["base"]["revision"]) == ("org/base", repository.refs["v1"])
+    assert ledger["corpus"]["revisions"] == {"hub": hub.repositories["datasets", "org/lines"].refs["main"]}
+    assert hub.requests(f"org/base/resolve/{repository.refs['v1']}/|org/base/resolve/v1/")
+    assert "gated" in Said(refused.status, "", "\n".join(refused.err.splitlines()[-2:])).refusal()

@@ -1,0 +1,277 @@
+"""`data fetch` of hub and web sources, `results push` and `results pull`, against a server with the hub's protocol."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+
+from biobench.submission.pack import submit
+from tests.helpers.cli_make import Said
+from tests.helpers.desk_make import zipped
+from tests.helpers.hub_commands import HubCommands
+from tests.helpers.hub_repo import Repository
+from tests.helpers.hub_server import HubServer
+from tests.helpers.submission_make import honest_run
+
+SPLITS = ("train", "validation", "test")
+SPEC = """
+id: {id}
+version: 1
+name: {id}
+language: en
+type: single_label
+sources:
+  - id: there
+    folder: {id}
+    files: {files}
+    {where}
+    reader: {reader}
+    splits: official
+labels: ["0", "1"]
+unit: sentence
+training: {{epochs: 1, learning_rate: 5e-5}}
+head: {{kind: sequence}}
+metric: {{primary: macro_f1, paper: micro_f1}}
+access: open
+licence: none
+homepage: https://example.org
+citation: none
+"""
+PARQUET = "{format: parquet, columns: {id: id, text: text, labels: label}}"
+TSV = "{format: tsv, columns: {text: text, label: label}}"
+
+
+def table(split: str) -> pa.Table:
+    """Three documents."""
+    return pa.table(
+        {
+            "id": [f"{split}{n}" for n in range(3)],
+            "text": [f"{split} text {n}" for n in range(3)],
+            "label": ["0", "1", "0"],
+        }
+    )
+
+
+def parquet(split: str) -> bytes:
+    """As a parquet file."""
+    out = io.BytesIO()
+    pq.write_table(table(split), out)
+    return out.getvalue()
+
+
+def tsv(split: str) -> bytes:
+    """As a table."""
+    rows = [f"{split} text {n}\t{n % 2}" for n in range(3)]
+    return ("\n".join(["text\tlabel", *rows]) + "\n").encode()
+
+
+def spec(folder: Path, id: str, where: str, ending: str, reader: str) -> Path:
+    """A task whose only source is `where`."""
+    files = "{" + ", ".join(f"{s}: {s}.{ending}" for s in SPLITS) + "}"
+    path = folder / f"{id}.yaml"
+    path.write_text(SPEC.format(id=id, files=files, where=where, reader=reader))
+    return path
+
+
+CHECKED = """
+import sys
+from biobench.cli.main import main
+from biobench.submission import repository
+from biobench.submission.verify import examine
+repository.verify = examine
+sys.argv = {arguments!r}
+main()
+"""
+"""A command that checks submissions in its own process, which spares seconds each."""
+
+
+def refusal(answer: Said) -> str:
+    """The last line but the hint."""
+    return Said(answer.status, answer.out, "\n".join(answer.err.splitlines()[-2:])).refusal()
+
+
+def test_sources_on_the_hub_are_fetched_at_their_commit(hub: HubServer, command: HubCommands, tmp_path: Path) -> None:
+    wanted = {f"all/{s}.parquet": parquet(s) for s in SPLITS}
+    repository = hub.repository("datasets", "org/texts", {**wanted, "texts.py": b"raise SystemExit", "README.md": b"x"})
+    first = repository.refs["main"]
+    repository.commit({"all/train.parquet": parquet("test")})
+    lines = {f"{s}.tsv": tsv(s) for s in SPLITS}
+    hub.repository("datasets", "org/gated", lines, gated=True)
+    hub.repository("datasets", "org/wrong", lines)
+    hub.repository("datasets", "org/bits", wanted)
+    hub.account("inside", granted={"org/gated"})
+    hub.fault("GET /datasets/org/texts/", "cut", 100)
+    hub.fault("GET .*org/wrong/.*/test.tsv", "body", body=b"short", times=-1)
+    flipped = bytearray(parquet("train"))
+    flipped[-9] ^= 1
+    hub.fault(
+        f"GET /datasets/org/bits/{hashlib.sha256(parquet('train')).hexdigest()}", "body", body=bytes(flipped), times=-1
+    )
+
+    def at(name: str, revision: str, ending: str = "parquet", path: str = "all", id: str | None = None) -> Path:
+        reader = PARQUET if ending == "parquet" else TSV
+        where = f"hub: {{repo: org/{name}, revision: {revision}, path: '{path}'}}"
+        return spec(tmp_path, id or name, where, ending, reader)
+
+    pinned = at("texts", first)
+    data = ("--data-dir", tmp_path / "data")
+    fetched, verified, moving, gated, wrong, bits, gone, absent, inside = command.several(
+        ("data", "fetch", pinned, *data, "--json"),
+        ("data", "verify", pinned, *data, "--json"),
+        ("data", "fetch", at("texts", "main", id="moving"), *data, "--json"),
+        ("data", "fetch", at("gated", "main", "tsv", ""), *data),
+        ("data", "fetch", at("wrong", "main", "tsv", ""), *data),
+        ("data", "fetch", at("bits", "main"), *data),
+        ("data", "fetch", at("texts", "v9", id="gone"), *data),
+        ("data", "fetch", at("nothing", "main"), *data),
+        ("token=inside", "data", "fetch", tmp_path / "gated.yaml", *data),
+    )
+    assert [Path(f).name for f in fetched.json()[0]["files"]] == ["test.parquet", "train.parquet", "validation.parquet"]
+    assert (tmp_path / "data" / "texts" / "train.parquet").read_bytes() == parquet("train"), "of the pinned commit"
+    assert [r["counts"]["train"]["documents"] for r in verified.json()] == [3]
+    assert f"'main' was commit {repository.refs['main']}" in moving.json()[0]["notes"][0]
+    assert not hub.requests("texts.py|README.md")
+    assert "it is gated, and no token was sent" in refusal(gated)
+    assert f"accept its terms at {hub.address}/datasets/org/gated" in gated.err
+    assert "test.tsv: Consistency check failed: file should be of size" in refusal(wrong)
+    assert "train.parquet: its content is" in refusal(bits)
+    assert "it has no revision 'v9'" in refusal(gone)
+    assert "it does not exist, or is private" in refusal(absent)
+    assert inside.status == 0, inside.err
+    for name in ("wrong/test.tsv", "bits/train.parquet", "gone"):
+        assert not (tmp_path / "data" / name).exists(), name
+    # later, without the hub
+    hub.forget()
+    again, other = command.several(
+        ("data", "fetch", pinned, *data), ("data", "fetch", pinned, "--data-dir", tmp_path / "other"), offline=True
+    )
+    assert "already at hand" in again.out
+    assert "it is not in the cache, and HF_HUB_OFFLINE is set" in refusal(other)
+    assert not hub.seen
+
+
+def test_sources_on_the_web_are_fetched_whole_and_checked(hub: HubServer, command: HubCommands, tmp_path: Path) -> None:
+    archive = zipped({f"in/{s}.tsv": tsv(s) for s in SPLITS} | {"in/figures.bin": os.urandom(300_000)})
+    digest = hashlib.sha256(archive).hexdigest()
+    plain = [hub.file(f"{s}.tsv", tsv(s), moved=True) for s in SPLITS]
+    packed, ranges, cut, other = (hub.file(f"{n}.zip", archive) for n in ("whole", "members", "cut", "other"))
+    hub.fault("GET /files/cut.zip", "cut", 1000)
+    hub.fault("GET /files/whole.zip", "status", 500)
+    flipped = bytearray(archive)
+    flipped[40] ^= 255
+    hub.fault("GET /files/bits.zip", "body", body=bytes(flipped))
+    bits = hub.file("bits.zip", archive)
+    hub.fault("GET /files/stale.zip", "cut", 1000, times=3)
+    stale = hub.file("stale.zip", zipped({"in/train.tsv": b"of yesterday" + os.urandom(9000)}))
+    members = "[" + ", ".join(f"{s}.tsv" for s in SPLITS) + "]"
+    sources = {
+        "plain": "[" + ", ".join(f'{{url: "{url}"}}' for url in plain) + "]",
+        "whole": f'{{url: "{packed}", sha256: {digest}, unpack: zip, subfolder: in}}',
+        "cut": f'{{url: "{cut}", unpack: zip, subfolder: in}}',
+        "members": f'{{url: "{ranges}", unpack: zip, subfolder: in, members: {members}}}',
+        "other": f'{{url: "{other}", sha256: {"0" * 64}, unpack: zip, subfolder: in}}',
+        "gone": f'{{url: "{hub.address}/files/gone.zip", unpack: zip}}',
+        "bits": f'{{url: "{bits}", unpack: zip, subfolder: in}}',
+        "stale": f'{{url: "{stale}", unpack: zip, subfolder: in}}',
+    }
+    specs = {id: spec(tmp_path, id, f"url: {where}", "tsv", TSV) for id, where in sources.items()}
+    data = ("--data-dir", tmp_path / "data")
+    answers = dict(zip(specs, command.several(*(("data", "fetch", s, *data) for s in specs.values())), strict=True))
+    for id in ("plain", "whole", "cut", "members"):
+        assert answers[id].status == 0, (id, answers[id].err)
+        assert sorted(p.name for p in (tmp_path / "data" / id).iterdir() if p.suffix == ".tsv") == [
+            f"{s}.tsv" for s in sorted(SPLITS)
+        ]
+        assert (tmp_path / "data" / id / "test.tsv").read_bytes() == tsv("test")
+    assert [s.range for s in hub.requests("cut.zip")] == [None, "bytes=1000-"]
+    assert "read by ranges" in answers["members"].out
+    assert f"the SHA-256 is {digest}" in refusal(answers["other"])
+    assert "the server answers 404" in refusal(answers["gone"])
+    assert "cut off: " in refusal(answers["stale"])
+    assert "the archive is damaged" in refusal(answers["bits"])
+    # a file that has changed since it was begun is begun anew, and not joined with its earlier version
+    hub.forget()
+    hub.file("stale.zip", archive)
+    again = command.several(*(("data", "fetch", specs[id], *data) for id in ("stale", "bits")))
+    assert [answer.status for answer in again] == [0, 0], [answer.err for answer in again]
+    assert [(s.range, s.status) for s in hub.requests("stale.zip")][-1] == ("bytes=3000-", 200)
+    assert not list((tmp_path / "data").rglob("*.part*"))
+
+
+def test_results_go_to_a_dataset_as_one_open_request_and_come_back(
+    hub: HubServer, command: HubCommands, tmp_path: Path
+) -> None:
+    honest_run(tmp_path / "mine", model="org/first")
+    packed = submit("org/first", tmp_path / "mine", tmp_path / "packed" / "first")
+    repository: Repository = hub.repository("datasets", "org/results", {"README.md": b"results", "load.py": b"x"})
+    hub.account("reader")
+    hub.account("writer", writes={"org/results"})
+    push = ("results", "push", "hub:org/results", str(packed))
+    code = CHECKED.format(arguments=["biobench", *push])
+    nobody, reader, sent = command.several(
+        ("-c", code), ("token=reader", "-c", code), ("token=writer", *push), HF_HUB_DISABLE_XET="1"
+    )
+    assert "hub dataset org/results: the hub wants a token" in refusal(nobody)
+    assert "the hub forbids it: You don't have the rights" in refusal(reader)
+    assert sent.status == 0, sent.err
+    assert f"open the request at {hub.address}/datasets/org/results/discussions/1" in sent.out
+    (request,) = repository.requests
+    assert (request.status, request.title) == ("open", "Submission: org/first")
+    there = repository.commits[repository.refs["refs/pr/1"]]
+    files = {p.relative_to(packed).as_posix(): p.read_bytes() for p in packed.rglob("*") if p.is_file()}
+    assert {p: there.get(f"submitted/first/{p}") for p in files} == files
+    assert len(hub.requests("POST .*/commit/main")) == 1
+    # its owner merges it; another pulls it, also after a cut; a second time nothing is downloaded
+    repository.refs["main"] = repository.refs["refs/pr/1"]
+    hub.forget()
+    hub.fault("GET /datasets/org/results/", "cut", 50)
+    pull = ("results", "pull", "hub:org/results", "--results-dir", tmp_path / "theirs", "--json")
+    first, second, none = command.several(pull, pull, ("results", "pull", "hub:org/none"))
+    assert [s["outcome"] for s in first.json()[0]["submissions"]] == ["new"]
+    assert first.json()[0]["commit"] == repository.refs["main"]
+    assert [s["outcome"] for s in second.json()[0]["submissions"]] == ["unchanged"]
+    assert not hub.requests("load.py")
+    assert "hub dataset org/none: it does not exist, or is private" in refusal(none)
+    state = json.loads((tmp_path / "theirs" / "submitted" / ".pulled.json").read_text())
+    assert state["first"]["commit"] == repository.refs["main"]
+
+
+def test_a_models_results_are_sent_to_its_repository(hub: HubServer, command: HubCommands, tmp_path: Path) -> None:
+    honest_run(tmp_path / "mine", model="org/first")
+    card = "---\nlicence: mit\ntags: [theirs]\nmodel-index:\n- name: first\n  results: []\n---\n# First\n"
+    carded = hub.repository("models", "org/first", {"README.md": card.encode()})
+    bare = hub.repository("models", "org/bare", {"config.json": b"{}"})
+    hub.account("writer", writes={"org/first", "org/bare"})
+    export = ("export", "org/first", "--results-dir", tmp_path / "mine", "--push")
+    nobody, sent, file, whole, table, gone = command.several(
+        (*export, "org/first"),
+        ("token=writer", *export, "org/first"),
+        ("token=writer", *export, "org/first", "--format", "eval-results"),
+        ("token=writer", *export, "org/bare"),
+        (*export, "org/first", "--format", "csv"),
+        ("token=writer", *export, "org/gone"),
+    )
+    assert "hub model org/first: the hub wants a token" in refusal(nobody)
+    assert sent.out == f"request: {hub.address}/org/first/discussions/1\n", sent.err
+    assert [r.status for r in carded.requests] == ["open", "open"]
+    readme = carded.commits[carded.refs["refs/pr/1"]]["README.md"].decode()
+    head = yaml.safe_load(readme.split("---\n")[1])
+    assert (head["licence"], head["tags"], readme.split("---\n")[2].strip()) == ("mit", ["theirs"], "# First")
+    metrics = [m["type"] for result in head["model-index"][0]["results"] for m in result["metrics"]]
+    assert metrics
+    assert set(metrics) == {"f1"}
+    assert file.status == 0, file.err
+    rows = yaml.safe_load(carded.commits[carded.refs["refs/pr/2"]][".eval_results/biobench.yaml"])
+    assert [row["dataset"]["task_id"] for row in rows] == ["demo_topic"]
+    assert whole.status == 0, whole.err
+    assert b"## Results with BioBench" in bare.commits[bare.refs["refs/pr/1"]]["README.md"]
+    assert bare.commits[bare.refs["main"]] == {"config.json": b"{}"}, "nothing changes before the owners merge"
+    assert "format 'csv' is nothing for a model's repository" in table.refusal()
+    assert "hub model org/gone: it does not exist" in refusal(gone)
