@@ -58,7 +58,7 @@ def test_a_tag_is_resolved_to_its_commit_which_the_record_names(
 def test_what_the_hub_refuses_is_one_line_that_says_what_to_do(
     hub: HubServer, command: HubCommands, encoder: dict[str, bytes]
 ) -> None:
-    for name in ("gated", "tiny", "down", "cut", "drop", "stall", "size", "page", "bits"):
+    for name in ("gated", "tiny", "down", "cut", "drop", "stall", "size", "page", "etag", "bits"):
         hub.repository("models", f"org/{name}", encoder, gated=name == "gated")
     hub.repositories["models", "org/cut"].commit({"large.txt": bytes(CHUNK + 100)})
     hub.account("outside")
@@ -71,6 +71,7 @@ def test_what_the_hub_refuses_is_one_line_that_says_what_to_do(
     hub.fault("GET /models/org/cut/", "cut", 100_000)
     hub.fault("GET .*/org/cut/.*large.txt", "cut", CHUNK + 50)
     hub.fault("HEAD /org/size/.*model.safetensors", "size", 1000)
+    hub.fault("HEAD /org/etag/.*model.safetensors", "etag", body=b"the version before")
     hub.fault("GET /models/org/page/", "body", body=b"<html>sign in</html>")
     hub.fault("GET /models/org/bits/", "body", body=bytes(flipped))
     words = {
@@ -82,6 +83,7 @@ def test_what_the_hub_refuses_is_one_line_that_says_what_to_do(
         "stall": ("is neither a local folder nor at hand, and the hub cannot be reached", "check the name"),
         "size": ("Consistency check failed: file should be of size 1000 but has size", "run the same again"),
         "page": ("Consistency check failed: file should be of size", "run the same again"),
+        "etag": ("the hub announced", "delete "),
         "bits": ("its content is", "delete "),
     }
     answers = command.several(*(("run", f"org/{name}", *PLAN) for name in words), HF_HUB_DOWNLOAD_TIMEOUT="1")
