@@ -111,7 +111,7 @@ def _right(
             place = next((n for n, text in texts.items() if text == name), None)
         else:
             shift = int(options.right_is == "from_one")
-            number = int(name) - shift if re.fullmatch(r"\d+", name) else -1
+            number = int(name) - shift if re.fullmatch(r"\d{1,9}", name) else -1
             place = names[number] if 0 <= number < len(names) else None
         if place is None:
             hint = "check `right_is`, or repair the answer"

@@ -70,7 +70,7 @@ def parse_xmi(request: Request, path: Path) -> tuple[str, list[tuple[str, int, i
         begin, end = element.get("begin"), element.get("end")
         if begin is None or end is None or not begin.isdecimal() or not end.isdecimal():
             continue
-        a, b = int(begin), int(end)
+        a, b = request.whole_number(begin, path, 1), request.whole_number(end, path, 1)
         if a > b or b not in position or a not in position:
             raise request.bad(f"element {_local(element)} {a}-{b} leaves the text", "the file is damaged", path, 1)
         if a < b:
