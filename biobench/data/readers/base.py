@@ -16,7 +16,7 @@ import json
 import math
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -76,6 +76,13 @@ class Request:
             hint = "add it to `labels`, or map it" if self.redact else suggest(label, labels)
             raise self.bad("{} is not a label of the task", self.alike(label) or hint, file, line, label)
         return label
+
+    def nearest(self, name: str, known: Sequence[str]) -> str:
+        """The hint for a column or field that the file lacks: the nearest that it has.
+
+        Data under an agreement are not quoted: where a header is missing, its place is taken by the first row.
+        """
+        return "check the names in the spec and in the file" if self.redact else suggest(name, known)
 
     def alike(self, label: str) -> str | None:
         """The hint for a label that only looks like one of the task's; None for another."""

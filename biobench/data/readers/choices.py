@@ -46,7 +46,7 @@ def read_choices(request: Request) -> Iterator[Document]:
         fields += [options.options] if isinstance(options.options, str) else []
         for field in fields:
             if field not in item:
-                raise request.bad(f"the object has no field '{field}'", suggest(field, list(item)), path, line)
+                raise request.bad(f"the object has no field '{field}'", request.nearest(field, list(item)), path, line)
         if options.id is None:
             question_id = group = number
         else:

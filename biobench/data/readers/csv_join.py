@@ -13,7 +13,6 @@ from biobench.data.readers.base import ReaderOptions, Request, at, decoded, read
 from biobench.data.readers.tsv import rows
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
-from biobench.schema.strict import suggest
 
 
 class CsvJoinOptions(ReaderOptions):
@@ -68,7 +67,9 @@ def _flags(request: Request, options: CsvJoinOptions, path: Path) -> Iterator[tu
             header = [name.strip() for name in row]
             for column in (options.key, options.group, *labels, *([options.none] if options.none else [])):
                 if column not in header:
-                    raise request.bad(f"the header has no column '{column}'", suggest(column, header), path, line)
+                    raise request.bad(
+                        f"the header has no column '{column}'", request.nearest(column, header), path, line
+                    )
             continue
         if len(row) != len(header):
             raise request.bad(f"the row has {len(row)} fields, the header {len(header)}", "repair it", path, line)
@@ -98,7 +99,7 @@ def _texts(request: Request, options: CsvJoinOptions, path: Path, wanted: set[st
             header = [name.strip() for name in next(table, [])]
             for column in (options.key, options.text):
                 if column not in header:
-                    raise request.bad(f"the header has no column '{column}'", suggest(column, header), path, 1)
+                    raise request.bad(f"the header has no column '{column}'", request.nearest(column, header), path, 1)
             key_at, text_at = header.index(options.key), header.index(options.text)
             for row in table:
                 if len(row) != len(header):

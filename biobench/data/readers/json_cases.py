@@ -10,7 +10,6 @@ from typing import Any, Literal
 from biobench.data.readers.base import ReaderOptions, Request, at, missing, parse_json, read_lines, read_text, reader
 from biobench.schema.document import Document
 from biobench.schema.source import later
-from biobench.schema.strict import suggest
 
 Layouts = Literal["list", "lines", "keyed"]
 KEY = "#key"
@@ -75,7 +74,7 @@ def need_fields(request: Request, item: dict[str, Any], names: Sequence[str | No
     """Raise DataFormatError where the object lacks one of these fields, or has null there. None names no field."""
     for name in filter(None, names):
         if name not in item:
-            raise request.bad(f"the object has no field '{name}'", suggest(name, list(item)), path, line)
+            raise request.bad(f"the object has no field '{name}'", request.nearest(name, list(item)), path, line)
         if missing(item[name]):
             raise request.bad(f"field '{name}' is null", "fill it in or remove the object", path, line)
 
@@ -115,7 +114,7 @@ def _document(
 ) -> Document | None:
     for name in filter(None, (options.text, options.label, options.id, options.group, options.first)):
         if name not in item:
-            raise request.bad(f"the object has no field '{name}'", suggest(name, list(item)), path, line)
+            raise request.bad(f"the object has no field '{name}'", request.nearest(name, list(item)), path, line)
     raw = item[options.label]
     values = raw if isinstance(raw, list) else [raw]
     text = item[options.text]

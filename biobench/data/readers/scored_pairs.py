@@ -10,7 +10,6 @@ from biobench.data.readers.base import ReaderOptions, Request, at, parse_json, r
 from biobench.data.readers.tsv import rows
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
-from biobench.schema.strict import suggest
 
 
 class ScoredPairsOptions(ReaderOptions):
@@ -42,7 +41,9 @@ def read_scored_pairs(request: Request) -> Iterator[Document]:
                 where = {name.strip(): place for place, name in enumerate(row)}
                 for name in (options.first, options.second, options.value):
                     if name not in where:
-                        raise request.bad(f"the header has no column '{name}'", suggest(name, list(where)), table, line)
+                        raise request.bad(
+                            f"the header has no column '{name}'", request.nearest(name, list(where)), table, line
+                        )
                 continue
             if len(row) != len(where):
                 raise request.bad(f"the row has {len(row)} fields, not {len(where)}", "repair the row", table, line)
