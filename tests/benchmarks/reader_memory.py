@@ -10,13 +10,14 @@ but a read corpus or an error of the project is a failure; so is more than --mos
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
+import multiprocessing
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+
+import pyarrow.parquet  # noqa: F401  (its memory is no document's)
 
 from biobench.data.load import load_data
 from biobench.errors import BioBenchError
@@ -62,8 +63,6 @@ def peak() -> int:
 
 def read(format: str, folder: Path) -> dict[str, object]:
     """How the reading went."""
-    if LAYOUTS[format].binary:
-        import pyarrow.parquet  # noqa: F401  (its memory is no document's)
     task = LAYOUTS[format].task(format, folder)
     before, began = peak(), time.process_time()
     try:
@@ -77,17 +76,27 @@ def read(format: str, folder: Path) -> dict[str, object]:
 
 
 def measure(format: str, case: str, scale: float) -> dict[str, object]:
-    """The child's answer. Raises RuntimeError where a child ended otherwise."""
+    """The reading child's answer. Raises RuntimeError where a child ended otherwise."""
     with tempfile.TemporaryDirectory(prefix="biobench-huge-") as folder:
-        for step in ("write", "read"):
-            command = [sys.executable, "-m", "tests.benchmarks.reader_memory", "--child", step, "--format", format]
-            command += ["--case", case, "--scale", str(scale), "--folder", folder]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode:
-                raise RuntimeError(f"{format} {case} {step}: {done.returncode} {done.stderr[-800:]}")
-        size = sum(p.stat().st_size for p in Path(folder, "corpus").rglob("*") if p.is_file())
-        answer: dict[str, object] = json.loads(done.stdout)
-        return {**answer, "size": round(size / 2**20, 1)}
+        place = Path(folder)
+        _in_child(lambda: write(format, case, scale, place))
+        size = sum(p.stat().st_size for p in (place / "corpus").rglob("*") if p.is_file())
+        return {**(_in_child(lambda: read(format, place)) or {}), "size": round(size / 2**20, 1)}
+
+
+def _in_child(work: Callable[[], dict[str, object] | None]) -> dict[str, object] | None:
+    """What the work gives, done in a process forked from this one, which has imported everything."""
+    here, there = multiprocessing.Pipe(duplex=False)
+    child = multiprocessing.get_context("fork").Process(target=lambda: there.send(work()))
+    child.start()
+    there.close()
+    try:
+        answer: dict[str, object] | None = here.recv()
+    except EOFError:
+        child.join()
+        raise RuntimeError(f"a child ended with {child.exitcode}") from None
+    child.join()
+    return answer
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -97,22 +106,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--format", action="append", choices=sorted(LAYOUTS))
     parser.add_argument("--case", action="append", choices=CASES)
     parser.add_argument("--most", type=int, default=MOST)
-    parser.add_argument("--child", choices=("write", "read"), help=argparse.SUPPRESS)
-    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
-    if options.child == "write":
-        write(options.format[0], options.case[0], options.scale, options.folder)
-        return 0
-    if options.child == "read":
-        print(json.dumps(read(options.format[0], options.folder)))
-        return 0
     failed = 0
     for format in options.format or LAYOUTS:
         for case in options.case or CASES:
             try:
                 answer = measure(format, case, options.scale)
             except RuntimeError as error:
-                print(error, flush=True)
+                print(f"{format} {case}: {error}", flush=True)
                 failed += 1
                 continue
             failed += int(str(answer["mib"])) > options.most

@@ -1,7 +1,8 @@
 """`python -m tests.kills --kills 500 [--seed 1] [--command pretrain]`: seeded kills of all commands but `run`.
 
-A chain begins with fresh inputs: three times the command is started and killed, by SIGKILL, SIGTERM or SIGINT, at a
-seeded moment within the time that it takes undisturbed; the fourth time it is left alone. Its result must then be the
+A chain begins with fresh inputs: three times the command is started and killed, by SIGKILL, SIGTERM or SIGINT, half of
+them at a seeded moment within the time that it takes undisturbed and half right after a file has changed, where a kill
+would hurt most; the fourth time it is left alone. Its result must then be the
 undisturbed one, and no message of a killed or living command a traceback. `run` itself is killed by
 `tests/cli/test_cli_kill.py`.
 """
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.helpers.desk_make import Server
-from tests.helpers.launching import Launcher
+from tests.helpers.launching import PATIENCE, Child, Launcher
 from tests.kills.victims import Victim, victims
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
@@ -40,6 +41,24 @@ class Figures:
     chains: int = 0
     seconds: float = 0.0
     wrong: list[str] = field(default_factory=list)
+
+
+def wait_for_changes(place: Path, child: Child, count: int) -> None:
+    """Until files below the folder have appeared, vanished or grown `count` times, or the child ends."""
+
+    def seen() -> list[tuple[str, int]]:
+        entries = []
+        for root, _, names in os.walk(place):
+            for name in names:
+                with suppress(FileNotFoundError):
+                    entries.append((f"{root}/{name}", os.stat(f"{root}/{name}").st_size))
+        return entries
+
+    until = time.monotonic() + PATIENCE
+    for _ in range(count):
+        before = seen()
+        while seen() == before and child.ended.empty() and time.monotonic() < until:
+            time.sleep(0.0005)
 
 
 class Field:
@@ -80,13 +99,23 @@ class Field:
             shutil.rmtree(place)
         return self._expected[victim.name]
 
+    def _result(self, victim: Victim, place: Path) -> Any:
+        """What the command has made; where that is not whole, what is wrong with it."""
+        try:
+            return victim.result(place)
+        except (AssertionError, OSError, ValueError) as error:
+            return repr(error)
+
     def chain(self, victim: Victim, chance: random.Random, figures: Figures, kills: int = CHAIN) -> None:
         """Kill the command so often, then let it end, and compare."""
         expected, length = self.undisturbed(victim)
         place = victim.fresh(self.place())
         for _ in range(kills):
             child = self.launcher.start(*victim.arguments(place))
-            time.sleep(chance.uniform(0.0, length * 1.02))
+            if chance.random() < 0.5:
+                time.sleep(chance.uniform(0.0, length * 1.02))
+            else:
+                wait_for_changes(place, child, chance.randint(1, 12))
             how = chance.choice(SIGNALS)
             with suppress(ProcessLookupError):  # it has just ended
                 os.kill(child.pid, how)
@@ -100,7 +129,7 @@ class Field:
         figures.chains += 1
         if status != 0 and not victim.over(child.err.read_text()):
             figures.wrong.append(f"{victim.name} ended with {status}: {child.err.read_text()[-600:]}")
-        elif victim.result(place) != expected:
+        elif self._result(victim, place) != expected:
             figures.wrong.append(f"{victim.name}: another result than undisturbed")
         shutil.rmtree(place, ignore_errors=True)
 
