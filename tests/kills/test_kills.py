@@ -43,7 +43,7 @@ def test_fifty_kills(ground: Field) -> None:
     figures = attack(ground, list(NAMES), 50, seed=27)
     assert [line for f in figures.values() for line in f.wrong] == []
     assert sum(f.kills for f in figures.values()) >= 50
-    assert sum(f.hit for f in figures.values()) >= 25, "most commands had ended before they were killed"
+    assert sum(f.hit for f in figures.values()) >= 15, "nearly all commands had ended before they were killed"
 
 
 @pytest.mark.parametrize("name", [pytest.param("pretrain", marks=pytest.mark.slow), *NAMES[1:5]])
