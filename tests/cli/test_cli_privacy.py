@@ -173,18 +173,20 @@ def test_a_killed_run_leaves_nothing_behind(private: Path, how: signal.Signals) 
                "--data-dir", "data", "--results-dir", "results", "--save-every", "0",
                "--set", "training.epochs=20", *DEVICE]  # fmt: skip
     killed = 0
-    for _ in range(6):
-        with (private / "log.txt").open("ab") as log:
+    for _ in range(4):
+        with (private / "log.txt").open("wb") as log:
             process = subprocess.Popen(
                 command, cwd=private, stdout=log, stderr=log, env={**os.environ, "OMP_NUM_THREADS": "1"}
             )
-            until = time.monotonic() + 120
-            while process.poll() is None and b"started" not in (private / "log.txt").read_bytes():
-                assert time.monotonic() < until
-                time.sleep(0.05)
-            time.sleep(chance.uniform(0.0, 3.0))
-            process.send_signal(how)
-            killed += process.wait(timeout=120) != 0
+            try:
+                until = time.monotonic() + 600
+                while process.poll() is None and b"started" not in (private / "log.txt").read_bytes():
+                    assert time.monotonic() < until, (private / "log.txt").read_text()
+                    time.sleep(0.05)
+                time.sleep(chance.uniform(0.0, 3.0))
+                process.send_signal(how)
+                killed += process.wait(timeout=600) != 0
+            finally:
+                process.kill()
         assert found(private) == []
-        (private / "log.txt").write_bytes(b"")
-    assert killed >= 3
+    assert killed >= 2

@@ -60,7 +60,8 @@ def read_xmi(request: Request) -> Iterator[Document]:
 def parse_xmi(request: Request, path: Path) -> tuple[str, list[tuple[str, int, int]]]:
     """(text, [(local element name, begin, end)]) in characters. Raises DataFormatError."""
     try:
-        root = ET.parse(path).getroot()
+        # At once: the whole text is one attribute, which the parser would begin anew with every piece of the file.
+        root = ET.fromstring(path.read_bytes())
     except (ET.ParseError, OSError) as error:
         line = error.position[0] if isinstance(error, ET.ParseError) else None
         raise request.bad("is not well-formed XML", "download it again", path, line) from None
