@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from biobench.cli.console.common import DataDir, Json, ResultsDir, percent, print_json
+from biobench.cli.console.common import DataDir, Json, ResultsDir, check_results_dir, percent, print_json
 
 
 def register(app: typer.Typer) -> None:
@@ -15,6 +15,7 @@ def register(app: typer.Typer) -> None:
 
 
 def rescore(
+    context: typer.Context,
     results_dir: ResultsDir = "results",
     data_dir: DataDir = None,
     task: Annotated[
@@ -28,6 +29,7 @@ def rescore(
     as_json: Json = False,
 ) -> None:
     """Recompute every score from the stored predictions (agreement-bound data needs --data-dir)."""
+    check_results_dir(context, results_dir)
     from biobench.report.rescore import rescore_all
 
     rows = rescore_all(results_dir, data_dir, task)

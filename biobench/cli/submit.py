@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from biobench.cli.console.common import DataDir, Json, ResultsDir, print_json
+from biobench.cli.console.common import DataDir, Json, ResultsDir, check_results_dir, print_json
 
 
 def register(app: typer.Typer) -> None:
@@ -17,6 +17,7 @@ def register(app: typer.Typer) -> None:
 
 
 def submit(
+    context: typer.Context,
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="A model of the results folder, as the report names it.")
     ],
@@ -32,6 +33,7 @@ def submit(
     as_json: Json = False,
 ) -> None:
     """Pack a model's full runs (records and predictions) as a submission."""
+    check_results_dir(context, results_dir)
     from biobench.submission.pack import submit as pack
     from biobench.submission.verify import examine
 

@@ -173,6 +173,7 @@ def _checked(request: Request, documents: Iterable[Document]) -> Iterator[Docume
                 hint += "and where the same document stands again, `reader.ids: repeated`"
             raise _bad(request, d, "document id {} stands twice", hint, d.id)
         seen.add(d.id)
+        _check_text(request, d)
         for span in d.spans:
             if not 0 <= span.start < span.end <= len(d.text):
                 raise _bad(
@@ -180,7 +181,8 @@ def _checked(request: Request, documents: Iterable[Document]) -> Iterator[Docume
                 )
         for label in (*(s.label for s in d.spans), *d.labels):
             if known is not None and not kind.numeric and label not in known:
-                raise _bad(request, d, "{} is not a label of the task", "check `labels` and the reader's map", label)
+                hint = request.alike(label) or "check `labels` and the reader's map"
+                raise _bad(request, d, "{} is not a label of the task", hint, label)
         if kind.tagged and not d.text.strip():
             raise _bad(request, d, "document {} has no text", "remove it, or cut the corpus by `segment: line`", d.id)
         if kind.tagged and not d.tokens:
@@ -192,6 +194,28 @@ def _checked(request: Request, documents: Iterable[Document]) -> Iterator[Docume
             raise _bad(request, d, *problem)
         spans = tuple(sorted(set(d.spans)))
         yield d if spans == d.spans else replace(d, spans=spans)
+
+
+def _check_text(request: Request, document: Document) -> None:
+    """Refuse what is no Unicode text, which tokenizers drop or fall over: NUL, and half of a surrogate pair."""
+    labels = {*document.labels, *(span.label for span in document.spans)}
+    for name, text in (
+        ("text", document.text),
+        ("first text", document.query),
+        ("id", document.id),
+        ("group", document.group),
+        *(("label", label) for label in sorted(labels)),
+    ):
+        at = text.find("\0")
+        what = "a NUL character"
+        if at < 0 and not text.isascii():
+            try:
+                text.encode("utf-8")
+            except UnicodeEncodeError as error:
+                at, what = error.start, "half of a surrogate pair"
+        if at >= 0:
+            hint = "remove it; text that was cut or written in another encoding has such"
+            raise _bad(request, document, f"the document's {name} has {what} at character {at}", hint)
 
 
 def _bad(request: Request, document: Document, what: str, hint: str, value: str | None = None) -> DataFormatError:

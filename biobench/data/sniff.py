@@ -188,6 +188,9 @@ def _json_lines(path: Path) -> list[dict[str, Any]]:
             raise DataFormatError(
                 f"not valid JSON: {error.msg}", hint="one object a line", file=path, line=number
             ) from None
+        except (ValueError, RecursionError):
+            what = "JSON with a number of thousands of digits, or nested too deeply"
+            raise DataFormatError(what, hint="one object a line", file=path, line=number) from None
         if isinstance(item, dict):
             items.append(item)
     return items

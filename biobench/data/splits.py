@@ -235,7 +235,7 @@ def _read_ids(path: Path) -> dict[str, str]:
         raise SpecError(
             f"splits.ids_file {path.name} does not exist", hint="put it beside the spec", file=path
         ) from None
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         line = error.lineno if isinstance(error, json.JSONDecodeError) else None
         raise SpecError(f"not valid JSON: {error}", hint=hint, file=path, line=line) from None
     if not isinstance(content, dict) or set(content) != set(SPLITS):

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from biobench.core.files import broken_file
 from biobench.core.hub import client_errors, explain, is_incomplete, set_patience
+from biobench.core.strangers import check_pickle, check_sizes
 from biobench.core.text import first_line
 from biobench.errors import ModelError
 from biobench.models.dummy import NAME as DUMMY
@@ -94,7 +95,7 @@ def find_checkpoint(model: str, *, offline: bool = False, trust_remote_code: boo
         raise ModelError(
             "no config.json in the model's folder", hint="give a folder saved with save_pretrained", file=folder
         )
-    _check_sizes(folder)
+    check_sizes(folder)
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=trust_remote_code)
     except Exception as error:  # what the library (or the model's own code) raises has no common class
@@ -103,7 +104,7 @@ def find_checkpoint(model: str, *, offline: bool = False, trust_remote_code: boo
             hint="the folder must hold a config that AutoConfig knows; --trust-remote-code allows the model's own code",
             file=folder / "config.json",
         ) from error
-    _check_pickle(folder, name)
+    check_pickle(folder, name)
     seen = stamp(folder, code=trust_remote_code)
     digest = content_hash(folder, code=trust_remote_code)
     return Checkpoint(name, revision, folder, digest, config, trust_remote_code, seen)
@@ -122,36 +123,6 @@ def check_unchanged(checkpoint: Checkpoint) -> None:
             "the model's files changed after this command had begun, so its runs would be of two models",
             hint="repeat the command; keep each checkpoint in a folder of its own, which nobody writes to",
             file=checkpoint.folder,
-        )
-
-
-PICKLE = "BIOBENCH_ALLOW_PICKLE"
-"""Environment variable: names of checkpoints, by commas, whose weights may be pickle files."""
-_MOST_BYTES = {"config.json": 2**20, "tokenizer_config.json": 2**25, "special_tokens_map.json": 2**22}
-_MOST_BYTES |= {"tokenizer.json": 2**28, "vocab.txt": 2**27, "vocab.json": 2**27, "merges.txt": 2**27}
-"""Those of the largest public vocabularies (256,000 entries) take an eighth of it."""
-
-
-def _check_sizes(folder: Path) -> None:
-    """Refuses text files that no checkpoint has in this size, before a library reads them."""
-    for name, most in _MOST_BYTES.items():
-        path = folder / name
-        size = path.stat().st_size if path.is_file() else 0
-        if size > most:
-            raise ModelError(
-                f"has {size} bytes, at most {most} are read", hint="this is no file of a checkpoint", file=path
-            )
-
-
-def _check_pickle(folder: Path, name: str) -> None:
-    """A pickle can run any code where it is loaded; it is taken from those alone whom the user names."""
-    pickled = sorted(folder.glob("pytorch_model*.bin"))
-    allowed = {folder.strip() for folder in os.environ.get(PICKLE, "").split(",")}
-    if pickled and not any(folder.glob("*.safetensors")) and name not in allowed:
-        raise ModelError(
-            "the weights are a pickle file, which can run code of whoever wrote it",
-            hint=f"convert them to safetensors, or trust this checkpoint by name: {PICKLE}={name}",
-            file=pickled[0],
         )
 
 

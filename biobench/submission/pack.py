@@ -8,12 +8,18 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
+import os
 import re
+import secrets
+import shutil
+import time
 from pathlib import Path
 
 import biobench
-from biobench.errors import StoreError, UsageError
+from biobench.core.files import STALE_SECONDS, Remedy, sync_folder, write_atomic, writing
+from biobench.errors import UsageError
 from biobench.report.entrants import line_name
 from biobench.report.escape import plain
 from biobench.report.floors import verdict_on
@@ -66,20 +72,42 @@ def submit(model: str, results_dir: str | Path = "results", out: str | Path | No
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"'{folder}' is not empty", hint="give another folder, or remove it")
     source = Store(results_dir)
-    store = Store(folder)
-    for group in groups:
-        for record in group.records:
-            store.copy(source, record)
-        verdict = verdict_on(group, results.floors)
-        if verdict is not None:
-            save_floor(folder, verdict)
-    files = [_described(folder, path) for path in packed_files(folder)]
-    manifest = Manifest(model=name, biobench=biobench.__version__, notes=notes, files=tuple(files))
+    aside = folder.with_name(f".{folder.name}.{secrets.token_hex(6)}.tmp")
     try:
-        (folder / MANIFEST).write_text(manifest.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise StoreError(f"cannot be written: {error.strerror}", hint="check the folder", file=folder) from error
+        with writing(folder, _REMEDY):
+            _remove_stale(folder)
+            aside.mkdir(parents=True)
+        store = Store(aside)
+        for group in groups:
+            for record in group.records:
+                store.copy(source, record)
+            verdict = verdict_on(group, results.floors)
+            if verdict is not None:
+                save_floor(aside, verdict)
+        files = [_described(aside, path) for path in packed_files(aside)]
+        manifest = Manifest(model=name, biobench=biobench.__version__, notes=notes, files=tuple(files))
+        write_atomic(aside / MANIFEST, (manifest.model_dump_json(indent=1) + "\n").encode(), _REMEDY)
+        # The folder is there whole or not at all, so that a killed command can be given again.
+        with writing(folder, _REMEDY):
+            os.replace(aside, folder)
+            sync_folder(folder.parent)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
     return folder
+
+
+_REMEDY = Remedy(
+    full="free space, or choose another --out",
+    denied="check the folder's permissions, or choose another --out",
+    other="check the path, or choose another --out",
+)
+
+
+def _remove_stale(folder: Path) -> None:
+    """Remove what killed commands left beside the folder."""
+    for aside in folder.parent.glob(f".{glob.escape(folder.name)}.*.tmp"):
+        if aside.is_dir() and time.time() - aside.stat().st_mtime > STALE_SECONDS:
+            shutil.rmtree(aside, ignore_errors=True)
 
 
 def packed_files(folder: Path) -> list[Path]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any, Literal
 
 import numpy as np
@@ -22,6 +23,7 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
 
 from biobench.core.machine import resolve_device
+from biobench.core.strangers import only_safetensors
 from biobench.core.text import first_line
 from biobench.core.tokenizer import load_tokenizer
 from biobench.errors import DataFormatError, DataUnavailableError, ModelError, UsageError
@@ -183,8 +185,11 @@ def load_encoder(checkpoint: str | Path, device: torch.device, dtype: torch.dtyp
     """The bare encoder in evaluation mode. Raises ModelError where weights are missing."""
     config_of(checkpoint)
     try:
-        model, info = AutoModel.from_pretrained(str(checkpoint), dtype=dtype, output_loading_info=True)
-    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
+        safe = only_safetensors(checkpoint)
+        model, info = AutoModel.from_pretrained(
+            str(checkpoint), dtype=dtype, output_loading_info=True, use_safetensors=safe
+        )
+    except (OSError, ValueError, RuntimeError, EOFError, UnpicklingError, SafetensorError) as error:
         raise ModelError(
             f"the checkpoint '{checkpoint}' cannot be loaded: {first_line(error, 160)}",
             hint="check the folder's model.safetensors and config.json",

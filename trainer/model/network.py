@@ -11,16 +11,19 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import torch
 import transformers
 from huggingface_hub.errors import StrictDataclassError
+from safetensors import SafetensorError
 from torch import Tensor, nn
 from torch.profiler import record_function
 from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils.logging import disable_progress_bar
 
+from biobench.core.strangers import only_safetensors
 from biobench.core.text import first_line
 from biobench.errors import ModelError
 from biobench.schema.strict import suggest
@@ -170,8 +173,9 @@ def load_model(source: str | Path, *, revision: str | None = None) -> PreTrained
             attn_implementation=attention.NAME,
             dtype=torch.float32,
             output_loading_info=True,
+            use_safetensors=only_safetensors(source),
         )
-    except (OSError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError, EOFError, UnpicklingError, SafetensorError) as error:
         raise ModelError(
             f"the checkpoint '{source}' cannot be loaded: {first_line(error, 200)}",
             hint="check the folder's model.safetensors and config.json, or download it again",

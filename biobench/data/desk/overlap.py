@@ -174,5 +174,5 @@ def _objects(file: Path) -> Iterator[str]:
             except UnicodeDecodeError as error:
                 what = f"byte 0x{error.object[error.start]:02x} is not UTF-8"
                 raise DataFormatError(what, hint="save the file as UTF-8", file=file, line=number) from None
-            except (json.JSONDecodeError, KeyError, TypeError):
+            except (ValueError, RecursionError, KeyError, TypeError):
                 raise DataFormatError("has no field 'text'", hint="one object a line", file=file, line=number) from None

@@ -11,9 +11,12 @@ elements. A reader never sorts them. Each reader's docstring names the file whos
 
 from __future__ import annotations
 
+import codecs
+import json
 import math
+import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -71,8 +74,36 @@ class Request:
         labels = self.spec.labels
         if not self.any_label and isinstance(labels, list) and label not in labels:
             hint = "add it to `labels`, or map it" if self.redact else suggest(label, labels)
-            raise self.bad("{} is not a label of the task", hint, file, line, label)
+            raise self.bad("{} is not a label of the task", self.alike(label) or hint, file, line, label)
         return label
+
+    def nearest(self, name: str, known: Sequence[str]) -> str:
+        """The hint for a column or field that the file lacks: the nearest that it has.
+
+        Data under an agreement are not quoted: where a header is missing, its place is taken by the first row.
+        """
+        return "check the names in the spec and in the file" if self.redact else suggest(name, known)
+
+    def alike(self, label: str) -> str | None:
+        """The hint for a label that only looks like one of the task's; None for another."""
+        labels = self.spec.labels
+        if not isinstance(labels, list) or _composed(label) not in map(_composed, labels):
+            return None
+        return "one of `labels` looks the same and has other code points (composed letters, invisible signs)"
+
+    def whole_number(self, text: str, file: Path, line: int | None = None) -> int:
+        """The number that decimal digits write. Raises DataFormatError for more than 18, which count no characters."""
+        if len(text.strip()) > _DIGITS:
+            raise self.bad(f"a number of {len(text.strip())} digits", "repair the offset", file, line)
+        return int(text)
+
+
+_DIGITS = 18
+
+
+def _composed(label: str) -> str:
+    """The label in one form of composed letters, without the signs that show nothing."""
+    return "".join(c for c in unicodedata.normalize("NFC", label) if unicodedata.category(c) != "Cf")
 
 
 def _short(value: str | None) -> str:
@@ -139,7 +170,8 @@ class DocumentNames:
 def read_text(request: Request, path: Path, errors: str = "strict") -> str:
     """Text of a UTF-8 file without any newline translation; a byte order mark is dropped.
 
-    Raises DataFormatError naming the line of the first byte that is not UTF-8 (unless errors="replace").
+    Raises DataFormatError for UTF-16 and UTF-32, and naming the line of the first NUL, and of the first byte that is
+    not UTF-8 (unless errors="replace").
     """
     try:
         raw = path.read_bytes()
@@ -147,13 +179,23 @@ def read_text(request: Request, path: Path, errors: str = "strict") -> str:
         raise DataFormatError(
             f"cannot be read: {error.strerror or error}", hint="check the file and its permissions", file=path
         ) from None
+    return decoded(path, raw, errors)
+
+
+def decoded(path: Path, raw: bytes, errors: str = "strict", line: int = 1) -> str:
+    """The text of bytes that begin on this line of the file; see `read_text`."""
+    if line == 1 and raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)):
+        raise DataFormatError("is UTF-16 or UTF-32", hint="save the file as UTF-8", file=path, line=1)
+    nul = raw.find(b"\0")
+    if nul >= 0:
+        hint = "no text has one: remove it, or save the file as UTF-8 where it is UTF-16"
+        raise DataFormatError("a NUL byte", hint=hint, file=path, line=line + raw.count(b"\n", 0, nul))
     try:
-        return raw.decode("utf-8-sig", errors=errors)
+        return raw.decode("utf-8-sig" if line == 1 else "utf-8", errors=errors)
     except UnicodeDecodeError as error:
-        line = raw[: error.start].count(b"\n") + 1
-        raise DataFormatError(
-            f"byte 0x{raw[error.start]:02x} is not UTF-8", hint="save the file as UTF-8", file=path, line=line
-        ) from None
+        what = f"byte 0x{raw[error.start]:02x} is not UTF-8"
+        place = line + raw.count(b"\n", 0, error.start)
+        raise DataFormatError(what, hint="save the file as UTF-8", file=path, line=place) from None
 
 
 def read_lines(request: Request, path: Path, errors: str = "strict") -> Iterator[tuple[int, str]]:
@@ -164,6 +206,44 @@ def read_lines(request: Request, path: Path, errors: str = "strict") -> Iterator
         lines.pop()
     for number, line in enumerate(lines, start=1):
         yield number, line.removesuffix("\r")
+
+
+def parse_json(
+    request: Request,
+    path: Path,
+    text: str,
+    hint: str,
+    line: int | None = None,
+    pairs: Callable[[list[tuple[str, Any]]], Any] | None = None,
+) -> Any:
+    """The JSON value of a file's text, or of its line number `line`. pairs: what an object's fields become.
+
+    Raises DataFormatError for what is no JSON, for nesting beyond the decoder's depth and for numbers of thousands of
+    digits.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=pairs)
+    except json.JSONDecodeError as error:
+        raise request.bad(f"not valid JSON: {error.msg}", hint, path, line or error.lineno) from None
+    except RecursionError:
+        raise request.bad("JSON that is nested too deeply", hint, path, line or 1) from None
+    except ValueError:
+        raise request.bad("a number of thousands of digits", hint, path, line or 1) from None
+
+
+_GAP = 1_000_000
+
+
+def fill(request: Request, text: str, offset: int, path: Path, line: int) -> str:
+    """The text with blanks up to character `offset`, where the next passage begins.
+
+    Raises DataFormatError for more than a million blanks: a damaged number would fill the memory.
+    """
+    if offset - len(text) > _GAP:
+        raise request.bad(
+            f"a passage begins {offset - len(text)} characters after the last", "check the offset", path, line
+        )
+    return text.ljust(offset)
 
 
 def at(path: Path, line: int) -> str:

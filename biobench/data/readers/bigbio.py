@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from biobench.data.formats.standoff import Discontinuous, flatten, merge_fragments
-from biobench.data.readers.base import ReaderOptions, Request, at, missing, reader
+from biobench.data.readers.base import ReaderOptions, Request, at, fill, missing, reader
 from biobench.data.readers.parquet import table_rows
 from biobench.schema.document import Document, Span
 
@@ -58,7 +58,7 @@ def _joined(request: Request, passages: list[dict[str, Any]], path: Path, number
         for piece, (start, end) in zip(passage["text"], passage["offsets"], strict=True):
             if start < len(text) or end - start != len(piece):
                 raise request.bad("passages overlap or do not have their length", "use another view", path, number)
-            text = text.ljust(start) + piece
+            text = fill(request, text, start, path, number) + piece
     return text
 
 

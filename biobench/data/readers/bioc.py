@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from biobench.data.formats.standoff import Discontinuous, flatten, merge_fragments
-from biobench.data.readers.base import ReaderOptions, Request, at, reader
+from biobench.data.readers.base import ReaderOptions, Request, at, fill, reader
 from biobench.schema.document import Document, Span
 
 
@@ -56,7 +56,7 @@ def _document(request: Request, options: BiocOptions, element: ET.Element, split
         offset = _number(request, passage.findtext("offset"), document_id, path)
         if offset < len(text):
             raise request.bad("passages of document {} overlap", "check the offsets", path, 1, document_id)
-        text = text.ljust(offset) + (passage.findtext("text") or "")
+        text = fill(request, text, offset, path, 1) + (passage.findtext("text") or "")
     spans: set[Span] = set()
     for annotation in element.iter("annotation"):
         infons = {infon.get("key"): (infon.text or "").strip() for infon in annotation.iter("infon")}
@@ -95,4 +95,4 @@ def _place(
 def _number(request: Request, value: str | None, document_id: str, path: Path) -> int:
     if value is None or not value.strip().isdecimal():
         raise request.bad("an offset of document {} is no number", "the file is damaged", path, 1, document_id)
-    return int(value)
+    return request.whole_number(value, path, 1)

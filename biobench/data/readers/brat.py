@@ -150,7 +150,7 @@ def _bound(request: Request, ann: Path, number: int, line: str, text: str | None
     match = _BOUND.fullmatch(fields[1]) if len(fields) == 3 else None
     if match is None:
         raise request.bad("not a text-bound line: {}", "T<n>, tab, TYPE START END, tab, text", ann, number, line)
-    pieces = [tuple(int(n) for n in piece.split(" ")) for piece in match[2].split(";")]
+    pieces = [tuple(request.whole_number(n, ann, number) for n in piece.split(" ")) for piece in match[2].split(";")]
     fragments = tuple((a, b) for a, b in pieces)
     surface = fields[2]
     if text is None:

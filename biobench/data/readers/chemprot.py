@@ -80,7 +80,9 @@ def _abstracts(request: Request, texts: Path, entities: Path, gold: Path) -> lis
         abstracts[pmid] = _Abstract(pmid, len(title) + 1, f"{title} {body}", line, [], {})
     for line, (pmid, entity_id, kind, start, end, surface) in _table(request, entities, 6):
         abstract = _of(request, abstracts, pmid, entities, line)
-        if not (start.isdecimal() and end.isdecimal()) or abstract.text[int(start) : int(end)] != surface:
+        numbers = start.isdecimal() and end.isdecimal()
+        first, last = (request.whole_number(n, entities, line) if numbers else 0 for n in (start, end))
+        if not numbers or abstract.text[first:last] != surface:
             raise request.bad(
                 f"characters {start}-{end} are not {{}}",
                 "offsets count title, one blank, abstract",
@@ -88,7 +90,7 @@ def _abstracts(request: Request, texts: Path, entities: Path, gold: Path) -> lis
                 line,
                 surface,
             )
-        abstract.entities.append(_Entity(entity_id, kind == "CHEMICAL", int(start), int(end)))
+        abstract.entities.append(_Entity(entity_id, kind == "CHEMICAL", first, last))
     for line, (pmid, group, first, second) in _table(request, gold, 4):
         abstract = _of(request, abstracts, pmid, gold, line)
         label = request.check_label(group.strip(), gold, line)

@@ -46,7 +46,7 @@ def read_choices(request: Request) -> Iterator[Document]:
         fields += [options.options] if isinstance(options.options, str) else []
         for field in fields:
             if field not in item:
-                raise request.bad(f"the object has no field '{field}'", suggest(field, list(item)), path, line)
+                raise request.bad(f"the object has no field '{field}'", request.nearest(field, list(item)), path, line)
         if options.id is None:
             question_id = group = number
         else:
@@ -111,7 +111,7 @@ def _right(
             place = next((n for n, text in texts.items() if text == name), None)
         else:
             shift = int(options.right_is == "from_one")
-            number = int(name) - shift if re.fullmatch(r"\d+", name) else -1
+            number = int(name) - shift if re.fullmatch(r"\d{1,9}", name) else -1
             place = names[number] if 0 <= number < len(names) else None
         if place is None:
             hint = "check `right_is`, or repair the answer"

@@ -12,7 +12,6 @@ from biobench.data.readers.tsv import rows
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
 from biobench.schema.source import later
-from biobench.schema.strict import suggest
 
 
 class BratCodesOptions(ReaderOptions):
@@ -109,7 +108,7 @@ def _collect(
         if not where:
             for column in (options.document, options.code, *options.keep):
                 if column not in row:
-                    raise request.bad(f"the header has no column '{column}'", suggest(column, row), path, line)
+                    raise request.bad(f"the header has no column '{column}'", request.nearest(column, row), path, line)
                 where[column] = row.index(column)
             width = len(row)
             continue

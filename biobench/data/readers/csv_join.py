@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import csv
 import gzip
-import io
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 
-from biobench.data.readers.base import ReaderOptions, Request, at, reader
+from biobench.data.readers.base import ReaderOptions, Request, at, decoded, reader
 from biobench.data.readers.tsv import rows
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
-from biobench.schema.strict import suggest
 
 
 class CsvJoinOptions(ReaderOptions):
@@ -68,7 +67,9 @@ def _flags(request: Request, options: CsvJoinOptions, path: Path) -> Iterator[tu
             header = [name.strip() for name in row]
             for column in (options.key, options.group, *labels, *([options.none] if options.none else [])):
                 if column not in header:
-                    raise request.bad(f"the header has no column '{column}'", suggest(column, header), path, line)
+                    raise request.bad(
+                        f"the header has no column '{column}'", request.nearest(column, header), path, line
+                    )
             continue
         if len(row) != len(header):
             raise request.bad(f"the row has {len(row)} fields, the header {len(header)}", "repair it", path, line)
@@ -92,13 +93,13 @@ def _key(value: str) -> str:
 
 def _texts(request: Request, options: CsvJoinOptions, path: Path, wanted: set[str], texts: dict[str, str]) -> None:
     csv.field_size_limit(1 << 27)
-    with _open(path) as stream:
-        table = csv.reader(stream)
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+        table = csv.reader(_lines(path, stream))
         try:
             header = [name.strip() for name in next(table, [])]
             for column in (options.key, options.text):
                 if column not in header:
-                    raise request.bad(f"the header has no column '{column}'", suggest(column, header), path, 1)
+                    raise request.bad(f"the header has no column '{column}'", request.nearest(column, header), path, 1)
             key_at, text_at = header.index(options.key), header.index(options.text)
             for row in table:
                 if len(row) != len(header):
@@ -108,13 +109,11 @@ def _texts(request: Request, options: CsvJoinOptions, path: Path, wanted: set[st
                 key = _key(row[key_at])
                 if key in wanted and row[text_at].strip():
                     texts[key] = row[text_at].strip()
-        except UnicodeDecodeError:
-            raise request.bad("holds a byte that is not UTF-8", "save as UTF-8", path, table.line_num + 1) from None
-        except (csv.Error, EOFError, gzip.BadGzipFile) as error:
+        except (csv.Error, EOFError, OSError, zlib.error) as error:
             raise request.bad(f"cannot be read: {error}", "the file is damaged", path, table.line_num + 1) from None
 
 
-def _open(path: Path) -> io.TextIOWrapper:
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-    return path.open(encoding="utf-8-sig", newline="")
+def _lines(path: Path, stream: Iterable[bytes]) -> Iterator[str]:
+    """The lines, ends included. Raises DataFormatError for other encodings and for NUL."""
+    for number, line in enumerate(stream, start=1):
+        yield decoded(path, line, "strict", number)

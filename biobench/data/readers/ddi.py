@@ -76,10 +76,16 @@ def _mention(request: Request, options: DdiOptions, entity: ElementTree.Element,
     offsets = entity.get("charOffset", "")
     if not _OFFSETS.fullmatch(offsets):
         raise request.bad("charOffset {} is not `start-end`", "repair the entity", path, None, offsets)
-    numbers = [int(n) for n in re.findall(r"\d+", offsets)]
+    numbers = [request.whole_number(n, path) for n in re.findall(r"\d+", offsets)]
     if not numbers[0] <= numbers[-1] < len(text):
         hint = f"offsets count characters of the sentence, which has {len(text)}"
         raise request.bad("charOffset {} leaves the sentence", hint, path, None, offsets)
+    covered = "".join("".join(text[a : b + 1].split()) for a, b in zip(numbers[::2], numbers[1::2], strict=True))
+    surface = "".join(entity.get("text", covered).split())
+    # One name of the corpus is a letter longer than its place.
+    if not (covered.startswith(surface) or surface.startswith(covered)):
+        hint = "offsets count characters (code points) of the sentence; the end is its last"
+        raise request.bad(f"characters {offsets} are not {{}}", hint, path, None, surface)
     return Replacement(numbers[0], numbers[-1] + 1, options.mask)
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from biobench.data.readers.base import ReaderOptions, Request, at, missing, read_lines, read_text, reader
+from biobench.data.readers.base import ReaderOptions, Request, at, missing, parse_json, read_lines, read_text, reader
 from biobench.schema.document import Document
 from biobench.schema.source import later
-from biobench.schema.strict import suggest
 
 Layouts = Literal["list", "lines", "keyed"]
 KEY = "#key"
@@ -76,7 +74,7 @@ def need_fields(request: Request, item: dict[str, Any], names: Sequence[str | No
     """Raise DataFormatError where the object lacks one of these fields, or has null there. None names no field."""
     for name in filter(None, names):
         if name not in item:
-            raise request.bad(f"the object has no field '{name}'", suggest(name, list(item)), path, line)
+            raise request.bad(f"the object has no field '{name}'", request.nearest(name, list(item)), path, line)
         if missing(item[name]):
             raise request.bad(f"field '{name}' is null", "fill it in or remove the object", path, line)
 
@@ -88,10 +86,8 @@ def _objects(request: Request, layout: Layouts, path: Path) -> Iterator[tuple[in
             if text.strip():
                 yield line, _object(request, path, line, text)
         return
-    try:
-        items = json.loads(read_text(request, path), object_pairs_hook=_Pairs if layout == "keyed" else None)
-    except json.JSONDecodeError as error:
-        raise request.bad(f"not valid JSON: {error.msg}", "repair the file", path, error.lineno) from None
+    pairs = _Pairs if layout == "keyed" else None
+    items = parse_json(request, path, read_text(request, path), "repair the file", pairs=pairs)
     if layout == "keyed":
         if not isinstance(items, _Pairs) or not all(isinstance(value, _Pairs) for _, value in items):
             raise request.bad("is not an object of objects", "set `layout: list` for a list", path, 1)
@@ -107,10 +103,7 @@ class _Pairs(list[tuple[str, Any]]):
 
 
 def _object(request: Request, path: Path, line: int, text: str) -> dict[str, Any]:
-    try:
-        item = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise request.bad(f"not valid JSON: {error.msg}", "one object a line", path, line) from None
+    item = parse_json(request, path, text, "one object a line", line)
     if not isinstance(item, dict):
         raise request.bad("is not an object: {}", "one object a line", path, line, text)
     return item
@@ -121,7 +114,7 @@ def _document(
 ) -> Document | None:
     for name in filter(None, (options.text, options.label, options.id, options.group, options.first)):
         if name not in item:
-            raise request.bad(f"the object has no field '{name}'", suggest(name, list(item)), path, line)
+            raise request.bad(f"the object has no field '{name}'", request.nearest(name, list(item)), path, line)
     raw = item[options.label]
     values = raw if isinstance(raw, list) else [raw]
     text = item[options.text]

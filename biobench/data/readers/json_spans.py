@@ -11,7 +11,6 @@ from biobench.data.formats.standoff import Overlap, Tokeniser, line_units, with_
 from biobench.data.readers.base import ReaderOptions, Request, at, reader
 from biobench.data.readers.json_cases import json_objects, need_fields
 from biobench.schema.document import Document, Span
-from biobench.schema.strict import suggest
 from biobench.schema.tags import Mode
 
 
@@ -93,7 +92,7 @@ def _span(request: Request, options: JsonSpansOptions, mention: Any, text: str, 
     if isinstance(mention, dict):
         for name in (options.start, options.end, options.label):
             if name not in mention:
-                raise request.bad(f"a mention has no field '{name}'", suggest(name, list(mention)), path, line)
+                raise request.bad(f"a mention has no field '{name}'", request.nearest(name, list(mention)), path, line)
         start, end, kind = (mention[name] for name in (options.start, options.end, options.label))
         surface = mention.get("text")
     elif isinstance(mention, list) and len(mention) == 3:

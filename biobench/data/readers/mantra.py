@@ -81,7 +81,7 @@ def _fragments(
     starts, sizes = (re.split(r"[;,\s]+", (entity.get(name) or "").strip()) for name in ("offset", "len"))
     if len(starts) != len(sizes) or not all(n.isdecimal() for n in (*starts, *sizes)):
         raise request.bad("an entity of unit {} has no offset and length", "repair the unit", path, None, unit_id)
-    for start, size in zip(map(int, starts), map(int, sizes), strict=True):
+    for start, size in zip(*([request.whole_number(n, path) for n in side] for side in (starts, sizes)), strict=True):
         if not 0 < size <= len(text) - start:
             raise request.bad("an entity leaves the text of unit {}", "repair the unit", path, None, unit_id)
         yield start, start + size

@@ -11,7 +11,6 @@ from biobench.data.readers.base import ReaderOptions, Request, at, reader
 from biobench.data.readers.tsv import rows
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
-from biobench.schema.strict import suggest
 
 _SPLITS = {"train": "train", "dev": "validation", "validation": "validation", "val": "validation", "test": "test"}
 
@@ -72,7 +71,7 @@ def _table(request: Request, path: Path, columns: list[str]) -> Iterator[tuple[i
             header = [name.strip() for name in row]
             for column in columns:
                 if column not in header:
-                    hint = f"{suggest(column, header)}; the file is tab-separated"
+                    hint = f"{request.nearest(column, header)}; the file is tab-separated"
                     raise request.bad(f"the header has no column '{column}'", hint, path, line)
             continue
         if len(row) != len(header):

@@ -15,7 +15,7 @@ from biobench.data.readers.base import ReaderOptions, Request, at, missing, read
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
 from biobench.schema.source import later
-from biobench.schema.strict import Strict, suggest
+from biobench.schema.strict import Strict
 from biobench.schema.tags import Mode
 from biobench.schema.task import fail
 
@@ -81,7 +81,7 @@ def table_rows(request: Request, path: Path, columns: list[str]) -> Iterator[tup
         known = table.schema_arrow.names
         for column in columns:
             if column not in known:
-                raise request.bad(f"has no column '{column}'", suggest(column, known), path)
+                raise request.bad(f"has no column '{column}'", request.nearest(column, known), path)
         batches = table.iter_batches(columns=columns)
         while (batch := next(batches, None)) is not None:
             rows = batch.to_pylist()

@@ -7,6 +7,7 @@ not agree is refused, never guessed.
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -42,12 +43,11 @@ class _Compact:
     """A text without white space, and where each of its characters stood."""
 
     text: str
-    offsets: tuple[int, ...]
+    offsets: array[int]
 
     @staticmethod
     def of(text: str) -> _Compact:
-        kept = [(c, i) for i, c in enumerate(text) if not c.isspace()]
-        return _Compact("".join(c for c, _ in kept), tuple(i for _, i in kept))
+        return _Compact(_squeezed(text), array("q", (i for i, c in enumerate(text) if not c.isspace())))
 
 
 def _squeezed(text: str) -> str:
@@ -198,16 +198,15 @@ def _types(
     for sentence in run:
         for length in _lengths(sentence):
             borders.append(borders[-1] + length)
-    where = {original: i for i, original in enumerate(text.offsets)}
     types: dict[tuple[int, int], str] = {}
     for mention in raw.mentions:
         label = options.types.get(mention.label, mention.label)
         if label is None:
             continue
         label = request.check_label(label, raw.path, mention.line)
-        inside = [where[i] for i in range(mention.start, mention.end) if i in where]
-        first = borders[bisect_right(borders, inside[0]) - 1]
-        last = borders[bisect_left(borders, inside[-1] + 1)]
+        begin, end = (bisect_left(text.offsets, place) for place in (mention.start, mention.end))
+        first = borders[bisect_right(borders, begin) - 1]
+        last = borders[bisect_left(borders, end)]
         if types.setdefault((first, last), label) != label:
             raise request.bad(
                 "mention {} shares its tokens with one of another type",

@@ -92,7 +92,8 @@ def _document(request: Request, path: Path, block: list[tuple[int, str]]) -> Raw
             continue  # a relation between concepts
         if not numbers or len(fields) == 4:
             raise request.bad("not a mention row (id, start, end, text, type): {}", "repair the row", path, number, row)
-        start, end, surface = int(fields[1]), int(fields[2]), fields[3]
+        start, end = (request.whole_number(n, path, number) for n in fields[1:3])
+        surface = fields[3]
         covered = text[start:end]
         # One row of the NCBI corpus carries trailing blanks in its text column; offsets are right.
         if covered.strip() != surface.strip() or not covered.strip():

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from biobench.data.readers.base import ReaderOptions, Request, at, read_text, reader
+from biobench.data.readers.base import ReaderOptions, Request, at, parse_json, read_text, reader
 from biobench.data.readers.tsv import rows
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
-from biobench.schema.strict import suggest
 
 
 class ScoredPairsOptions(ReaderOptions):
@@ -43,7 +41,9 @@ def read_scored_pairs(request: Request) -> Iterator[Document]:
                 where = {name.strip(): place for place, name in enumerate(row)}
                 for name in (options.first, options.second, options.value):
                     if name not in where:
-                        raise request.bad(f"the header has no column '{name}'", suggest(name, list(where)), table, line)
+                        raise request.bad(
+                            f"the header has no column '{name}'", request.nearest(name, list(where)), table, line
+                        )
                 continue
             if len(row) != len(where):
                 raise request.bad(f"the row has {len(row)} fields, not {len(where)}", "repair the row", table, line)
@@ -68,10 +68,7 @@ def read_scored_pairs(request: Request) -> Iterator[Document]:
 
 
 def _sentences(request: Request, path: Path) -> dict[str, str]:
-    try:
-        content = json.loads(read_text(request, path))
-    except json.JSONDecodeError as error:
-        raise request.bad(f"not valid JSON: {error.msg}", "repair the file", path, error.lineno) from None
+    content = parse_json(request, path, read_text(request, path), "repair the file")
     if not isinstance(content, dict) or not all(isinstance(text, str) for text in content.values()):
         raise request.bad("is not an object of texts by id", "check `files`", path, 1)
     return {str(key): str(text).strip() for key, text in content.items()}

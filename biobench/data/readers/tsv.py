@@ -13,7 +13,7 @@ from typing import Literal
 from biobench.data.readers.base import ReaderOptions, Request, at, read_text, reader
 from biobench.schema.document import Document
 from biobench.schema.source import later
-from biobench.schema.strict import Strict, suggest
+from biobench.schema.strict import Strict
 
 _DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";"}
 
@@ -171,7 +171,7 @@ def _place(
     if not layout.header:
         raise request.bad(f"column '{column}' needs a header", "give the column's number", path, line)
     if column not in first:
-        hint = "check the header" if request.redact else suggest(column, first)
+        hint = request.nearest(column, first)
         raise request.bad(f"the header has no column '{column}'", hint, path, line)
     if first.count(column) > 1:
         what = f"the header has column '{column}' {first.count(column)} times"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
+from bisect import bisect_left
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
 from biobench.data.readers.base import ReaderOptions, Request, at, reader
 from biobench.schema.document import Document, Span
+
+_TWO_UNITS = re.compile("[\U00010000-\U0010ffff]")
 
 
 class XmiOptions(ReaderOptions):
@@ -56,7 +60,8 @@ def read_xmi(request: Request) -> Iterator[Document]:
 def parse_xmi(request: Request, path: Path) -> tuple[str, list[tuple[str, int, int]]]:
     """(text, [(local element name, begin, end)]) in characters. Raises DataFormatError."""
     try:
-        root = ET.parse(path).getroot()
+        # At once: the whole text is one attribute, which the parser would begin anew with every piece of the file.
+        root = ET.fromstring(path.read_bytes())
     except (ET.ParseError, OSError) as error:
         line = error.position[0] if isinstance(error, ET.ParseError) else None
         raise request.bad("is not well-formed XML", "download it again", path, line) from None
@@ -64,17 +69,19 @@ def parse_xmi(request: Request, path: Path) -> tuple[str, list[tuple[str, int, i
     if len(texts) != 1 or texts[0] is None:
         raise request.bad(f"holds {len(texts)} texts (Sofa elements), not one", "is this a CAS file?", path, 1)
     text = texts[0]
-    position = _utf16(text)
+    # Where the characters of two units begin, in units.
+    pairs = [match.start() + number for number, match in enumerate(_TWO_UNITS.finditer(text))]
     layers: list[tuple[str, int, int]] = []
     for element in root:
         begin, end = element.get("begin"), element.get("end")
         if begin is None or end is None or not begin.isdecimal() or not end.isdecimal():
             continue
-        a, b = int(begin), int(end)
-        if a > b or b not in position or a not in position:
+        a, b = request.whole_number(begin, path, 1), request.whole_number(end, path, 1)
+        first, last = (_character(unit, pairs) for unit in (a, b))
+        if a > b or first is None or last is None or last > len(text):
             raise request.bad(f"element {_local(element)} {a}-{b} leaves the text", "the file is damaged", path, 1)
         if a < b:
-            layers.append((_local(element), position[a], position[b]))
+            layers.append((_local(element), first, last))
     return text, layers
 
 
@@ -82,12 +89,7 @@ def _local(element: ET.Element) -> str:
     return element.tag.rpartition("}")[2]
 
 
-def _utf16(text: str) -> dict[int, int]:
-    """UTF-16 offset to character offset."""
-    position: dict[int, int] = {}
-    units = 0
-    for index, character in enumerate(text):
-        position[units] = index
-        units += 2 if ord(character) > 0xFFFF else 1
-    position[units] = len(text)
-    return position
+def _character(unit: int, pairs: list[int]) -> int | None:
+    """UTF-16 offset to character offset; None inside a character. pairs: where those of two units begin."""
+    before = bisect_left(pairs, unit)
+    return None if before and pairs[before - 1] == unit - 1 else unit - before

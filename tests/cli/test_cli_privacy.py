@@ -1,0 +1,192 @@
+"""A word planted in the texts, mentions, ids and groups of data under an agreement never leaves its folder.
+
+It is searched as bytes, in archives and in the columns of tables, in everything that the commands write: results,
+reports, pages, packs, caches and temporary folders, and what stands on the terminal.
+"""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import io
+import os
+import random
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.helpers.cli_make import Said
+from tests.helpers.marked import marked
+from tests.helpers.private_make import WORD, private_tasks
+from tests.helpers.tiny import make_tiny_encoder
+
+Command = Callable[..., Said]
+DEVICE = ("--device", "cpu", "--parallel", "1")
+
+
+@pytest.fixture
+def private(tmp_path: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the tasks, with every cache and temporary folder below it, and two encoders."""
+    for name, folder in (("TMPDIR", "tmp"), ("XDG_CACHE_HOME", "xdg"), ("HF_HOME", "hf")):
+        (tmp_path / folder).mkdir()
+        monkeypatch.setenv(name, str(tmp_path / folder))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setattr("biobench.finetune.token_cache.WORTH_SECONDS", 0.0)
+    private_tasks(tmp_path)
+    (tmp_path / "one").symlink_to(tiny)
+    return tmp_path
+
+
+def found(folder: Path) -> list[str]:
+    """Everything but the data folder in which the word stands."""
+    return marked(folder, WORD, (folder / "data",))
+
+
+def silent(said: Said) -> Said:
+    """The command's answer, which quotes nothing."""
+    assert WORD.lower() not in (said.out + said.err).lower()
+    assert "Traceback" not in said.err
+    return said
+
+
+def run(biobench: Command, model: str = "one", *more: str) -> Said:
+    """Both tasks, in full."""
+    tasks = ("--task", "own_notes.yaml", "--task", "own_spans.yaml")
+    return biobench("run", model, *tasks, "--data-dir", "data", "--results-dir", "results", *DEVICE, *more)
+
+
+def test_the_search_looks_into_archives_and_tables(tmp_path: Path) -> None:
+    inner = io.BytesIO()
+    pq.write_table(pa.table({"text": [f"a {WORD.lower()} b"] * 50}), inner)
+    sink = io.BytesIO()
+    with tarfile.open(fileobj=sink, mode="w:gz") as tar:
+        info = tarfile.TarInfo("t.parquet")
+        info.size = len(inner.getvalue())
+        tar.addfile(info, io.BytesIO(inner.getvalue()))
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x/y.tgz", sink.getvalue())
+    (tmp_path / "b.bin").write_bytes(b"\0\1" + WORD.encode("utf-16-le"))
+    (tmp_path / "c.gz").write_bytes(gzip.compress(WORD.encode()))
+    (tmp_path / "d.zip").write_bytes(b"PK\x03\x04 damaged " + WORD.encode())
+    (tmp_path / f"{WORD}.txt").touch()
+    (tmp_path / "clean.txt").write_text("nothing")
+    assert {hit.split("!")[0] for hit in marked(tmp_path, WORD)} == {
+        "a.zip", "b.bin", "c.gz", "d.zip", f"{WORD}.txt (name)"
+    }  # fmt: skip
+
+
+def test_open_data_would_be_seen(private: Path, biobench: Command) -> None:
+    """The same run without the agreement keeps ids and gold, and the search finds them."""
+    for path in private.glob("own_*.yaml"):
+        text = path.read_text().splitlines()
+        path.write_text("\n".join(x for x in text if not x.startswith("obtain")).replace("agreement", "open"))
+    said = biobench("run", "one", "--task", "own_notes.yaml", "--data-dir", "data", "--results-dir", "results",
+                    *DEVICE, "--seeds", "1")  # fmt: skip
+    assert said.status == 0, said.err
+    assert any(hit.startswith("results/runs/") for hit in found(private))
+
+
+def test_nothing_that_the_commands_write_or_print_holds_the_word(private: Path, biobench: Command) -> None:
+    make_tiny_encoder(private / "two")
+    for model, more in (("one", ()), ("two", ("--seeds", "1"))):
+        said = silent(run(biobench, model, "--json", *more))
+        assert said.status == 0, said.err
+        assert {row["status"] for row in said.json()} == {"done"}
+    results, data = ("--results-dir", "results"), ("--data-dir", "data")
+    silent(biobench("tasks", "gate", "own_notes.yaml", *data, *results))
+    silent(biobench("data", "verify", "own_notes.yaml", *data))
+    assert silent(biobench("tasks", "show", "own_spans.yaml", *data)).status == 0
+    for form in ("table", "csv", "json"):
+        assert silent(biobench("report", *results, "--format", form, "--notes", "--experiments")).status == 0
+    assert silent(biobench("report", *results, "--format", "html", "--out", "report.html")).status == 0
+    assert silent(biobench("report", *results, *data, "--slices", "--format", "json")).status == 0
+    silent(biobench("compare", "one", "two", *results, *data))
+    for task in ("own_notes", "own_spans"):
+        said = silent(biobench("errors", "one", "--task", f"{task}.yaml", *results, *data))
+        assert said.status == 0, said.err
+        assert "the data is under an agreement" in said.out
+        page = f"{task}.html"
+        assert silent(biobench("errors", "one", "--task", f"{task}.yaml", *results, *data, "--html", page)).status == 0
+    assert silent(biobench("rescore", *results, *data)).status == 0
+    assert silent(biobench("site", "site", *results)).status == 0
+    assert silent(biobench("status", *results)).status == 0
+    silent(biobench("export", "one", "--format", "eval-results", *results))
+    assert "4 runs packed" in silent(biobench("submit", "one", *results, "--out", "pack")).out
+    silent(biobench("verify-submission", "pack", *data))
+    assert list(private.glob("results/runs/own_*/*.parquet"))
+    assert list(private.glob("pack/**/*.parquet"))
+    assert not list(private.glob("results/cache/**/*.npz")), "tokens of text under an agreement are never kept"
+    assert found(private) == []
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_a_run_that_falls_over_quotes_nothing(
+    private: Path, biobench: Command, monkeypatch: pytest.MonkeyPatch, debug: bool
+) -> None:
+    def fall(loaded: Any, prepared: Any, *_: Any) -> NoReturn:
+        raise ValueError(f"cannot use {prepared.test.documents[0].text!r}")
+
+    monkeypatch.setattr("biobench.runs.execute.finetune", fall)
+    said = run(biobench, "one", "--json", *(["--debug"] if debug else []))
+    assert said.status == 1
+    assert {row["status"] for row in said.json()} == {"failed"}
+    assert all("ValueError" in row["reason"] for row in said.json())
+    assert WORD.lower() not in (said.out + said.err).lower()
+    assert found(private) == []
+
+
+def test_a_full_disk_leaves_nothing_behind(private: Path, biobench: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk is full at the first, third, ... write of the run."""
+    whole = os.fsync
+    for first in (0, 2, 4, 7):
+        calls = iter(range(10_000))
+
+        def full(descriptor: int, first: int = first, calls: Any = calls) -> None:
+            if next(calls) >= first:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            whole(descriptor)
+
+        monkeypatch.setattr("os.fsync", full)
+        said = silent(run(biobench, "one", "--seeds", "1"))
+        assert said.status in (0, 1, 2)
+        assert found(private) == []
+    monkeypatch.setattr("os.fsync", whole)
+    assert silent(run(biobench, "one", "--seeds", "1", "--json")).status == 0
+    assert found(private) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_a_killed_run_leaves_nothing_behind(private: Path, how: signal.Signals) -> None:
+    chance = random.Random(str(how))
+    command = [sys.executable, "-m", "biobench", "run", "one", "--task", "own_notes.yaml", "--task", "own_spans.yaml",
+               "--data-dir", "data", "--results-dir", "results", "--save-every", "0",
+               "--set", "training.epochs=20", *DEVICE]  # fmt: skip
+    killed = 0
+    for _ in range(4):
+        with (private / "log.txt").open("wb") as log:
+            process = subprocess.Popen(
+                command, cwd=private, stdout=log, stderr=log, env={**os.environ, "OMP_NUM_THREADS": "1"}
+            )
+            try:
+                until = time.monotonic() + 600
+                while process.poll() is None and b"started" not in (private / "log.txt").read_bytes():
+                    assert time.monotonic() < until, (private / "log.txt").read_text()
+                    time.sleep(0.05)
+                time.sleep(chance.uniform(0.0, 3.0))
+                process.send_signal(how)
+                killed += process.wait(timeout=600) != 0
+            finally:
+                process.kill()
+        assert found(private) == []
+    assert killed >= 2

@@ -1,0 +1,279 @@
+"""Every reader before line ends, byte order marks, other encodings, control and bidirectional characters.
+
+Each file is read with the same labels and mentions, or refused by file and line; `tests/helpers/layouts.py` writes the
+same sentences in the layout of each format.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from biobench.data.load import load_data
+from biobench.data.readers import formats
+from biobench.errors import DataFormatError
+from tests.helpers.layouts import LABEL, LAYOUTS, SPLITS, Row, rows
+
+GENERATED = {"needle", "synthetic"}
+TEXT = [name for name, layout in LAYOUTS.items() if not layout.binary]
+LINE_ENDS_ARE_TEXT = {"brat", "brat_codes", "mention_table", "csv_join"}
+"""Texts stand in files of their own, or in quotes: CRLF is two characters of the text, which offsets count."""
+XML = {"bioc", "xmi"}
+"""The XML parser reads the encoding that a file declares or marks."""
+REPLACES = {"records", "brat_codes", "mention_table"}
+"""`encoding_errors: replace` by default: a byte that is not UTF-8 becomes U+FFFD."""
+
+
+def document_of(row: Row, format: str, documents: list[Any]) -> Any:
+    """The document that was made of the row; by its id, which follows the order where the file has none."""
+    number = int(row.id[:4]) - 1000
+    name = {"deft2020": f"{row.split}-{1 + number // 3}", "records": f"{number}-1"}.get(format, row.id)
+    (found,) = [d for d in documents if d.id == name or re.split(r"[/_.|-]", d.group, maxsplit=1)[0] == name]
+    return found
+
+
+def read(format: str, folder: Path, content: list[Row], change: Callable[[bytes], bytes] | None = None) -> list[Any]:
+    """The documents after every file was changed; the rows' labels and mentions are what is read."""
+    layout = LAYOUTS[format]
+    (folder / "corpus").mkdir()
+    layout.write(folder / "corpus", content)
+    for path in (folder / "corpus").rglob("*.*"):
+        if change is not None and path.is_file():
+            path.write_bytes(change(path.read_bytes()))
+    data = load_data(layout.task(format, folder, content[0].label), folder)
+    return [d for split in SPLITS for d in data.documents[split]]
+
+
+def whole(format: str, documents: list[Any], content: list[Row]) -> None:
+    """Each row is one document, with its text, label and mention."""
+    assert len(documents) == len(content)
+    for row in content:
+        d = document_of(row, format, documents)
+        text = d.reading
+        words = row.tail if format in ("chemprot", "ddi") else row.text
+        assert words in (d.query if format in ("choices", "deft2020") else text)
+        spans = [(d.text[s.start : s.end], s.label) for s in d.spans]
+        match LAYOUTS[format].type:
+            case "span_ner" | "token_ner":
+                assert spans == [(row.surface, "name" if format == "records" else row.label)]
+            case "multiple_choice":
+                assert d.labels == ("b",)
+            case "text_pair":
+                assert d.labels == ("2",)
+            case "regression":
+                assert d.labels == (f"{(int(row.id[:4]) - 1000) // 3 % 6}.5",)
+            case _:
+                assert d.labels == (row.label,)
+
+
+def test_every_reader_of_files_has_a_layout() -> None:
+    assert set(LAYOUTS) | GENERATED == set(formats())
+
+
+@pytest.mark.parametrize("format", LAYOUTS)
+def test_what_the_layouts_hold_is_read(format: str, tmp_path: Path) -> None:
+    whole(format, read(format, tmp_path, rows()), rows())
+
+
+@pytest.mark.parametrize("format", TEXT)
+def test_crlf_gives_the_same_examples(format: str, tmp_path: Path) -> None:
+    (tmp_path / "lf").mkdir()
+    (tmp_path / "crlf").mkdir()
+    before = read(format, tmp_path / "lf", rows())
+    after = read(format, tmp_path / "crlf", rows(), lambda b: b.replace(b"\n", b"\r\n"))
+    whole(format, after, rows())
+    assert [(d.id, d.group, d.labels, d.spans, d.tags) for d in after] == [
+        (d.id, d.group, d.labels, d.spans, d.tags) for d in before
+    ]
+    kept = format in LINE_ENDS_ARE_TEXT
+    assert [d.text for d in after] == [d.text.replace("\n", "\r\n") if kept else d.text for d in before]
+    assert [d.query for d in after] == [d.query for d in before]
+
+
+def test_offsets_count_both_characters_of_a_crlf(tmp_path: Path) -> None:
+    """An .ann made for the text with LF is refused beside the text with CRLF, and the other way round."""
+    layout = LAYOUTS["brat"]
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    layout.write(folder, rows())
+    ann, text = folder / "train" / "1000.ann", folder / "train" / "1000.txt"
+    content = text.read_bytes()
+    start = content.index(b"more")
+    ann.write_text(f"T1\tSign {start} {start + 4}\tmore\n")
+    task = layout.task("brat", tmp_path)
+    assert load_data(task, tmp_path).train[0].spans[0].start == start
+    text.write_bytes(content.replace(b"\n", b"\r\n"))
+    with pytest.raises(DataFormatError, match="are not 'more'") as caught:
+        load_data(task, tmp_path)
+    assert (caught.value.file, caught.value.line) == (str(ann), 1)
+    ann.write_text(f"T1\tSign {start + 1} {start + 5}\tmore\n")
+    document = load_data(task, tmp_path).train[0]
+    assert [document.text[s.start : s.end] for s in document.spans] == ["more"]
+
+
+@pytest.mark.parametrize("format", TEXT)
+def test_a_byte_order_mark_is_no_text(format: str, tmp_path: Path) -> None:
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "marked").mkdir()
+    before = read(format, tmp_path / "plain", rows())
+    after = read(format, tmp_path / "marked", rows(), lambda b: b"\xef\xbb\xbf" + b)
+    assert [d.text for d in after] == [d.text for d in before]
+    whole(format, after, rows())
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-16-le", "utf-32"])
+@pytest.mark.parametrize("format", TEXT)
+def test_another_encoding_is_read_or_refused(format: str, encoding: str, tmp_path: Path) -> None:
+    def change(content: bytes) -> bytes:
+        return content.decode("utf-8").encode(encoding)
+
+    if format in XML and encoding.startswith("utf-16"):
+        whole(format, read(format, tmp_path, rows(), change), rows())
+        return
+    with pytest.raises(DataFormatError) as caught:
+        read(format, tmp_path, rows(), change)
+    assert caught.value.file is not None
+    assert Path(caught.value.file).is_relative_to(tmp_path / "corpus")
+    assert caught.value.line in (1, 2)
+    if format not in XML:
+        assert re.search("UTF-16 or UTF-32|NUL byte", caught.value.what)
+        assert "UTF-8" in caught.value.hint
+
+
+BYTES = {"NUL": b"\0", "no UTF-8": b"\xff", "half of a surrogate pair": b"\xed\xa0\x80"}
+
+
+def spoiled(format: str, piece: bytes) -> Callable[[bytes], bytes]:
+    """Puts the bytes into the word `brings` of the second sentence of a file, where it has it."""
+    word = b"fever" if format == "pubtator" else b"brings"
+
+    def change(content: bytes) -> bytes:
+        at = content.rfind(word)
+        return content if at < 0 else content[: at + 2] + piece + content[at + 2 :]
+
+    return change
+
+
+@pytest.mark.parametrize("piece", BYTES)
+@pytest.mark.parametrize("format", TEXT)
+def test_bytes_that_are_no_text_are_refused_by_line(format: str, piece: str, tmp_path: Path) -> None:
+    change = spoiled(format, BYTES[piece])
+    if format in REPLACES and piece != "NUL" and format in ("records", "mention_table"):
+        documents = read(format, tmp_path, rows(), change)
+        assert any("br\ufffd" in d.text for d in documents)
+        assert all(len(d.labels) + len(d.spans) == 1 for d in documents)
+        return
+    with pytest.raises(DataFormatError) as caught:
+        read(format, tmp_path, rows(), change)
+    assert caught.value.file is not None
+    place = Path(caught.value.file)
+    lines = place.read_bytes().split(b"\n")
+    assert caught.value.line is not None
+    if format not in REPLACES:
+        assert BYTES[piece] in lines[caught.value.line - 1]
+
+
+@pytest.mark.parametrize(
+    ("mark", "label"),
+    [
+        (unicodedata.normalize("NFD", "é"), unicodedata.normalize("NFD", "Café")),
+        ("\u202eאב\u202c\u2066", "S\u202eאב"),
+        ("😀\u200d\u200b", "S😀"),
+        ("\u200f\ufeff", "\u200fS"),
+    ],
+    ids=["combining", "bidirectional", "beyond the BMP", "no width"],
+)
+@pytest.mark.parametrize("format", LAYOUTS)
+def test_other_signs_in_texts_labels_and_ids_stay_as_they_are(
+    format: str, mark: str, label: str, tmp_path: Path
+) -> None:
+    content = rows(mark, label, ids=mark if LAYOUTS[format].named else "")
+    documents = read(format, tmp_path, content)
+    whole(format, documents, content)
+    if LAYOUTS[format].named:
+        assert all(mark in d.id for d in documents)
+
+
+@pytest.mark.parametrize("format", [f for f in LAYOUTS if not LAYOUTS[f].labels and f not in ("csv_join", "xmi")])
+def test_a_label_in_other_code_points_is_another_label(format: str, tmp_path: Path) -> None:
+    """Nothing is normalised in silence: the hint tells why two labels that look alike are not the same."""
+    layout, label = LAYOUTS[format], "Café"
+    (tmp_path / "corpus").mkdir()
+    layout.write(tmp_path / "corpus", rows("", unicodedata.normalize("NFD", label)))
+    with pytest.raises(DataFormatError, match="is not a label of the task") as caught:
+        load_data(layout.task(format, tmp_path, label), tmp_path)
+    assert "other code points" in caught.value.hint
+    assert caught.value.line is not None
+
+
+ESCAPED = ["choices", "json", "json_spans", "json_tokens", "scored_pairs"]
+
+
+@pytest.mark.parametrize(("escape", "what"), [(b"\\ud83d", "half of a surrogate"), (b"\\u0000", "a NUL character")])
+@pytest.mark.parametrize("format", ESCAPED)
+def test_an_escape_that_is_no_text_is_refused(format: str, escape: bytes, what: str, tmp_path: Path) -> None:
+    with pytest.raises(DataFormatError, match=what) as caught:
+        read(format, tmp_path, rows(), lambda content: content.replace(b"brings", b"br" + escape + b"ings"))
+    assert (caught.value.file or "").startswith(str(tmp_path / "corpus"))
+    assert caught.value.line is not None
+
+
+@pytest.mark.parametrize("format", ["parquet", "bigbio"])
+def test_a_nul_in_a_table_is_refused(format: str, tmp_path: Path) -> None:
+    with pytest.raises(DataFormatError, match="a NUL character") as caught:
+        read(format, tmp_path, rows("\0"))
+    assert caught.value.line == 1
+
+
+@pytest.mark.parametrize("format", ESCAPED)
+@pytest.mark.parametrize("content", [b"[" * 200_000, b'{"a":' * 200_000, b'[{"a": %s}]' % (b"9" * 5000)])
+def test_json_beyond_the_decoder_is_refused(format: str, content: bytes, tmp_path: Path) -> None:
+    with pytest.raises(DataFormatError, match=r"nested too deeply|thousands of digits|not a list|is not an object"):
+        read(format, tmp_path, rows(), lambda _: content)
+
+
+PLACES = ["bigbio", "bioc", "brat", "brat_codes", "chemprot", "ddi", "json_spans", "mantra", "projected", "pubtator"]
+
+
+@pytest.mark.parametrize("digits", [b"99999999999999", b"9" * 5000])
+@pytest.mark.parametrize("format", [f for f in [*PLACES, "xmi"] if f != "bigbio"])
+def test_an_offset_beyond_any_text_is_refused(format: str, digits: bytes, tmp_path: Path) -> None:
+    number = re.compile(rb"(?<![\w.])\d{1,3}(?![\w.])")
+    with pytest.raises(DataFormatError) as caught:
+        read(format, tmp_path, rows(), lambda content: number.sub(digits, content))
+    assert caught.value.file is not None
+    assert len(str(caught.value)) < 400
+
+
+def test_a_passage_far_behind_the_text_takes_no_memory(tmp_path: Path) -> None:
+    change = re.compile(rb"<offset>0</offset>")
+    with pytest.raises(DataFormatError, match="a passage begins 99999999999 characters after the last"):
+        read("bioc", tmp_path, rows(), lambda content: change.sub(b"<offset>99999999999</offset>", content))
+
+
+def test_drugs_are_where_their_offsets_say(tmp_path: Path) -> None:
+    with pytest.raises(DataFormatError, match="are not 'fever'"):
+        read("ddi", tmp_path, rows(), lambda content: content.replace(b'text="Case', b'text="A Case'))
+
+
+def test_an_agreement_hides_the_label_that_looks_alike(tmp_path: Path) -> None:
+    layout = LAYOUTS["json"]
+    (tmp_path / "corpus").mkdir()
+    layout.write(tmp_path / "corpus", rows("", LABEL + "\u200b"))
+    spec = layout.task("json", tmp_path).path
+    spec.write_text(
+        spec.read_text().replace(
+            "access: open", 'access: agreement\nobtain: {needs: x, steps: [y], pages: ["https://example.org"]}'
+        )
+    )
+    from biobench.data.catalog import load_task
+
+    with pytest.raises(DataFormatError, match="value withheld") as caught:
+        load_data(load_task(spec), tmp_path)
+    assert "other code points" in caught.value.hint
+    assert LABEL not in str(caught.value)

@@ -1,0 +1,80 @@
+"""Two tasks under an agreement whose texts, mentions, ids and groups all bear one word."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+WORD = "ZQXMARKER"
+_FILLERS = ("rest", "walk", "sleep", "sits", "eats", "drinks", "reads", "talks", "waits", "turns", "looks", "stays")
+_SPEC = """id: {id}
+version: 1
+name: Notes under an agreement
+language: en
+type: {type}
+source: {{id: local, folder: own, files: {{all: {file}}}}}
+reader: {reader}
+labels: {labels}
+splits: {{ratios: [0.6, 0.2, 0.2], seed: 1, method: datasets}}
+unit: document
+seeds: 1-2
+protocol: {{max_length: 128}}
+training: {{epochs: 1, learning_rate: 5e-5, batch_size: 16}}
+head: {{kind: {head}}}
+metric: {{primary: macro_f1, paper: micro_f1}}
+access: {access}
+licence: none
+homepage: https://example.org
+citation: none
+"""
+_AGREEMENT = "agreement\nobtain: {needs: a signature, steps: [sign], pages: ['https://example.org']}"
+
+
+def private_tasks(folder: Path, documents: int = 300, access: str = _AGREEMENT) -> list[Path]:
+    """`data/own` below the folder, and the specs of `own_notes` (labels) and `own_spans` (mentions) beside it."""
+    rng = random.Random(1)
+    rows, objects = ["id\twho\ttext\tlabel\n"], []
+    for i in range(documents):
+        label = rng.choice("AB")
+        some, more = (" ".join(rng.choices(_FILLERS, k=k)) for k in (rng.randint(4, 9), 4))
+        sign = "fever" if label == "A" else "cough"
+        text = f"Patient {WORD}word{i} {some} has {sign} and {more} {WORD}tail{i}"
+        rows.append(f"{WORD}id{i}\t{WORD}who{i}\t{text}\t{label}\n")
+        head, name = f"Patient {WORD}name{i} {some} has ", f"{WORD}mention"
+        sign = rng.choice(["fever", "cough", "pain"])
+        first, second = len(head), len(f"{head}{sign} and ")
+        spans = [[first, first + len(sign), "Sign"], [second, second + len(name), "Name"]]
+        objects.append(
+            {"id": f"{WORD}id{i}", "who": f"{WORD}who{i}", "text": f"{head}{sign} and {name} {more}", "spans": spans}
+        )
+    own = folder / "data" / "own"
+    own.mkdir(parents=True)
+    (own / "all.tsv").write_text("".join(rows), encoding="utf-8")
+    (own / "all.jsonl").write_text("".join(json.dumps(o) + "\n" for o in objects), encoding="utf-8")
+    notes, spans_spec = folder / "own_notes.yaml", folder / "own_spans.yaml"
+    notes.write_text(
+        _SPEC.format(
+            id="own_notes",
+            type="single_label",
+            file="all.tsv",
+            reader="{format: tsv, columns: {id: id, group: who, text: text, label: label}}",
+            labels="[A, B]",
+            head="sequence",
+            access=access,
+        ),
+        encoding="utf-8",
+    )
+    spans_spec.write_text(
+        _SPEC.format(
+            id="own_spans",
+            type="token_ner",
+            file="all.jsonl",
+            reader="{format: json_spans, id: id, group: who, tokens: words}",
+            labels="[Sign, Name]",
+            head="token",
+            access=access,
+        ),
+        encoding="utf-8",
+    )
+    return [notes, spans_spec]

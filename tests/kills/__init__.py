@@ -1,0 +1,1 @@
+"""Commands that are killed at any moment and given again; `python -m tests.kills` for many."""

@@ -1,0 +1,179 @@
+"""`python -m tests.kills --kills 500 [--seed 1] [--command pretrain]`: seeded kills of all commands but `run`.
+
+A chain begins with fresh inputs: three times the command is started and killed, by SIGKILL, SIGTERM or SIGINT, half of
+them at a seeded moment within the time that it takes undisturbed and half right after a file has changed, where a kill
+would hurt most; the fourth time it is left alone. Its result must then be the
+undisturbed one, and no message of a killed or living command a traceback. `run` itself is killed by
+`tests/cli/test_cli_kill.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.helpers.desk_make import Server
+from tests.helpers.launching import PATIENCE, Child, Launcher
+from tests.kills.victims import Victim, victims
+
+SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+CHAIN = 3
+"""Kills before a command is left alone."""
+
+
+@dataclass
+class Figures:
+    """Of one command: started and signalled, ended by that before its work was done, chains, what was wrong."""
+
+    kills: int = 0
+    hit: int = 0
+    chains: int = 0
+    seconds: float = 0.0
+    wrong: list[str] = field(default_factory=list)
+
+
+def wait_for_changes(place: Path, child: Child, count: int) -> None:
+    """Until files below the folder have appeared, vanished or grown `count` times, or the child ends."""
+
+    def seen() -> list[tuple[str, int]]:
+        entries = []
+        for root, _, names in os.walk(place):
+            for name in names:
+                with suppress(FileNotFoundError):
+                    entries.append((f"{root}/{name}", os.stat(f"{root}/{name}").st_size))
+        return entries
+
+    until = time.monotonic() + PATIENCE
+    for _ in range(count):
+        before = seen()
+        while seen() == before and child.ended.empty() and time.monotonic() < until:
+            time.sleep(0.0005)
+
+
+class Field:
+    """Where commands are killed: a warm process, a server, and what the commands read."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in ("shared", "log"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        self.server = Server()
+        self.launcher = Launcher(folder / "log")
+        self.victims = victims(folder / "shared", self.server)
+        self._expected: dict[str, tuple[Any, float]] = {}
+        self._places = 0
+
+    def close(self) -> None:
+        """End the processes."""
+        self.launcher.close()
+        self.server.http.shutdown()
+        self.server.http.server_close()
+
+    def place(self) -> Path:
+        """A folder that is not there yet."""
+        self._places += 1
+        return self.folder / f"place-{self._places}"
+
+    def undisturbed(self, victim: Victim) -> tuple[Any, float]:
+        """(result, seconds) of the command when nothing happens to it; made once."""
+        if victim.name not in self._expected:
+            place = victim.fresh(self.place())
+            began = time.monotonic()
+            child = self.launcher.start(*victim.arguments(place))
+            status = child.wait()
+            seconds = time.monotonic() - began
+            if status != 0:
+                raise RuntimeError(f"{victim.name} ended with {status}: {child.err.read_text()[-2000:]}")
+            self._expected[victim.name] = (victim.result(place), seconds)
+            shutil.rmtree(place)
+        return self._expected[victim.name]
+
+    def _result(self, victim: Victim, place: Path) -> Any:
+        """What the command has made; where that is not whole, what is wrong with it."""
+        try:
+            return victim.result(place)
+        except (AssertionError, OSError, ValueError) as error:
+            return repr(error)
+
+    def chain(self, victim: Victim, chance: random.Random, figures: Figures, kills: int = CHAIN) -> None:
+        """Kill the command so often, then let it end, and compare."""
+        expected, length = self.undisturbed(victim)
+        place = victim.fresh(self.place())
+        for _ in range(kills):
+            child = self.launcher.start(*victim.arguments(place))
+            if chance.random() < 0.5:
+                time.sleep(chance.uniform(0.0, length * 1.02))
+            else:
+                wait_for_changes(place, child, chance.randint(1, 12))
+            how = chance.choice(SIGNALS)
+            with suppress(ProcessLookupError):  # it has just ended
+                os.kill(child.pid, how)
+            status = child.wait()
+            figures.kills += 1
+            figures.hit += status != 0 and not victim.over(child.err.read_text())
+            if "Traceback" in child.err.read_text():
+                figures.wrong.append(f"{victim.name}, {how.name}: {child.err.read_text()[-600:]}")
+        child = self.launcher.start(*victim.arguments(place))
+        status = child.wait()
+        figures.chains += 1
+        if status != 0 and not victim.over(child.err.read_text()):
+            figures.wrong.append(f"{victim.name} ended with {status}: {child.err.read_text()[-600:]}")
+        elif self._result(victim, place) != expected:
+            figures.wrong.append(f"{victim.name}: another result than undisturbed")
+        shutil.rmtree(place, ignore_errors=True)
+
+
+@contextmanager
+def prepared(folder: Path) -> Iterator[Field]:
+    """A field that is closed at the end."""
+    ground = Field(folder)
+    try:
+        yield ground
+    finally:
+        ground.close()
+
+
+def attack(ground: Field, names: list[str], kills: int, seed: int) -> dict[str, Figures]:
+    """So many kills in turns of the commands; figures by command."""
+    figures = {name: Figures() for name in names}
+    number = 0
+    while sum(f.kills for f in figures.values()) < kills:
+        name = names[number % len(names)]
+        began = time.monotonic()
+        ground.chain(ground.victims[name], random.Random(f"{seed} {number}"), figures[name])
+        figures[name].seconds += time.monotonic() - began
+        number += 1
+    return figures
+
+
+def main() -> int:
+    """Print a line for each command, and what was wrong."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--command", action="append")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="biobench-kills-") as folder, prepared(Path(folder)) as ground:
+        figures = attack(ground, options.command or list(ground.victims), options.kills, options.seed)
+    for name, f in figures.items():
+        print(f"{name}: {f.kills} kills, {f.hit} at work, {f.chains} chains, {f.seconds:.0f} s, {len(f.wrong)} wrong")
+    wrong = [line for f in figures.values() for line in f.wrong]
+    print("\n".join(wrong))
+    total, hit = sum(f.kills for f in figures.values()), sum(f.hit for f in figures.values())
+    print(f"{total} kills, {hit} at work, {len(wrong)} findings (seed {options.seed})")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

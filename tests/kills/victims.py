@@ -1,0 +1,233 @@
+"""What is killed: a command, what it needs, and what its result is when nothing disturbs it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.helpers.desk_make import Server, zipped
+from tests.helpers.submission_make import honest_run
+
+RUNS = 16
+SMALL = (
+    "base.config.hidden_size=32",
+    "base.config.intermediate_size=32",
+    "base.config.num_hidden_layers=3",
+    "base.config.num_attention_heads=2",
+    "base.config.local_attention=16",
+    "base.tokenizer.vocabulary=500",
+    "corpus.sources.0.embedded.documents=150",
+    "corpus.sequence_length=48",
+    "batch.sequences=8",
+    "phases.0.tokens=9216",
+    "phases.0.schedule.warmup=1000",
+    "phases.1.tokens=6144",
+    "logging.every=1",
+)
+_TASK = """id: fetched
+version: 1
+name: Made by a test
+language: en
+type: token_ner
+source:
+  id: local
+  folder: corpus
+  files: {{train: train.tsv, validation: devel.tsv, test: test.tsv}}
+  url: {{url: "{url}", unpack: zip}}
+reader: {{format: iob}}
+labels: [Disease]
+splits: official
+unit: sentence
+training: {{epochs: 1, learning_rate: 5e-5}}
+head: {{kind: token}}
+metric: {{primary: macro_f1, paper: micro_f1}}
+access: open
+licence: none
+homepage: https://example.org
+citation: none
+"""
+
+
+def files(folder: Path, but: tuple[str, ...] = ()) -> dict[str, str]:
+    """Relative name to hash of every file; what a dead process may leave for an hour is not counted."""
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not _passing(path.relative_to(folder)) and path.name not in but
+    }
+
+
+def _passing(path: Path) -> bool:
+    return any(part.startswith(".") and ".tmp" in part for part in path.parts) or "locks" in path.parts
+
+
+@dataclass(frozen=True)
+class Victim:
+    """A command that is killed.
+
+    fresh: makes what one chain of kills works on, and gives it. arguments: the command on it. result: what it has
+    made, as plain data that is equal whenever the result is. needs: what the command reads, and may vanish.
+    writes: the command with another folder to write to. finished: what it says where it was whole before.
+    """
+
+    name: str
+    fresh: Callable[[Path], Path]
+    arguments: Callable[[Path], list[str | Path]]
+    result: Callable[[Path], Any]
+    needs: Callable[[Path], Path]
+    writes: Callable[[Path, Path], list[str | Path]]
+    finished: str = ""
+
+    def over(self, message: str) -> bool:
+        """Whether the command refused because it had ended before."""
+        return bool(self.finished) and self.finished in message
+
+
+def _plain(place: Path) -> Path:
+    place.mkdir(parents=True)
+    return place
+
+
+def _sets(place: Path) -> list[str | Path]:
+    source = place / "text.jsonl"
+    values = [*SMALL, f"corpus.sources=[{{id: own, path: '{source}'}}]"]
+    return [part for text in values if "sources.0" not in text for part in ("--set", text)]
+
+
+def _with_text(place: Path) -> Path:
+    _plain(place)
+    rows = [{"text": f"Sentence {i} tells of fever and of rest number {i % 13}. " * 6} for i in range(150)]
+    (place / "text.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return place
+
+
+def _pretrained(place: Path) -> Any:
+    curve = [json.loads(line) for line in (place / "out" / "metrics.jsonl").read_text().splitlines()]
+    losses = [(row.get("step"), row.get("loss")) for row in curve]
+    weights = {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in (place / "out/model").glob("*.safetensors")}
+    assert weights
+    return [losses, weights]
+
+
+def _corpus(place: Path) -> Any:
+    made = {name: digest for name, digest in files(place / "cache").items() if name.endswith(".bin")}
+    assert made
+    return made
+
+
+def _store(template: Path) -> Path:
+    """Runs of the demo task, made once."""
+    if not template.exists():
+        aside = template.with_name(f"{template.name}-aside")
+        for number in range(RUNS):
+            honest_run(aside, seed=1 + number, model="org/tiny", weights="a" * 64)
+        aside.rename(template)
+    return template
+
+
+def _results(template: Path, change: Callable[[Path], None] | None = None) -> Callable[[Path], Path]:
+    def fresh(place: Path) -> Path:
+        _plain(place)
+        shutil.copytree(_store(template), place / "results")
+        if change is not None:
+            change(place / "results")
+        return place
+
+    return fresh
+
+
+def _wrong_scores(results: Path) -> None:
+    """Every record tells scores that its predictions do not have."""
+    for path in results.glob("runs/*/*.json"):
+        record = json.loads(path.read_text())
+        record["scores"] = dict.fromkeys(record["scores"], 0.5)
+        path.write_text(json.dumps(record), encoding="utf-8")
+
+
+def _scores(place: Path) -> Any:
+    made = {p.name: json.loads(p.read_text())["scores"] for p in (place / "results/runs").glob("*/*.json")}
+    assert len(made) == RUNS
+    return made
+
+
+def _packed(place: Path) -> Any:
+    made = files(place / "pack")
+    assert len(made) == 2 * RUNS + 1
+    return made
+
+
+def _index(place: Path) -> Any:
+    from biobench.store.index import FILE, read_index
+
+    path = next((place / "results").rglob(FILE))
+    return sorted(map(list, read_index(path)))
+
+
+def victims(shared: Path, server: Server) -> dict[str, Victim]:
+    """By name. shared: a folder for what all chains of kills read."""
+    store = shared / "store"
+    block = "".join(f"word{i}\tO\nfever\tB-Disease\n\n" for i in range(40_000))
+    content = zipped({f"{name}.tsv": block.encode() for name in ("train", "devel", "test")})
+    spec = shared / "fetched.yaml"
+    spec.write_text(_TASK.format(url=server.put("corpus.zip", content)), encoding="utf-8")
+    pretrain = ("pretrain", "toy_detour", "--resume", "--quiet", "--no-exclude-tasks")
+    build = ("corpus", "build", "toy_detour", "--no-exclude-tasks")
+    return {
+        v.name: v
+        for v in (
+            Victim(
+                "pretrain",
+                _with_text,
+                lambda p: [*pretrain, "--out", p / "out", "--set", f"corpus.cache={p / 'cache'}", *_sets(p)],
+                _pretrained,
+                lambda p: p / "text.jsonl",
+                lambda p, out: [*pretrain, "--out", out, "--set", f"corpus.cache={p / 'cache'}", *_sets(p)],
+            ),
+            Victim(
+                "corpus build",
+                _with_text,
+                lambda p: [*build, "--cache", p / "cache", *_sets(p)],
+                _corpus,
+                lambda p: p / "text.jsonl",
+                lambda p, out: [*build, "--cache", out, *_sets(p)],
+            ),
+            Victim(
+                "data fetch",
+                _plain,
+                lambda p: ["data", "fetch", spec, "--data-dir", p / "data"],
+                lambda p: files(p / "data" / "corpus"),
+                lambda p: spec,
+                lambda p, out: ["data", "fetch", spec, "--data-dir", out],
+            ),
+            Victim(
+                "rescore",
+                _results(store, _wrong_scores),
+                lambda p: ["rescore", "--results-dir", p / "results"],
+                _scores,
+                lambda p: next((p / "results/runs").glob("*/*.parquet")),
+                lambda p, out: ["rescore", "--results-dir", out],
+            ),
+            Victim(
+                "submit",
+                _results(store),
+                lambda p: ["submit", "org/tiny", "--results-dir", p / "results", "--out", p / "pack"],
+                _packed,
+                lambda p: p / "results",
+                lambda p, out: ["submit", "org/tiny", "--results-dir", p / "results", "--out", out],
+                finished="is not empty",
+            ),
+            Victim(
+                "index",
+                _results(store),
+                lambda p: ["report", "--results-dir", p / "results", "--format", "json"],
+                _index,
+                lambda p: p / "results" / "runs",
+                lambda p, out: ["report", "--results-dir", p / "results", "--format", "html", "--out", out / "a.html"],
+            ),
+        )
+    }

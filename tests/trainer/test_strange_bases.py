@@ -1,0 +1,78 @@
+"""Bases of pretraining and analysed checkpoints come from strangers too: no pickle is loaded that nobody named."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import ModernBertConfig, ModernBertForMaskedLM
+
+from biobench.core.strangers import PICKLE, only_safetensors
+from biobench.errors import ModelError
+from trainer.analysis.states import load_encoder
+from trainer.model.network import load_model
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A tiny masked language model in safetensors."""
+    config = ModernBertConfig(
+        vocab_size=50, hidden_size=16, intermediate_size=16, num_hidden_layers=2, num_attention_heads=2, pad_token_id=0
+    )
+    ModernBertForMaskedLM(config).save_pretrained(tmp_path / "strange")
+    return tmp_path / "strange"
+
+
+class Writes:
+    """A pickle that makes a folder where it is loaded."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.mkdir, (str(self.path),)
+
+
+LOADERS: dict[str, Callable[[Path], object]] = {
+    "pretrain": load_model,
+    "analyze": lambda folder: load_encoder(folder, torch.device("cpu"), torch.float32),
+}
+
+
+@pytest.mark.parametrize("loader", LOADERS)
+def test_pickled_weights_load_by_name_alone(loader: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(PICKLE, raising=False)
+    LOADERS[loader](folder)
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(ModelError, match="the weights are a pickle file") as caught:
+        LOADERS[loader](folder)
+    assert f"{PICKLE}=strange" in caught.value.hint
+    monkeypatch.setenv(PICKLE, "other, strange")
+    LOADERS[loader](folder)
+
+
+@pytest.mark.parametrize("allowed", ["", "strange"])
+@pytest.mark.parametrize("loader", LOADERS)
+def test_a_pickle_never_runs(
+    loader: str, allowed: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PICKLE, allowed)
+    (folder / "model.safetensors").unlink()
+    (folder / "pytorch_model.bin").write_bytes(pickle.dumps({"weight": Writes(tmp_path / "ran")}))
+    with pytest.raises(ModelError) as caught:
+        LOADERS[loader](folder)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_hub_id_is_asked_for_safetensors_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(PICKLE, raising=False)
+    assert only_safetensors("owner/name") is True
+    monkeypatch.setenv(PICKLE, "owner/name")
+    assert only_safetensors("owner/name") is None
