@@ -27,6 +27,8 @@ FEW_SEEDS = 3
 """Below this many seeds an interval says next to nothing: none is shown."""
 MOST_LINES = 15
 """Lines of the standing chart."""
+MOST_INTERVALS = 40
+"""Models of a scatter up to which it shows intervals: more of them overprint each other."""
 MOST_LETTERS = 34
 """Letters of a name beside a chart."""
 _SHORT = ".1~f"
@@ -150,7 +152,7 @@ def scatter(
         for (right, below), part in names.groupby(["right", "below"])
     ]
     # a single dot has no line to join it: an empty layer would be an image without a text
-    layers = [*([lines] if len(known) else []), *([edge] if len(best) > 1 else []), dots, *named]
+    layers = [*([lines] if 0 < len(known) <= MOST_INTERVALS else []), *([edge] if len(best) > 1 else []), dots, *named]
     return alt.layer(*layers).properties(height=250)
 
 
@@ -356,18 +358,20 @@ def _run_colour(runs: Sequence[TrainingRun], words: Mapping[str, str], *, legend
     )
 
 
-def svg(chart: Any, width: int = 560) -> str:
-    """The chart as an SVG text that loads nothing, its letters in the reader's sans serif."""
+def svg(chart: Any, width: int = 560, ink: str = "#777") -> str:
+    """The chart as an SVG text that loads nothing, its letters in the reader's sans serif and in the colour `ink`."""
     import vl_convert
 
+    axis = alt.AxisConfig(labelColor=ink, titleColor=ink, gridColor="#8884", domainColor="#8888", tickColor="#8888")
     specification = chart.properties(width=width).configure(
-        background="transparent", font="sans-serif", view=alt.ViewConfig(stroke=None), axis=_QUIET, text=_TEXT
+        **({} if chart.config is alt.Undefined else {"locale": chart.config["locale"]}),
+        background="transparent",
+        font="sans-serif",
+        view=alt.ViewConfig(stroke=None),
+        axis=axis,
+        text=alt.MarkConfig(color=ink),
     )
     return str(vl_convert.vegalite_to_svg(specification.to_dict()))
-
-
-_QUIET = alt.AxisConfig(labelColor="#777", titleColor="#777", gridColor="#8884", domainColor="#8888", tickColor="#8888")
-_TEXT = alt.MarkConfig(color="#777")
 
 
 def _percent(value: float | None) -> float | None:
