@@ -19,6 +19,7 @@ from biobench.comparison.standing import (
     lacks_leader,
     mean_of,
     means_over,
+    part_of,
     placeable,
     shared_tasks,
     with_mean,
@@ -68,7 +69,7 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     else:
         standing = _standing(loaded, block, average, shared or tasks, weights)
         count = sum(info.in_suite and info.suite == suite for info in loaded.infos.values()) or len(block.columns)
-        _sentence(standing, words, count, shared)
+        _sentence(standing, words, count, () if tasks else part_of(block, shared, count))
         _charts(standing, words)
         _table(block, standing, shared or tasks, words)
     _no_runs(loaded, words)

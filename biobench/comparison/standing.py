@@ -125,6 +125,11 @@ def lacks_leader(report: Report) -> bool:
     return len(report.columns) > 1 and not any(row.source in TESTABLE for row in report.averages)
 
 
+def part_of(block: Block, shared: Sequence[str], count: int) -> tuple[str, ...]:
+    """The tasks that the means are over where these are not all `count` of the suite, for the page to say so."""
+    return tuple(shared) or (tuple(c.id for c in block.columns) if len(block.columns) == 1 < count else ())
+
+
 def placeable(lines: Sequence[ModelLine]) -> tuple[str, ...]:
     """Names of the lines with runs, best first; where one's own and a submission share one, `compare` knows neither."""
     names = [line.name for line in lines if line.source in TESTABLE]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from importlib.resources import files
 
+from biobench.report.details.needle_html import STYLE as NEEDLE_STYLE
+
 _ROOM = re.compile(r" *([{};,=+?&|<>]|=>) *")
 
 
@@ -17,7 +19,17 @@ def _short(name: str) -> str:
 
 _START, _SORT, _FILTER, _LAST = (_short(f"{name}.js") for name in ("page", "sort", "filter", "last"))
 _PLAIN, _RICH = _short("page.css"), _short("sorted.css")
-SCRIPTS = {"plain": _START + _LAST, "sorted": _START + _SORT + _LAST, "first": _START + _SORT + _FILTER + _LAST}
+SCRIPTS = {
+    "plain": _START + _LAST,
+    "more": _START + _LAST,
+    "sorted": _START + _SORT + _LAST,
+    "first": _START + _SORT + _FILTER + _LAST,
+}
 """Kind of page -> its script: texts in two languages, tables that sort, and the filters of page one."""
-STYLES = {"plain": _PLAIN, "sorted": _PLAIN + _RICH, "first": _PLAIN + _RICH + _short("first.css")}
+STYLES = {
+    "plain": _PLAIN,
+    "more": _PLAIN + NEEDLE_STYLE,
+    "sorted": _PLAIN + _RICH,
+    "first": _PLAIN + _RICH + _short("first.css"),
+}
 """Kind of page -> its style."""

@@ -10,14 +10,14 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 from biobench import __version__
 from biobench.comparison.compare import compare
-from biobench.comparison.standing import lacks_leader, means_over, placeable, shared_tasks, suite_standing
+from biobench.comparison.standing import lacks_leader, means_over, part_of, placeable, shared_tasks, suite_standing
 from biobench.data.locate import default_data_dir
 from biobench.report.details.needle_html import needle_section
 from biobench.report.entrants import line_name
@@ -31,12 +31,22 @@ from biobench.report.rows import AverageName, Report, Row
 from biobench.report.table import Results, build
 from biobench.report.wide import blocks
 from biobench.site.details import comparison_page, difference_rows, model_page, notes_list, task_page
-from biobench.site.index import Line, SuitePart, filters, suite_part
-from biobench.site.markup import both, link, page, say
+from biobench.site.index import Line, SuitePart, suite_part, titles_of
+from biobench.site.markup import both, link, page, say, task_file
 from biobench.site.words import ENGLISH, FRENCH
 
 DIGITS = 5
 """Decimals of fractions in `results.json`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedPair:
+    """A comparison's page. suite: None for all tasks in common; files: suffix -> text."""
+
+    title: str
+    name: str
+    suite: str | None
+    files: Mapping[str, str]
 
 
 def site_files(
@@ -59,17 +69,18 @@ def site_files(
     parts = _parts(results, average)
     made = _comparisons(results_dir, average, pairs, parts, clean)
     more = needle_section(report) + experiment_render.html(report.experiments)
+    foot = both(*(w["made_on"].format(day.isoformat(), __version__) for w in (ENGLISH, FRENCH)), "p", 'class="help"')
     texts = {
-        "index.html": _index(report, parts, files, made, day, archives, bool(more), clean),
+        **_first_pages(report, parts, files, made, archives, foot, bool(more), clean),
         "results.csv": render(_short(report), "csv"),
         "results.json": compact(report),
         **_models(report, parts, files),
         **_tasks(results, report, average, files, clean),
     }
     if more:
-        texts["more.html"] = page((ENGLISH["more"], FRENCH["more"]), more)
-    for _, name, beside in made:
-        texts |= {f"compare/{name}.{suffix}": text for suffix, text in beside.items()}
+        texts["more.html"] = page((ENGLISH["more"], FRENCH["more"]), more, kind="more")
+    for one in made:
+        texts |= {f"compare/{one.name}.{suffix}": text for suffix, text in one.files.items()}
     return texts
 
 
@@ -143,43 +154,51 @@ def _parts(results: Results, average: AverageName) -> list[SuitePart]:
         ranked = replace(report, averages=means_over(results, report, shared)) if shared else report
         block = blocks(ranked)[0]
         count = sum(info.in_suite and info.suite == suite for info in results.infos.values()) or len(block.columns)
-        parts.append(SuitePart(block, suite_standing(results, block, average, shared), shared, count))
+        standing = suite_standing(results, block, average, shared)
+        parts.append(SuitePart(block, standing, part_of(block, shared, count), count))
     return parts
 
 
-def _index(
+def _first_pages(
     report: Report,
     parts: Sequence[SuitePart],
     files: Mapping[Line, str],
-    made: Sequence[tuple[str, str, Mapping[str, str]]],
-    day: date,
+    made: Sequence[ComparedPair],
     archives: Sequence[str],
+    foot: str,
     more: bool,
     clean: Callable[[str], str],
-) -> str:
+) -> dict[str, str]:
+    """Page one of each suite, the first of them as `index.html`, which has the notes and the archives."""
     briefs = {(g.model, g.variant, g.source): g.briefs[0] for g in report.groups}
-    body = "".join(suite_part(part, files, briefs) for part in parts[:1])
-    body += filters() if parts else say("no_results", "p")
-    body += "".join(suite_part(part, files, briefs) for part in parts[1:])
-    if made:
-        body += _listed("comparisons", [link(f"compare/{name}.html", title) for title, name, _ in made])
-    tasks = [link(f"tasks/{info.id}.html", info.name) for info in report.columns]
-    body += _listed("tasks", tasks) if tasks else ""
-    body += notes_list(report.notes, clean)
-    if report.findings:
-        items = "".join(
-            f"<li>{html_sentence(clean(str(f)))}. {html_sentence(clean(f.hint))}</li>" for f in report.findings
-        )
-        body += (
-            f"<details><summary>{say('findings')}: {len(report.findings)}</summary><ul lang=en>{items}</ul></details>"
-        )
-    body += _listed("archives", [link(f"archive/{name}/index.html", name) for name in archives]) if archives else ""
-    body += both(
-        *(words["made_on"].format(day.isoformat(), __version__) for words in (ENGLISH, FRENCH)), "p", 'class="help"'
-    )
-    menu = say("more", "a", 'href="more.html"') if more else ""
+    names = {part.block.suite: "index.html" if n == 0 else f"suite-{n + 1}.html" for n, part in enumerate(parts)}
+    menu = "".join(both(*titles_of(part.block), "a", f'href="{names[part.block.suite]}"') for part in parts[1:])
+    menu += say("more", "a", 'href="more.html"') if more else ""
     menu += '<a href="results.csv">CSV</a><a href="results.json">JSON</a>'
-    return page((ENGLISH["title"], FRENCH["title"]), body, menu=menu, kind="first")
+    texts = {}
+    for part in parts:
+        body = suite_part(part, files, briefs)
+        pairs = [link(f"compare/{one.name}.html", one.title) for one in made if one.suite in (None, part.block.suite)]
+        body += _listed("comparisons", pairs) if pairs else ""
+        tasks = [link(task_file(info.id), info.name) for info in part.block.columns]
+        body += _listed("tasks", tasks)
+        if part is parts[0]:
+            body += notes_list(report.notes, clean) + _findings(report, clean)
+            days = [link(f"archive/{name}/index.html", name) for name in archives]
+            body += _listed("archives", days) if days else ""
+        texts[names[part.block.suite]] = page((ENGLISH["title"], FRENCH["title"]), body + foot, menu=menu, kind="first")
+    if not parts:
+        body = say("no_results", "p") + _findings(report, clean) + foot
+        texts["index.html"] = page((ENGLISH["title"], FRENCH["title"]), body, menu=menu)
+    return texts
+
+
+def _findings(report: Report, clean: Callable[[str], str]) -> str:
+    if not report.findings:
+        return ""
+    texts = [(html_sentence(clean(str(f))), html_sentence(clean(f.hint))) for f in report.findings]
+    items = "".join(f"<li>{what}. {hint}</li>" for what, hint in texts)
+    return f'<details><summary>{say("findings")}: {len(texts)}</summary><ul lang="en">{items}</ul></details>'
 
 
 def _listed(key: str, items: Sequence[str]) -> str:
@@ -223,7 +242,7 @@ def _tasks(
     for info in report.columns:
         part = build(results, average, tasks=[info.id])
         body = task_page(info, part.rows, part.notes, files, clean)
-        texts[f"tasks/{info.id}.html"] = page((info.name, info.name), body, up="../")
+        texts[task_file(info.id)] = page((info.name, info.name), body, up="../")
     return texts
 
 
@@ -233,8 +252,8 @@ def _comparisons(
     pairs: Sequence[tuple[str, str]],
     parts: Sequence[SuitePart],
     clean: Callable[[str], str],
-) -> list[tuple[str, str, dict[str, str]]]:
-    """(title, name, suffix -> text) of each comparison, those asked for first."""
+) -> list[ComparedPair]:
+    """Those asked for first, then the first two models of each suite."""
     asked: list[tuple[tuple[str, str], str | None, tuple[str, ...]]] = [(pair, None, ()) for pair in pairs]
     for part in parts:
         first = placeable(part.standing.lines)[:2]
@@ -254,7 +273,7 @@ def _comparisons(
             "json": json.dumps(_cleaned(comparison.as_json(), clean), ensure_ascii=False, separators=(",", ":")) + "\n",
             "csv": _differences([row for pair in comparison.pairs for row in difference_rows(pair)]),
         }
-        made.append((title[0], name, beside))
+        made.append(ComparedPair(title[0], name, suite, beside))
     return made
 
 

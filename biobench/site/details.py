@@ -19,7 +19,7 @@ from biobench.report.rows import Row
 from biobench.report.tasks import TaskInfo
 from biobench.site.figures import figure, strip
 from biobench.site.index import Line, hub_of, score_of
-from biobench.site.markup import both, facts, head, line_of, link, outward, say, table
+from biobench.site.markup import both, facts, head, line_of, link, outward, say, table, task_file
 from biobench.site.words import ENGLISH, FRENCH
 
 Clean = Callable[[str], str]
@@ -96,7 +96,7 @@ def _model_table(line: Line, rows: Sequence[Row], rivals: Rivals, files: Mapping
             str(row.n_seeds or "–"),
             *(["–" if row.seconds is None else f"{row.seconds:.0f}"] if timed else []),
         ]
-        body.append(line_of(link(f"../tasks/{row.task}.html", row.task), cells, texts=(2,)))
+        body.append(line_of(link(f"../{task_file(row.task)}", row.task), cells, texts=(2,)))
     return table(say("distribution", "caption"), heads, body)
 
 
@@ -222,7 +222,7 @@ def _pair(pair: PairResult) -> str:
         span = "–" if interval is None else f"{100 * interval.low:+.1f} … {100 * interval.high:+.1f}"
         cells = [for_html(line.metric), f"{100 * line.first:.1f}", f"{100 * line.second:.1f}"]
         cells += [f"{100 * line.difference:+.1f}", f'<span class="n">{span}</span>']
-        body.append(line_of(link(f"../tasks/{line.task}.html", line.task), cells, texts=(0, 4)))
+        body.append(line_of(link(f"../{task_file(line.task)}", line.task), cells, texts=(0, 4)))
     return (
         f"<h2>{html_sentence(title)}</h2>{facts([(say(key, 'dt'), str(count)) for key, count in counts])}"
         + figure(lambda words, ink: charts.differences(rows, words, ink), (english, french))

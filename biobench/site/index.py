@@ -41,19 +41,19 @@ def score_of(row: Row) -> str:
     return for_html(percent(row, margin=row.n_seeds >= charts.FEW_SEEDS))
 
 
+def titles_of(block: Block) -> tuple[str, str]:
+    """The suite's name, English and French."""
+    return ENGLISH.get(block.suite, block.title), FRENCH.get(block.suite, block.title)
+
+
 def suite_part(part: SuitePart, files: Mapping[Line, str], briefs: Mapping[Line, Brief]) -> str:
     """The section of a suite. files: line -> address of its page."""
-    block = part.block
-    title = both(
-        ENGLISH.get(block.suite, block.title),
-        FRENCH.get(block.suite, block.title),
-        "h2",
-        f'id="{for_html(block.suite)}"',
-    )
-    return f"<section>{title}{_verdict(part)}{_charts(part.standing)}{_table(part, files, briefs)}</section>"
+    title = both(*titles_of(part.block), "h2")
+    parts = [title, _verdict(part), _charts(part.standing), _filters(), _table(part, files, briefs)]
+    return f"<section>{''.join(parts)}</section>"
 
 
-def filters() -> str:
+def _filters() -> str:
     """Hides lines in the browser; hidden itself where no script runs."""
     options = [(str(size), f"below_{size // 1_000_000}") for size in SIZES]
     sizes = "".join(say(key, "option", f'value="{value}"') for value, key in options)
@@ -157,7 +157,7 @@ def _table(part: SuitePart, files: Mapping[Line, str], briefs: Mapping[Line, Bri
             rows.append(
                 f'<tr data-source="{key}" data-size="0"><td>–{say(key, "th")}<td>–{quiet}{"".join(scores)}</tr>'
             )
-    caption = both(ENGLISH.get(block.suite, block.title), FRENCH.get(block.suite, block.title), "caption")
+    caption = both(*titles_of(block), "caption")
     help_text = both(*(f"{w['caption']} {w['rank_help'].format(MOST)}" for w in (ENGLISH, FRENCH)), "p", 'class="help"')
     return table(caption, heads, rows, "board") + help_text
 

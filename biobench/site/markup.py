@@ -14,6 +14,7 @@ from biobench.report.escape import for_html, html_sentence
 from biobench.site.assets import SCRIPTS, STYLES
 from biobench.site.words import ENGLISH, FRENCH
 
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _HTTP = re.compile(r"https?://[^\s\"'<>]+")
 
 
@@ -44,6 +45,11 @@ def tip(english: str, french: str) -> str:
 def link(target: str, text: str) -> str:
     """A link inside the site. target: relative, made of characters that need no escape."""
     return f'<a href="{target}">{for_html(text)}</a>'
+
+
+def task_file(task: str) -> str:
+    """The page of a task."""
+    return f"tasks/{_UNSAFE.sub('-', task)}.html"
 
 
 def outward(address: str, text: str | None = None) -> str:

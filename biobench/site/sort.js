@@ -1,10 +1,10 @@
 const heads = table => [...table.tHead.rows[0].cells];
-const number = cell => parseFloat((cell.dataset.v || cell.textextContent).replace(",", ".").replace("(", ""));
+const number = cell => parseFloat((cell.dataset.v || cell.textContent).replace(",", ".").replace("(", ""));
 function sort(table, column, down) {
   const head = heads(table)[column], sign = down ? -1 : 1, text = head.classList.contains("t");
   for (const other of heads(table)) other.removeAttribute("aria-sort");
   head.setAttribute("aria-sort", down ? "descending" : "ascending");
-  const rows = [...table.tBodies[0].rows].map(row => [row, text ? row.cells[column].textextContent : number(row.cells[column])]);
+  const rows = [...table.tBodies[0].rows].map(row => [row, text ? row.cells[column].textContent : number(row.cells[column])]);
   rows.sort(([, a], [, b]) => text ? sign * a.localeCompare(b) : isNaN(a) || isNaN(b) ? isNaN(a) - isNaN(b) : sign * (a - b));
   table.tBodies[0].append(...rows.map(([row]) => row));
 }
@@ -12,7 +12,7 @@ all("main table").forEach((table, which) => {
   heads(table).forEach((head, column) => {
     const button = document.createElement("button");
     button.type = "button";
-    button.textextContent = head.textextContent;
+    button.textContent = head.textContent;
     if (head.dataset.fr) button.dataset.fr = head.dataset.fr;
     delete head.dataset.fr;
     button.addEventListener("click", () => {
