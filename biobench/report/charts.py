@@ -33,7 +33,7 @@ MOST_LETTERS = 34
 """Letters of a name beside a chart."""
 _SHORT = ".1~f"
 """Of an axis: one over a single value would print it with six digits."""
-_CROWDED = 0.16
+_CROWDED = 0.08
 """Share of an axis within which names of neighbours would overprint."""
 _FRENCH = alt.Locale(
     number=alt.NumberLocale(decimal=",", thousands="\u202f", grouping=[3], currency=["", "\u00a0€"]),
@@ -143,30 +143,27 @@ def scatter(
     edge = alt.Chart(pd.DataFrame(best)).mark_line(color=ink, strokeDash=[4, 4]).encode(x=x, y=y)
     # names to the left of dots in the right half, or they would leave the chart
     middle = (low * high) ** 0.5 if kind == "log" else (low + high) / 2
-    names = pd.DataFrame(_roomy(best, frame))
-    names["right"] = names["cost"] <= middle
-    named = [
-        alt.Chart(part)
-        .mark_text(align="left" if right else "right", dx=6 if right else -6, dy=15 if below else -10, color=ink)
-        .encode(x=x, y=y, text="model:N")
-        for (right, below), part in names.groupby(["right", "below"])
-    ]
+    # the line rises or falls as a whole: names below it on the one side and above it on the other leave it free
+    rising = not more_is_better
+    named = []
+    for right in (True, False):
+        part = pd.DataFrame(_apart([row for row in best if (row["cost"] <= middle) == right], frame))
+        mark = alt.Chart(part).mark_text(
+            align="left" if right else "right", dx=6 if right else -6, dy=15 if right == rising else -10, color=ink
+        )
+        named += [mark.encode(x=x, y=y, text="model:N")] if len(part) else []
     # a single dot has no line to join it: an empty layer would be an image without a text
     layers = [*([lines] if 0 < len(known) <= MOST_INTERVALS else []), *([edge] if len(best) > 1 else []), dots, *named]
     return alt.layer(*layers).properties(height=250)
 
 
-def _roomy(best: Sequence[Mapping[str, Any]], frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """The points of the front, best first, with `below`: the side of the dot on which a name overprints no other.
-
-    A point that has neighbours on both sides is left out.
-    """
+def _apart(best: Sequence[Mapping[str, Any]], frame: pd.DataFrame) -> list[Mapping[str, Any]]:
+    """Of the points on one side of the chart, best first, those whose names overprint no name before."""
     height = max(float(frame["score"].max() - frame["score"].min()), 1e-9)
-    named: list[dict[str, Any]] = []
+    named: list[Mapping[str, Any]] = []
     for row in sorted(best, key=lambda r: -r["score"]):
-        near = {other["below"] for other in named if abs(row["score"] - other["score"]) <= _CROWDED * height}
-        if len(near) < 2:
-            named.append(dict(row) | {"below": False in near})
+        if all(abs(row["score"] - other["score"]) > _CROWDED * height for other in named):
+            named.append(row)
     return named
 
 

@@ -55,7 +55,7 @@ def _table(block: Block) -> str:
     head += [f'<th scope="col" title="{for_html(c.name)}">{for_html(c.id)}</th>' for c in block.columns]
     body = "\n".join(_line(block, line) for line in block.lines)
     return (
-        f'<div class="scroll"><table>\n<caption>{for_html(block.title)}</caption>\n'
+        f'<div class="scroll" tabindex="0"><table>\n<caption>{for_html(block.title)}</caption>\n'
         f"<thead><tr>{''.join(head)}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table></div>"
     )
 

@@ -10,6 +10,7 @@ from biobench.comparison.placing import place
 from biobench.report.table import build, fingerprint, load
 from biobench.report.tasks import shipped
 from biobench.report.wide import blocks
+from biobench.site.write import write_site
 from leaderboard.table import to_cards, to_frame
 from leaderboard.words import words
 from tests.helpers.large_make import MODELS, save_large
@@ -49,3 +50,11 @@ def test_start_and_filter(folder):
     timed("ranks of the first models", lambda: place(held, names, "macro", suite="fr"))
     timed("ranks again", lambda: place(held, names, "macro", suite="fr"))
     print(f"start: {opened + built:.2f} s")
+
+
+@pytest.mark.slow
+def test_the_static_site_is_small(folder, tmp_path):
+    start = time.perf_counter()
+    written = write_site(folder, tmp_path / "site", average="macro")
+    print(f"static site: {time.perf_counter() - start:.0f} s, {written.pages} pages, {written.size / 1e6:.2f} MB")
+    assert written.size <= 5_000_000

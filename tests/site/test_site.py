@@ -104,7 +104,7 @@ def test_a_hostile_name_is_text_everywhere(out):
 def test_numbers_of_pages_and_files_are_those_of_the_report(out, results):
     report = build(results, "macro")
     tables = json.loads((out / "results.json").read_text())
-    for name, rows in (("tasks", report.rows), ("averages", report.averages)):
+    for name, rows in (("averages", report.averages), ("tasks", report.rows)):
         columns = tables[name]["columns"]
         cells = [dict(zip(columns, line, strict=True)) for line in tables[name]["data"]]
         assert [c["mean"] for c in cells] == [pytest.approx(r.mean, abs=1e-5) for r in rows]
