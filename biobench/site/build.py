@@ -172,7 +172,7 @@ def _first_pages(
     """Page one of each suite, the first of them as `index.html`, which has the notes and the archives."""
     briefs = {(g.model, g.variant, g.source): g.briefs[0] for g in report.groups}
     names = {part.block.suite: "index.html" if n == 0 else f"suite-{n + 1}.html" for n, part in enumerate(parts)}
-    menu = "".join(both(*titles_of(part.block), "a", f'href="{names[part.block.suite]}"') for part in parts[1:])
+    menu = "".join(both(*titles_of(part.block), "a", f'href="{names[part.block.suite]}"') for part in parts)
     menu += say("more", "a", 'href="more.html"') if more else ""
     menu += '<a href="results.csv">CSV</a><a href="results.json">JSON</a>'
     texts = {}

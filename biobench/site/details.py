@@ -48,6 +48,7 @@ def model_page(
         _means(means),
         _model_table(line, rows, rivals, files),
         say("field_help", "p", 'class="help"'),
+        say("failed_sign", "p", 'class="help"') if any(row.failed for row in rows) else "",
     ])  # fmt: skip
 
 

@@ -73,4 +73,4 @@ def strip(score: float, others: Sequence[float], floor: float | None) -> str:
     if floor is not None:
         parts.append(f'<path class=f d="M{at(floor)} 6l1-2 1 2z"/>')
     parts.append(f'<path class=b d="M{at(score)} 0h1v6h-1z"/>')
-    return f'<svg class=s viewBox="0 0 {STEPS} 6">{"".join(parts)}</svg>'
+    return f'<svg class=s viewBox="0 0 {STEPS + 2} 6">{"".join(parts)}</svg>'

@@ -37,8 +37,8 @@ class SuitePart:
 
 
 def score_of(row: Row) -> str:
-    """``70.1 ±0.4``, escaped; no margin below three seeds."""
-    return for_html(percent(row, margin=row.n_seeds >= charts.FEW_SEEDS))
+    """``70.1 ±0.4``, escaped; no margin below three seeds; failed runs as a sign that the page explains."""
+    return for_html(percent(row, margin=row.n_seeds >= charts.FEW_SEEDS, failed="✗{}"))
 
 
 def titles_of(block: Block) -> tuple[str, str]:
@@ -143,7 +143,7 @@ def _table(part: SuitePart, files: Mapping[Line, str], briefs: Mapping[Line, Bri
             f'<th><a href="{files[key]}">{for_html(names[line.name])}</a></th>',
             "<td>–" if line.average is None else f"<td>{score_of(line.average)}",
             _remarks(line, floor),
-            f"<td class=t>{'' if line.source == 'run' else say(line.source)}",
+            f"<td class=t>{say(line.source)}",
             _size(brief.parameters if brief else None),
             f"<td>{brief.max_length if brief and brief.origin != 'outside' else '–'}",
             *(_cell(line.cells.get(column.id)) for column in tasks),

@@ -82,7 +82,7 @@ def line_of(first: str, cells: Sequence[str], texts: Sequence[int] = ()) -> str:
 
 def facts(pairs: Sequence[tuple[str, str]]) -> str:
     """Names (`dt` elements) and values (escaped) below each other."""
-    return f"<dl>{''.join(f'<dt>{name}</dt><dd>{value}</dd>' for name, value in pairs)}</dl>"
+    return f"<dl>{''.join(f'{name}<dd>{value}' for name, value in pairs)}</dl>"
 
 
 def page(title: tuple[str, str], body: str, *, up: str = "", menu: str = "", kind: str = "sorted") -> str:

@@ -22,10 +22,14 @@ _WORDS: dict[str, tuple[str, str]] = {
     "any_source": ("all sources", "toutes les sources"),
     "shown": ("models shown", "modèles affichés"),
     "whole_suite": (
-        "Filters hide lines; means and ranks are those of all models. Numbers of models, tasks and seeds of one's own "
-        "choice: `biobench leaderboard`.",
-        "Les filtres masquent des lignes ; moyennes et rangs restent ceux de tous les modèles. Pour d'autres choix de "
-        "tâches : `biobench leaderboard`.",
+        "Filters hide lines; means and ranks are those of all models. For means over tasks of one's choice: "
+        "biobench leaderboard.",
+        "Les filtres masquent des lignes ; moyennes et rangs restent ceux de tous les modèles. Pour des moyennes sur "
+        "des tâches choisies : biobench leaderboard.",
+    ),
+    "failed_sign": (
+        "✗: so many runs failed; the mean includes them, ± does not.",
+        "✗ : autant d'exécutions ont échoué ; la moyenne les compte, ± non.",
     ),
     "field": ("among the others", "parmi les autres"),
     "field_help": (
