@@ -33,7 +33,8 @@ from biobench.report.wide import blocks
 from biobench.site.details import comparison_page, difference_rows, model_page, notes_list, task_page
 from biobench.site.index import Line, SuitePart, suite_part, titles_of
 from biobench.site.markup import both, link, page, say, task_file
-from biobench.site.words import ENGLISH, FRENCH
+from biobench.site.words import ENGLISH, FRENCH, in_both
+from biobench.store import Brief
 
 DIGITS = 5
 """Decimals of fractions in `results.json`."""
@@ -69,7 +70,7 @@ def site_files(
     parts = _parts(results, average)
     made = _comparisons(results_dir, average, pairs, parts, clean)
     more = needle_section(report) + experiment_render.html(report.experiments)
-    foot = both(*(w["made_on"].format(day.isoformat(), __version__) for w in (ENGLISH, FRENCH)), "p", 'class="help"')
+    foot = both(*in_both(lambda w: w["made_on"].format(day.isoformat(), __version__)), "p", 'class="help"')
     texts = {
         **_first_pages(report, parts, files, made, archives, foot, bool(more), clean),
         "results.csv": render(_short(report), "csv"),
@@ -170,7 +171,7 @@ def _first_pages(
     clean: Callable[[str], str],
 ) -> dict[str, str]:
     """Page one of each suite, the first of them as `index.html`, which has the notes and the archives."""
-    briefs = {(g.model, g.variant, g.source): g.briefs[0] for g in report.groups}
+    briefs: dict[Line, Brief] = {(g.model, g.variant, g.source): g.briefs[0] for g in report.groups}
     names = {part.block.suite: "index.html" if n == 0 else f"suite-{n + 1}.html" for n, part in enumerate(parts)}
     menu = "".join(both(*titles_of(part.block), "a", f'href="{names[part.block.suite]}"') for part in parts)
     menu += say("more", "a", 'href="more.html"') if more else ""

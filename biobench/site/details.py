@@ -71,13 +71,12 @@ def _model_facts(groups: Sequence[RunGroup]) -> str:
 
 
 def _means(means: Sequence[tuple[Row, str]]) -> str:
-    return facts([
-        (
-            both(*(f"{w['suite_average']} · {w.get(row.suite, row.suite)}" for w in (ENGLISH, FRENCH)), "dt"),
-            f'<b class="n">{score_of(row)}</b> · {say("rank")} <b>{for_html(rank)}</b>',
-        )
-        for row, rank in means
-    ])  # fmt: skip
+    pairs = []
+    for row, rank in means:
+        english, french = (f"{w['suite_average']} · {w.get(row.suite, row.suite)}" for w in (ENGLISH, FRENCH))
+        value = f'<b class="n">{score_of(row)}</b> · {say("rank")} <b>{for_html(rank)}</b>'
+        pairs.append((both(english, french, "dt"), value))
+    return facts(pairs)
 
 
 def _model_table(line: Line, rows: Sequence[Row], rivals: Rivals, files: Mapping[Line, str]) -> str:

@@ -16,7 +16,7 @@ from biobench.report.rows import Row
 from biobench.report.wide import Block, ModelLine, percent
 from biobench.site.figures import figure
 from biobench.site.markup import both, head, outward, say, table, tip
-from biobench.site.words import ENGLISH, FRENCH
+from biobench.site.words import ENGLISH, FRENCH, in_both
 from biobench.store import Brief
 
 Line = tuple[str, str, str]
@@ -69,11 +69,11 @@ def _filters() -> str:
 
 def _verdict(part: SuitePart) -> str:
     short = labels(line.name for line in part.standing.lines)
-    spoken = [
-        headline(part.standing, words, lambda line: short[line.name], lambda value, w=words: number(value, 1, w))
-        for words in (ENGLISH, FRENCH)
-    ]
-    (first, *others), (first_fr, *others_fr) = spoken
+
+    def sentences(words: Mapping[str, str]) -> list[str]:
+        return headline(part.standing, words, lambda line: short[line.name], lambda value: number(value, 1, words))
+
+    (first, *others), (first_fr, *others_fr) = sentences(ENGLISH), sentences(FRENCH)
     parts = [both(first, first_fr, "p", 'class="lead"')]
     if others:
         parts.append(both(" ".join(others), " ".join(others_fr), "p"))
@@ -150,15 +150,15 @@ def _table(part: SuitePart, files: Mapping[Line, str], briefs: Mapping[Line, Bri
         ]
         size = brief.parameters if brief else 0
         rows.append(f'<tr data-source="{line.source}" data-size="{size}">{"".join(cells)}</tr>')
-    for key, best in (("floor", floor), ("ceiling", ceiling)):
+    for kind, best in (("floor", floor), ("ceiling", ceiling)):
         if best:
             scores = [f"<td>{best[c.id]:.1f}" if c.id in best else _cell(None) for c in tasks]
             quiet = "<td class=t><td class=t><td>–<td>–"
             rows.append(
-                f'<tr data-source="{key}" data-size="0"><td>–{say(key, "th")}<td>–{quiet}{"".join(scores)}</tr>'
+                f'<tr data-source="{kind}" data-size="0"><td>–{say(kind, "th")}<td>–{quiet}{"".join(scores)}</tr>'
             )
     caption = both(*titles_of(block), "caption")
-    help_text = both(*(f"{w['caption']} {w['rank_help'].format(MOST)}" for w in (ENGLISH, FRENCH)), "p", 'class="help"')
+    help_text = both(*in_both(lambda w: f"{w['caption']} {w['rank_help'].format(MOST)}"), "p", 'class="help"')
     return table(caption, heads, rows, "board") + help_text
 
 

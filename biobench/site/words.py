@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from biobench.comparison.standing import WORDS as STANDING_WORDS
 from biobench.report.languages.labels import LABELS
@@ -54,3 +54,8 @@ def words(language: str) -> Mapping[str, str]:
 
 
 ENGLISH, FRENCH = words("en"), words("fr")
+
+
+def in_both(text: Callable[[Mapping[str, str]], str]) -> tuple[str, str]:
+    """What the words of each language make: English and French."""
+    return text(ENGLISH), text(FRENCH)

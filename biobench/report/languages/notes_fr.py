@@ -238,9 +238,18 @@ class _Comma(float):
         return super().__format__(form).replace(".", ",")
 
 
+class _Spaced(int):
+    """Prints thousands with a narrow space."""
+
+    def __format__(self, form: str) -> str:
+        return super().__format__(form).replace(",", "\u202f")
+
+
 def _in_french(value: object) -> object:
     if isinstance(value, float):
         return _Comma(value)
+    if isinstance(value, int):
+        return _Spaced(value)
     if isinstance(value, str) and not isinstance(value, Note):
         # a number is written out where its precision is known
         return value.replace(".", ",") if _NUMBER.fullmatch(value) else value
