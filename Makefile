@@ -34,3 +34,10 @@ site: .venv/site-tools
 .venv/site-tools: .venv/installed
 	$(PIP) --editable ".[docs]"
 	touch $@
+
+# Needs npm; the accessibility tests say that they skip where it is missing. npm checks what it fetches.
+AXE = 4.14.1
+.venv/axe-core: .venv/installed
+	rm -rf $@ && mkdir $@
+	cd $@ && npm pack --silent axe-core@$(AXE) && tar -xzf axe-core-$(AXE).tgz --strip-components=1 package/axe.min.js \
+		package/LICENSE && rm axe-core-$(AXE).tgz

@@ -85,8 +85,15 @@ ol.bb-cards { list-style: none; padding: 0; margin: 0; }
 """
 
 
-# the reader's machine says the language of a page by this attribute, and the framework leaves it English
-_LANGUAGE = "<script>document.documentElement.lang = '{}'</script>"
+# The reader's machine says the language of a page by its attribute, which the framework leaves English; and a keyboard
+# must reach what scrolls: the framework's tables and code, on a phone.
+_SCRIPT = """<script>
+document.documentElement.lang = "LANGUAGE";
+window.bbReach ??= new MutationObserver(() => {
+  for (const box of document.querySelectorAll(".stTable > div, [data-testid=stCode] pre")) box.tabIndex = 0;
+});
+window.bbReach.observe(document.body, {childList: true, subtree: true});
+</script>"""
 
 
 def main() -> None:
@@ -107,7 +114,7 @@ def main() -> None:
     page = st.navigation({title: list(group.values()) for title, group in pages.items()}, position="top")
     st.set_page_config(page_title=f"{page.title} · BioBench", page_icon=_ICON, layout="wide")
     write_link("interface", "" if chosen == "en" else chosen)
-    st.html(_LANGUAGE.format(chosen), unsafe_allow_javascript=True)
+    st.html(_SCRIPT.replace("LANGUAGE", chosen), unsafe_allow_javascript=True)
     page.run()
     leave()
 

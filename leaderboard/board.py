@@ -12,11 +12,24 @@ import streamlit as st
 import biobench
 from biobench import __version__
 from biobench.comparison.placing import MOST, Placing, place
-from biobench.comparison.standing import TESTABLE, Leaders, headline, mean_of, placeable, shared_tasks, with_mean
+from biobench.comparison.standing import (
+    TESTABLE,
+    Leaders,
+    headline,
+    lacks_leader,
+    mean_of,
+    means_over,
+    part_of,
+    placeable,
+    shared_tasks,
+    with_mean,
+)
 from biobench.report import charts
 from biobench.report.entrants import line_name
+from biobench.report.languages.labels import number
+from biobench.report.names import labels, shorten
 from biobench.report.render import plain_note, render
-from biobench.report.rows import AverageName, Report, Row
+from biobench.report.rows import AverageName, Report
 from biobench.report.table import Results, build
 from biobench.report.wide import Block, ModelLine, blocks
 from biobench.store import Brief
@@ -24,10 +37,9 @@ from leaderboard.draw import draw, ink, show_table
 from leaderboard.filters import SIZE_LIMITS, models_below, narrowed, weights_of
 from leaderboard.folder import inside, results, results_dir, results_state
 from leaderboard.launch import is_public
-from leaderboard.names import labels, shorten
 from leaderboard.state import SEPARATOR, choose, list_from_link, start, write_link
 from leaderboard.table import columns_of, digits_of, literal, to_cards, to_frame
-from leaderboard.words import number, spoken
+from leaderboard.words import spoken
 
 SOURCES = ("run", "frozen", "outside", "submitted", "published", "floor", "ceiling")
 COSTS = ("parameters", "train_tokens_per_second", "seconds", "peak_memory_bytes", "energy_kwh")
@@ -50,14 +62,14 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
         for reason in dict.fromkeys(f"{r.group.task}: {'; '.join(r.reasons)}" for r in loaded.refusals):
             st.text(plain_note(reason))
     suite, tasks, weights, report, shared = _choice(loaded, words, average)
-    ranked = report if not shared else replace(report, averages=_over(report, shared))
+    ranked = report if not shared else replace(report, averages=means_over(loaded, report, shared))
     block = next((b for b in blocks(ranked) if b.suite == suite), None)
     if block is None or not block.lines:
         st.warning(words["nothing"])
     else:
         standing = _standing(loaded, block, average, shared or tasks, weights)
         count = sum(info.in_suite and info.suite == suite for info in loaded.infos.values()) or len(block.columns)
-        _sentence(standing, words, count, shared)
+        _sentence(standing, words, count, () if tasks else part_of(block, shared, count))
         _charts(standing, words)
         _table(block, standing, shared or tasks, words)
     _no_runs(loaded, words)
@@ -136,17 +148,9 @@ def _filtered(
     shared: tuple[str, ...] = ()
     if tasks:
         report = replace(report, averages=tuple(row for row in report.averages if row.tasks == len(tasks)))
-    elif len(report.columns) > 1 and not any(row.source in TESTABLE for row in report.averages):
+    elif lacks_leader(report):
         shared = shared_tasks(report.rows)
     return _complete(report) if state["complete"] else report, shared
-
-
-def _over(report: Report, shared: Sequence[str]) -> tuple[Row, ...]:
-    """Of the lines of a report, the means over these tasks alone, where a line has them all."""
-    lines = {row.line for row in report.rows}
-    loaded = results()
-    means = build(loaded, report.average, tasks=shared, suites=report.suites, incomplete=True).averages
-    return tuple(row for row in means if row.tasks == len(shared) and row.line in lines)
 
 
 def _complete(report: Report) -> Report:

@@ -17,16 +17,17 @@ from biobench.errors import StoreError
 from biobench.report import charts
 from biobench.report.entrants import Entrant, find_entrants, line_name
 from biobench.report.escape import plain
+from biobench.report.languages.labels import number
+from biobench.report.names import shorten
 from biobench.report.render import plain_note
 from biobench.report.rows import AverageName
 from biobench.report.table import Results, build
 from biobench.report.wide import SUITES as NAMES
 from leaderboard.draw import draw, ink, show_table
 from leaderboard.folder import inside, results, results_dir, results_state, trained_by
-from leaderboard.names import shorten
 from leaderboard.state import SEPARATOR, choose, from_link, list_from_link, several_from_link, start, switch, write_link
 from leaderboard.table import literal
-from leaderboard.words import number, spoken
+from leaderboard.words import spoken
 
 MOST = 5
 SUITES = ("all", "fr", "en", "needle")
@@ -256,8 +257,8 @@ def _classes(entrants: Sequence[Entrant], comparison: Comparison, words: Mapping
 
 
 def _row(line: TaskLine) -> dict[str, Any]:
-    """In points; the interval is the widest-reaching one that is known."""
-    interval = next((t.interval for t in (line.total, line.documents, line.seeds) if t and t.interval), None)
+    """In points."""
+    interval = line.widest
     return {
         "task": line.task,
         "difference": 100 * line.difference,

@@ -16,12 +16,13 @@ from biobench.report.details.marked import to_html
 from biobench.report.details.mistakes import KINDS, JudgedDocument, Kind, judge, tally
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
+from biobench.report.names import shorten
 from biobench.report.rows import AverageName
 from biobench.schema.record import RunRecord
 from leaderboard.draw import show_table
 from leaderboard.folder import results, say_no_runs
 from leaderboard.launch import is_public, own_tasks
-from leaderboard.names import key_of, shorten, title_of
+from leaderboard.names import key_of, title_of
 from leaderboard.state import choose, list_from_link, start, write_link
 
 PAGE = 10

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -37,7 +38,10 @@ def pretraining_dir() -> Path:
 def _load(folder: str, state: str) -> Results:
     """`state` stands for the folder's content: another one reads it anew."""
     del state
-    return load(folder)
+    loaded = load(folder)
+    # what was read stays for long: no click waits while the collector goes over it
+    gc.freeze()
+    return loaded
 
 
 def results() -> Results:

@@ -53,7 +53,7 @@ def command(port: int, host: str = HERE) -> list[str]:
         *("--client.toolbarMode", "minimal"),
         *("--theme.light.primaryColor", "#0072B2"),
         # light enough for a dark ground, dark enough for the white letters on it
-        *("--theme.dark.primaryColor", "#1A80BF"),
+        *("--theme.dark.primaryColor", "#1776B0"),
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -10,21 +10,22 @@ import streamlit as st
 
 from biobench.errors import StoreError
 from biobench.report import charts
-from biobench.report.conditions import Condition, condition_of, lengths_read
 from biobench.report.details.ledgers import ledger_facts
 from biobench.report.entrants import line_name
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
+from biobench.report.names import shorten
+from biobench.report.remarks import hub_link
 from biobench.report.render import plain_note
+from biobench.report.rivals import Rivals
 from biobench.report.rows import AverageName, Report, Row
 from biobench.report.table import build
 from leaderboard.board import placings
 from leaderboard.draw import draw, facts, ink, show_table
 from leaderboard.folder import inside, results, trained_by
-from leaderboard.names import shorten
 from leaderboard.needle_view import show_maps
 from leaderboard.state import SEPARATOR, choose
-from leaderboard.table import hub_link, literal
+from leaderboard.table import literal
 from leaderboard.words import score
 
 
@@ -50,8 +51,9 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     else:
         st.caption(words["published_only"])
     _averages(report, average, line, words)
-    _strip(report, rows, words)
-    show_table(_table(report, rows, words), words, _digits(words), config=_right(words))
+    rivals = Rivals(report)
+    _strip(rivals, rows, words)
+    show_table(_table(rivals, rows, words), words, _digits(words), config=_right(words))
     _ledger(groups, words)
     chart = charts.seeds(rows, [plain(row.task) for row in rows], "task", words)
     if chart is not None:
@@ -112,96 +114,38 @@ def _averages(report: Report, average: AverageName, line: tuple[str, str, str], 
         next(columns).metric(words["rank_in"].format(suite), rank)
 
 
-def _strip(report: Report, rows: Sequence[Row], words: Mapping[str, str]) -> None:
+def _strip(rivals: Rivals, rows: Sequence[Row], words: Mapping[str, str]) -> None:
     """The model's dots among the strokes of the others under the same conditions, and the floors."""
-    alike = _conditions(report)
-    field: dict[str, list[float]] = {row.task: [] for row in rows}
-    own = {row.task: row for row in rows}
-    for row in report.rows:
-        mine = own.get(row.task)
-        if mine is None or row.source in ("ceiling", "floor") or row.line == mine.line:
-            continue
-        if alike(mine)[0] in alike(row):
-            field[row.task].append(100 * row.mean)
-    floors = {task: 100 * row.mean for task, row in _floors(report).items() if task in own}
-    means = {task: charts.ends(row) for task, row in own.items()}
+    field = {row.task: rivals.others(row) for row in rows}
+    floors = {task: 100 * row.mean for task, row in rivals.floors.items() if task in field}
+    means = {row.task: charts.ends(row) for row in rows}
     draw(
-        charts.strip(list(own), means, field, floors, words, ink()),
+        charts.strip(list(field), means, field, floors, words, ink()),
         words["alt_strip"].format(shorten(plain(rows[0].model))),
         words,
     )
     st.caption(words["strip_help"])
 
 
-def _floors(report: Report) -> dict[str, Row]:
-    """Task -> the best policy that does not read as an encoder does."""
-    floors: dict[str, Row] = {}
-    for row in report.rows:
-        if row.source == "floor" and (row.task not in floors or row.mean > floors[row.task].mean):
-            floors[row.task] = row
-    return floors
-
-
-def _table(report: Report, rows: Sequence[Row], words: Mapping[str, str]) -> pd.DataFrame:
-    alike = _conditions(report)
-    best: dict[tuple[str, Alike | None], Row] = {}
-    floors = _floors(report)
-    for row in report.rows:
-        if row.source in ("ceiling", "floor"):
-            continue
-        for condition in alike(row):
-            at = row.task, condition
-            if at not in best or row.mean > best[at].mean:
-                best[at] = row
-    rivals = [best[row.task, alike(row)[0]] for row in rows]
+def _table(rivals: Rivals, rows: Sequence[Row], words: Mapping[str, str]) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
                 words["task"]: row.task,
                 words["average"]: row.metric,
                 words["score"]: score(row, words),
-                words["best"]: _beside(rival, line_name(rival.model, rival.variant), words),
-                words["gap"]: 100 * (rival.mean - row.mean),
-                words["floor"]: _floor(floors.get(row.task), words),
+                words["best"]: _beside(best, line_name(best.model, best.variant), words),
+                words["gap"]: 100 * (best.mean - row.mean),
+                words["floor"]: _floor(rivals.floors.get(row.task), words),
                 words["seeds"]: row.n_seeds or None,
                 words["seconds"]: row.seconds,
                 words["memory"]: None if row.peak_memory_bytes is None else row.peak_memory_bytes / 1e9,
                 words["cut"]: row.truncated_documents,
                 words["lost"]: row.lost_gold,
             }
-            for row, rival in zip(rows, rivals, strict=True)
+            for row, best in ((row, rivals.best(row)) for row in rows)
         ]
     )
-
-
-Alike = tuple[Condition, tuple[int, ...]]
-"""What rows share that are held against each other: the runs' condition, and the lengths that a needle run reads."""
-
-
-def _conditions(report: Report) -> Callable[[Row], Sequence[Alike | None]]:
-    """Under which conditions a row may be compared with others, its own first.
-
-    Limited runs and needle runs of another window saw other documents, overridden ones another protocol; they are
-    held against their like. Printed scores stand beside full runs of the shipped protocol.
-    """
-    conditions = {
-        (g.model, g.variant, g.source, g.task): (condition_of(g), lengths_read(g.briefs[0])) for g in report.groups
-    }
-    specs = {info.id: set(info.hashes.values()) for info in report.columns}
-    full: dict[str, set[Alike]] = {}
-    for (*_, task), condition in conditions.items():
-        (spec, _, limit, track, _, split), _ = condition
-        if limit is None and track == "fixed" and split == "test" and spec in specs.get(task, ()):
-            full.setdefault(task, set()).add(condition)
-
-    def alike(row: Row) -> Sequence[Alike | None]:
-        condition = conditions.get((*row.line, row.task))
-        shipped = full.get(row.task, set())
-        if condition is None:
-            return [None, *shipped]
-        return [condition, None] if condition in shipped else [condition]
-
-    return alike
 
 
 def _floor(row: Row | None, words: Mapping[str, str]) -> str:

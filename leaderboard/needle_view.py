@@ -14,12 +14,13 @@ from biobench.report.details.needle import CHANCE, NO_EXAMPLE, NOT_READ, NeedleG
 from biobench.report.entrants import line_name
 from biobench.report.escape import for_html, plain
 from biobench.report.groups import RunGroup
+from biobench.report.names import shorten
 from biobench.report.render import plain_note
 from biobench.report.rows import AverageName
 from leaderboard.draw import draw, show_table
 from leaderboard.folder import inside, results, results_dir
 from leaderboard.launch import is_public
-from leaderboard.names import key_of, shorten, shown_names, title_of
+from leaderboard.names import key_of, shown_names, title_of
 from leaderboard.state import SEPARATOR, choose, several_from_link, start, write_link
 from leaderboard.table import literal
 

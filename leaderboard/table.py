@@ -9,35 +9,19 @@ import pandas as pd
 import streamlit as st
 
 from biobench.report.charts import FEW_SEEDS
-from biobench.report.contamination import MARK, marked
 from biobench.report.escape import for_html
-from biobench.report.tasks import TaskInfo
+from biobench.report.languages.labels import number
+from biobench.report.names import without_revisions
+from biobench.report.remarks import best_of, by_kind, hub_link, remarks_of
 from biobench.report.wide import Block, ModelLine
 from biobench.store import Brief
-from leaderboard.names import without_revisions
-from leaderboard.words import number
 
-HUB = "https://huggingface.co/{}/tree/{}"
-"""Where a model of a known revision is shown."""
 MOST_CARDS = 20
 
 
 def literal(text: str) -> str:
     """Text for the places where Streamlit reads Markdown (titles, table cells): shown as it stands."""
     return "".join(f"\\{c}" if c in "\\`*_[]<>|~$:#" else c for c in text)
-
-
-def hub_link(brief: Brief | None) -> str | None:
-    """The hub's page of the revision that was run; None where it is not known or the model is a folder."""
-    if brief is None or not brief.revision or "/" not in brief.model:
-        return None
-    return HUB.format(brief.model, brief.revision)
-
-
-def by_kind(block: Block) -> list[TaskInfo]:
-    """The tasks, those of one kind together, the kinds in order of their first task."""
-    kinds = list(dict.fromkeys(column.type for column in block.columns))
-    return sorted(block.columns, key=lambda column: kinds.index(column.type))
 
 
 def to_frame(
@@ -54,7 +38,7 @@ def to_frame(
     dashes.
     """
     shown = [line for line in lines if line.source not in ("floor", "ceiling")]
-    floor, ceiling = _best(lines, "floor"), _best(lines, "ceiling")
+    floor, ceiling = best_of(lines, "floor"), best_of(lines, "ceiling")
     briefs = [briefs_of.get((line.model, line.variant, line.source)) for line in shown]
     extra = [(words[key], cells) for key, cells in (("floor", floor), ("ceiling", ceiling)) if cells]
     blank = [None] * len(extra)
@@ -70,7 +54,7 @@ def to_frame(
             None if a is None or a.margin is None or a.n_seeds < FEW_SEEDS else 100 * a.margin for a in averages
         ] + blank
     columns |= {
-        words["notes"]: [_remarks(line, floor, words) or None for line in shown] + blank,
+        words["notes"]: [remarks_of(line, floor, words) or None for line in shown] + blank,
         words["source"]: [words[line.source] for line in shown] + blank,
     }
     if any(briefs):
@@ -122,37 +106,6 @@ def columns_of(block: Block, words: Mapping[str, str]) -> dict[str, Any]:
 def digits_of(block: Block, words: Mapping[str, str]) -> dict[str, int]:
     """Column -> decimals."""
     return {words["mean"]: 1, "±": 1} | {column.id: 1 for column in block.columns}
-
-
-def _best(lines: Sequence[ModelLine], source: str) -> dict[str, float]:
-    """Task -> the highest score in percent among the lines of this source."""
-    best: dict[str, float] = {}
-    for line in lines:
-        if line.source == source:
-            for task, row in line.cells.items():
-                best[task] = max(best.get(task, 0.0), 100 * row.mean)
-    return best
-
-
-def _remarks(line: ModelLine, floor: Mapping[str, float], words: Mapping[str, str]) -> str:
-    """What a reader must know of the line: the signs first, which fit the narrow column, then the words of each."""
-    remarks: dict[str, str] = {}
-    below = [task for task, row in line.cells.items() if task in floor and 100 * row.mean < floor[task]]
-    if below:
-        remarks["▽"] = words["below_floor"].format(", ".join(below))
-    cut = [task for task, row in line.cells.items() if row.truncated_documents]
-    if cut:
-        remarks["✂"] = words["cut_on"].format(", ".join(cut))
-    failed = [f"{task} ({row.failed}/{row.n_seeds})" for task, row in line.cells.items() if row.failed]
-    if failed:
-        remarks["✗"] = words["failed_on"].format(", ".join(failed))
-    if any(marked(row.contamination) for row in line.cells.values()):
-        remarks[MARK] = words["in_training"]
-    if any(row.only_likely for row in line.cells.values()):
-        remarks["‡"] = words["only_likely"]
-    if line.average is not None and line.average.printed:
-        remarks["§"] = words["printed_mean"]
-    return f"{''.join(remarks)} {'; '.join(remarks.values())}" if remarks else ""
 
 
 def to_cards(lines: Sequence[ModelLine], ranks: Mapping[tuple[str, str], str], words: Mapping[str, str]) -> str:

@@ -14,6 +14,7 @@ from biobench.report import charts
 from biobench.report.details.marked import sample
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
+from biobench.report.names import labels
 from biobench.report.render import plain_note
 from biobench.report.rows import AverageName, Row
 from biobench.report.table import build
@@ -21,7 +22,7 @@ from biobench.report.tasks import TaskInfo
 from biobench.schema.document import Document
 from leaderboard.draw import draw, facts, show_table
 from leaderboard.folder import results
-from leaderboard.names import labels, shown_names
+from leaderboard.names import shown_names
 from leaderboard.state import choose
 from leaderboard.table import literal
 from leaderboard.words import score, spoken

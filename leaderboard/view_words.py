@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 VIEW_WORDS: dict[str, tuple[str, str]] = {
-    "shared_tasks": (
-        "No model has all tasks. Means are over the {} of {} that most models with runs share: {}.",
-        "Aucun modèle n'a toutes les tâches. Les moyennes portent sur les {} des {} que partagent le plus de modèles "
-        "exécutés : {}.",
-    ),
     "published_help": (
         "What publications report beyond the task tables, as printed, each with its source and what of ours can be set "
         "beside it.",
@@ -67,7 +62,6 @@ VIEW_WORDS: dict[str, tuple[str, str]] = {
     "thinned": ("Long curves are thinned to every {}th point.", "Courbes longues : un point sur {}."),
     "tokens": ("input tokens", "tokens d'entrée"),
     "learning_rate": ("learning rate", "taux d'apprentissage"),
-    "tokens_per_second": ("tokens a second", "tokens par seconde"),
     "phase": ("phase", "phase"),
     "event": ("event", "événement"),
     "train": ("training", "entraînement"),

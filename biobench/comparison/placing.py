@@ -71,11 +71,17 @@ def place(
     behind: dict[str, set[str]] = {name: set() for name in models[:MOST]}
     names = list(ahead)
     entrants = dict(zip(names, find_entrants(names, results, results.floors), strict=True))
+    asked = (average, suite, None if tasks is None else tuple(tasks), None if weights is None else (*weights.items(),))
     for first, second in combinations(names, 2):
-        within = _seeds_alone((entrants[first], entrants[second]), results, average, suite, tasks, weights)
-        if within is None or not differ_within(within):
+        key = (first, second, *asked)
+        if key not in results.pairs:
+            within = _seeds_alone((entrants[first], entrants[second]), results, average, suite, tasks, weights)
+            apart = within is not None and differ_within(within)
+            results.pairs[key] = (1 if within.difference > 0 else -1) if apart and within is not None else None
+        lead = results.pairs[key]
+        if lead is None:
             continue
-        better, worse = (first, second) if within.difference > 0 else (second, first)
+        better, worse = (first, second) if lead > 0 else (second, first)
         ahead[worse].add(better)
         behind[better].add(worse)
     return {

@@ -11,7 +11,17 @@ from dataclasses import dataclass, field
 from biobench.comparison.contest import Refused
 from biobench.comparison.twins import Twins
 from biobench.report.rows import AverageName
-from biobench.stats import Estimand, Interaction, MeanTest, Pair, RankInterval, SeedPlan, Standing, WithinTasks
+from biobench.stats import (
+    Estimand,
+    Interaction,
+    Interval,
+    MeanTest,
+    Pair,
+    RankInterval,
+    SeedPlan,
+    Standing,
+    WithinTasks,
+)
 from biobench.store import UnusableFile
 
 
@@ -42,6 +52,11 @@ class TaskLine:
     note: str | None
     same: float | None = None
     """p of "outside the rope", of the most that may vary; None without a rope."""
+
+    @property
+    def widest(self) -> Interval | None:
+        """The widest-reaching interval that is known: seeds and test sets, else test sets, else seeds."""
+        return next((t.interval for t in (self.total, self.documents, self.seeds) if t and t.interval), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from biobench.comparison.placing import Placing, place
-from biobench.report.rows import AverageName, Row
-from biobench.report.table import Results
+from biobench.report.rows import AverageName, Report, Row
+from biobench.report.table import Results, build
 from biobench.report.wide import Block, ModelLine
 
 TESTABLE = ("run", "outside", "submitted")
@@ -111,6 +111,23 @@ def shared_tasks(rows: Sequence[Row]) -> tuple[str, ...]:
         if tasks and count > 1:
             best = max(best, (count * len(tasks), count, sorted(tasks)))
     return tuple(best[2])
+
+
+def means_over(results: Results, report: Report, shared: Sequence[str]) -> tuple[Row, ...]:
+    """Of the lines of a report, the means over these tasks alone, where a line has them all."""
+    lines = {row.line for row in report.rows}
+    means = build(results, report.average, tasks=shared, suites=report.suites, incomplete=True).averages
+    return tuple(row for row in means if row.tasks == len(shared) and row.line in lines)
+
+
+def lacks_leader(report: Report) -> bool:
+    """Whether no line with runs has a mean over several tasks, so that `shared_tasks` must do."""
+    return len(report.columns) > 1 and not any(row.source in TESTABLE for row in report.averages)
+
+
+def part_of(block: Block, shared: Sequence[str], count: int) -> tuple[str, ...]:
+    """The tasks that the means are over where these are not all `count` of the suite, for the page to say so."""
+    return tuple(shared) or (tuple(c.id for c in block.columns) if len(block.columns) == 1 < count else ())
 
 
 def placeable(lines: Sequence[ModelLine]) -> tuple[str, ...]:

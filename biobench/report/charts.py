@@ -27,11 +27,13 @@ FEW_SEEDS = 3
 """Below this many seeds an interval says next to nothing: none is shown."""
 MOST_LINES = 15
 """Lines of the standing chart."""
+MOST_INTERVALS = 40
+"""Models of a scatter up to which it shows intervals: more of them overprint each other."""
 MOST_LETTERS = 34
 """Letters of a name beside a chart."""
 _SHORT = ".1~f"
 """Of an axis: one over a single value would print it with six digits."""
-_CROWDED = 0.16
+_CROWDED = 0.08
 """Share of an axis within which names of neighbours would overprint."""
 _FRENCH = alt.Locale(
     number=alt.NumberLocale(decimal=",", thousands="\u202f", grouping=[3], currency=["", "\u00a0€"]),
@@ -141,30 +143,27 @@ def scatter(
     edge = alt.Chart(pd.DataFrame(best)).mark_line(color=ink, strokeDash=[4, 4]).encode(x=x, y=y)
     # names to the left of dots in the right half, or they would leave the chart
     middle = (low * high) ** 0.5 if kind == "log" else (low + high) / 2
-    names = pd.DataFrame(_roomy(best, frame))
-    names["right"] = names["cost"] <= middle
-    named = [
-        alt.Chart(part)
-        .mark_text(align="left" if right else "right", dx=6 if right else -6, dy=15 if below else -10, color=ink)
-        .encode(x=x, y=y, text="model:N")
-        for (right, below), part in names.groupby(["right", "below"])
-    ]
+    # the line rises or falls as a whole: names below it on the one side and above it on the other leave it free
+    rising = not more_is_better
+    named = []
+    for right in (True, False):
+        part = pd.DataFrame(_apart([row for row in best if (row["cost"] <= middle) == right], frame))
+        mark = alt.Chart(part).mark_text(
+            align="left" if right else "right", dx=6 if right else -6, dy=15 if right == rising else -10, color=ink
+        )
+        named += [mark.encode(x=x, y=y, text="model:N")] if len(part) else []
     # a single dot has no line to join it: an empty layer would be an image without a text
-    layers = [*([lines] if len(known) else []), *([edge] if len(best) > 1 else []), dots, *named]
+    layers = [*([lines] if 0 < len(known) <= MOST_INTERVALS else []), *([edge] if len(best) > 1 else []), dots, *named]
     return alt.layer(*layers).properties(height=250)
 
 
-def _roomy(best: Sequence[Mapping[str, Any]], frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """The points of the front, best first, with `below`: the side of the dot on which a name overprints no other.
-
-    A point that has neighbours on both sides is left out.
-    """
+def _apart(best: Sequence[Mapping[str, Any]], frame: pd.DataFrame) -> list[Mapping[str, Any]]:
+    """Of the points on one side of the chart, best first, those whose names overprint no name before."""
     height = max(float(frame["score"].max() - frame["score"].min()), 1e-9)
-    named: list[dict[str, Any]] = []
+    named: list[Mapping[str, Any]] = []
     for row in sorted(best, key=lambda r: -r["score"]):
-        near = {other["below"] for other in named if abs(row["score"] - other["score"]) <= _CROWDED * height}
-        if len(near) < 2:
-            named.append(dict(row) | {"below": False in near})
+        if all(abs(row["score"] - other["score"]) > _CROWDED * height for other in named):
+            named.append(row)
     return named
 
 
@@ -356,18 +355,20 @@ def _run_colour(runs: Sequence[TrainingRun], words: Mapping[str, str], *, legend
     )
 
 
-def svg(chart: Any, width: int = 560) -> str:
-    """The chart as an SVG text that loads nothing, its letters in the reader's sans serif."""
+def svg(chart: Any, width: int = 560, ink: str = "#777") -> str:
+    """The chart as an SVG text that loads nothing, its letters in the reader's sans serif and in the colour `ink`."""
     import vl_convert
 
+    axis = alt.AxisConfig(labelColor=ink, titleColor=ink, gridColor="#8884", domainColor="#8888", tickColor="#8888")
     specification = chart.properties(width=width).configure(
-        background="transparent", font="sans-serif", view=alt.ViewConfig(stroke=None), axis=_QUIET, text=_TEXT
+        **({} if chart.config is alt.Undefined else {"locale": chart.config["locale"]}),
+        background="transparent",
+        font="sans-serif",
+        view=alt.ViewConfig(stroke=None),
+        axis=axis,
+        text=alt.MarkConfig(color=ink),
     )
     return str(vl_convert.vegalite_to_svg(specification.to_dict()))
-
-
-_QUIET = alt.AxisConfig(labelColor="#777", titleColor="#777", gridColor="#8884", domainColor="#8888", tickColor="#8888")
-_TEXT = alt.MarkConfig(color="#777")
 
 
 def _percent(value: float | None) -> float | None:

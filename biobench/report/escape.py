@@ -63,3 +63,8 @@ def for_latex(text: str) -> str:
 def for_csv(text: str) -> str:
     """A cell that a spreadsheet takes for text: a leading formula sign gets an apostrophe before it."""
     return "'" + text if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+
+
+def html_sentence(text: str) -> str:
+    """A sentence of any length as text of an element or of a quoted attribute; only its words are bounded."""
+    return " ".join(for_html(word) for word in text.split())

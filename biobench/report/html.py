@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from biobench.report.contamination import marked
 from biobench.report.details.needle_html import STYLE, needle_section
-from biobench.report.escape import for_html
+from biobench.report.escape import for_html, html_sentence
 from biobench.report.literature import experiment_render
 from biobench.report.rows import Report, Row
 from biobench.report.wide import Block, ModelLine, blocks, caption, percent
@@ -30,8 +30,8 @@ def to_html(report: Report) -> str:
     if not parts:
         parts = ["<p>No results yet.</p>"]
     grids = needle_section(report)
-    notes = "".join(f"<li>{_sentence(note)}</li>" for note in report.notes)
-    findings = "".join(f"<li>{_sentence(str(f))}. {_sentence(f.hint)}</li>" for f in report.findings)
+    notes = "".join(f"<li>{html_sentence(note)}</li>" for note in report.notes)
+    findings = "".join(f"<li>{html_sentence(str(f))}. {html_sentence(f.hint)}</li>" for f in report.findings)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
@@ -39,17 +39,13 @@ def to_html(report: Report) -> str:
         f"<title>BioBench results</title>\n<style>{_STYLE}{STYLE if grids else ''}</style>\n</head>\n<body>\n"
         "<h1>BioBench results</h1>\n"
         + "\n".join(parts)
-        + f'\n<p class="notes">{_sentence(caption(report))}</p>\n'
+        + f'\n<p class="notes">{html_sentence(caption(report))}</p>\n'
         + (f"{grids}\n" if grids else "")
         + (f'<h2>Notes</h2>\n<ul class="notes">{notes}</ul>\n' if notes else "")
         + experiment_render.html(report.experiments)
         + (f'<h2>Findings</h2>\n<ul class="notes">{findings}</ul>\n' if findings else "")
         + "</body>\n</html>\n"
     )
-
-
-def _sentence(text: str) -> str:
-    return " ".join(for_html(word) for word in text.split())
 
 
 def _table(block: Block) -> str:
@@ -59,7 +55,7 @@ def _table(block: Block) -> str:
     head += [f'<th scope="col" title="{for_html(c.name)}">{for_html(c.id)}</th>' for c in block.columns]
     body = "\n".join(_line(block, line) for line in block.lines)
     return (
-        f'<div class="scroll"><table>\n<caption>{for_html(block.title)}</caption>\n'
+        f'<div class="scroll" tabindex="0"><table>\n<caption>{for_html(block.title)}</caption>\n'
         f"<thead><tr>{''.join(head)}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table></div>"
     )
 

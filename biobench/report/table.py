@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from biobench.report.averages import costs_of, suite_averages
 from biobench.report.contamination import as_fields, known
@@ -30,6 +31,7 @@ from biobench.schema.kind import KINDS, has_f1, traits_of
 from biobench.stats import seed_interval, without_failed
 from biobench.store import Store, UnusableFile
 from biobench.store.floors import floors_fingerprint, scan_floors
+from biobench.store.store import paused_collector
 
 LOWEST = {"pearson": -1.0, "spearman": -1.0}
 """Scores that may lie below 0, and what they cannot pass."""
@@ -56,6 +58,8 @@ class Results:
     experiments: tuple[PublishedExperiments, ...] = ()
     printed: tuple[PrintedAverage, ...] = ()
     _rows: dict[AverageName, _Rows] = field(default_factory=dict, repr=False, compare=False)
+    pairs: dict[tuple[Any, ...], int | None] = field(default_factory=dict, repr=False, compare=False)
+    """What `comparison.placing` has worked out: pair and what it was asked on -> who is ahead."""
 
     def rows(self, average: AverageName) -> _Rows:
         """All rows of this average, computed once."""
@@ -86,6 +90,12 @@ def load(results_dir: str | Path) -> Results:
     A verdict on a submission's data is this folder's own. Damaged records become findings. Raises SpecError
     where a shipped spec or published data file is wrong.
     """
+    # tens of thousands of small objects, none of them in a circle: the collector would go over them again and again
+    with paused_collector():
+        return _load(results_dir)
+
+
+def _load(results_dir: str | Path) -> Results:
     published, printed = published_for(Path(results_dir))
     scanned = [(source, store, *store.briefs()) for source, store in _stores(Path(results_dir))]
     infos = task_infos([b for _, _, briefs, _ in scanned for b in briefs], published)

@@ -197,7 +197,9 @@ class Store:
 
     def contents(self) -> str:
         """Changes when any record file has another time or size, as a copy over it gives; looks at every file."""
-        return hashlib.sha256(repr(list_files(self.root / "runs")).encode("utf-8", "surrogateescape")).hexdigest()
+        with paused_collector():
+            files = repr(list_files(self.root / "runs"))
+        return hashlib.sha256(files.encode("utf-8", "surrogateescape")).hexdigest()
 
     def load_predictions(
         self, record: RunRecord, documents: Sequence[Document] | None = None

@@ -17,7 +17,7 @@ TASKS = ("bc5cdr", "anatem", "gad", "hoc", "quaero_emea")
 
 def figures(sentence):
     """All numbers, without the words that one language needs and the other does not."""
-    return sorted(re.findall(r"\d+(?:\.\d+)?", sentence))
+    return sorted(number.replace(",", ".") for number in re.findall(r"\d+(?:[.,]\d+)?", sentence))
 
 
 def check(held):
@@ -27,6 +27,7 @@ def check(held):
         assert figures(one) == figures(other), (one, other)
         assert [m for m in held.models if m in one] == [m for m in held.models if m in other]
         assert one != other
+        assert not re.search(r"\d\.\d", other), "French has decimal commas"
     return french
 
 

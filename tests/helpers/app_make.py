@@ -71,7 +71,7 @@ class Cells(html.parser.HTMLParser):
 def bodies(app):
     """The HTML parts of the page, without the page's own style sheet."""
     parts = [e.proto.body for e in app.get("html")]
-    return [p for p in parts if "stMainBlockContainer" not in p and not p.startswith("<script>document")]
+    return [p for p in parts if "stMainBlockContainer" not in p and not p.startswith("<script>")]
 
 
 def tables(app):

@@ -10,10 +10,10 @@ import pytest
 
 from biobench.report.charts import MOST_LETTERS
 from biobench.report.escape import LONGEST
+from biobench.report.names import labels, shorten, without_revisions
 from biobench.report.render import plain_note
 from leaderboard.folder import inside
 from leaderboard.launch import PRETRAINING_VARIABLE, RESULTS_VARIABLE
-from leaderboard.names import labels, shorten, without_revisions
 from tests.helpers.app_make import open_app
 from tests.helpers.report_make import save_runs
 

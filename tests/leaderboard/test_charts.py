@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from itertools import pairwise
+
 import pytest
 
 from biobench.report import charts
@@ -29,6 +32,33 @@ def test_the_cost_axis_rises_to_the_right(points):
     costs = [p["cost"] for p in points]
     assert domains
     assert all(low < min(costs) and max(costs) < high for low, high in domains)
+
+
+MANY = [point(f"a model of a long name {n}", 2e7 * 1.7**n, 50 + 8 * n - n * n / 2) for n in range(6)]
+
+
+@pytest.mark.parametrize("width", [240, 420, 700])
+@pytest.mark.parametrize("faster", [False, True])
+@pytest.mark.parametrize("points", [POINTS, MANY])
+def test_names_leave_the_line_of_the_front_free(points, faster, width):
+    points = [p | {"cost": 1e15 / p["cost"]} for p in points] if faster else points
+    svg = charts.svg(charts.scatter(points, "cost", words("en"), more_is_better=faster), width)
+    path = re.search(r'<path [^>]*d="(M[^"]*L[^"]*)"[^>]*stroke-dasharray', svg)
+    corners = [tuple(map(float, pair.split(","))) for pair in re.findall(r"-?[\d.]+,-?[\d.]+", path[1])]
+    dense = [
+        (x1 + (x2 - x1) * i / 50, y1 + (y2 - y1) * i / 50)
+        for (x1, y1), (x2, y2) in pairwise(corners)
+        for i in range(51)
+    ]
+    shown = re.findall(
+        r'<text [^>]*text-anchor="(start|end)" transform="translate\(([\d.-]+),([\d.-]+)\)"[^>]*>([^<]*)', svg
+    )
+    boxes = [(float(x), float(y), 6 * len(name), side) for side, x, y, name in shown if not name[0].isdigit()]
+    assert len(boxes) >= 2
+    for x, y, length, side in boxes:
+        left = x if side == "start" else x - length
+        crossed = [(px, py) for px, py in dense if left <= px <= left + length and y - 9 <= py <= y + 2]
+        assert not crossed, (side, x, y, crossed[:2])
 
 
 def test_differences_stand_by_size_and_say_which_are_sure():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 
 import pytest
@@ -11,54 +10,16 @@ from biobench.comparison.placing import place
 from biobench.report.table import build, fingerprint, load
 from biobench.report.tasks import shipped
 from biobench.report.wide import blocks
-from biobench.store import run_key
-from biobench.store.records import to_json
-from biobench.store.tables import to_parquet
+from biobench.site.write import write_site
 from leaderboard.table import to_cards, to_frame
 from leaderboard.words import words
-from tests.helpers.store_make import documents, predictions, record
-
-MODELS, SEEDS = 200, range(42, 51)
+from tests.helpers.large_make import MODELS, save_large
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Records written without fsync, or making them would take longer than all else."""
     results = tmp_path_factory.mktemp("big")
-    base, table, chance = record(), to_parquet(documents(), predictions()), random.Random(0)
-    for info in (i for i in shipped().values() if i.in_suite):
-        source, spec = next(iter(info.hashes.items()))
-        task = base.task.model_copy(
-            update={
-                "id": info.id,
-                "hash": spec,
-                "source": source,
-                "corpus": info.corpus,
-                "language": info.language,
-                "paper": info.paper,
-            }
-        )
-        runs = results / "runs" / info.id
-        runs.mkdir(parents=True)
-        for number in range(MODELS):
-            model = base.model.model_copy(update={"id": f"org/model-{number}", "hash": str(number)})
-            level = 0.3 + 0.4 * chance.random()
-            for seed in SEEDS:
-                key = run_key(model_hash=model.hash, task_hash=spec, data_hash="d", seed=seed, precision="fp32")
-                score = level + 0.02 * chance.random()
-                made = base.model_copy(
-                    update={
-                        "key": key,
-                        "seed": seed,
-                        "model": model,
-                        "task": task,
-                        "scores": {"macro_f1": score, "micro_f1": score, "weighted_f1": score},
-                        "predictions": f"runs/{info.id}/{key}.parquet",
-                    }
-                )
-                path = runs / f"{key}.json"
-                path.write_bytes(to_json(made, path))
-                path.with_suffix(".parquet").write_bytes(table)
+    save_large(results)
     return results
 
 
@@ -89,3 +50,11 @@ def test_start_and_filter(folder):
     timed("ranks of the first models", lambda: place(held, names, "macro", suite="fr"))
     timed("ranks again", lambda: place(held, names, "macro", suite="fr"))
     print(f"start: {opened + built:.2f} s")
+
+
+@pytest.mark.slow
+def test_the_static_site_is_small(folder, tmp_path):
+    start = time.perf_counter()
+    written = write_site(folder, tmp_path / "site", average="macro")
+    print(f"static site: {time.perf_counter() - start:.0f} s, {written.pages} pages, {written.size / 1e6:.2f} MB")
+    assert written.size <= 5_000_000

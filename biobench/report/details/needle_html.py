@@ -101,7 +101,8 @@ def _table(grid: NeedleGrid) -> str:
         rows.append(f'<tr><th scope="row">{"all that are read" if length is None else length}</th>{cells}</tr>')
     facts = f"{seeds_of(grid)}, window {grid.window} tokens, most frequent answer {100 * grid.majority:.1f}"
     return (
-        f'<div class="scroll"><table>\n<caption>{_sentence(grid.title)} <small>{for_html(facts)}</small></caption>\n'
+        '<div class="scroll" tabindex="0"><table>\n'
+        f"<caption>{_sentence(grid.title)} <small>{for_html(facts)}</small></caption>\n"
         f"<thead><tr>{head}</tr></thead>\n<tbody>\n" + "\n".join(rows) + "\n</tbody>\n</table></div>"
     )
 

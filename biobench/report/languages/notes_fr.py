@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from biobench.report.languages.notes import Note, filled
@@ -218,6 +219,7 @@ _NOTES = {
     ),
 }
 
+_NUMBER = re.compile(r"(?:p = |p < |< )?[+−-]?\d+\.\d+")
 FORMS = {NAMES[metric]: words for metric, words in METRICS.items()} | _NOTES | SENTENCES
 """English form -> French form."""
 
@@ -229,7 +231,28 @@ def in_french(text: str) -> str:
     return filled(FORMS.get(text.form, text.form), {name: _in_french(value) for name, value in text.values.items()})
 
 
+class _Comma(float):
+    """Prints with a decimal comma."""
+
+    def __format__(self, form: str) -> str:
+        return super().__format__(form).replace(".", ",")
+
+
+class _Spaced(int):
+    """Prints thousands with a narrow space."""
+
+    def __format__(self, form: str) -> str:
+        return super().__format__(form).replace(",", "\u202f")
+
+
 def _in_french(value: object) -> object:
+    if isinstance(value, float):
+        return _Comma(value)
+    if isinstance(value, int):
+        return _Spaced(value)
+    if isinstance(value, str) and not isinstance(value, Note):
+        # a number is written out where its precision is known
+        return value.replace(".", ",") if _NUMBER.fullmatch(value) else value
     if isinstance(value, str):
         return in_french(value)
     return [_in_french(part) for part in value] if isinstance(value, Sequence) else value

@@ -111,7 +111,7 @@ def experiment_html(paper: PublishedExperiments, experiment: Experiment) -> str:
     )
     remarks = "".join(f"<li>{line}</li>" for line in _below(paper, experiment, for_html))
     return (
-        f'<div class="scroll"><table>\n<caption>{_words(experiment.title, for_html)}</caption>\n'
+        f'<div class="scroll" tabindex="0"><table>\n<caption>{_words(experiment.title, for_html)}</caption>\n'
         f'<thead><tr><th scope="col" class="text"></th>{head}</tr></thead>\n<tbody>{body}</tbody>\n</table></div>\n'
         f'<ul class="notes">{remarks}</ul>'
     )

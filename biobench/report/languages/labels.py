@@ -1,0 +1,194 @@
+"""The labels that the app and the static site share: (English, French)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+LABELS: dict[str, tuple[str, str]] = {
+    "title": ("Biomedical encoder leaderboard", "Classement des encodeurs biomédicaux"),
+    "board": ("Leaderboard", "Classement"),
+    "model_view": ("Models", "Modèles"),
+    "task_view": ("Tasks", "Tâches"),
+    "compare_view": ("Compare", "Comparer"),
+    "suite": ("Suite", "Suite"),
+    "verdict_language": ("en", "fr"),
+    "difference": ("difference, points", "différence, en points"),
+    "difference_help": (
+        "Dot: difference on one task. Line: its interval over seeds and test sets where both are known, else over "
+        "the one that is.",
+        "Point : différence sur une tâche. Trait : son intervalle sur graines et jeux de test si les deux sont "
+        "connus, sinon sur celui qui l'est.",
+    ),
+    "wins": ("wins", "victoires"),
+    "ties": ("ties", "égalités"),
+    "losses": ("losses", "défaites"),
+    "how_sure": ("How sure?", "Est-ce sûr ?"),
+    "details": ("All numbers", "Tous les chiffres"),
+    "cost": ("Cost", "Coût"),
+    "cost_parameters": ("parameters", "paramètres"),
+    "cost_train_tokens_per_second": ("tokens a second in training", "tokens par seconde à l'entraînement"),
+    "cost_seconds": ("seconds a run", "secondes par exécution"),
+    "cost_peak_memory_bytes": ("peak memory, bytes", "mémoire maximale, octets"),
+    "cost_energy_kwh": ("energy a run, kWh", "énergie par exécution, kWh"),
+    "cost_unknown": (
+        "This cost is not known for what is shown here.",
+        "Ce coût n'est pas connu pour ce qui est montré ici.",
+    ),
+    "no_model": ("There is no model to show yet.", "Il n'y a pas encore de modèle à montrer."),
+    "task": ("task", "tâche"),
+    "score": ("score", "score"),
+    "best": ("best here", "meilleur ici"),
+    "gap": ("behind the best", "écart au meilleur"),
+    "seconds": ("seconds a run", "secondes par exécution"),
+    "memory": ("peak memory, GB", "mémoire maximale, Go"),
+    "cut": ("documents cut", "documents tronqués"),
+    "lost": ("gold lost", "annotations perdues"),
+    "revision": ("revision", "révision"),
+    "architecture": ("architecture", "architecture"),
+    "parameters": ("parameters", "paramètres"),
+    "weights": ("weights hash", "empreinte des poids"),
+    "window": ("window, tokens", "fenêtre, en tokens"),
+    "made_with": ("made with", "produit avec"),
+    "published_only": (
+        "Published scores only: no runs, so no seeds, speed or memory.",
+        "Scores publiés seulement : pas d'exécutions, donc ni graines, ni vitesse, ni mémoire.",
+    ),
+    "language": ("language", "langue"),
+    "type": ("type", "type"),
+    "licence": ("licence", "licence"),
+    "access": ("access", "accès"),
+    "citation": ("citation", "citation"),
+    "homepage": ("homepage", "page du corpus"),
+    "corpus": ("corpus", "corpus"),
+    "not_shipped": (
+        "This task does not ship with BioBench; its records are all that is known of it.",
+        "Cette tâche n'est pas livrée avec BioBench ; seuls ses enregistrements sont connus.",
+    ),
+    "known_issues": ("Known issues and choices", "Problèmes connus et choix"),
+    "deviations": ("Deviations from the compared protocol", "Écarts avec le protocole comparé"),
+    "here": ("here", "ici"),
+    "there": ("there", "là"),
+    "distribution": ("Scores", "Scores"),
+    "readings": ("Published numbers", "Chiffres publiés"),
+    "size_limit": ("Size", "Taille"),
+    "any_size": ("any size", "toute taille"),
+    "below_100": ("below 100 million", "moins de 100 millions"),
+    "below_200": ("below 200 million", "moins de 200 millions"),
+    "standing_help": (
+        "Filled: runs, with the 95% interval over seeds and the ranks that the pairs leave open. Hollow: printed "
+        "scores.",
+        "Plein : exécutions, avec l'intervalle à 95 % sur les graines et les rangs que les paires laissent ouverts. "
+        "Creux : scores imprimés.",
+    ),
+    "rank": ("rank", "rang"),
+    "rank_short": (
+        "From … to: the ranks that the pairs leave open. In brackets: the order of printed means, which says nothing "
+        "of how sure it is.",
+        "De … à : les rangs que les paires laissent ouverts. Entre parenthèses : l'ordre des moyennes imprimées, qui "
+        "ne dit pas s'il est sûr.",
+    ),
+    "rank_help": (
+        "Ranks: a model loses one to each model that is ahead of it by more than other seeds explain, pair by pair at "
+        "95%, as Compare shows it; among the {} with the best means. Other tasks are another question: see Compare.",
+        "Rangs : un modèle en perd un pour chaque modèle devant lui de plus que ce que d'autres graines expliquent, "
+        "paire par paire à 95 %, comme dans Comparer ; parmi les {} meilleures moyennes. D'autres tâches sont une "
+        "autre "
+        "question : voir Comparer.",
+    ),
+    "mean": ("mean", "moyenne"),
+    "margin_help": (
+        "Half the 95% interval of the mean over seeds; none below three seeds.",
+        "La moitié de l'intervalle à 95 % de la moyenne sur les graines ; rien sous trois graines.",
+    ),
+    "marks_help": (
+        "▽ below what a policy reaches that reads nothing; ✂ documents longer than the window; ✗ failed runs, which "
+        "the mean includes and ± does not; † test documents in the training text; ‡ average likely, not stated; § the "
+        "mean is the publication's own.",
+        "▽ sous ce qu'atteint une politique qui ne lit rien ; ✂ documents plus longs que la fenêtre ; ✗ exécutions "
+        "qui ont échoué, que la moyenne compte mais pas le ± ; † documents de test dans le texte d'entraînement ; "
+        "‡ moyenne probable, non précisée ; § la moyenne est celle de la publication.",
+    ),
+    "below_floor": ("below the floor on {}", "sous le plancher sur {}"),
+    "cut_on": ("cut at the window: {}", "tronqué à la fenêtre : {}"),
+    "failed_on": ("failed runs in the mean: {}", "exécutions échouées, comptées dans la moyenne : {}"),
+    "failed_count": ("{} failed", "échecs : {}"),
+    "in_training": ("test documents in its training text", "documents de test dans son texte d'entraînement"),
+    "only_likely": ("average likely, not stated", "moyenne probable, non précisée"),
+    "no_cost": ("Costs are known of runs alone.", "Les coûts ne sont connus que des exécutions."),
+    "alt_standing": (
+        "Models by mean score with intervals; the first: {}",
+        "Modèles par score moyen avec intervalles ; les premiers : {}",
+    ),
+    "alt_scatter": (
+        "Score of each model against {}; the front: {}",
+        "Score de chaque modèle selon : {} ; le front : {}",
+    ),
+    "alt_differences": (
+        "Difference on each task with its interval; the ends: {}",
+        "Différence sur chaque tâche avec son intervalle ; les extrêmes : {}",
+    ),
+    "last_run": ("last run", "dernière exécution"),
+    "average": ("Average", "Moyenne"),
+    "macro": ("Macro F1", "Macro-F1"),
+    "micro": ("Micro F1", "Micro-F1"),
+    "weighted": ("Weighted F1", "F1 pondéré"),
+    "paper": ("As published", "Comme publié"),
+    "fr": ("French", "Français"),
+    "en": ("English", "Anglais"),
+    "needle": ("Needle in a haystack", "Aiguille dans une botte de foin"),
+    "sources": ("Sources", "Sources"),
+    "run": ("own runs", "nos exécutions"),
+    "published": ("published", "publié"),
+    "frozen": ("frozen encoder", "encodeur gelé"),
+    "outside": ("made elsewhere", "faits ailleurs"),
+    "submitted": ("submitted", "soumis"),
+    "floor": ("floor", "plancher"),
+    "ceiling": ("ceiling", "plafond"),
+    "search": ("Search models", "Chercher un modèle"),
+    "suite_average": ("suite average", "moyenne de la suite"),
+    "model": ("model", "modèle"),
+    "source": ("source", "source"),
+    "seeds": ("seeds", "graines"),
+    "download": ("Download", "Télécharger"),
+    "notes": ("Notes", "Notes"),
+    "findings": ("Findings in the results folder", "Constats dans le dossier de résultats"),
+    "printed_mean": (
+        "mean as the publication prints it, over its own tasks",
+        "moyenne telle que la publication l'imprime, sur ses propres tâches",
+    ),
+    "cite": ("Cite", "Citer"),
+    "others": ("other models", "autres modèles"),
+    "this_model": ("this model", "ce modèle"),
+    "strip_help": (
+        "Dot: this model, with its 95% interval over three seeds or more. Strokes: the other models under the same "
+        "conditions; the thick one is the best policy that reads nothing.",
+        "Point : ce modèle, avec son intervalle à 95 % sur trois graines ou plus. Traits : les autres modèles dans les "
+        "mêmes conditions ; le trait épais est la meilleure politique qui ne lit rien.",
+    ),
+    "alt_strip": ("{} among the other models, task by task", "{} parmi les autres modèles, tâche par tâche"),
+    "rank_in": ("rank · {}", "rang · {}"),
+    "evaluated": ("evaluated", "évalué"),
+    "hub": ("page on the hub", "page sur le hub"),
+    "nothing": (
+        "Nothing matches these filters. Widen the search, the sources or the suites.",
+        "Rien ne correspond à ces filtres. Élargissez la recherche, les sources ou les suites.",
+    ),
+    "caption": (
+        "Percent. ± is half the 95% interval over seeds: this task and test set, other seeds. No ± where there is "
+        "one seed, where all seeds gave the same score, and for published means.",
+        "En pour cent. ± est la moitié de l'intervalle à 95 % sur les graines : même tâche et même jeu de test, "
+        "autres graines. Pas de ± pour une seule graine, des graines de même score ou une moyenne publiée.",
+    ),
+    "shared_tasks": (
+        "No model has all tasks. Means are over the {} of {} that most models with runs share: {}.",
+        "Aucun modèle n'a toutes les tâches. Les moyennes portent sur les {} des {} que partagent le plus de modèles "
+        "exécutés : {}.",
+    ),
+    "tokens_per_second": ("tokens a second", "tokens par seconde"),
+}
+
+
+def number(value: float, digits: int, words: Mapping[str, str], *, sign: bool = False) -> str:
+    """With a decimal comma in French. sign: a plus, too."""
+    text = f"{value:+.{digits}f}" if sign else f"{value:.{digits}f}"
+    return text.replace(".", ",") if words["verdict_language"] == "fr" else text

@@ -1,0 +1,38 @@
+"""What models are called on pages and in charts: short, and never two by one name."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+from biobench.report.charts import cut
+from biobench.report.escape import plain
+
+_REVISION = re.compile(r"@([0-9a-f]{7})[0-9a-f]{33}(?![0-9a-f])")
+_OWNER = re.compile(r"^[\w.-]+/(?=[^/\s])")
+
+
+def shorten(text: str) -> str:
+    """Revisions of 40 hexadecimal digits cut to seven, as people write them."""
+    return _REVISION.sub(r"@\1", text)
+
+
+def without_revisions(names: Iterable[str]) -> dict[str, str]:
+    """Name -> without its revision, where no other of the names is left the same."""
+    return _apart(list(dict.fromkeys(names)), [lambda name: _REVISION.sub("", name)])
+
+
+def labels(names: Iterable[str]) -> dict[str, str]:
+    """Name -> what stands beside a chart: without owner and revision where that tells it apart, not too long."""
+    bare = [lambda name: _OWNER.sub("", _REVISION.sub("", name)), lambda name: _REVISION.sub("", name)]
+    return {name: cut(short) for name, short in _apart(list(dict.fromkeys(names)), bare).items()}
+
+
+def _apart(names: Sequence[str], ways: Sequence[Callable[[str], str]]) -> dict[str, str]:
+    """The first of the ways, most of it left out, that gives a name no other name has; else `shorten`."""
+    shown: dict[str, str] = {}
+    for way in ways:
+        times = Counter(way(name) for name in names)
+        shown |= {name: way(name) for name in names if name not in shown and times[way(name)] == 1}
+    return {name: plain(shown.get(name, shorten(name))) for name in names}

@@ -1,0 +1,60 @@
+"""What stands beside a line's scores on page one, of the app and of the static site: remarks, hub link, columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from biobench.report.contamination import MARK, marked
+from biobench.report.tasks import TaskInfo
+from biobench.report.wide import Block, ModelLine
+from biobench.store import Brief
+
+HUB = "https://huggingface.co/{}/tree/{}"
+"""Where a model of a known revision is shown."""
+
+
+def hub_link(brief: Brief | None) -> str | None:
+    """The hub's page of the revision that was run; None where it is not known or the model is a folder."""
+    if brief is None or not brief.revision or "/" not in brief.model:
+        return None
+    return HUB.format(brief.model, brief.revision)
+
+
+def by_kind(block: Block) -> list[TaskInfo]:
+    """The tasks, those of one kind together, the kinds in order of their first task."""
+    kinds = list(dict.fromkeys(column.type for column in block.columns))
+    return sorted(block.columns, key=lambda column: kinds.index(column.type))
+
+
+def best_of(lines: Sequence[ModelLine], source: str) -> dict[str, float]:
+    """Task -> the highest score in percent among the lines of this source."""
+    best: dict[str, float] = {}
+    for line in lines:
+        if line.source == source:
+            for task, row in line.cells.items():
+                best[task] = max(best.get(task, 0.0), 100 * row.mean)
+    return best
+
+
+def remarks_of(line: ModelLine, floor: Mapping[str, float], words: Mapping[str, str]) -> str:
+    """What a reader must know of the line: the signs first, which fit the narrow column, then the words of each.
+
+    floor: task -> the best policy's score in percent. words: those of `languages.labels`.
+    """
+    remarks: dict[str, str] = {}
+    below = [task for task, row in line.cells.items() if task in floor and 100 * row.mean < floor[task]]
+    if below:
+        remarks["▽"] = words["below_floor"].format(", ".join(below))
+    cut = [task for task, row in line.cells.items() if row.truncated_documents]
+    if cut:
+        remarks["✂"] = words["cut_on"].format(", ".join(cut))
+    failed = [f"{task} ({row.failed}/{row.n_seeds})" for task, row in line.cells.items() if row.failed]
+    if failed:
+        remarks["✗"] = words["failed_on"].format(", ".join(failed))
+    if any(marked(row.contamination) for row in line.cells.values()):
+        remarks[MARK] = words["in_training"]
+    if any(row.only_likely for row in line.cells.values()):
+        remarks["‡"] = words["only_likely"]
+    if line.average is not None and line.average.printed:
+        remarks["§"] = words["printed_mean"]
+    return f"{''.join(remarks)} {'; '.join(remarks.values())}" if remarks else ""
