@@ -55,7 +55,8 @@ NEVER_TORCH = tuple(room for room in NO_TORCH if room not in ("encode", "kinds",
 """Rooms that may not name them even inside a function; a kind's head and loss need torch, its scores do not."""
 HEAVY = {"torch", "transformers", "datasets", "accelerate"}
 CORE_WITH_TORCH = {
-    *("biobench.core.attention", "biobench.core.machine", "biobench.core.tokenizer", "biobench.core.transfer"),
+    *("biobench.core.attention", "biobench.core.machine", "biobench.core.memory", "biobench.core.tokenizer"),
+    "biobench.core.transfer",
 }
 """The modules of the shared floor that may name them; no room of `NEVER_TORCH` may name these."""
 
