@@ -81,8 +81,8 @@ def _abstracts(request: Request, texts: Path, entities: Path, gold: Path) -> lis
     for line, (pmid, entity_id, kind, start, end, surface) in _table(request, entities, 6):
         abstract = _of(request, abstracts, pmid, entities, line)
         numbers = start.isdecimal() and end.isdecimal()
-        first, last = (request.whole_number(n, entities, line) if numbers else 0 for n in (start, end))
-        if not numbers or abstract.text[first:last] != surface:
+        begin, stop = (request.whole_number(n, entities, line) if numbers else 0 for n in (start, end))
+        if not numbers or abstract.text[begin:stop] != surface:
             raise request.bad(
                 f"characters {start}-{end} are not {{}}",
                 "offsets count title, one blank, abstract",
@@ -90,7 +90,7 @@ def _abstracts(request: Request, texts: Path, entities: Path, gold: Path) -> lis
                 line,
                 surface,
             )
-        abstract.entities.append(_Entity(entity_id, kind == "CHEMICAL", first, last))
+        abstract.entities.append(_Entity(entity_id, kind == "CHEMICAL", begin, stop))
     for line, (pmid, group, first, second) in _table(request, gold, 4):
         abstract = _of(request, abstracts, pmid, gold, line)
         label = request.check_label(group.strip(), gold, line)
