@@ -22,8 +22,9 @@ def pearson(gold: Numbers, predicted: Numbers) -> float:
     if len(gold) < 2 or np.ptp(gold) == 0 or np.ptp(predicted) == 0:
         return 0.0
     a, b = gold - gold.mean(), predicted - predicted.mean()
-    below = float(np.sqrt((a @ a) * (b @ b)))
-    return min(max(float(a @ b) / below, -1.0), 1.0) if below > 0 else 0.0
+    # Sums and not inner products, whose last bit depends on where in memory the arrays lie.
+    below = float(np.sqrt((a * a).sum() * (b * b).sum()))
+    return min(max(float((a * b).sum()) / below, -1.0), 1.0) if below > 0 else 0.0
 
 
 def spearman(gold: Numbers, predicted: Numbers) -> float:

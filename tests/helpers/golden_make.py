@@ -310,8 +310,10 @@ def write_tasks(folder: Path) -> dict[str, str]:
 def machine() -> str:
     """Changes with what may change the last digits of a number: processor, its instructions, torch."""
     try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        processor = next((line for line in lines if line.startswith("model name")), platform.processor())
+        first = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n\n")[0].splitlines()
+        # The name alone can be that of a whole series, as on rented machines.
+        tells = ("vendor_id", "cpu family", "model", "stepping", "flags")
+        processor = "\n".join(line for line in first if line.startswith(tells))
     except OSError:
         processor = platform.processor()
     parts = (processor, torch.backends.cpu.get_cpu_capability(), torch.__version__, hf.__version__)
