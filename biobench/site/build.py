@@ -68,11 +68,11 @@ def site_files(
     lines = {row.line: row for row in report.rows if row.source not in ("floor", "ceiling")}
     files: dict[Line, str] = {line: f"models/{slug(line)}.html" for line in lines}
     parts = _parts(results, average)
-    made = _comparisons(results_dir, average, pairs, parts, clean)
+    compared = _comparisons(results_dir, average, pairs, parts, clean)
     more = needle_section(report) + experiment_render.html(report.experiments)
     foot = both(*in_both(lambda w: w["made_on"].format(day.isoformat(), __version__)), "p", 'class="help"')
     texts = {
-        **_first_pages(report, parts, files, made, archives, foot, bool(more), clean),
+        **_first_pages(report, parts, files, compared, archives, foot, bool(more), clean),
         "results.csv": render(_short(report), "csv"),
         "results.json": compact(report),
         **_models(report, parts, files),
@@ -80,7 +80,7 @@ def site_files(
     }
     if more:
         texts["more.html"] = page((ENGLISH["more"], FRENCH["more"]), more, kind="more")
-    for one in made:
+    for one in compared:
         texts |= {f"compare/{one.name}.{suffix}": text for suffix, text in one.files.items()}
     return texts
 
@@ -164,7 +164,7 @@ def _first_pages(
     report: Report,
     parts: Sequence[SuitePart],
     files: Mapping[Line, str],
-    made: Sequence[ComparedPair],
+    compared: Sequence[ComparedPair],
     archives: Sequence[str],
     foot: str,
     more: bool,
@@ -179,7 +179,8 @@ def _first_pages(
     texts = {}
     for part in parts:
         body = suite_part(part, files, briefs)
-        pairs = [link(f"compare/{one.name}.html", one.title) for one in made if one.suite in (None, part.block.suite)]
+        shown = [one for one in compared if one.suite in (None, part.block.suite)]
+        pairs = [link(f"compare/{one.name}.html", one.title) for one in shown]
         body += _listed("comparisons", pairs) if pairs else ""
         tasks = [link(task_file(info.id), info.name) for info in part.block.columns]
         body += _listed("tasks", tasks)
@@ -260,7 +261,7 @@ def _comparisons(
         first = placeable(part.standing.lines)[:2]
         if len(first) == 2:
             asked.append(((first[0], first[1]), part.block.suite, part.shared))
-    made = []
+    compared = []
     for pair, suite, tasks in asked:
         whole = suite if suite in ("fr", "en", "needle") else None
         only = tasks or (() if whole or suite is None else next(_ids(p) for p in parts if p.block.suite == suite))
@@ -274,8 +275,8 @@ def _comparisons(
             "json": json.dumps(_cleaned(comparison.as_json(), clean), ensure_ascii=False, separators=(",", ":")) + "\n",
             "csv": _differences([row for pair in comparison.pairs for row in difference_rows(pair)]),
         }
-        made.append(ComparedPair(title[0], name, suite, beside))
-    return made
+        compared.append(ComparedPair(title[0], name, suite, beside))
+    return compared
 
 
 def _ids(part: SuitePart) -> tuple[str, ...]:
