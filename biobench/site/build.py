@@ -179,9 +179,8 @@ def _first_pages(
     texts = {}
     for part in parts:
         body = suite_part(part, files, briefs)
-        pairs = [
-            link(f"compare/{one.name}.html", one.title) for one in compared if one.suite in (None, part.block.suite)
-        ]
+        shown = [one for one in compared if one.suite in (None, part.block.suite)]
+        pairs = [link(f"compare/{one.name}.html", one.title) for one in shown]
         body += _listed("comparisons", pairs) if pairs else ""
         tasks = [link(task_file(info.id), info.name) for info in part.block.columns]
         body += _listed("tasks", tasks)
