@@ -320,7 +320,9 @@ def _record(
             train_seconds=round(outcome.train_seconds, 3),
             evaluation_seconds=round(outcome.evaluation_seconds, 3),
             peak_memory_bytes=peak_memory_bytes(plan.device),
-            train_tokens_per_second=round(outcome.train_tokens / max(outcome.train_seconds, 1e-9), 1),
+            train_tokens_per_second=round(outcome.train_tokens / outcome.train_seconds, 1)
+            if outcome.train_seconds
+            else 0,
             energy_kwh=energy_kwh,
         ),
         windows=prepared.windows,

@@ -13,7 +13,7 @@ from biobench.core.machine import Precision, resolve_device, resolve_precision
 from biobench.data.catalog import LoadedTask, check_override_tasks, load_task
 from biobench.data.hashing import task_hash, task_identity
 from biobench.data.load import load_folds, without_test
-from biobench.data.suite import matching, picked, pool, suite_tasks
+from biobench.data.suite import matching, picked, pool, suite_tasks, trained
 from biobench.errors import DataFormatError, DataUnavailableError, UsageError
 from biobench.finetune.ready import parse_label_map
 from biobench.kinds.base import get_kind
@@ -159,7 +159,7 @@ def _tasks(request: RunRequest) -> list[LoadedTask]:
         loaded += [_load(m.path, request) for m in members if m.id not in {t.id for t in loaded}]
     if any(filters.values()):
         if not loaded:
-            loaded = [_load(m.path, request) for m in picked(pool(), **filters)]
+            loaded = [_load(m.path, request) for m in trained(picked(pool(), **filters))]
         loaded = picked(loaded, **filters)
         if not loaded:
             asked = " ".join(
@@ -182,8 +182,14 @@ def _tasks(request: RunRequest) -> list[LoadedTask]:
 def _load(task: str | Path, request: RunRequest) -> LoadedTask:
     """The task with the request's overrides, after those of the track."""
     if request.track != "frozen":
+        loaded = load_task(task, request.overrides)
+        if not get_kind(loaded.spec.type).trains:
+            raise UsageError(f"task {loaded.id} trains nothing: it asks a frozen encoder", hint="add --track frozen")
+        return loaded
+    spec = load_task(task).spec
+    if not get_kind(spec.type).trains:
         return load_task(task, request.overrides)
-    if load_task(task).spec.training.encoder == "frozen":
+    if spec.training.encoder == "frozen":
         raise UsageError(
             f"--track frozen: the encoder of {task} is frozen by its own spec, with a probe of its own",
             hint="run it without --track",
@@ -196,7 +202,8 @@ def not_frozen(request: RunRequest) -> list[LoadedTask]:
     if request.suite is None or request.track != "frozen":
         return []
     members = suite_tasks(request.suite)
-    return [m for m in members if not get_kind(m.spec.type).probes or m.spec.training.encoder == "frozen"]
+    kinds = [(m, get_kind(m.spec.type)) for m in members]
+    return [m for m, kind in kinds if not kind.probes or (kind.trains and m.spec.training.encoder == "frozen")]
 
 
 def _check_protocol(request: RunRequest) -> None:
