@@ -43,6 +43,8 @@ class Checkpoint:
     hash: str
     config: Any
     trust_remote_code: bool = False
+    source: str | None = None
+    """Hub id, or the folder's name, where `id` is a name that the user gave."""
 
     @property
     def parameters(self) -> int | None:
@@ -64,6 +66,7 @@ class Checkpoint:
             architecture=_class_name(architectures) or _class_name([self.config.model_type]) or "unknown",
             parameters=parameters,
             max_positions=position_limit(self.config),
+            source=self.source,
         )
 
 

@@ -18,6 +18,7 @@ from biobench.errors import DataFormatError, DataUnavailableError, UsageError
 from biobench.finetune.ready import parse_label_map
 from biobench.kinds.base import get_kind
 from biobench.models.loading import Checkpoint, find_checkpoint
+from biobench.runs.checks import names_of_models
 from biobench.runs.options import Executor, RunRequest, Track
 from biobench.schema.document import TaskData
 from biobench.schema.protocols import FROZEN, PROTOCOLS
@@ -94,9 +95,10 @@ def make_plan(request: RunRequest, *, precision: Precision | None = None) -> Run
     if request.limit is not None and request.limit < 1:
         raise UsageError(f"--limit {request.limit} leaves nothing", hint="give at least 1 training document")
     names = _label_map(request)
+    called = names_of_models(request)
     loaded = _tasks(request)
     checkpoints = [
-        find_checkpoint(m, offline=request.offline, trust_remote_code=request.trust_remote_code)
+        _called(find_checkpoint(m, offline=request.offline, trust_remote_code=request.trust_remote_code), called.get(m))
         for m in dict.fromkeys(request.model)
     ]
     entries = [entry for task in loaded for entry in _entries(task, request, device, precision)]
@@ -109,6 +111,10 @@ def make_plan(request: RunRequest, *, precision: Precision | None = None) -> Run
     ]
     plan = RunPlan(request, device, entries, checkpoints, items, names)
     return plan if request.only is None else narrowed(plan, request.only)
+
+
+def _called(checkpoint: Checkpoint, name: str | None) -> Checkpoint:
+    return checkpoint if name in (None, checkpoint.id) else replace(checkpoint, id=name, source=checkpoint.id)
 
 
 def narrowed(plan: RunPlan, keys: Collection[str]) -> RunPlan:
