@@ -203,7 +203,11 @@ def _explained(comparison: Compared) -> str:
 
 def _wrapped(lines: Sequence[str], width: int | None) -> str:
     """The lines, cut between words where they are longer than `width`."""
-    return "\n".join(lines if width is None else (fill(line, width, break_long_words=False) for line in lines))
+    return "\n".join(
+        lines
+        if width is None
+        else (fill(line, width, break_long_words=False, break_on_hyphens=False) for line in lines)
+    )
 
 
 def _grid(head: Sequence[str], rows: Sequence[Sequence[str]], *, texts: int = 1, width: int | None = None) -> str:
