@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from biobench.cli.console.common import DataDir, Json, ResultsDir, print_json, several
+from biobench.cli.console.common import DataDir, Json, ResultsDir, print_json, several, terminal_width
 
 if TYPE_CHECKING:
     from biobench.report.rows import AverageName
@@ -80,7 +80,7 @@ def compare(
     if as_json:
         print_json(result.as_json())
     else:
-        typer.echo(result.text(), nl=False)
+        typer.echo(result.text(terminal_width()), nl=False)
 
 
 def check_average(average: str | None) -> AverageName | None:

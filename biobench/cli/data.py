@@ -102,6 +102,10 @@ def verify_(
         raise typer.Exit(1)
 
 
+_MOST_COUNTS = 120
+"""Counts of a split that are printed; `--json` has all."""
+
+
 def _print_report(report: DataReport) -> None:
     """Hashes, counts and findings; below alarms the line that makes them known."""
     from biobench.data.counts import unexpressed_in_words
@@ -109,7 +113,11 @@ def _print_report(report: DataReport) -> None:
     typer.echo(f"{report.task}: {'clean' if report.clean else 'NOT clean'} (source {report.source}, {report.folder})")
     typer.echo(f"  files {report.files_hash[:16]}, documents {report.documents_hash[:16]}")
     for split, counts in report.counts.items():
-        typer.echo(f"  {split}: " + ", ".join(f"{name} {n}" for name, n in counts.items()))
+        numbers = [f"{name} {n}" for name, n in counts.items()]
+        more = len(numbers) - _MOST_COUNTS
+        typer.echo(
+            f"  {split}: " + ", ".join(numbers[:_MOST_COUNTS]) + (f" and {more} more labels" if more > 0 else "")
+        )
     if lost := unexpressed_in_words(report.unexpressed):
         typer.echo(f"  - {lost}")
     for problem in report.count_problems:

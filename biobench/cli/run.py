@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,8 @@ from biobench.errors import UsageError
 from biobench.runs.options import RunRequest
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from biobench.runs import RunPlan, RunResult
 
 
@@ -196,12 +199,21 @@ def _leading(result: RunResult) -> str:
 
 
 def print_results(results: list[RunResult]) -> None:
-    """A table of the runs on stdout."""
+    """A table of the runs on stdout; of a dry run a line for all seeds of a task."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None)
+    from biobench.cli.console.plan_table import plan_table
+
+    console = Console()
+    if not console.is_terminal and not os.environ.get("COLUMNS"):
+        console.width = max(console.width, _FILE_WIDTH)
+    if any(r.status == "planned" for r in results):
+        console.print(plan_table(results))
+        _print_reasons(console, results)
+        return
+    table = Table(box=None, pad_edge=False)
     for name in ("model", "task", "seed", "status"):
         table.add_column(name, overflow="fold")
     plain = [r.primary for r in results if r.scores and "macro_f1" not in r.scores]
@@ -219,10 +231,14 @@ def print_results(results: list[RunResult]) -> None:
             "–" if not r.truncated_documents else str(r.truncated_documents),
             "–" if not r.lost_gold else str(r.lost_gold),
         )
-    console = Console()
-    if not console.is_terminal:
-        console.width = max(console.width, _FILE_WIDTH)
     console.print(table)
-    for r in results:
-        if r.status in ("failed", "unavailable"):
-            console.print(f"{r.task}: {r.status}: {r.reason}", markup=False, highlight=False, soft_wrap=True)
+    _print_reasons(console, results)
+
+
+def _print_reasons(console: Console, results: list[RunResult]) -> None:
+    """Why runs failed or were not possible; of several seeds alike once."""
+    from biobench.cli.console.plan_table import without_addresses
+
+    lines = [f"{r.task}: {r.status}: {r.reason}" for r in results if r.status in ("failed", "unavailable")]
+    for line in dict.fromkeys(lines):
+        console.print(without_addresses(line), markup=False, highlight=False, soft_wrap=True)

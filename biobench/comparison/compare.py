@@ -47,9 +47,9 @@ class Comparison(Compared):
         """Plain sentences, the most important first."""
         return verdict(self)
 
-    def text(self) -> str:
-        """The verdict, then the tables; differences in points (percent)."""
-        return to_text(self)
+    def text(self, width: int | None = None) -> str:
+        """The verdict, then the tables; differences in points (percent). width: in columns; None: as wide as it is."""
+        return to_text(self, width)
 
     def as_json(self) -> dict[str, Any]:
         """Plain data, numbers as fractions, nothing that is not JSON."""

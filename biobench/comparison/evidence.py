@@ -44,7 +44,7 @@ _PARTIAL: dict[str, Average] = {
 }
 
 
-_SHARES = ("exact_match", "hamming")
+_SHARES = ("exact_match", "hamming", "accuracy_at_1", "accuracy_at_5", "mrr")
 """Means over documents, which are the micro average of whole parts (`score.shares`)."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -21,16 +22,19 @@ SHORT = 34
 """Characters of a model's name in a table's head; a key above the tables has it whole."""
 
 
-def to_text(comparison: Compared) -> str:
-    """Verdict, standings, pairs, tasks, notes; scores in percent, differences in points; a language at a time."""
-    parts = ["\n".join(verdict(comparison))]
+def to_text(comparison: Compared, width: int | None = None) -> str:
+    """Verdict, standings, pairs, tasks, notes; scores in percent, differences in points; a language at a time.
+
+    width: columns of the terminal; wider tables are cut between their columns, and longer lines between words.
+    """
+    parts = [_wrapped(verdict(comparison), width)]
     for part in comparison.parts or (comparison,):
         if comparison.parts:
             parts.append(f"== {part.language} ==")
         if len(comparison.models) > 2:
-            parts += [_standings(part), _pairs(part)]
+            parts += [_standings(part, width), _pairs(part, width)]
         shown = part.pairs[:MOST_TABLES]
-        parts += [_tasks(result) for result in shown]
+        parts += [_tasks(result, width) for result in shown]
         if len(shown) < len(part.pairs):
             parts.append(f"{len(part.pairs) - len(shown)} more pairs: --json has their tasks.")
     if comparison.declared is not None:
@@ -39,7 +43,7 @@ def to_text(comparison: Compared) -> str:
     notes = [f"* {_words(note)}" for note in comparison.notes]
     notes += [f"! {_words(str(f))}; {_words(f.hint)}" for f in comparison.findings]
     if notes:
-        parts.append("\n".join(notes))
+        parts.append(_wrapped(notes, width))
     return "\n\n".join(parts) + "\n"
 
 
@@ -63,7 +67,7 @@ def _words(text: str) -> str:
     return " ".join(plain(word) for word in text.split())
 
 
-def _tasks(result: PairResult) -> str:
+def _tasks(result: PairResult, width: int | None) -> str:
     """First minus second on each task, the kinds of noise apart."""
     first, second = result.pair.first, result.pair.second
     head = ["task", "A", "B", "A - B", "seeds", "documents", "both", "p", "n seeds", "n docs"]
@@ -85,7 +89,7 @@ def _tasks(result: PairResult) -> str:
     suite = result.pair.comparison
     last = [points(suite.difference), "", "", _interval(suite.test), p_value(suite.test.p), "", ""]
     rows.append(["suite", *_suite_means(result), *last])
-    return f"A = {first}\nB = {second}\n{_grid(head, rows)}"
+    return f"A = {first}\nB = {second}\n{_grid(head, rows, width=width)}"
 
 
 def _best(line: TaskLine) -> float | None:
@@ -113,7 +117,7 @@ def _interval(test: MeanTest | None) -> str:
     return "–" if test is None else ends(test.interval)
 
 
-def _standings(comparison: Compared) -> str:
+def _standings(comparison: Compared, width: int | None) -> str:
     known = {r.model: r for r in comparison.ranks}
     rows = []
     for s in comparison.standings:
@@ -131,7 +135,7 @@ def _standings(comparison: Compared) -> str:
             ]
         )
     head = ["rank", "model", "mean", "by task", "ties", "mean rank", "possible", "shrunken"]
-    return f"Standings ({metric_name(comparison)})\n{_grid(head, rows, texts=2)}{_shares(comparison)}"
+    return f"Standings ({metric_name(comparison)})\n{_grid(head, rows, texts=2, width=width)}{_shares(comparison)}"
 
 
 def _shares(comparison: Compared) -> str:
@@ -142,7 +146,7 @@ def _shares(comparison: Compared) -> str:
     return "\nShare of each task in the variance of the mean: " + ", ".join(f"{t} {100 * v:.0f}%" for t, v in order)
 
 
-def _pairs(comparison: Compared) -> str:
+def _pairs(comparison: Compared, width: int | None) -> str:
     rows = []
     for result in comparison.pairs:
         pair, suite = result.pair, result.pair.comparison
@@ -161,7 +165,7 @@ def _pairs(comparison: Compared) -> str:
             ]
         )
     head = ["pair", "A - B", "interval", "p", "p Holm", "p mod", "Wilcoxon", "win/tie/loss", "P(better)", "detectable"]
-    return f"Pairs over the suite\n{_grid(head, rows)}"
+    return f"Pairs over the suite\n{_grid(head, rows, width=width)}"
 
 
 def _short(name: str) -> str:
@@ -197,9 +201,30 @@ def _explained(comparison: Compared) -> str:
     return "\n".join(lines)
 
 
-def _grid(head: Sequence[str], rows: Sequence[Sequence[str]], *, texts: int = 1) -> str:
-    """Columns side by side, the first ``texts`` of them set left, numbers right."""
+def _wrapped(lines: Sequence[str], width: int | None) -> str:
+    """The lines, cut between words where they are longer than `width`."""
+    return "\n".join(
+        lines
+        if width is None
+        else (fill(line, width, break_long_words=False, break_on_hyphens=False) for line in lines)
+    )
+
+
+def _grid(head: Sequence[str], rows: Sequence[Sequence[str]], *, texts: int = 1, width: int | None = None) -> str:
+    """Columns side by side, the first ``texts`` of them set left, numbers right.
+
+    Where they are wider than `width`, several grids, each with the first ``texts`` columns.
+    """
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
+    first = list(range(texts))
+    pieces = [list(first)]
+    for i in range(texts, len(head)):
+        if width is not None and len(pieces[-1]) > texts and sum(widths[k] + 2 for k in (*pieces[-1], i)) - 2 > width:
+            pieces.append(list(first))
+        pieces[-1].append(i)
+    if len(pieces) > 1:
+        parts = ([[row[i] for i in piece] for row in (head, *rows)] for piece in pieces)
+        return "\n\n".join(_grid(top, rest, texts=texts) for top, *rest in parts)
     lines = []
     for row in (head, ["-" * w for w in widths], *rows):
         cells = [c.ljust(w) if i < texts else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]

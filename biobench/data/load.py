@@ -141,7 +141,8 @@ def _read(task: LoadedTask, place: LocatedFiles) -> tuple[tuple[str, ...], list[
 
 
 def _split(task: LoadedTask, place: LocatedFiles, all_documents: list[Document]) -> dict[str, list[Document]]:
-    documents = assign_splits(all_documents, task.spec.splits_of(place.source), task.folder, task.fold)
+    split = assign_splits(all_documents, task.spec.splits_of(place.source), task.folder, task.fold)
+    documents = get_kind(task.spec.type).arranged(split)
     for name in SPLITS:
         if not documents[name]:
             files = place.files.get(name) or place.files.get("all") or []
@@ -193,7 +194,7 @@ def _checked(request: Request, documents: Iterable[Document]) -> Iterator[Docume
         if problem is not None:
             raise _bad(request, d, *problem)
         spans = tuple(sorted(set(d.spans)))
-        yield d if spans == d.spans else replace(d, spans=spans)
+        yield kind.labelled(d if spans == d.spans else replace(d, spans=spans))
 
 
 def _check_text(request: Request, document: Document) -> None:

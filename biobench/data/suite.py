@@ -8,6 +8,7 @@ from pathlib import Path
 
 from biobench.data.catalog import SUITES, LoadedTask, list_tasks, load_task, spec_paths, split_names, suite
 from biobench.errors import UsageError
+from biobench.kinds import get_kind
 from biobench.schema.strict import load_yaml_model, suggest
 from biobench.schema.suite import Member, SuiteSpec
 
@@ -59,7 +60,7 @@ def left_out(name: str) -> list[str]:
 
 
 def matching(names: Iterable[str | Path]) -> list[str]:
-    """As `split_names`, with patterns such as ``bc5*`` replaced by the shipped ids that they match.
+    """As `split_names`, with patterns such as ``bc5*`` replaced by the shipped ids that they match (see `trained`).
 
     Raises UsageError for a pattern that matches nothing.
     """
@@ -68,7 +69,7 @@ def matching(names: Iterable[str | Path]) -> list[str]:
         if not any(sign in name for sign in "*?[") or Path(name).is_file():
             task_ids.append(name)
             continue
-        ids = [task for task in spec_paths() if fnmatchcase(task, name)]
+        ids = [task.id for task in trained([load_task(t) for t in spec_paths() if fnmatchcase(t, name)])]
         if not ids:
             raise UsageError(f"no task matches '{name}'", hint="see `biobench tasks list`; put the pattern in quotes")
         task_ids += ids
@@ -89,6 +90,11 @@ def picked(
         and (not types or task.spec.type in types)
         and set(tags) <= set(task.spec.tags)
     ]
+
+
+def trained(tasks: Sequence[LoadedTask]) -> list[LoadedTask]:
+    """Those of the tasks that are fine-tuned; where there is none, all. What names many tasks means these."""
+    return [t for t in tasks if get_kind(t.spec.type).trains] or list(tasks)
 
 
 def pool() -> list[LoadedTask]:

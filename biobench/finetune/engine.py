@@ -23,6 +23,7 @@ from biobench.finetune.neighbours import ask_neighbours
 from biobench.finetune.network import Network
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.probe import train_probe
+from biobench.finetune.retrieval import rank_concepts
 from biobench.finetune.savepoint import Savepoint
 from biobench.finetune.similarity import compare_texts
 from biobench.models.attention import KERNEL_DEVICES
@@ -115,7 +116,8 @@ def finetune(
     _check_pooling(loaded.encoder, prepared.spec)
     if prepared.spec.training.encoder == "frozen":
         loaded.encoder.load_state_dict(loaded.initial)
-        if prepared.spec.probe is not None and prepared.spec.probe.kind == "similarity":
+        ranked = prepared.kind.ranked
+        if prepared.spec.probe is not None and prepared.spec.probe.kind == "similarity" and not ranked:
             tokenizer = load_tokenizer(loaded.checkpoint)
             return compare_texts(loaded.encoder, tokenizer, prepared, precision, progress)
         if loaded.features is None or not loaded.features.of(prepared, precision):
@@ -123,6 +125,8 @@ def finetune(
             loaded.features = extract(loaded.encoder, prepared, precision, progress)
         seed_everything(seed, loaded.encoder.device)
         spec = prepared.spec.probe
+        if ranked:
+            return rank_concepts(loaded.features, prepared, loaded.encoder)
         if spec is not None and spec.kind == "neighbours":
             return ask_neighbours(loaded.features, prepared, loaded.encoder, progress)
         return train_probe(loaded.features, prepared, seed, loaded.encoder, progress)

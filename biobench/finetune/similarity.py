@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -12,11 +13,11 @@ from transformers import PreTrainedTokenizerBase
 from biobench.core.machine import Precision
 from biobench.encode.tokens import encode_documents
 from biobench.errors import TrainingError
-from biobench.finetune.features import extract
+from biobench.finetune.features import Features, extract
 from biobench.finetune.loop import Outcome, Progress
 from biobench.finetune.predict import decide
 from biobench.finetune.prepare import Prepared
-from biobench.kinds import Split
+from biobench.kinds import Answers, Split
 from biobench.models.encoder import Encoder
 from biobench.schema.record import CurvePoint, TrainingRecord
 
@@ -28,8 +29,6 @@ def compare_texts(
 
     Correlations do not depend on that map; errors do. Raises TrainingError where a document is no pair.
     """
-    probe = prepared.spec.probe
-    assert probe is not None
     window = prepared.windows.max_length
     halves: dict[str, Split] = {}
     for name in ("validation", "test"):
@@ -50,7 +49,16 @@ def compare_texts(
         first, second = (normalize(rows, dim=-1) for rows in states)
         return list((((first * second).sum(-1, keepdim=True) + 1) / 2).numpy())
 
+    return without_training(prepared, features, encoder, answers)
+
+
+def without_training(
+    prepared: Prepared, features: Features, encoder: Encoder, answers: Callable[[str], Answers]
+) -> Outcome:
+    """The outcome of answers that no document was trained for. answers: of the split with this name."""
     began = time.perf_counter()
+    probe = prepared.spec.probe
+    assert probe is not None
     validated = decide(prepared, prepared.validation, answers("validation"), 0.5)
     scores = prepared.score(prepared.validation.documents, validated).values
     point = {"step": 1, "epoch": 0.0, "train_loss": 0.0, "learning_rate": 0.0}

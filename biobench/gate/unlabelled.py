@@ -1,4 +1,4 @@
-"""Policies and tests for kinds without F1: numbers, and questions with several right options."""
+"""Policies and tests for kinds without F1: numbers, questions with several right options, names of concepts."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from sklearn.svm import LinearSVC
 
 from biobench.gate.bag import MAX_FEATURES, REGULARISATION
 from biobench.gate.blind import DRAWS
+from biobench.gate.names import name_policies
 from biobench.gate.permutation import PERMUTATIONS, Tested
 from biobench.gate.policy import Played
 from biobench.schema.document import Document, Prediction, TaskData
@@ -30,8 +31,12 @@ _WORD = re.compile(r"(?u)\w+")
 
 def policies_without_f1(spec: TaskSpec, data: TaskData, seed: int) -> list[Played]:
     """Blind policies first, then those that read, then the oracle; the last reader is the one that is tested."""
-    played = _numbers(spec, data) if KINDS[spec.type].numeric else _choices(data, seed)
-    known = dict(KINDS[spec.type].perfect)
+    kind = KINDS[spec.type]
+    if kind.numeric:
+        played = _numbers(spec, data)
+    else:
+        played = name_policies(data, seed) if kind.ranked else _choices(data, seed)
+    known = dict(kind.perfect)
     return [*played, Played("oracle", "returns the gold", [oracle(data.test)], "ceiling", False, known)]
 
 

@@ -114,6 +114,14 @@ class Kind(Traits):
         """What is wrong with a document as read: what (`{}` for the value), hint, value; None for nothing."""
         return None
 
+    def labelled(self, document: Document) -> Document:
+        """A document as read with the labels that the kind takes from its mentions."""
+        return document
+
+    def arranged(self, documents: Mapping[str, Documents]) -> dict[str, list[Document]]:
+        """What is asked, by split, made of the documents as read and split."""
+        return {name: list(part) for name, part in documents.items()}
+
     def units(self, spec: TaskSpec, documents: Documents, tokenizer: Tokenizer) -> Documents:
         """The documents with the units that are answered as their tokens."""
         return documents

@@ -47,6 +47,8 @@ class Checkpoint:
     trust_remote_code: bool = False
     stamp: Stamp = ()
     """What its files looked like when they were hashed."""
+    source: str | None = None
+    """Hub id, or the folder's name, where `id` is a name that the user gave."""
 
     @property
     def parameters(self) -> int | None:
@@ -68,6 +70,7 @@ class Checkpoint:
             architecture=_class_name(architectures) or _class_name([self.config.model_type]) or "unknown",
             parameters=parameters,
             max_positions=position_limit(self.config),
+            source=self.source,
         )
 
 

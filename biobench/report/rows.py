@@ -115,6 +115,8 @@ class Report:
     unranked: frozenset[str] = frozenset()
     caption: str = ""
     """What the numbers are, where `average` does not say it."""
+    title: str = ""
+    """Over the table, where it is not the suite's id."""
     experiments: tuple[PublishedExperiments, ...] = field(default=(), repr=False)
     """Published results beyond the task tables, those that the report's filters leave."""
 

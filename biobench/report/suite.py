@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from biobench.data.suite import task_of
@@ -34,29 +34,33 @@ def build_suite(results: Results, suite: SuiteSpec, name: str, *, incomplete: bo
     for row in rows:
         lines[row.line].append(row)
     averages: list[Row] = []
+    means: list[tuple[bool, str]] = []
     for line_rows in lines.values():
         complete = len(line_rows) == len(suite.tasks)
         if (complete or (incomplete and len(line_rows) > 1)) and not line_rows[0].partial:
             averages.append(_average(suite, line_rows, tasks, complete))
             ours = _over_corpora(line_rows, infos)
             form = "{model}: {suite} average {mean:.2f}; over corpora {ours:.2f}"
-            notes.append(
-                note(form, model=line_rows[0].model, suite=suite.name or suite.id, mean=100 * averages[-1].mean,
-                     ours=100 * ours)
+            text = note(
+                form, model=line_rows[0].model, suite=suite.name or suite.id, mean=100 * averages[-1].mean,
+                ours=100 * ours,
             )  # fmt: skip
+            means.append((line_rows[0].source == "published", text))
     for member in suite.tasks:
         if member.needs is not None:
             notes.append(note("{task} cannot be run: {needs}", task=member.name, needs=member.needs))
         if member.differs is not None:
             notes.append(note("{task} is not quite the suite's: {differs}", task=member.name, differs=member.differs))
+    notes += [text for published in (False, True) for is_published, text in means if is_published == published]
     present = {row.task for row in rows}
     return Report(
         average="paper",
         rows=tuple(rows),
         averages=tuple(averages),
         columns=tuple(info for info in infos.values() if info.id in present),
-        caption=_caption(suite),
+        caption=_caption(suite, present),
         notes=tuple(dict.fromkeys(notes)),
+        title=suite.name or suite.id,
         findings=results.findings,
         groups=results.groups,
     )
@@ -85,13 +89,17 @@ def suite_results(results: Results, suite: SuiteSpec, name: str) -> tuple[Result
     return replace(results, groups=groups, infos=infos, published=published, _rows={}, pairs={}), members
 
 
-def _caption(suite: SuiteSpec) -> str:
-    """What the numbers are."""
+def _caption(suite: SuiteSpec, present: Collection[str]) -> str:
+    """What the numbers are. present: the tasks that are shown."""
     types = len({member.type for member in suite.tasks})
     over = f"its {types} types of the means of their tasks" if suite.mean == "types" else "its tasks"
-    scores = ", ".join(f"{m.name} {NAMES.get(m.metric or '', m.metric or 'by its spec')}" for m in suite.tasks)
+    tasks: dict[str, list[str]] = defaultdict(list)
+    for m in suite.tasks:
+        if m.name in present:
+            tasks[NAMES.get(m.metric or "", m.metric or "by its spec")].append(m.name)
+    scores = "; ".join(f"{score}: {', '.join(names)}" for score, names in tasks.items())
     return (
-        f"Scores of {suite.name or suite.id} in percent: {scores}. ± is half the 95% t interval over seeds. The "
+        f"Scores of {suite.name or suite.id} in percent, {scores}. ± is half the 95% t interval over seeds. The "
         f"average is the suite's own, the mean over {over}."
     )
 
@@ -114,10 +122,11 @@ def _info(results: Results, suite: SuiteSpec, member: Member, name: str) -> Task
             paper=member.metric or "",
             published_as=member.name,
             hashes={},
+            heading=member.type,
         )
     return replace(
         known, id=member.name, suite=suite.id, in_suite=True, paper=member.metric or known.paper,
-        published_as=member.name,
+        published_as=member.name, heading=member.type,
     )  # fmt: skip
 
 

@@ -21,7 +21,8 @@ class TaskInfo:
 
     suite: fr, en or needle, by language and type for tasks outside the shipped suites. in_suite: counts for
     the suite's average. paper: the average that published scores of `published_as` stand beside, the name that
-    papers' data files give the task. hashes: source id -> hash of the shipped spec, empty for tasks that are not
+    papers' data files give the task. heading: under which columns stand together where a table is cut, empty for that
+    of the kind. hashes: source id -> hash of the shipped spec, empty for tasks that are not
     shipped.
     """
 
@@ -36,6 +37,7 @@ class TaskInfo:
     published_as: str
     hashes: Mapping[str, str]
     spec: TaskSpec | None = None
+    heading: str = ""
 
 
 @lru_cache(maxsize=1)

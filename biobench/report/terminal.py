@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterator, Sequence
 from textwrap import shorten
 
@@ -46,11 +47,18 @@ def print_table(
     console.print(_terminal(report, console.width, notes, experiments))
 
 
-def to_text(report: Report, *, notes: bool = False, experiments: bool = False, width: int = FILE_WIDTH) -> str:
-    """As `print_table`, as text without colours."""
+def to_text(report: Report, *, notes: bool = False, experiments: bool = False, width: int | None = None) -> str:
+    """As `print_table`, as text without colours. width: in columns; None: `text_width`."""
+    width = width or text_width()
     stream = io.StringIO()
     print_table(report, Console(file=stream, width=width, color_system=None), notes=notes, experiments=experiments)
     return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
+
+
+def text_width() -> int:
+    """Columns of a table for a file or pipe: those that `COLUMNS` asks for, else `FILE_WIDTH`."""
+    asked = os.environ.get("COLUMNS", "")
+    return max(int(asked), 40) if asked.isdecimal() else FILE_WIDTH
 
 
 def plain_note(note: str) -> str:
@@ -107,7 +115,7 @@ def _protocol(form: str) -> str:
 
 def group_of(info: TaskInfo) -> str:
     """The group of tasks under which a column stands where a table is cut."""
-    return traits_of(info.type).heading if info.type else "published alone"
+    return info.heading or (traits_of(info.type).heading if info.type else "published alone")
 
 
 def _tables(block: Block, width: int) -> Iterator[Table]:
@@ -127,7 +135,7 @@ def _tables(block: Block, width: int) -> Iterator[Table]:
         [list(range(first)), *groups.values()] if first else list(groups.values()), widths, width - name_width - 2
     )
     for number, columns in enumerate(pieces):
-        headings = dict.fromkeys(group_of(block.columns[i - first]) for i in columns if i >= first)
+        headings = dict.fromkeys(group_of(block.columns[i - first]) if i >= first else "averages" for i in columns)
         part = f" ({number + 1} of {len(pieces)}: {', '.join(headings)})" if len(pieces) > 1 else ""
         table = Table(title=Text(block.title + part, style="bold"), title_justify="left", box=box.SIMPLE_HEAD)
         table.padding, table.pad_edge = (0, 1, 0, 0), False

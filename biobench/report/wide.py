@@ -67,7 +67,7 @@ def blocks(report: Report, *, runs_first: bool = False) -> list[Block]:
         lines.sort(key=_order)
         if runs_first:
             lines.sort(key=lambda line: RUNS_FIRST.index(line.source))
-        result.append(Block(suite, SUITES.get(suite, suite), columns, tuple(lines)))
+        result.append(Block(suite, report.title or SUITES.get(suite, suite), columns, tuple(lines)))
     return result
 
 

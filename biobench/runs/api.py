@@ -11,7 +11,7 @@ from biobench.data.load import load_data
 from biobench.gate import ensure
 from biobench.models.loading import without_progress_bars
 from biobench.runs.cluster import run_on_ray
-from biobench.runs.estimate import Paced, pace_of
+from biobench.runs.estimate import Paced, pace_of, steps_of
 from biobench.runs.execute import Reporter, Silent, execute, without_data
 from biobench.runs.options import RunRequest, with_arguments_of
 from biobench.runs.parallel import run_workers, runs_per_device, worker_count
@@ -70,6 +70,7 @@ def planned(plan: RunPlan) -> list[RunResult]:
                 reason="goes on from where it was stopped" if begun else None,
                 key=item.key,
                 expected=pace.seconds(item, item.checkpoint.parameters),
+                steps=0 if plan.request.no_training else steps_of(item),
             )
         )
     return lines

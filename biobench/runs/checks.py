@@ -11,6 +11,7 @@ from biobench.data.suite import matching, suite_tasks
 from biobench.errors import ModelError, UsageError
 from biobench.runs.options import RunRequest
 
+_NAME = re.compile(r"\S(.{0,198}\S)?")
 _EXTRAS = {"energy": "codecarbon", "ray": "ray"}
 """Extra of the project to the module that it brings."""
 
@@ -20,6 +21,7 @@ def check_arguments(request: RunRequest) -> None:
 
     What needs the data, the weights or the machine is checked later (`runs.plan.make_plan`).
     """
+    names_of_models(request)
     if request.suite is not None:
         suite_tasks(request.suite)
     for task in matching(request.tasks):
@@ -35,3 +37,22 @@ def check_arguments(request: RunRequest) -> None:
         if wanted and find_spec(_EXTRAS[extra]) is None:
             option = "--energy" if extra == "energy" else "--executor ray"
             raise UsageError(f"{option}: {_EXTRAS[extra]} is not installed", hint=f"pip install 'biobench[{extra}]'")
+
+
+def names_of_models(request: RunRequest) -> dict[str, str]:
+    """What `--name` calls each model. Raises UsageError for what is no name, too many or too few of them."""
+    models = list(dict.fromkeys(request.model))
+    if request.name and len(request.name) != len(models):
+        what = f"{len(request.name)} --name for {len(models)} model{'s' if len(models) != 1 else ''}"
+        raise UsageError(what, hint="give one a model, in the models' order, or leave it out")
+    for text in request.name:
+        check_name(text, "--name")
+        if request.name.count(text) > 1:
+            raise UsageError(f"--name '{text}' stands twice", hint="two models of one name cannot be told apart")
+    return dict(zip(models, request.name, strict=False))
+
+
+def check_name(name: str, option: str) -> None:
+    """Raises UsageError where what a model or system is to be called is no name. option: what gave it."""
+    if not _NAME.fullmatch(name) or not name.isprintable():
+        raise UsageError(f"{option} is no name", hint="name it in one line of at most 200 characters")

@@ -7,6 +7,7 @@ before one of the same model, and that before any other.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -68,6 +69,26 @@ def work(item: Item) -> float:
         passes = recipe.max_steps * recipe.batch_size / max(1, share * len(data.train))
     trials = budget(recipe) if item.track == "tuned" else 1
     return max(1.0, trials * passes * (3 * share * train + validation) + test)
+
+
+def steps_of(item: Item) -> int:
+    """Optimiser steps of a run of the item, of all trials together, where nothing stops it earlier.
+
+    Windows are not known before the texts are tokenised, so a document counts as one.
+    """
+    data, recipe, probe = item.task.data, item.task.loaded.spec.training, item.task.loaded.spec.probe
+    assert data is not None
+    if item.track != "frozen" and recipe.encoder == "trained":
+        epochs, batch, steps = recipe.epochs or 1, recipe.batch_size, recipe.max_steps
+        trials = budget(recipe) if item.track == "tuned" else 1
+    elif probe is None or not probe.trained:
+        return 0
+    else:
+        epochs, batch, steps, trials = probe.epochs, probe.batch_size, None, len(probe.learning_rates)
+    documents = round(len(data.train) * recipe.train_fraction)
+    if recipe.train_documents is not None:
+        documents = min(documents, recipe.train_documents)
+    return trials * (steps or epochs * math.ceil(max(documents, 1) / batch))
 
 
 def measured_device(plan: RunPlan, store: Store) -> str:

@@ -159,10 +159,25 @@ def _stored(item: Item, plan: RunPlan, store: Store) -> RunResult | None:
     if fresh and plan.workers > 1:
         return of_record(record, "done", path)
     reason = "another process made it meanwhile" if fresh else "the same run is stored already"
+    if record.model.id != item.checkpoint.id:
+        record, remark = _renamed(record, item, store, asked=bool(plan.request.name))
+        reason += remark
     folder = plan.request.keep_model
     if folder is not None and not (Path(folder) / kept_name(item)).is_dir():
         reason += ", but its model was not kept; --force makes it again and keeps it"
     return of_record(record, "skipped", path, reason=reason)
+
+
+def _renamed(record: RunRecord, item: Item, store: Store, *, asked: bool) -> tuple[RunRecord, str]:
+    """A stored run of the same files under another name; where a name is asked for, the record takes it."""
+    if not asked:
+        return record, f", under the name '{record.model.id}'"
+    model = record.model.model_copy(
+        update={"id": item.checkpoint.id, "source": item.checkpoint.source or item.checkpoint.id}
+    )
+    changed = record.model_copy(update={"model": model})
+    store.update(changed)
+    return changed, f"; it was called '{record.model.id}' and now '{model.id}'"
 
 
 def _one(item: Item, workshop: _Workshop, reporter: Reporter, position: int, total: int) -> RunResult | None:
@@ -328,7 +343,9 @@ def _record(
             train_seconds=round(outcome.train_seconds, 3),
             evaluation_seconds=round(outcome.evaluation_seconds, 3),
             peak_memory_bytes=peak_memory_bytes(plan.device),
-            train_tokens_per_second=round(outcome.train_tokens / max(outcome.train_seconds, 1e-9), 1),
+            train_tokens_per_second=round(outcome.train_tokens / outcome.train_seconds, 1)
+            if outcome.train_seconds
+            else 0,
             energy_kwh=energy_kwh,
         ),
         windows=prepared.windows,

@@ -81,6 +81,13 @@ class RunRequest:
         (), "--task", convert=_names, metavar="ID_OR_YAML", help="Task id, pattern ('bc5*') or YAML path; repeatable."
     )
     _: KW_ONLY
+    name: Option[Names, tuple[str, ...]] = Option(
+        (),
+        "--name",
+        convert=_names,
+        metavar="NAME",
+        help="What reports call the model (default: its id, or its folder's name); once a model, in their order.",
+    )
     suite: Option[str | None, str | None] = Option(
         None, "--suite", help="fr, en, needle, all, blurb, drbenchmark, or a YAML file that lists tasks."
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from biobench.data.hashing import task_hash, task_identity
 from biobench.data.load import load_data
 from biobench.errors import UsageError
 from biobench.gate import ensure
+from biobench.runs.checks import check_name
 from biobench.runs.plan import identity_of
 from biobench.runs.provenance import provenance
 from biobench.runs.result import RunResult, of_record
@@ -23,7 +23,6 @@ from biobench.score import scored
 from biobench.score.outside import Expected, read_predictions
 from biobench.store import Store, run_key
 
-NAME = re.compile(r"\S(.{0,198}\S)?")
 ELSEWHERE = "outside"
 """Stands where a record of a run names precision, attention, architecture and device."""
 
@@ -48,8 +47,7 @@ def score_outside(request: Outside) -> RunResult:
     Raises DataFormatError naming file and line for predictions that do not fit the task, DataUnavailableError where
     the task has no data, and UsageError where other predictions of this name, task and seed are stored.
     """
-    if not NAME.fullmatch(request.model) or not request.model.isprintable():
-        raise UsageError("--model is no name", hint="name the system in one line of at most 200 characters")
+    check_name(request.model, "--model")
     task = load_task(request.task)
     data = load_data(task, request.data_dir)
     redact = task.spec.access == "agreement"

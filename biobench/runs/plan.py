@@ -13,11 +13,12 @@ from biobench.core.machine import Precision, resolve_device, resolve_precision
 from biobench.data.catalog import LoadedTask, check_override_tasks, load_task
 from biobench.data.hashing import task_hash, task_identity
 from biobench.data.load import load_folds, without_test
-from biobench.data.suite import matching, picked, pool, suite_tasks
+from biobench.data.suite import matching, picked, pool, suite_tasks, trained
 from biobench.errors import DataFormatError, DataUnavailableError, UsageError
 from biobench.finetune.ready import parse_label_map
 from biobench.kinds.base import get_kind
 from biobench.models.loading import Checkpoint, find_checkpoint
+from biobench.runs.checks import names_of_models
 from biobench.runs.options import Executor, RunRequest, Track
 from biobench.schema.document import TaskData
 from biobench.schema.protocols import FROZEN, PROTOCOLS
@@ -94,9 +95,10 @@ def make_plan(request: RunRequest, *, precision: Precision | None = None) -> Run
     if request.limit is not None and request.limit < 1:
         raise UsageError(f"--limit {request.limit} leaves nothing", hint="give at least 1 training document")
     names = _label_map(request)
+    called = names_of_models(request)
     loaded = _tasks(request)
     checkpoints = [
-        find_checkpoint(m, offline=request.offline, trust_remote_code=request.trust_remote_code)
+        _called(find_checkpoint(m, offline=request.offline, trust_remote_code=request.trust_remote_code), called.get(m))
         for m in dict.fromkeys(request.model)
     ]
     entries = [entry for task in loaded for entry in _entries(task, request, device, precision)]
@@ -109,6 +111,10 @@ def make_plan(request: RunRequest, *, precision: Precision | None = None) -> Run
     ]
     plan = RunPlan(request, device, entries, checkpoints, items, names)
     return plan if request.only is None else narrowed(plan, request.only)
+
+
+def _called(checkpoint: Checkpoint, name: str | None) -> Checkpoint:
+    return checkpoint if name in (None, checkpoint.id) else replace(checkpoint, id=name, source=checkpoint.id)
 
 
 def narrowed(plan: RunPlan, keys: Collection[str]) -> RunPlan:
@@ -159,7 +165,7 @@ def _tasks(request: RunRequest) -> list[LoadedTask]:
         loaded += [_load(m.path, request) for m in members if m.id not in {t.id for t in loaded}]
     if any(filters.values()):
         if not loaded:
-            loaded = [_load(m.path, request) for m in picked(pool(), **filters)]
+            loaded = [_load(m.path, request) for m in trained(picked(pool(), **filters))]
         loaded = picked(loaded, **filters)
         if not loaded:
             asked = " ".join(
@@ -182,8 +188,14 @@ def _tasks(request: RunRequest) -> list[LoadedTask]:
 def _load(task: str | Path, request: RunRequest) -> LoadedTask:
     """The task with the request's overrides, after those of the track."""
     if request.track != "frozen":
+        loaded = load_task(task, request.overrides)
+        if not get_kind(loaded.spec.type).trains:
+            raise UsageError(f"task {loaded.id} trains nothing: it asks a frozen encoder", hint="add --track frozen")
+        return loaded
+    spec = load_task(task).spec
+    if not get_kind(spec.type).trains:
         return load_task(task, request.overrides)
-    if load_task(task).spec.training.encoder == "frozen":
+    if spec.training.encoder == "frozen":
         raise UsageError(
             f"--track frozen: the encoder of {task} is frozen by its own spec, with a probe of its own",
             hint="run it without --track",
@@ -196,7 +208,8 @@ def not_frozen(request: RunRequest) -> list[LoadedTask]:
     if request.suite is None or request.track != "frozen":
         return []
     members = suite_tasks(request.suite)
-    return [m for m in members if not get_kind(m.spec.type).probes or m.spec.training.encoder == "frozen"]
+    kinds = [(m, get_kind(m.spec.type)) for m in members]
+    return [m for m, kind in kinds if not kind.probes or (kind.trains and m.spec.training.encoder == "frozen")]
 
 
 def _check_protocol(request: RunRequest) -> None:

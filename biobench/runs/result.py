@@ -40,6 +40,8 @@ class RunResult:
     predictions: str | None = None
     seconds_expected: float | None = None
     """Of a planned run, from stored runs on this device; None where these tell nothing."""
+    steps_expected: int | None = None
+    """Of a planned run: optimiser steps, at most, of all its trials; 0 where nothing is trained."""
     seconds_left: float | None = None
     """Of a finished run: what the rest of the plan takes, where that can be told."""
     model_folder: str | None = None
@@ -68,6 +70,7 @@ def without_record(
     reason: str | None = None,
     key: str | None = None,
     expected: float | None = None,
+    steps: int | None = None,
 ) -> RunResult:
     """The line of a run that is planned, failed, or has no data."""
     spec = entry.loaded.spec
@@ -81,6 +84,7 @@ def without_record(
         key=key,
         primary=spec.metric.primary,
         seconds_expected=None if expected is None else round(expected, 1),
+        steps_expected=steps,
         origin="checkpoint" if request.no_training else "run",
         split="validation" if request.no_test else "test",
         track=request.track,

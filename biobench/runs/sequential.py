@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from biobench.errors import UsageError
+from biobench.runs.checks import names_of_models
 from biobench.runs.options import RunRequest
 from biobench.runs.plan import RunPlan
 from biobench.runs.result import RunResult
@@ -45,6 +46,7 @@ def run_until_decided(
         raise UsageError(f"--max-seeds {max_seeds} is too few", hint=f"{FIRST} or more")
     if request.seeds is not None:
         raise UsageError("--seeds and --until-decided exclude each other", hint="leave --seeds out; --max-seeds bounds")
+    called = names_of_models(replace(request, model=(*request.model, against)))
     scores: dict[str, tuple[list[float], list[float]]] = {}
     seconds: dict[str, list[float]] = {}
     corpora: dict[str, str] = {}
@@ -53,7 +55,7 @@ def run_until_decided(
 
     def extend(tasks: Sequence[str] | None, seeds: str) -> None:
         for side, model in enumerate((request.model[0], against)):
-            part = replace(request, model=(model,), seeds=seeds)
+            part = replace(request, model=(model,), seeds=seeds, name=[called[model]] if called else [])
             if tasks is not None:
                 part = replace(part, suite=None, tasks=tuple(paths[t] for t in tasks))
             plan, results = make(part)
@@ -87,7 +89,8 @@ def run_until_decided(
         evidence = look(gaps, weights, rope=rope, alpha=alpha)
         counts = {name: len(gap) for name, gap in zip(names, gaps, strict=True)}
         if evidence.decision is not None or min(counts.values()) >= max_seeds:
-            return Decided(first=request.model[0], second=against, rope=rope, look=evidence, seeds=counts, runs=lines)
+            first, second = (called.get(model, model) for model in (request.model[0], against))
+            return Decided(first=first, second=second, rope=rope, look=evidence, seeds=counts, runs=lines)
         costs = [2 * sum(seconds[name]) / len(seconds[name]) for name in names]
         # a task with all its seeds is ahead of the others and waits for them by itself
         name = names[next_task(gaps, weights, costs)]

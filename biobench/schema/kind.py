@@ -41,6 +41,10 @@ class Traits:
     """Labels are decided one by one by a threshold (head.threshold, head.fallback, training.positive_weights)."""
     options: ClassVar[bool] = False
     """Labels are the names of options that each document has, and a set of them is the answer (head.choice)."""
+    trains: ClassVar[bool] = True
+    """Can be fine-tuned; tasks of other kinds run under `--track frozen` alone."""
+    ranked: ClassVar[bool] = False
+    """A prediction's labels are in order, the likeliest first; the first right one counts."""
     heading: ClassVar[str] = "documents"
     """Under which narrow tables put the columns of its tasks."""
 

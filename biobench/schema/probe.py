@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from biobench.schema.kind import Traits
 from biobench.schema.source import fail, later
 from biobench.schema.strict import Strict
 
@@ -16,7 +17,8 @@ class Probe(Strict):
     kind: Literal["mlp", "linear", "neighbours", "similarity"] = "mlp"
     """mlp: dropout, linear, GELU, dropout, linear. linear: dropout, linear. neighbours: nothing is trained; the
     training documents with the most similar pooled states (cosine) vote, or give their mean number. similarity: the
-    cosine of a pair's pooled states stands for its number, and no document is learned from."""
+    cosine of a pair's pooled states stands for its number, and no document is learned from; of `synonyms` it ranks the
+    names of training."""
     neighbours: list[int] = later([5, 10, 20])
     """How many vote; the number with the best validation score is used."""
     pooling: Literal["cls", "mean", "attention"] = "attention"
@@ -59,3 +61,20 @@ class Probe(Strict):
     def trained(self) -> bool:
         """Whether weights are learned, so that seeds differ."""
         return self.kind in ("mlp", "linear")
+
+
+def check_probe(kind: Traits, probe: Probe | Literal["none"] | None) -> None:
+    """Raise FieldError where a probe does not fit the kind of task. none: the encoder is trained."""
+    if not kind.trains and (probe is None or probe == "none" or probe.kind != "similarity"):
+        hint = "write `training: {encoder: frozen, ...}` and `probe: {kind: similarity, pooling: mean}`"
+        raise fail(f"type '{kind.name}' trains nothing", hint)
+    if probe == "none":
+        return
+    if probe is None:
+        raise fail("a frozen encoder needs a probe", "add `probe: {}`")
+    if probe.kind == "neighbours" and kind.spans:
+        raise fail(f"probe.kind 'neighbours' does not fit type '{kind.name}'", "use `kind: linear`")
+    if probe.kind == "similarity" and kind.trains and not (kind.numeric and kind.pairs):
+        raise fail(f"probe.kind 'similarity' does not fit type '{kind.name}'", "use `kind: linear`")
+    if not kind.probes:
+        raise fail(f"training.encoder 'frozen' does not fit type '{kind.name}' here", "use `encoder: trained`")

@@ -33,12 +33,14 @@ class ModelIdentity(Strict):
     """Which encoder. `hash` covers weights, config and tokenizer files, so a moved folder is the same model."""
 
     id: Text
-    """As the user named it (hub id, or the folder's name)."""
+    """As the user named it (hub id, the folder's name, or what `--name` says)."""
     revision: Text | None = None
     hash: Line
     architecture: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][0-9A-Za-z_.-]{0,199}$")]
     parameters: Count
     max_positions: Positive | None = None
+    source: Text | None = None
+    """Hub id, or the folder's name, where `id` is a name that the user gave."""
 
 
 class TaskIdentity(Strict):

@@ -29,6 +29,17 @@ def fail(what: str, hint: str) -> FieldError:
     return FieldError(what, hint)
 
 
+def one_group(value: str) -> str:
+    """`value` itself when it is a regular expression with one group; else FieldError."""
+    try:
+        groups = re.compile(value).groups
+    except re.error as error:
+        raise fail(f"'{value}' is no regular expression: {error}", r"for example (\w+)\W*$") from None
+    if groups != 1:
+        raise fail(f"'{value}' has {groups} groups", "put the label, and nothing else, into round brackets")
+    return value
+
+
 def below(value: str, what: str) -> str:
     """`value` itself when it is a path that stays below its folder; else ValueError."""
     parts = value.replace("\\", "/").split("/")

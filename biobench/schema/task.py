@@ -14,7 +14,7 @@ from biobench.schema.adaptation import NOT_SEARCHED, Adapter, Search
 from biobench.schema.deviation import Deviations
 from biobench.schema.kind import KINDS, PLUGIN_METRICS, kind_names, leading_metrics
 from biobench.schema.metric import Gate, Metric, MetricName, Obtain
-from biobench.schema.probe import Probe
+from biobench.schema.probe import Probe, check_probe
 from biobench.schema.seeds import parse_seeds
 from biobench.schema.source import (
     CollectedLabels,
@@ -330,15 +330,9 @@ class TaskSpec(Strict):
             raise fail(f"protocol.pairs 'shorten_text' does not fit type '{self.type}'", "leave it out")
         if self.head.choice != "sets" and not kind.options:
             raise fail(f"head.choice does not fit type '{self.type}'", "leave it out")
-        if self.training.encoder == "frozen":
-            if self.probe is None:
-                raise fail("a frozen encoder needs a probe", "add `probe: {}`")
-            if self.probe.kind == "neighbours" and kind.spans:
-                raise fail(f"probe.kind 'neighbours' does not fit type '{self.type}'", "use `kind: linear`")
-            if self.probe.kind == "similarity" and not (kind.numeric and kind.pairs):
-                raise fail(f"probe.kind 'similarity' does not fit type '{self.type}'", "use `kind: linear`")
-            if not kind.probes:
-                raise fail(f"training.encoder 'frozen' does not fit type '{self.type}' here", "use `encoder: trained`")
+        check_probe(kind, self.probe if self.training.encoder == "frozen" else "none")
+        if not kind.trains and self.protocol.long_documents != "truncate":
+            raise fail(f"protocol.long_documents 'stride' does not fit type '{self.type}'", "leave it out")
         negative = self.metric.negative_label
         if not isinstance(self.labels, list) and not kind.label_rules:
             raise fail(f"labels by rule do not fit type '{self.type}'", "list the labels")

@@ -28,6 +28,8 @@ MOST_VALUES = 5_000_000
 """Numbers and texts in all columns of one file; they become Python objects."""
 MOST_DOCUMENTS = 50_000
 """Of a task of which the spec does not say how many test documents it has."""
+MOST_RANKED = 20
+"""Labels of a ranking that a run stores; those below them count nothing."""
 ROUNDING = 2e-6
 """Stored scores are rounded to six digits."""
 
@@ -152,6 +154,9 @@ def _prediction(record: RunRecord, prediction: Prediction) -> str:
         return ""
     if prediction.spans or prediction.span_scores or prediction.tags:
         return "spans in a task of document labels"
+    if traits.ranked:
+        fits = 0 < len(set(prediction.labels)) == len(prediction.labels) <= MOST_RANKED and not prediction.label_scores
+        return "" if fits else f"something else than one to {MOST_RANKED} different labels in order"
     if len(prediction.label_scores) != len(task.labels):
         return "another number of label scores than the task has labels"
     if len(set(prediction.labels)) < len(prediction.labels):

@@ -11,6 +11,7 @@ from biobench.data import catalog
 from biobench.data.load import load_data
 from biobench.data.validate import find
 from biobench.errors import DataUnavailableError, StoreError, UsageError
+from biobench.kinds import get_kind
 from biobench.schema.contamination import EXCLUSION_FILE, ExcludedTask, Exclusions
 from biobench.schema.document import TaskData
 
@@ -56,7 +57,12 @@ def guard(
 
 def guardable() -> list[str]:
     """Ids of the shipped tasks whose documents training text could hold."""
-    return [task.id for task in catalog.list_tasks() if not task.spec.all_sources[0].generated]
+    return [task.id for task in catalog.list_tasks() if _has_texts(task)]
+
+
+def _has_texts(task: catalog.LoadedTask) -> bool:
+    """Not of generated texts, nor of mere names, which every text on the matter may hold."""
+    return not task.spec.all_sources[0].generated and get_kind(task.spec.type).trains
 
 
 def not_available(data_dir: str | None) -> list[str]:
@@ -88,7 +94,7 @@ def benchmark_documents(
     """Every shipped task whose data is available, by id. say: told of each. only: of these alone."""
     by_task = {}
     for task in catalog.list_tasks():
-        if task.spec.all_sources[0].generated or (only is not None and task.id not in only):
+        if not _has_texts(task) or (only is not None and task.id not in only):
             continue
         if find(task, data_dir) is None:
             continue

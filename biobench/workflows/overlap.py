@@ -19,7 +19,7 @@ from biobench.models.loading import find_checkpoint
 from biobench.schema.contamination import Contamination, OverlapRecord, SplitOverlap
 from biobench.schema.document import TaskData
 from biobench.store.overlaps import note_in_records, save_overlap
-from biobench.workflows.kept_out import benchmark_documents, guarded_by, unique_texts
+from biobench.workflows.kept_out import benchmark_documents, guardable, guarded_by, unique_texts
 
 if TYPE_CHECKING:
     from trainer.corpus.exclusion import Excluded
@@ -34,7 +34,8 @@ def measure(
     model: trained on the corpus; a run names its own. Where it is known, the result is kept in `results_dir`.
     Raises BioBenchError for a corpus, a task or a model that cannot be read.
     """
-    loaded = [load_task(t) for t in tasks] or [t for t in catalog.list_tasks() if find(t, data_dir) is not None]
+    known = () if tasks else guardable()
+    loaded = [load_task(t) for t in tasks] or [t for t in catalog.list_tasks() if t.id in known and find(t, data_dir)]
     folder = None if data_dir is None else Path(data_dir)
     data = {t.id: load_data(t, folder) for t in loaded}
     excluded, base, ledger = None, None, None

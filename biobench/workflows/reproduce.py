@@ -119,9 +119,10 @@ def _spec_paths(specs: Sequence[str | Path]) -> dict[str, str]:
 def _model(record: RunRecord, models: str | Path | None) -> str:
     if models is None:
         revision = record.model.revision
-        return record.model.id if revision is None else f"{record.model.id}@{revision}"
+        name = record.model.source or record.model.id
+        return name if revision is None else f"{name}@{revision}"
     folder = Path(models)
-    return str(folder if (folder / "config.json").is_file() else folder / record.model.id)
+    return str(folder if (folder / "config.json").is_file() else folder / (record.model.source or record.model.id))
 
 
 def _again(

@@ -54,6 +54,19 @@ def test_own_runs_beside_published_ones(width: int, results: Path) -> None:
     same_as_golden(text, f"report_own_{width}.txt")
 
 
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("suite", ["blurb", "drbenchmark"])
+def test_a_declared_suite_folds_by_its_own_groups(
+    suite: str, width: int, biobench: Run, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_runs(results, "my-org/my-encoder", "quaero_medline", {42: 0.601, 43: 0.611})
+    monkeypatch.setenv("COLUMNS", str(width))
+    text = biobench("report", "--suite", suite).out
+    assert max(map(len, text.splitlines())) <= width
+    assert "my-org/my-encoder" in text
+    same_as_golden(text, f"report_{suite}_{width}.txt")
+
+
 @pytest.mark.parametrize("format_", ["table", "md", "latex", "html"])
 def test_own_rows_come_first_and_published_ones_for_their_tasks_alone(
     format_: str, biobench: Run, results: Path

@@ -51,6 +51,7 @@ def test_what_a_suite_leaves_out_is_named() -> None:
 
 def test_patterns_and_filters_pick_tasks() -> None:
     assert matching(["bc5*", "gad,hoc"]) == ["bc5_chem", "bc5_disease", "bc5cdr", "gad", "hoc"]
+    assert matching(["*_synonyms"]) == ["bc5cdr_synonyms", "ncbi_disease_synonyms", "quaero_medline_synonyms"]
     with pytest.raises(UsageError, match="no task matches 'bc6"):
         matching(["bc6*"])
     french = picked(pool(), languages=["fr"], types=["token_ner"])
@@ -131,7 +132,7 @@ def test_a_suite_of_ones_own_runs_and_is_reported_with_its_own_mean(tmp_path: Pa
     assert (average.task, average.complete) == ("avg_mine", True)
     shown = CliRunner().invoke(app, ["report", "--results-dir", str(tmp_path / "out"), "--suite", str(path)])
     assert shown.exit_code == 0
-    assert "Scores of Mine in percent: topic accuracy, ner micro F1" in " ".join(shown.output.split())
+    assert "Scores of Mine in percent, accuracy: topic; micro F1: ner" in " ".join(shown.output.split())
 
 
 def test_a_part_of_a_suite_has_no_average_unless_asked_for(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ READERS = {
     "gad": "bag of words",
     "hoc": "bag of words",
     "chemprot_rebuilt": "bag of words",
+    "ddi": "bag of words",
     "fracco_30": "bag of words",
     "fracco_100": "bag of words",
 }

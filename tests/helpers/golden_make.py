@@ -15,7 +15,7 @@ import json
 import platform
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -67,7 +67,7 @@ reader: {reader}
 labels: {labels}
 unit: sentence
 protocol: {{max_length: 64}}
-training: {{epochs: 8, learning_rate: 4e-3, batch_size: 8, precision: fp32}}
+training: {{epochs: 8, learning_rate: 4e-3, batch_size: 8, precision: fp32{frozen}}}
 head: {head}
 metric: {metric}
 access: open
@@ -133,6 +133,7 @@ RUNS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "labelled pair bert": ("bert", "golden_text_pair", ("protocol={max_length: 24, pairs: shorten_text}",)),
     "numbers bert": ("bert", "golden_numbers", ("training.epochs=16",)),
     "options modernbert": ("modernbert", "golden_options", ()),
+    "names bert": ("bert", "golden_names", ()),
     "needle bert frozen": ("bert", "golden_needle", (*_PROBE, "protocol.max_length=192")),
     "needle modernbert": ("modernbert", "golden_needle", ("protocol.max_length=224",)),
 }
@@ -246,7 +247,13 @@ def write_tasks(folder: Path) -> dict[str, str]:
 
     def spec(id: str, **fields: str) -> str:
         path = folder / f"{id}.yaml"
-        plain = {"language": "en", "source": _ROWS, "head": "{kind: sequence}", "metric": "{paper: micro_f1}"}
+        plain = {
+            "frozen": "",
+            "language": "en",
+            "source": _ROWS,
+            "head": "{kind: sequence}",
+            "metric": "{paper: micro_f1}",
+        }
         path.write_text(_SPEC.format(id=id, **{**plain, **fields}), encoding="utf-8")
         return str(path)
 
@@ -294,6 +301,7 @@ def write_tasks(folder: Path) -> dict[str, str]:
             reader="{format: choices, layout: lines, question: asked, options: [a, b], right: right}",
             metric="{primary: exact_match, paper: hamming}",
         ),
+        "golden_names": _names(folder, spec),
         "golden_needle": spec(
             "golden_needle",
             type="needle",
@@ -305,6 +313,27 @@ def write_tasks(folder: Path) -> dict[str, str]:
         ),
         "nested": str(make_nested(folder, lines=60)),
     }
+
+
+def _names(folder: Path, spec: Callable[..., str]) -> str:
+    """A corpus of names: a mention of a topic is a text's fourth and fifth word."""
+    topics = _topics()
+    for split, size in (("train", 60), ("validation", 30), ("test", 40)):
+        blocks = []
+        for number, d in enumerate(topics[split][:size]):
+            surface = " ".join(d.text.split()[3:5])
+            row = f"{split}{number}\t0\t{len(surface)}\t{surface}\tTopic\t{d.labels[0]}"
+            blocks.append(f"{split}{number}|t|{surface}\n{split}{number}|a|.\n{row}\n")
+        (folder / "rows" / f"{split}.txt").write_text("\n".join(blocks), encoding="utf-8")
+    return spec(
+        "golden_names",
+        type="synonyms",
+        frozen=", encoder: frozen",
+        labels="{collected: 4}\nprobe: {kind: similarity, pooling: mean}",
+        source=_ROWS.replace(".tsv", ".txt"),
+        reader="{format: pubtator, label: concept}",
+        metric="{primary: accuracy_at_1, paper: mrr}",
+    )
 
 
 def machine() -> str:
@@ -352,6 +381,7 @@ def golden_runs(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             overrides=[*fast, *overrides],
             limit=80 if task.startswith("demo") else None,
             gate=False,
+            track="frozen" if task == "golden_names" else "fixed",
         )
         assert result.status == "done", f"{name}: {result.reason}"
         assert result.key is not None

@@ -123,4 +123,4 @@ def test_two_kinds_of_one_name_are_refused() -> None:
 def test_every_kind_stands_in_the_registry_by_its_own_name() -> None:
     assert all(isinstance(kind, Kind) and kind.name == name for name, kind in KINDS.items())
     known = {"token_ner", "span_ner", "single_label", "multi_label", "relation", "needle"}
-    assert set(KINDS) == known | {"text_pair", "regression", "multiple_choice"}
+    assert set(KINDS) == known | {"text_pair", "regression", "multiple_choice", "synonyms"}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -41,6 +43,13 @@ def check_results_dir(context: typer.Context, folder: str) -> None:
     if source is not None and source.name != "DEFAULT" and not Path(folder).is_dir():
         hint = "name the folder that `biobench run --results-dir` wrote; without the option it is ./results"
         raise UsageError(f"there is no results folder '{folder}'", hint=hint)
+
+
+def terminal_width() -> int | None:
+    """Columns of the terminal, or those that `COLUMNS` asks for; None where stdout is a file or pipe without them."""
+    if not sys.stdout.isatty() and not os.environ.get("COLUMNS", "").isdecimal():
+        return None
+    return max(shutil.get_terminal_size().columns, 40)
 
 
 def print_json(value: Any) -> None:

@@ -23,7 +23,7 @@ from biobench.data.formats.standoff import (
 )
 from biobench.data.readers.base import DocumentNames, Ids, ReaderOptions, Request, at, read_lines, read_text, reader
 from biobench.schema.document import Document, Span
-from biobench.schema.source import later
+from biobench.schema.source import later, one_group
 from biobench.schema.tags import Mode
 from biobench.schema.task import fail
 
@@ -72,13 +72,7 @@ class BratOptions(ReaderOptions):
     @field_validator("label_match")
     @classmethod
     def _one_group(cls, value: str) -> str:
-        try:
-            groups = re.compile(value).groups
-        except re.error as error:
-            raise fail(f"'{value}' is no regular expression: {error}", r"for example (\w+)\W*$") from None
-        if groups != 1:
-            raise fail(f"'{value}' has {groups} groups", "put the label, and nothing else, into round brackets")
-        return value
+        return one_group(value)
 
 
 @reader(BratOptions)
@@ -213,7 +207,8 @@ def _label(request: Request, options: BratOptions, mention: Mention, path: Path)
     if kind in options.types:
         label = options.types[kind]
         return None if label is None else request.check_label(label, path, mention.line)
-    if options.other_types == "drop" and kind not in request.spec.labels:
+    labels = request.spec.labels
+    if options.other_types == "drop" and isinstance(labels, list) and kind not in labels:
         return None
     return request.check_label(kind, path, mention.line)
 

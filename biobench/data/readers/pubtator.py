@@ -7,9 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
+from pydantic import field_validator
+
 from biobench.data.formats.standoff import Mention, RawDocument
 from biobench.data.readers.base import ReaderOptions, Request, at, read_lines, reader
 from biobench.schema.document import Document, Span
+from biobench.schema.source import later, one_group
 
 _TEXT = re.compile(r"([^|\t]+)\|([ta])\|(.*)")
 
@@ -20,6 +23,16 @@ class PubtatorOptions(ReaderOptions):
     format: Literal["pubtator"]
     types: dict[str, str | None] = {}
     """Mention type in the file to label of the task, many to one; null drops the type."""
+    label: Literal["type", "concept"] = later("type")
+    """concept: mentions are labelled with the concept id of their sixth column, where it is a single one."""
+    concept_match: str = later("(.+)")
+    """Regular expression over the whole concept id, without blanks around it; its first group is the label. Mentions
+    that do not match (several concepts, none) are dropped."""
+
+    @field_validator("concept_match")
+    @classmethod
+    def _one_group(cls, value: str) -> str:
+        return one_group(value)
 
 
 @reader(PubtatorOptions)
@@ -36,6 +49,9 @@ def read_pubtator(request: Request) -> Iterator[Document]:
             spans: list[Span] = []
             for mention in raw.mentions:
                 label = options.types.get(mention.label, mention.label)
+                if label is not None and options.label == "concept":
+                    match = re.fullmatch(options.concept_match, mention.codes[0][1]) if mention.codes else None
+                    label = None if match is None else match[1]
                 if label is not None:
                     checked = request.check_label(label, path, mention.line)
                     spans.append(Span(mention.start, mention.end, checked))
@@ -104,5 +120,6 @@ def _document(request: Request, path: Path, block: list[tuple[int, str]]) -> Raw
                 number,
                 surface,
             )
-        mentions.append(Mention(f"T{len(mentions) + 1}", fields[4], ((start, end),), number, surface))
+        codes = [("concept", fields[5].strip())] if len(fields) > 5 else []
+        mentions.append(Mention(f"T{len(mentions) + 1}", fields[4], ((start, end),), number, surface, codes))
     return RawDocument(title[1], text, mentions, path, first)

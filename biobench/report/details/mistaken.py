@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,8 @@ from biobench.report.entrants import find_entrants, line_name
 from biobench.report.escape import for_html, plain
 from biobench.report.groups import RunGroup
 from biobench.report.table import Results
-from biobench.schema.document import Document, Span
-from biobench.schema.kind import is_numeric
+from biobench.schema.document import Document, Prediction, Span
+from biobench.schema.kind import is_numeric, traits_of
 from biobench.schema.record import RunRecord
 
 AROUND = 40
@@ -84,9 +84,21 @@ def read_mistakes(
         hint = "`biobench report` has its correlation; the predicted numbers stand in the stored predictions"
         raise UsageError(f"{name} asks for numbers, which are not simply right or wrong", hint=hint)
     documents, why = _documents(task if is_file else name, record, data_dir)
-    judged = judge(*group.store.load_predictions(record, documents if record.redacted else None))
+    gold, predictions = group.store.load_predictions(record, documents if record.redacted else None)
+    if traits_of(record.task.type).ranked:
+        gold, predictions = _first_answers(gold, predictions)
+    judged = judge(gold, predictions)
     texts = {} if record.redacted else {d.id: d.reading for d in documents or ()}
     return Mistakes(group.model, name, record.seed, group.seeds, tuple(judged), texts, why)
+
+
+def _first_answers(
+    gold: Sequence[Document], predictions: Sequence[Prediction]
+) -> tuple[list[Document], list[Prediction]]:
+    """Of rankings the first answer alone, and of several right ones the one that it is, else the first."""
+    first = {p.document: p.labels[:1] for p in predictions}
+    one = [replace(d, labels=first[d.id] if set(first.get(d.id, ())) & set(d.labels) else d.labels[:1]) for d in gold]
+    return one, [Prediction(document, labels=labels) for document, labels in first.items()]
 
 
 def _group(results: Results, model: str, task: str) -> RunGroup:

@@ -25,6 +25,9 @@ METRICS = {
     "mse": "erreur quadratique moyenne",
     "exact_match": "correspondance exacte",
     "hamming": "score de Hamming",
+    "accuracy_at_1": "exactitude de la première réponse",
+    "accuracy_at_5": "part avec une bonne réponse parmi cinq",
+    "mrr": "rang réciproque moyen",
     "mixed": "la moyenne propre à chaque tâche",
 }
 """Scores in words."""

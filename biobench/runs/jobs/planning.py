@@ -123,6 +123,7 @@ def plan_of_part(file: Path, plan: PlanFile, request: RunRequest, keys: Sequence
     part = dataclasses.replace(
         request,
         model=tuple(m.name for m in plan.models if m.hash in hashes),
+        name=tuple(m.id for m in plan.models if m.hash in hashes) if request.name else (),
         tasks=tuple(t.spec for t in plan.tasks if t.id in tasks),
         suite=None,
         languages=(),

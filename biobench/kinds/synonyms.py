@@ -1,0 +1,107 @@
+"""Names of concepts: which known name means the same as one that was never seen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from biobench.encode.tokens import Encoded, Ints
+from biobench.kinds.base import Answered, Answers, Ceiling, Documents, Split, Task, Windows, register
+from biobench.kinds.labels import LabelKind
+from biobench.schema.document import Document, Prediction
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase as Tokenizer
+
+DEPTH = 20
+"""Concepts of a ranking that count: the reciprocal rank of a concept below them is 0. Up to here all reciprocal ranks
+are whole parts of one number that int64 holds, so that statistics count them without rounding."""
+_PARTS = math.lcm(*range(1, DEPTH + 1))
+
+
+@register
+class Synonyms(LabelKind):
+    """A mention's surface is asked for its concept among the surfaces of training; nothing is trained.
+
+    As read, a document is a text whose spans are labelled with concept ids. What is asked are surfaces: candidates are
+    the distinct ones of the training documents, each with its concepts; queries those of validation and test that are
+    no candidate but have a concept of one. A target is the (concepts,) places of a surface's concepts. A prediction's
+    labels are concepts in order, the likeliest first.
+    """
+
+    name, single, counted, trains, ranked = "synonyms", False, False, False, True
+    metrics: ClassVar[tuple[str, ...]] = ("accuracy_at_1", "accuracy_at_5", "mrr")
+    perfect = {"accuracy_at_1": 1.0, "accuracy_at_5": 1.0, "mrr": 1.0}
+    heading = "concepts"
+
+    def labelled(self, document: Document) -> Document:
+        """With the concepts of its mentions as labels, so that a rule may collect them."""
+        return replace(document, labels=tuple(sorted({s.label for s in document.spans})))
+
+    def arranged(self, documents: Mapping[str, Documents]) -> dict[str, list[Document]]:
+        """Candidates in the place of the training documents, queries in that of the others."""
+        surfaces = {name: surfaces_of(part) for name, part in documents.items()}
+        known = surfaces["train"]
+        concepts = {concept for _, each, _ in known.values() for concept in each}
+        result: dict[str, list[Document]] = {}
+        for name, part in surfaces.items():
+            result[name] = []
+            for key, (text, each, origin) in part.items():
+                answers = tuple(sorted(each if name == "train" else each & concepts))
+                if answers and (name == "train" or key not in known):
+                    # surfaces of one concept are no independent questions; candidates are none at all
+                    group = f"{name}/{key}" if name == "train" else f"{name}/{'+'.join(answers)}"
+                    result[name].append(Document(f"{name}/{key}", group, text, name, labels=answers, origin=origin))
+        return result
+
+    def target(self, task: Task, document: Document, encoded: Encoded) -> Ints:
+        """The concepts' places, in order."""
+        return np.asarray(sorted(task.index[label] for label in document.labels), dtype=np.int64)
+
+    def ceiling(self, task: Task, test: Split, tokenizer: Tokenizer, window: int) -> Ceiling:
+        """Not known: a cut surface may still be told."""
+        return 0, None
+
+    def predict(self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float) -> Prediction:
+        """The concepts that the answer, (concepts,) places, names in its order."""
+        return Prediction(document.id, labels=tuple(task.outputs[place] for place in answers[0].tolist()))
+
+    def share(self, metric: str, document: Document, prediction: Prediction | None) -> tuple[int, int] | None:
+        """One or none of one for the accuracies; for mrr 1 / rank in whole parts."""
+        rank = None if prediction is None else rank_of(document, prediction)
+        if metric == "mrr":
+            return 0 if rank is None else _PARTS // rank, _PARTS
+        most = {"accuracy_at_1": 1, "accuracy_at_5": 5}.get(metric)
+        return None if most is None else (int(rank is not None and rank <= most), 1)
+
+    def extra_scores(self, run: Answered) -> dict[str, float]:
+        """accuracy_at_1, accuracy_at_5, mrr: means over queries. A query without a prediction scores 0."""
+        values = {}
+        for name in self.metrics:
+            shares = [self.share(name, d, run.predictions.get(d.id)) or (0, 1) for d in run.gold]
+            values[name] = math.fsum(reached / whole for reached, whole in shares) / len(shares)
+        return values
+
+
+def surfaces_of(documents: Documents) -> dict[str, tuple[str, set[str], str]]:
+    """Case-folded surface to (surface as it first stands, its concepts, where it first stands).
+
+    Runs of white space are one blank. Concepts that a label rule dropped are left out, and surfaces without any other.
+    """
+    result: dict[str, tuple[str, set[str], str]] = {}
+    for document in documents:
+        for span in document.spans:
+            text = " ".join(document.text[span.start : span.end].split())
+            if text and span.label in document.labels:
+                result.setdefault(text.casefold(), (text, set(), document.origin))[1].add(span.label)
+    return result
+
+
+def rank_of(document: Document, prediction: Prediction) -> int | None:
+    """Place (from 1) of the first right concept among the first `DEPTH`; None where none is there."""
+    places = (rank for rank, label in enumerate(prediction.labels[:DEPTH], 1) if label in document.labels)
+    return next(places, None)

