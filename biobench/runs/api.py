@@ -11,7 +11,7 @@ from biobench.data.load import load_data
 from biobench.gate import ensure
 from biobench.models.loading import without_progress_bars
 from biobench.runs.cluster import run_on_ray
-from biobench.runs.estimate import Paced, pace_of, steps_of
+from biobench.runs.estimate import Paced, TokensRead, pace_of, savepoint_bytes, steps_of
 from biobench.runs.execute import Reporter, Silent, execute, without_data
 from biobench.runs.options import RunRequest, with_arguments_of
 from biobench.runs.parallel import run_workers, runs_per_device, worker_count
@@ -53,7 +53,7 @@ def planned(plan: RunPlan) -> list[RunResult]:
     """The results of a dry run: what is stored is `skipped`, what would be made is `planned`."""
     store = Store(plan.request.results_dir)
     lines = without_data(plan)
-    pace = pace_of(plan)
+    pace, read = pace_of(plan), TokensRead()
     for item in plan.items:
         record = None if plan.request.force else store.get(item.task.id, item.key)
         if record is not None:
@@ -71,6 +71,8 @@ def planned(plan: RunPlan) -> list[RunResult]:
                 key=item.key,
                 expected=pace.seconds(item, item.checkpoint.parameters),
                 steps=0 if plan.request.no_training else steps_of(item),
+                tokens=None if plan.request.no_training else read.of(item),
+                disk=0 if plan.request.no_training else savepoint_bytes(item),
             )
         )
     return lines

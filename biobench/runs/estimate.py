@@ -12,16 +12,24 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from biobench.finetune.search import budget
+from biobench.models.loading import load_tokenizer
 from biobench.runs.execute import Reporter
 from biobench.runs.jobs.plan_file import Basis
 from biobench.runs.options import Track
 from biobench.runs.plan import Item, RunPlan, TaskEntry
 from biobench.runs.provenance import device_name
 from biobench.runs.result import RunName, RunResult
+from biobench.schema.document import Document
 from biobench.store import Store
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+_SAMPLE = 64
+"""Texts of a task that are tokenised to tell how many tokens a character is."""
 
 
 @dataclass
@@ -60,10 +68,8 @@ def work(item: Item) -> float:
     """Characters that a run of the item reads, a training pass counted three times (forward and backward)."""
     data, recipe = item.task.data, item.task.loaded.spec.training
     assert data is not None
-    train, validation, test = (sum(len(d.reading) for d in data.documents[s]) for s in ("train", "validation", "test"))
-    share = recipe.train_fraction
-    if recipe.train_documents is not None:
-        share = min(share, recipe.train_documents / len(data.train))
+    train, validation, test = (_characters(data.documents[s]) for s in ("train", "validation", "test"))
+    share = _share(item)
     passes = float(recipe.epochs or 0)
     if recipe.max_steps is not None:
         passes = recipe.max_steps * recipe.batch_size / max(1, share * len(data.train))
@@ -89,6 +95,70 @@ def steps_of(item: Item) -> int:
     if recipe.train_documents is not None:
         documents = min(documents, recipe.train_documents)
     return trials * (steps or epochs * math.ceil(max(documents, 1) / batch))
+
+
+class TokensRead:
+    """Tokens that runs read, from a sample of each task's texts under each checkpoint's tokenizer."""
+
+    def __init__(self) -> None:
+        self._rates: dict[tuple[str, str, str], float] = {}
+        self._tokenizers: dict[str, PreTrainedTokenizerBase] = {}
+
+    def of(self, item: Item) -> int:
+        """Of a run of the item: each training document in each epoch, validation after each, and the test documents.
+
+        An encoder that is not trained reads every document once. Windows that overlap, special tokens and text beyond
+        the last window are not counted, so it is right to some percent.
+        """
+        data, recipe = item.task.data, item.task.loaded.spec.training
+        assert data is not None
+        train, validation, test = (_characters(data.documents[s]) for s in ("train", "validation", "test"))
+        if item.track == "frozen" or recipe.encoder == "frozen":
+            characters = float(train + validation + test)
+        else:
+            steps = steps_of(item)
+            passes = steps * recipe.batch_size / max(1, len(data.train))
+            epochs = passes / _share(item)
+            characters = passes * train + epochs * validation + test
+        return round(characters * self._rate(item))
+
+    def _rate(self, item: Item) -> float:
+        data, checkpoint = item.task.data, item.checkpoint
+        assert data is not None
+        key = (checkpoint.hash, item.task.hash, data.hash)
+        if key not in self._rates:
+            if checkpoint.hash not in self._tokenizers:
+                self._tokenizers = {checkpoint.hash: load_tokenizer(checkpoint)}
+            texts = [d.reading for d in data.train[:: max(1, len(data.train) // _SAMPLE)]]
+            tokens = self._tokenizers[checkpoint.hash](texts, add_special_tokens=False, verbose=False)["input_ids"]
+            self._rates[key] = sum(map(len, tokens)) / max(1, sum(map(len, texts)))
+        return self._rates[key]
+
+
+def savepoint_bytes(item: Item) -> int | None:
+    """The most that a run's state takes on disk while the run is made; None where the parameters are not known.
+
+    The network, its best weights and two moments of each, in fp32; and twice while a state replaces the last one.
+    """
+    if item.track == "frozen" or item.task.loaded.spec.training.encoder == "frozen":
+        return 0
+    if item.task.loaded.spec.access == "agreement":
+        return 0  # no state of such data is kept
+    parameters = item.checkpoint.parameters
+    return None if parameters is None else 2 * 4 * 4 * parameters
+
+
+def _characters(documents: Sequence[Document]) -> int:
+    return sum(len(d.reading) for d in documents)
+
+
+def _share(item: Item) -> float:
+    """Of the training documents, how many a run sees."""
+    data, recipe = item.task.data, item.task.loaded.spec.training
+    assert data is not None
+    if recipe.train_documents is None:
+        return recipe.train_fraction
+    return min(recipe.train_fraction, recipe.train_documents / len(data.train))
 
 
 def measured_device(plan: RunPlan, store: Store) -> str:

@@ -42,6 +42,10 @@ class RunResult:
     """Of a planned run, from stored runs on this device; None where these tell nothing."""
     steps_expected: int | None = None
     """Of a planned run: optimiser steps, at most, of all its trials; 0 where nothing is trained."""
+    tokens_expected: int | None = None
+    """Of a planned run: tokens that it reads, training and scoring together, from a sample of its texts."""
+    disk_expected: int | None = None
+    """Of a planned run: bytes that its savepoint takes at most while it is made; it is removed at the end."""
     seconds_left: float | None = None
     """Of a finished run: what the rest of the plan takes, where that can be told."""
     model_folder: str | None = None
@@ -71,6 +75,8 @@ def without_record(
     key: str | None = None,
     expected: float | None = None,
     steps: int | None = None,
+    tokens: int | None = None,
+    disk: int | None = None,
 ) -> RunResult:
     """The line of a run that is planned, failed, or has no data."""
     spec = entry.loaded.spec
@@ -85,6 +91,8 @@ def without_record(
         primary=spec.metric.primary,
         seconds_expected=None if expected is None else round(expected, 1),
         steps_expected=steps,
+        tokens_expected=tokens,
+        disk_expected=disk,
         origin="checkpoint" if request.no_training else "run",
         split="validation" if request.no_test else "test",
         track=request.track,

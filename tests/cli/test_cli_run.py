@@ -111,7 +111,9 @@ def test_dry_run_trains_nothing(biobench: Callable[..., Said], tiny: Path, tmp_p
     assert {r["key"] for r in made if r["key"]} <= {r["key"] for r in rows}
     shown = biobench(*base[: -len(FAST) - 1], *FAST, "--dry-run").out
     (line,) = [line.split() for line in shown.splitlines() if "demo_ner" in line]
-    assert line[2:] == ["42-43", "planned", "2", line[5], "s", "limit", "24,", "training.epochs=1"]
+    assert line[2:5] == ["42-43", "planned", "2"]
+    assert float(line[5]) > 0, "tokens"
+    assert line[-4:] == ["s", "limit", "24,", "training.epochs=1"]
 
 
 def test_a_task_without_data_fails_nothing_unless_strict(biobench: Callable[..., Said], tiny: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -90,3 +92,45 @@ def test_a_dry_run_and_a_run_tell_how_long_the_rest_takes(
 
 def test_times_in_words() -> None:
     assert [in_words(s) for s in (45, 700, 12_000)] == ["45 s", "12 min", "3 h 20 min"]
+
+
+def test_tokens_are_those_of_all_texts_that_a_run_reads(plan: RunPlan) -> None:
+    from biobench.models.loading import load_tokenizer
+    from biobench.runs.estimate import TokensRead
+
+    own, read = item(plan, 1, "demo_topic"), TokensRead()
+    data, recipe = own.task.data, own.task.loaded.spec.training
+    assert data is not None
+    tokenizer = load_tokenizer(own.checkpoint)
+    exact = {
+        split: sum(len(tokenizer(d.text, add_special_tokens=False)["input_ids"]) for d in data.documents[split])
+        for split in ("train", "validation", "test")
+    }
+    assert recipe.epochs is not None
+    whole = recipe.epochs * (exact["train"] + exact["validation"]) + exact["test"]
+    assert read.of(own) == pytest.approx(whole, rel=0.1)
+    assert read.of(replace(own, track="frozen")) == pytest.approx(sum(exact.values()), rel=0.1)
+
+
+def test_a_savepoint_is_no_larger_than_the_dry_run_says(plan: RunPlan, monkeypatch: pytest.MonkeyPatch) -> None:
+    from biobench.finetune.savepoint import Savepoint
+    from biobench.runs.api import run_plan
+    from biobench.runs.estimate import savepoint_bytes
+    from biobench.runs.execute import Silent
+
+    sizes = []
+    whole = Savepoint.save
+
+    def weighed(self: Savepoint, state: Any) -> None:
+        whole(self, state)
+        sizes.append(self.path.stat().st_size)
+
+    monkeypatch.setattr(Savepoint, "save", weighed)
+    monkeypatch.setattr(Savepoint, "due", lambda self: True)
+    request = replace(plan.request, model=plan.request.model[:1], tasks=("demo_topic",), limit=40, gate=False)
+    small = make_plan(replace(request, overrides=("training.epochs=2",)))
+    assert [r.status for r in run_plan(small, Silent())] == ["done"]
+    most = savepoint_bytes(small.items[0])
+    assert most is not None
+    names = 100_000  # bytes of what is no tensor
+    assert 0.2 * most < max(sizes) <= 0.5 * most + names, "half, as the last state stays until the next is whole"

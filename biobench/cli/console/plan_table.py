@@ -15,9 +15,9 @@ _ADDRESSES = re.compile(r" \(from https?://[^)]*\)")
 
 
 def plan_table(results: Sequence[RunResult]) -> Table:
-    """model, task, seeds, status, steps of each run, time of all together; settings where they are not the spec's.
+    """model, task, seeds, status, steps and tokens of a run, time of all; settings where they are not the spec's.
 
-    Steps and time are of runs that are still to be made, dashes where they are not known.
+    Steps, tokens and time are of runs that are still to be made, dashes where they are not known.
     """
     from rich.table import Table
     from rich.text import Text
@@ -29,12 +29,17 @@ def plan_table(results: Sequence[RunResult]) -> Table:
     table = Table(box=None, pad_edge=False)
     for name in ("model", "task", "seeds", "status"):
         table.add_column(name, overflow="fold")
-    for name in ("steps", "time"):
+    for name in ("steps", "tokens", "time"):
         table.add_column(name, justify="right", no_wrap=True)
     if settings:
         table.add_column("settings", overflow="fold")
     for (model, task, status, words), members in groups.items():
-        cells = [seeds_in_words([r.seed for r in members if r.seed is not None]), status, _steps(members)]
+        cells = [
+            seeds_in_words([r.seed for r in members if r.seed is not None]),
+            status,
+            _steps(members),
+            _tokens(members),
+        ]
         table.add_row(Text(model), task, *cells, _time(members), *([Text(words)] if settings else []))
     return table
 
@@ -71,6 +76,18 @@ def without_addresses(reason: str) -> str:
 def _steps(members: Sequence[RunResult]) -> str:
     known = {r.steps_expected for r in members if r.steps_expected is not None}
     return "–" if not known else f"{max(known):,}"
+
+
+def _tokens(members: Sequence[RunResult]) -> str:
+    """Two digits, in thousands or millions."""
+    known = max((r.tokens_expected for r in members if r.tokens_expected is not None), default=None)
+    if known is None:
+        return "–"
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if known >= size:
+            number = known / size
+            return f"{number:.1f} {letter}" if number < 10 else f"{number:.0f} {letter}"
+    return str(known)
 
 
 def _time(members: Sequence[RunResult]) -> str:

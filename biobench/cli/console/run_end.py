@@ -52,6 +52,9 @@ def expected_time(results: Sequence[RunResult]) -> Iterator[str]:
     for task in dict.fromkeys(r.task for r in planned if r.fold is not None):
         splits = len({r.fold for r in results if r.task == task})
         yield f"{task}: {splits} splits of one corpus, a training each, which together are one result of a model"
+    disk = max((r.disk_expected or 0 for r in planned), default=0)
+    if disk:
+        yield f"disk: up to {_bytes(disk)} for the state of a run of over 5 min, removed at its end"
     known = [r.seconds_expected for r in planned if r.seconds_expected is not None]
     if not known:
         yield f"{len(planned)} runs to make; how long they take is told after the first one on this device"
@@ -59,6 +62,10 @@ def expected_time(results: Sequence[RunResult]) -> Iterator[str]:
     rest = len(planned) - len(known)
     more = f", {rest} more of unknown length" if rest else ""
     yield f"{len(planned)} runs to make: about {in_words(sum(known))}, judged by stored runs on this device{more}"
+
+
+def _bytes(number: int) -> str:
+    return f"{number / 1e9:.1f} GB" if number >= 1e9 else f"{max(1, round(number / 1e6))} MB"
 
 
 def _mean(members: Sequence[RunResult]) -> str:
