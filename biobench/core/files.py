@@ -6,6 +6,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import secrets
 import stat
 import time
@@ -20,6 +21,8 @@ from biobench.errors import StoreError
 #: A temporary file older than this belongs to a process that died; writing one takes well under a minute.
 STALE_SECONDS = 3600.0
 _SUFFIX = ".tmp"
+_SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")
+"""How libraries in Rust, such as safetensors, name an error of the operating system."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +52,16 @@ def cannot_write(path: Path, error: OSError, remedy: Remedy = RESULTS) -> StoreE
 
 @contextmanager
 def writing(path: Path, remedy: Remedy = RESULTS) -> Iterator[None]:
-    """Turn the OSError of a failed write below `path` into a StoreError."""
+    """Turn a failed write below `path` into a StoreError: an OSError, or what a library says of one in words."""
     try:
         yield
     except OSError as error:
         raise cannot_write(path, error, remedy) from error
+    except Exception as error:
+        if (number := _SYSTEM_ERROR.search(str(error))) is None:
+            raise
+        system = OSError(int(number[1]), os.strerror(int(number[1])))
+        raise cannot_write(path, system, remedy) from error
 
 
 @contextmanager

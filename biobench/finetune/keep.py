@@ -15,8 +15,7 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from biobench.core.text import first_line
-from biobench.errors import StoreError
+from biobench.core.files import Remedy, writing
 from biobench.finetune.network import Network
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.ready import HEAD_ABOUT, HEAD_FILE, Ready
@@ -24,6 +23,7 @@ from biobench.models.heads import SequenceHead, TokenHead
 from biobench.models.loading import Checkpoint, load_tokenizer
 from biobench.models.stock import StockHead, parts_of
 
+_KEEPING = Remedy(*["free space, or choose another --keep-model"] * 3)
 _ALIKE = 1e-3
 """Largest difference between logits that are the same, relative to their standard deviation."""
 _PROBES = 8
@@ -33,7 +33,7 @@ _PROBES = 8
 def save_finetuned(network: Network, prepared: Prepared, checkpoint: Checkpoint, folder: Path) -> bool:
     """Write the model to `folder`; True where it is a classification model of the library. Raises StoreError."""
     network.eval()
-    try:
+    with writing(folder, _KEEPING):
         folder.mkdir(parents=True, exist_ok=True)
         full = _library_model(network, prepared, checkpoint)
         if full is not None:
@@ -49,9 +49,6 @@ def save_finetuned(network: Network, prepared: Prepared, checkpoint: Checkpoint,
             }
             (folder / HEAD_ABOUT).write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         load_tokenizer(checkpoint).save_pretrained(folder)
-    except OSError as error:
-        what = f"cannot be written: {first_line(error)}"
-        raise StoreError(what, hint="choose another --keep-model", file=folder) from error
     return full is not None
 
 

@@ -10,7 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from biobench.core.files import Remedy, broken_file, cannot_write, canonical, file_hash, temporary_file, write_atomic
+from biobench.core.files import (
+    Remedy,
+    broken_file,
+    cannot_write,
+    canonical,
+    file_hash,
+    temporary_file,
+    write_atomic,
+    writing,
+)
 from biobench.core.packages import check_ours
 from biobench.core.progress import Display
 from biobench.core.text import first_line, runs, words
@@ -131,3 +140,10 @@ def test_lines_on_stderr_without_a_terminal(capsys: pytest.CaptureFixture[str]) 
     display.close()
     out, err = capsys.readouterr()
     assert (out, err) == ("", "[1/2] " + "a long line " * 20 + "\n")
+
+
+def test_a_librarys_words_for_a_full_disk_are_the_systems_own(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="the disk is full"), writing(tmp_path):
+        raise RuntimeError("Error while serializing: I/O error: No space left on device (os error 28)")
+    with pytest.raises(RuntimeError, match="other"), writing(tmp_path):
+        raise RuntimeError("other")

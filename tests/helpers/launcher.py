@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import traceback
 import threading
 
 import transformers  # noqa: F401  (the cost of every start)
@@ -30,6 +31,8 @@ def child(out: str, err: str, arguments: list[str]) -> None:
         main()
     except SystemExit as ended:
         status = int(ended.code or 0)
+    except BaseException:  # as the interpreter would at the end, which this process does not reach
+        traceback.print_exc()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()

@@ -22,6 +22,7 @@ from torch import Tensor
 from biobench.core.tokenizer import load_tokenizer
 from biobench.errors import ModelError, StoreError, UsageError
 from trainer.analysis.states import config_of, run_hint
+from trainer.disk import writing
 
 _ALIKE = (
     *("model_type", "num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads"),
@@ -131,14 +132,15 @@ def transplant(
             file=target,
         )
     temporary = target.with_name(f"{target.name}.tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
-    for file in a.iterdir():
-        if file.is_file() and file.suffix in (".json", ".txt", ".model") and not _about_training(file.name):
-            shutil.copy2(file, temporary / file.name)
-    save_file(weights, temporary / "model.safetensors", metadata={"format": "pt"})
-    (temporary / _NOTE).write_text(json.dumps(_note(done), indent=2) + "\n", encoding="utf-8")
-    temporary.rename(target)
+    with writing(target):
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir(parents=True)
+        for file in a.iterdir():
+            if file.is_file() and file.suffix in (".json", ".txt", ".model") and not _about_training(file.name):
+                shutil.copy2(file, temporary / file.name)
+        save_file(weights, temporary / "model.safetensors", metadata={"format": "pt"})
+        (temporary / _NOTE).write_text(json.dumps(_note(done), indent=2) + "\n", encoding="utf-8")
+        temporary.rename(target)
     return done
 
 
