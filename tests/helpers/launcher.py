@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-import traceback
 import threading
+import traceback
 
 import transformers  # noqa: F401  (the cost of every start)
 
