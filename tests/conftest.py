@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+os.environ.pop("COLUMNS", None)  # parallel workers are given 80; what is printed to a pipe has no width
+
 ROOT = Path(__file__).resolve().parent.parent
 
 

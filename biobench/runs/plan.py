@@ -114,7 +114,7 @@ def make_plan(request: RunRequest, *, precision: Precision | None = None) -> Run
 
 
 def _called(checkpoint: Checkpoint, name: str | None) -> Checkpoint:
-    return checkpoint if name in (None, checkpoint.id) else replace(checkpoint, id=name, source=checkpoint.id)
+    return checkpoint if name is None or name == checkpoint.id else replace(checkpoint, id=name, source=checkpoint.id)
 
 
 def narrowed(plan: RunPlan, keys: Collection[str]) -> RunPlan:

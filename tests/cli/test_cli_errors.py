@@ -74,7 +74,7 @@ ARGUMENTS = [
     (["tasks", "validate", "nowhere.yaml"], "nowhere.yaml", ""),
     (["report", "--format", "pdf"], "pdf", ""),
     (["rescore"], "results: there is no results folder", "--results-dir"),
-    (["rescore", "--results-dir", "nope", "--json"], "nope: there is no results folder", "--results-dir"),
+    (["rescore", "--results-dir", "nope", "--json"], "there is no results folder 'nope'", "--results-dir"),
 ]
 
 
