@@ -195,7 +195,7 @@ def _explained(comparison: Compared) -> str:
         "seeds      interval for other seeds on this test set",
         "documents  interval for these runs on another test set",
         "both       interval for other seeds and another test set",
-        "p          of a task: of the widest of these, uncorrected for the number of tasks",
+        "p          of a task: of the widest of these, uncorrected for several tasks",
         "suite      mean over corpora; interval and p are about tasks like these",
     ]
     return "\n".join(lines)
