@@ -134,11 +134,8 @@ def _blob(path: Path) -> str:
 
 
 def _digest(path: Path, algorithm: str, before: bytes = b"") -> str:
-    total = hashlib.new(algorithm, before)
     with path.open("rb") as stream:
-        while chunk := stream.read(1 << 20):
-            total.update(chunk)
-    return total.hexdigest()
+        return hashlib.file_digest(stream, lambda: hashlib.new(algorithm, before)).hexdigest()
 
 
 def cached_commit(name: str, revision: str) -> str | None:

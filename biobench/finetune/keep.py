@@ -23,7 +23,11 @@ from biobench.models.heads import SequenceHead, TokenHead
 from biobench.models.loading import Checkpoint, load_tokenizer
 from biobench.models.stock import StockHead, parts_of
 
-_KEEPING = Remedy(*["free space, or choose another --keep-model"] * 3)
+_KEEPING = Remedy(
+    full="free space, or choose another --keep-model",
+    denied="check the folder's permissions, or choose another --keep-model",
+    other="check the path, or choose another --keep-model",
+)
 _ALIKE = 1e-3
 """Largest difference between logits that are the same, relative to their standard deviation."""
 _PROBES = 8

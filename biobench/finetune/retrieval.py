@@ -11,8 +11,7 @@ from biobench.finetune.features import Features
 from biobench.finetune.loop import Outcome
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.similarity import without_training
-from biobench.kinds.base import Targets
-from biobench.kinds.synonyms import DEPTH
+from biobench.kinds.synonyms import first_concepts
 from biobench.models.encoder import Encoder
 
 _QUERIES = 256
@@ -29,20 +28,11 @@ def rank_concepts(features: Features, prepared: Prepared, encoder: Encoder) -> O
 
     def answers(name: str) -> list[NDArray[np.int64]]:
         asked = normalize(features.states[name][:, 0].float(), dim=-1)
+        concepts = [target.tolist() for target in prepared.train.targets]
         rows: list[NDArray[np.int64]] = []
         for part in torch.split(asked, _QUERIES):
             nearest = torch.argsort(part @ known.T, dim=-1, descending=True, stable=True)
-            rows += [_first_concepts(row, prepared.train.targets) for row in nearest.tolist()]
+            rows += [np.array(first_concepts(row, concepts), dtype=np.int64) for row in nearest.tolist()]
         return rows
 
     return without_training(prepared, features, encoder, answers)
-
-
-def _first_concepts(candidates: list[int], concepts: Targets) -> NDArray[np.int64]:
-    """The first `DEPTH` different concepts of the candidates in this order."""
-    order: dict[int, None] = {}
-    for candidate in candidates:
-        order.update(dict.fromkeys(concepts[candidate].tolist()))
-        if len(order) >= DEPTH:
-            break
-    return np.array(list(order)[:DEPTH], dtype=np.int64)

@@ -17,9 +17,9 @@ from sklearn.svm import LinearSVC
 
 from biobench.gate.bag import MAX_FEATURES, REGULARISATION
 from biobench.gate.blind import DRAWS
-from biobench.gate.names import name_policies
 from biobench.gate.permutation import PERMUTATIONS, Tested
 from biobench.gate.policy import Played
+from biobench.gate.synonyms import name_policies
 from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.kind import KINDS
 from biobench.schema.task import TaskSpec

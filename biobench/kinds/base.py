@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -212,6 +213,14 @@ class Kind(Traits):
     def drawn(self, part: bool) -> dict[str, str] | None:
         """What the run's key says of how documents are drawn. part: of a run on some training documents only."""
         return None
+
+    def mean_shares(self, run: Answered) -> dict[str, float]:
+        """Each of `metrics` as the mean of its shares over documents; one without a prediction has none of its own."""
+        values = {}
+        for name in self.metrics:
+            shares = [self.share(name, d, run.predictions.get(d.id)) or (0, 1) for d in run.gold]
+            values[name] = math.fsum(reached / whole for reached, whole in shares) / len(shares)
+        return values
 
     def extra_scores(self, run: Answered) -> dict[str, float]:
         """Scores besides the F1 averages."""

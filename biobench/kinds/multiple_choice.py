@@ -121,11 +121,7 @@ class MultipleChoice(LabelKind):
 
     def extra_scores(self, run: Answered) -> dict[str, float]:
         """exact_match; hamming, the mean of |both| / |either|. A question without a prediction scores 0."""
-        values = {}
-        for name in self.metrics:
-            shares = [self.share(name, d, run.predictions.get(d.id)) or (0, 1) for d in run.gold]
-            values[name] = math.fsum(reached / whole for reached, whole in shares) / len(shares)
-        return values
+        return self.mean_shares(run)
 
 
 def answer_sets(labels: Sequence[str]) -> list[tuple[str, ...]]:

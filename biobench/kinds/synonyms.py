@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from biobench.schema.document import Document, Prediction
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase as Tokenizer
+
+Concept = TypeVar("Concept", str, int)
 
 DEPTH = 20
 """Concepts of a ranking that count: the reciprocal rank of a concept below them is 0. Up to here all reciprocal ranks
@@ -80,11 +82,7 @@ class Synonyms(LabelKind):
 
     def extra_scores(self, run: Answered) -> dict[str, float]:
         """accuracy_at_1, accuracy_at_5, mrr: means over queries. A query without a prediction scores 0."""
-        values = {}
-        for name in self.metrics:
-            shares = [self.share(name, d, run.predictions.get(d.id)) or (0, 1) for d in run.gold]
-            values[name] = math.fsum(reached / whole for reached, whole in shares) / len(shares)
-        return values
+        return self.mean_shares(run)
 
 
 def surfaces_of(documents: Documents) -> dict[str, tuple[str, set[str], str]]:
@@ -105,3 +103,13 @@ def rank_of(document: Document, prediction: Prediction) -> int | None:
     """Place (from 1) of the first right concept among the first `DEPTH`; None where none is there."""
     places = (rank for rank, label in enumerate(prediction.labels[:DEPTH], 1) if label in document.labels)
     return next(places, None)
+
+
+def first_concepts(order: Iterable[int], concepts: Sequence[Iterable[Concept]]) -> list[Concept]:
+    """The first `DEPTH` different concepts of the candidates in this order. concepts: those of each candidate."""
+    result: dict[Concept, None] = {}
+    for place in order:
+        result.update(dict.fromkeys(concepts[place]))
+        if len(result) >= DEPTH:
+            break
+    return list(result)[:DEPTH]

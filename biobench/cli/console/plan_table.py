@@ -83,7 +83,7 @@ def _tokens(members: Sequence[RunResult]) -> str:
     known = max((r.tokens_expected for r in members if r.tokens_expected is not None), default=None)
     if known is None:
         return "–"
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+    for size, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
         if known >= size:
             number = known / size
             return f"{number:.1f} {letter}" if number < 10 else f"{number:.0f} {letter}"

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
 
 import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from biobench.gate.blind import DRAWS
 from biobench.gate.policy import Played
-from biobench.kinds.synonyms import DEPTH
-from biobench.schema.document import Document, Prediction, TaskData
+from biobench.kinds.synonyms import DEPTH, first_concepts
+from biobench.schema.document import Prediction, TaskData
 
 _QUERIES = 1024
 """Queries that are compared with all candidates at once."""
@@ -60,22 +59,13 @@ def _letters(data: TaskData) -> Played:
     vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True)
     known = vectorizer.fit_transform(d.text for d in data.train)
     asked = vectorizer.transform(d.text for d in data.test)
+    concepts = [d.labels for d in data.train]
     results: list[Prediction] = []
     for begin in range(0, len(data.test), _QUERIES):
         part = data.test[begin : begin + _QUERIES]
         cosines = np.asarray((asked[begin : begin + _QUERIES] @ known.T).todense())
         nearest = np.argsort(-cosines, axis=1, kind="stable")
         for document, row in zip(part, nearest, strict=True):
-            results.append(Prediction(document.id, labels=_concepts(row.tolist(), data.train)))
+            results.append(Prediction(document.id, labels=tuple(first_concepts(row.tolist(), concepts))))
     words = "TF-IDF of 2 to 4 letters inside words, candidates by their cosine"
     return Played("letter n-grams", words, [results], blind=False)
-
-
-def _concepts(places: Iterable[int], candidates: Sequence[Document]) -> tuple[str, ...]:
-    """The first `DEPTH` different concepts of the candidates at these places."""
-    order: dict[str, None] = {}
-    for place in places:
-        order.update(dict.fromkeys(candidates[place].labels))
-        if len(order) >= DEPTH:
-            break
-    return tuple(order)[:DEPTH]
