@@ -22,7 +22,9 @@ def register(app: typer.Typer) -> None:
 
 
 def study(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Holds study.yaml and recipes/.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="STUDY", help="Folder of study.yaml and recipes/, or a declaration in it.")
+    ],
     out: Annotated[Path, typer.Option("--out", help="Folder of the pretraining runs and their results.")] = Path(
         "study"
     ),

@@ -1,7 +1,8 @@
 """`biobench study`: recipes x pretraining seeds x token budgets, each trained, checked and benchmarked the same way.
 
-A study is a folder with `study.yaml` and its recipes. Every run is found again and continued, so that the same command
-goes on after a kill; the table is computed from ledgers and records alone.
+A study is a folder with its recipes and `study.yaml`, or another declaration that is named by its file. Every run is
+found again and continued, so that the same command goes on after a kill; the table is computed from ledgers and records
+alone.
 """
 
 from __future__ import annotations
@@ -61,6 +62,8 @@ class Study(Strict):
     """Names of recipes in the study's `recipes/`."""
     reference: str
     """The arm that every other one is compared with."""
+    overrides: tuple[str, ...] = ()
+    """``KEY=VALUE`` texts laid over every recipe."""
     seeds: tuple[int, ...] = Field(min_length=1)
     """Pretraining seeds: weights, masks and dropout; the order of the data is shared by the arms of one seed."""
     budgets: tuple[int, ...] = Field(min_length=1)
@@ -108,17 +111,20 @@ class ArmRow:
 
 
 def load_study(folder: str | Path) -> tuple[Study, Path]:
-    """The declaration below `folder`. Raises UsageError where there is none, SpecError where it is wrong."""
-    path = Path(folder) / SPEC
+    """The declaration below `folder`, or in the file of that name, and the folder with its recipes.
+
+    Raises UsageError where there is none, SpecError where it is wrong.
+    """
+    path = Path(folder) if Path(folder).suffix == ".yaml" else Path(folder) / SPEC
     if not path.is_file():
         raise UsageError(f"{folder} holds no {SPEC}", hint="name the folder of a study, such as results/study")
     study = validate(parse_file(path), Study)
     for arm in (*study.arms, study.reference):
-        if not (Path(folder) / RECIPES / f"{arm}.yaml").is_file():
+        if not (path.parent / RECIPES / f"{arm}.yaml").is_file():
             raise SpecError(f"there is no recipe {RECIPES}/{arm}.yaml", hint="arms are names of recipes", file=path)
     if study.reference not in study.arms:
         raise SpecError(f"reference '{study.reference}' is no arm", hint="name one of the arms", file=path)
-    return study, Path(folder)
+    return study, path.parent
 
 
 def planned_runs(study: Study, folder: Path, data_dir: str | None) -> list[StudyRun]:
@@ -130,9 +136,9 @@ def planned_runs(study: Study, folder: Path, data_dir: str | None) -> list[Study
         for seed in study.seeds:
             for arm in study.arms:
                 path = folder / RECIPES / f"{arm}.yaml"
-                phases = load_recipe(path).phases
+                phases = load_recipe(path, study.overrides).phases
                 whole = sum(phase.tokens for phase in phases)
-                overrides = [f"name={arm}-{_short(budget)}-s{seed}", f"seeds.data={seed}"]
+                overrides = [*study.overrides, f"name={arm}-{_short(budget)}-s{seed}", f"seeds.data={seed}"]
                 overrides += [f"seeds.training={seed}", f"seeds.init={seed}"]
                 for number, phase in enumerate(phases):
                     overrides.append(f"phases.{number}.tokens={round(budget * phase.tokens / whole)}")

@@ -119,14 +119,29 @@ def test_what_is_wrong_is_named(folder: Path, tmp_path: Path) -> None:
         load_study(folder)
 
 
-def test_the_shipped_study_is_valid_and_its_arms_spend_the_same_tokens() -> None:
+@pytest.mark.parametrize("declaration", ["study", "study/pilot.yaml"])
+def test_the_shipped_studies_are_valid_and_their_arms_spend_the_same_tokens(declaration: str) -> None:
     from biobench.workflows.study import planned_runs
     from trainer.api import load_recipe
 
-    study, root = load_study(ROOT / "results" / "study")
+    study, root = load_study(ROOT / "results" / declaration)
     spent = set()
     for run in planned_runs(study, root, None):
         phases = load_recipe(run.recipe, run.overrides).phases
         spent.add((run.budget, sum(p.tokens for p in phases), phases[0].schedule.warmup))
     assert len(spent) == len(study.budgets), spent
     assert all(abs(total - budget) <= 4 for budget, total, _ in spent)
+
+
+def test_a_declaration_beside_study_yaml_lays_its_overrides_over_every_recipe(folder: Path) -> None:
+    from biobench.workflows.study import planned_runs
+    from trainer.api import load_recipe
+
+    wide = DECLARED.replace("seeds: [1, 2]", "seeds: [1]\noverrides: [corpus.sequence_length=48]")
+    (folder / "short.yaml").write_text(wide)
+    study, root = load_study(folder / "short.yaml")
+    assert root == folder
+    recipes = [load_recipe(run.recipe, run.overrides) for run in planned_runs(study, root, None)]
+    assert [r.corpus.sequence_length for r in recipes] == [48, 48]
+    study, root = load_study(folder)
+    assert {load_recipe(r.recipe, r.overrides).corpus.sequence_length for r in planned_runs(study, root, None)} == {64}
