@@ -38,7 +38,7 @@ def study(
     check_ours("trainer")
     from biobench.cli.pretrain import exported, stderr
     from biobench.models.loading import quiet_libraries
-    from biobench.workflows.study import load_study, mismatches, planned_runs, pretrain_run
+    from biobench.workflows.study import load_study, mismatches, planned_runs, pretrain_run, scores_of, table
 
     quiet_libraries()
     declared, root = load_study(folder)
@@ -53,9 +53,11 @@ def study(
             if result is not None:
                 exported(result, "the same command continues")
             _score(declared, run, out, data_dir, device)
-    rows = _table(declared, runs, out)
+    scores = scores_of(runs, out)
+    rows = table(declared, runs, scores)
     if as_json:
-        print_json({"study": declared.name, "rows": [asdict(row) | {"mean": row.mean} for row in rows]})
+        rows_out = [asdict(row) | {"mean": row.mean} for row in rows]
+        print_json({"study": declared.name, "rows": rows_out, "runs": scores})
         return
     for line in mismatches(declared, runs, out):
         typer.echo(f"not matched: {line}")
@@ -91,12 +93,6 @@ def _score(declared: Study, run: StudyRun, out: Path, data_dir: str | None, devi
         device=device,
         reporter=RunTerminal(),
     )
-
-
-def _table(declared: Study, runs: Sequence[StudyRun], out: Path) -> list[ArmRow]:
-    from biobench.workflows.study import scores_of, table
-
-    return table(declared, runs, scores_of(runs, out))
 
 
 def _print(declared: Study, rows: Sequence[ArmRow]) -> None:

@@ -14,6 +14,7 @@ import resource
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from typing import Any
@@ -166,8 +167,9 @@ def fit(size: str, points: Sequence[tuple[float, float]]) -> Fit:
 
 
 def _in_process(name: str, flags: dict[str, Any] | None, work: Work) -> Figures:
-    with multiprocessing.get_context("spawn").Pool(1) as process:
-        return process.apply(measure_contender, (name, flags, work))
+    # an executor's process may start others, as loaders of data do; a pool's may not
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as executor:
+        return executor.submit(measure_contender, name, flags, work).result()
 
 
 def measure_contender(name: str, flags: dict[str, Any] | None, work: Work) -> Figures:

@@ -54,6 +54,8 @@ def test_a_study_is_made_once_and_its_table_comes_from_what_is_stored(
     assert set(rows) == {"twin", "detour"}
     assert set(rows["detour"]["scores"]) == {"1", "2"}
     assert rows["twin"]["difference"] is None
+    runs = first.json()["runs"]
+    assert {name: runs[f"twin-6k-s{name}"]["demo_topic"] for name in ("1", "2")} == rows["twin"]["scores"]
     pairs = [rows["detour"]["scores"][s] - rows["twin"]["scores"][s] for s in ("1", "2")]
     assert rows["detour"]["difference"] == pytest.approx(sum(pairs) / 2)
     times = {p: p.stat().st_mtime_ns for p in (tmp_path / "study").rglob("*.json")}

@@ -51,6 +51,15 @@ def test_the_contenders_do_the_same_work(tmp_path: Path) -> None:
             assert figures.peak_memory_bytes > 10 * 2**20
 
 
+def test_a_contender_with_loaders_of_its_own_works_in_its_process(tmp_path: Path) -> None:
+    name, flags = list(contenders(torch.device("cpu")).items())[-1]
+    assert flags is not None
+    assert flags["dataloader_num_workers"] == 2
+    figures = speed_against._in_process(name, flags, work(tmp_path, seeds=(1,)))
+    assert figures.contender == name
+    assert len(figures.scores) == 1
+
+
 def test_contenders_alternate_and_ratios_are_within_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     turns: list[str] = []
 
