@@ -24,7 +24,7 @@ from biobench.core.children import bare_main, end_with_parent
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data, without_test
 from biobench.finetune.prepare import documents_of
-from biobench.finetune.token_cache import TokenCache, is_worth
+from biobench.finetune.token_cache import TokenCache
 from biobench.kinds import get_kind
 
 _NICENESS = 5
@@ -37,8 +37,8 @@ _FIRST_VICTIM = Path("/proc/self/oom_score_adj")
 class NextTask:
     """What another process needs to read a task and tokenise it: names and numbers, no text.
 
-    spec, overrides, fold: as in `LoadedTask`. tokenizer: the checkpoint's folder. window: tokens. cache: folder of
-    tokenised documents. memory: bytes that the process may take for it; None for any.
+    spec, overrides, fold: as in `LoadedTask`. tokenizer: the checkpoint's folder. window: tokens. memory: bytes that
+    the process may take for it; None for any.
     """
 
     spec: Path
@@ -50,7 +50,7 @@ class NextTask:
     tokenizer: Path
     trust_remote_code: bool
     window: int
-    cache: Path
+    cache: TokenCache
     memory: int | None = None
 
 
@@ -108,27 +108,25 @@ def tokenise_all(pipe: Connection) -> None:
             tokenise(task)
 
 
-def tokenise(task: NextTask) -> TokenCache:
+def tokenise(task: NextTask) -> None:
     """Read the task and leave the windows of its large splits in the cache, unless its text is under an agreement.
 
     Raises whatever reading and tokenising raise.
     """
     from biobench.core.tokenizer import load_tokenizer
 
-    cache = TokenCache(task.cache)
     loaded = replace(load_task(task.spec, task.overrides), fold=task.fold)
     spec = loaded.spec
-    if spec.access == "agreement":
-        return cache
+    if spec.access == "agreement":  # the file may be another than when the plan was made
+        return
     with _at_most(task.memory):
         data = load_data(loaded, task.data_dir, task.limit, offline=True)
         data = without_test(data) if task.no_test else data
         tokenizer = load_tokenizer(task.tokenizer, trust_remote_code=task.trust_remote_code)
         kind = get_kind(spec.type)
         for documents in documents_of(spec, data):
-            if is_worth(kind, documents):
-                cache.cut(kind, spec, documents, tokenizer, task.window)
-    return cache
+            if task.cache.keeps(kind, documents):
+                task.cache.cut(kind, spec, documents, tokenizer, task.window)
 
 
 def _stand_back() -> None:

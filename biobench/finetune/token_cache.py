@@ -13,7 +13,7 @@ import json
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,28 +45,30 @@ KeptWindows = tuple[list[Encoded], list[int]]
 """Windows, and the document of each."""
 
 
-def is_worth(kind: Kind, documents: Sequence[Document]) -> bool:
-    """Whether these documents are kept: there are many, and the kind cuts them as most kinds do."""
-    size = sum(len(d.text) + len(d.query) for d in documents)
-    return type(kind).cut is Kind.cut and size >= WORTH_CHARACTERS
-
-
 @dataclass(slots=True)
 class TokenCache:
-    """A folder of tokenised documents. read, written: splits that were found there, and that were not."""
+    """A folder of tokenised documents. read, written: splits that were found there, and that were not.
+
+    least: characters of a split that is kept.
+    """
 
     folder: Path
+    least: int = field(default_factory=lambda: WORTH_CHARACTERS)
     read: int = 0
     written: int = 0
+
+    def keeps(self, kind: Kind, documents: Sequence[Document]) -> bool:
+        """Whether these documents are kept: there are many, and the kind cuts them as most kinds do."""
+        return type(kind).cut is Kind.cut and sum(len(d.text) + len(d.query) for d in documents) >= self.least
 
     def cut(
         self, kind: Kind, spec: TaskSpec, documents: Sequence[Document], tokenizer: PreTrainedTokenizerBase, window: int
     ) -> Cut:
-        """As `kind.cut`; what `is_worth` it is read from the folder, or tokenised and kept there.
+        """As `kind.cut`; what the folder `keeps` is read from it, or tokenised and written.
 
         Tokenizers that cannot be written down go without.
         """
-        path = _path(self.folder, kind, spec, documents, tokenizer, window) if is_worth(kind, documents) else None
+        path = _path(self.folder, kind, spec, documents, tokenizer, window) if self.keeps(kind, documents) else None
         if path is None:
             return kind.cut(spec, documents, tokenizer, window)
         windows = _read(path)

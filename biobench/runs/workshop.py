@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import dropwhile
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,7 @@ from biobench.errors import BioBenchError
 from biobench.finetune.ahead import Ahead, NextTask
 from biobench.finetune.engine import LoadedEncoder, load_encoder
 from biobench.finetune.prepare import Prepared, documents_of, prepare
-from biobench.finetune.token_cache import FOLDER, TokenCache, is_worth
+from biobench.finetune.token_cache import FOLDER, TokenCache
 from biobench.kinds import get_kind
 from biobench.models.loading import Checkpoint, load_tokenizer, window
 from biobench.runs.plan import Item, RunPlan
@@ -71,12 +70,15 @@ class Workshop:
         if self._prepared is None or self._prepared[0] != group:
             spec = item.task.loaded.spec
             tokenizer, size = self._tokens(item)
-            cache = None if spec.access == "agreement" else TokenCache(self.store.root / FOLDER)
+            cache = None if spec.access == "agreement" else self._cache()
             self._prepared = None
             self._prepared = group, prepare(spec, item.task.data, tokenizer, size, cache)
             self.prepared_ahead = self._begun == group and cache is not None and cache.read > 0 and not cache.written
             self._look_ahead(item)
         return self._prepared[1]
+
+    def _cache(self) -> TokenCache:
+        return TokenCache(self.store.root / FOLDER)
 
     def _tokens(self, item: Item) -> tuple[PreTrainedTokenizerBase, int]:
         """The item's tokenizer, and the window in tokens. Raises ModelError."""
@@ -88,14 +90,16 @@ class Workshop:
 
     def _look_ahead(self, item: Item) -> None:
         """Give the task that follows the item's to the background process, where that is worth it."""
-        upcoming = next(self._upcoming(item), None) if self._ahead is not None else None
-        if upcoming is None or not _is_large(upcoming):
+        if self._ahead is None:
             return
-        assert self._ahead is not None
-        with suppress(BioBenchError):  # a tokenizer that cannot be loaded is reported at its run's turn
-            if not self._ahead.begin(self._described(upcoming)):
-                self._ahead = None
+        with suppress(BioBenchError):  # a damaged record or tokenizer is reported at its run's turn
+            upcoming = next(self._upcoming(item), None)
+            if upcoming is None or not self._is_kept(upcoming):
+                return
             self._begun = group_of(upcoming)
+            if not self._ahead.begin(self._described(upcoming)):
+                self._ahead.close()
+                self._ahead = None
 
     def _upcoming(self, item: Item) -> Iterator[Item]:
         """Items of other groups that follow and have no record yet."""
@@ -106,6 +110,13 @@ class Workshop:
             record = self.store.get(later.task.id, later.key)
             if record is None or (request.force and self.store.modified(later.task.id, later.key) < request.started):
                 yield later
+
+    def _is_kept(self, item: Item) -> bool:
+        """Whether the item's task has a split that the token cache keeps."""
+        spec, data = item.task.loaded.spec, item.task.data
+        assert data is not None
+        kind, cache = get_kind(spec.type), self._cache()
+        return spec.access != "agreement" and any(cache.keeps(kind, part) for part in documents_of(spec, data))
 
     def _described(self, item: Item) -> NextTask:
         task, request = item.task.loaded, self.plan.request
@@ -120,7 +131,7 @@ class Workshop:
             tokenizer=item.checkpoint.folder,
             trust_remote_code=item.checkpoint.trust_remote_code,
             window=self._tokens(item)[1],
-            cache=Path(self.store.root / FOLDER),
+            cache=self._cache(),
             memory=None if free is None else int(_SHARE_OF_MEMORY * free),
         )
 
@@ -131,15 +142,9 @@ def group_of(item: Item) -> Group:
 
 
 def has_spare_cpu(plan: RunPlan) -> bool:
-    """Whether a CPU is left beside those that train, or that feed the devices."""
+    """Whether a CPU is left beside those that train, or that feed the devices; of a cluster's nodes that is not known."""
+    if plan.request.executor == "ray":
+        return False
     if plan.device.type == "cpu":
         return spare_cpus(plan.sharing * torch.get_num_threads()) > 0
     return spare_cpus(max(plan.sharing, torch.cuda.device_count())) > 0
-
-
-def _is_large(item: Item) -> bool:
-    """Whether the item's task has a split that the token cache keeps."""
-    spec, data = item.task.loaded.spec, item.task.data
-    assert data is not None
-    kind = get_kind(spec.type)
-    return spec.access != "agreement" and any(is_worth(kind, part) for part in documents_of(spec, data))
