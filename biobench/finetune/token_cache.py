@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from filelock import FileLock
 
-from biobench.core.files import write_atomic
+from biobench.core.files import remove_stale, write_atomic
 from biobench.encode.tokens import Encoded
 from biobench.errors import StoreError
 from biobench.kinds.base import Cut, Kind
@@ -104,6 +104,7 @@ def _kept(path: Path, result: Cut) -> Cut:
     """The same, its windows in the file; where that cannot be written, as they were."""
     documents, units, encoded, owner = result
     with suppress(StoreError):  # a cache that cannot be written costs time alone
+        remove_stale(path.parent)
         write_atomic(path, _packed(encoded, owner))
         return documents, units, *(_read(path) or (encoded, owner))
     return result

@@ -142,9 +142,9 @@ def group_of(item: Item) -> Group:
 
 
 def has_spare_cpu(plan: RunPlan) -> bool:
-    """Whether a CPU is left beside those that train, or that feed the devices; of a cluster's nodes that is not known."""
+    """Whether a CPU is left beside those that train, or that feed the devices."""
     if plan.request.executor == "ray":
-        return False
+        return False  # other workers may be on the same node
     if plan.device.type == "cpu":
         return spare_cpus(plan.sharing * torch.get_num_threads()) > 0
     return spare_cpus(max(plan.sharing, torch.cuda.device_count())) > 0

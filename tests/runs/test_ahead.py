@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -118,6 +119,29 @@ def test_every_kind_of_task_gives_the_same_runs(tmp_path: Path, monkeypatch: pyt
     ready = {task for (task, _), r in with_it.items() if r.cost.prepared_ahead}
     assert ready == {task for task, _ in without} - {"demo_ner", "golden_needle"}, "all but the first; needles are made"
     assert len(asked) == len(ready), "each is asked for once"
+
+
+class Mapped(Silent):
+    """Counts the files of the cache that this process has mapped when a run ends."""
+
+    def __init__(self) -> None:
+        self.counts: list[int] = []
+
+    def finish(self, result: RunResult) -> None:
+        gc.collect()
+        lines = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
+        self.counts.append(len({line.split()[-1] for line in lines if "/cache/tokens/" in line}))
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc, to see what is mapped")
+def test_the_files_of_one_task_are_mapped_and_no_others(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(monkeypatch, AtOnce)
+    mapped = Mapped()
+    basis = replace(request(tiny, tmp_path), tasks=("demo_topic", "demo_ner", "demo_names", "demo_first"))
+    run_plan(make_plan(basis), mapped)
+    assert mapped.counts == [3] * 8
 
 
 class Patient(Silent):
