@@ -144,12 +144,12 @@ def _stand_back() -> None:
 @contextmanager
 def _at_most(memory: int | None) -> Iterator[None]:
     """Meanwhile allocations beyond what the process has now and `memory` bytes fail."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    now = next((line.split()[1] for line in _STATUS.read_text().splitlines() if line.startswith("VmData:")), None)
-    if memory is None or now is None:
+    if memory is None or not _STATUS.exists():
         yield
         return
-    wanted = int(now) * 1024 + memory
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    now = next(int(line.split()[1]) for line in _STATUS.read_text().splitlines() if line.startswith("VmData:"))
+    wanted = 1024 * now + memory
     resource.setrlimit(resource.RLIMIT_DATA, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
     try:
         yield
