@@ -72,7 +72,7 @@ class Ahead:
             self._pipe.send(task)
         except OSError:
             logging.getLogger("biobench").warning(
-                "the process that tokenises the next task has ended; each is tokenised when its turn comes"
+                "the process that tokenises the next task does not run; each is tokenised when its turn comes"
             )
             return False
         return True
@@ -80,10 +80,10 @@ class Ahead:
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
         there, self._pipe = context.Pipe(duplex=False)
-        self._process = context.Process(target=self._serve, args=(there,), name="biobench-ahead", daemon=True)
-        with bare_main():
-            self._process.start()
-        there.close()
+        process = context.Process(target=self._serve, args=(there,), name="biobench-ahead", daemon=True)
+        with there, bare_main():
+            process.start()
+        self._process = process
 
     def close(self) -> None:
         """End the process, whatever it is at."""

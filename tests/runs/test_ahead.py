@@ -205,7 +205,19 @@ def test_a_background_process_that_is_killed_costs_nothing_but_its_work(
     with_it = records(replace(basis, results_dir=str(tmp_path / "with")))
     assert_same(without, with_it)
     assert not any(r.cost.prepared_ahead for r in with_it.values())
-    assert caplog.text.count("has ended; each is tokenised when its turn comes") == 1
+    assert caplog.text.count("does not run; each is tokenised when its turn comes") == 1
+
+
+def test_a_process_that_cannot_start_costs_nothing(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(self: object) -> None:
+        raise BlockingIOError("Resource temporarily unavailable")
+
+    use(monkeypatch, Ahead)
+    monkeypatch.setattr(ahead.SpawnProcess, "start", refuse)
+    assert len(records(request(tiny, tmp_path))) == 4
+    assert "does not run" in caplog.text
 
 
 def test_one_that_dies_with_a_lock_leaves_it_to_others(tiny: Path, tmp_path: Path) -> None:
