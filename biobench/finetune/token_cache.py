@@ -106,6 +106,8 @@ def _kept(path: Path, result: Cut) -> Cut:
     with suppress(StoreError):  # a cache that cannot be written costs time alone
         remove_stale(path.parent)
         write_atomic(path, _packed(encoded, owner))
+        with suppress(OSError):
+            path.chmod(0o444)  # what processes have mapped is to be replaced or removed, never written to
         return documents, units, *(_read(path) or (encoded, owner))
     return result
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import stat
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +33,12 @@ def same(a: Encoded, b: Encoded) -> bool:
     arrays = all(np.array_equal(getattr(a, n), getattr(b, n)) for n in ("ids", "first", "words", "stop", "types"))
     flags = ("truncated", "cut_left", "cut_right")
     return arrays and all(getattr(a, n) == getattr(b, n) for n in flags)
+
+
+def replace_content(file: Path, content: bytes) -> None:
+    """A new file in its place: what was mapped stays what it was."""
+    file.unlink()
+    file.write_bytes(content)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +94,7 @@ def test_a_damaged_entry_is_made_again(setup: Any, tmp_path: Path) -> None:
     tokenizer = load_tokenizer(loaded.checkpoint)
     first = prepare(made.spec, made.data, tokenizer, 32, TokenCache(tmp_path))
     for file in tmp_path.glob("*.npy"):
-        file.write_bytes(file.read_bytes()[:100])
+        replace_content(file, file.read_bytes()[:100])
     again = prepare(made.spec, made.data, tokenizer, 32, TokenCache(tmp_path))
     assert all(same(x, y) for x, y in zip(first.train.encoded, again.train.encoded, strict=True))
     assert all(file.stat().st_size > 100 for file in tmp_path.glob("*.npy"))
@@ -103,7 +110,7 @@ def test_a_changed_byte_is_noticed(setup: Any, tmp_path: Path, cut: int) -> None
     for file in tmp_path.glob("*.npy"):
         content = bytearray(file.read_bytes())
         content[min(cut, len(content) - 1)] ^= 1
-        file.write_bytes(content)
+        replace_content(file, content)
     again = prepare(made.spec, made.data, tokenizer, 32, cache)
     assert (cache.read, cache.written) == (0, 6)
     assert all(same(x, y) for x, y in zip(prepare(made.spec, made.data, tokenizer, 32).train.encoded,
@@ -124,6 +131,7 @@ def test_windows_are_views_of_one_mapped_file_that_nobody_can_change(setup: Any,
                     base = base.base
                 files.add(base.filename)
         assert len(files) == 1
+    assert {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.glob("*.npy")} == {0o444}
 
 
 def test_who_comes_second_waits_and_reads(setup: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
