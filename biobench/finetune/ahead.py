@@ -3,7 +3,7 @@
 The process leaves windows of tokens in the token cache and nothing else. Entries there are named by their content: a
 task whose data change on the way is not found under the old name, and is tokenised when its turn comes. What goes wrong
 in the process is not reported: the task's turn meets it again and reports it. A process and not a thread, because
-reading and the alignment of words with tokens are Python code, which would take turns with training. Free of torch.
+reading and the alignment of words with tokens are Python code, which would take turns with training.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
 from biobench.core.children import bare_main, end_with_parent
+from biobench.core.tokenizer import load_tokenizer
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data, without_test
 from biobench.finetune.prepare import documents_of
@@ -113,8 +114,6 @@ def tokenise(task: NextTask) -> None:
 
     Raises whatever reading and tokenising raise.
     """
-    from biobench.core.tokenizer import load_tokenizer
-
     loaded = replace(load_task(task.spec, task.overrides), fold=task.fold)
     spec = loaded.spec
     if spec.access == "agreement":  # the file may be another than when the plan was made

@@ -14,20 +14,16 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
-import torch
 
-from biobench.core import threads
 from biobench.errors import BioBenchError
 from biobench.finetune import ahead, token_cache
-from biobench.finetune.ahead import Ahead, NextTask, tokenise, tokenise_all
-from biobench.runs import workshop
+from biobench.finetune.ahead import Ahead, NextTask, tokenise
 from biobench.runs.api import run_plan
 from biobench.runs.execute import Silent
-from biobench.runs.plan import RunRequest, make_plan
+from biobench.runs.plan import make_plan
 from biobench.runs.result import RunName, RunResult
-from biobench.runs.workshop import has_spare_cpu
-from biobench.schema.record import RunRecord
 from biobench.store import Store
+from tests.helpers.ahead_make import AtOnce, assert_same, records, request, use
 from tests.helpers.golden_make import write_checkpoint, write_tasks
 from tests.helpers.private_make import private_tasks
 from tests.helpers.tiny import make_tiny_encoder
@@ -43,64 +39,6 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tiny_encoder(tmp_path_factory.mktemp("model") / "tiny")
 
 
-class AtOnce(Ahead):
-    """Stands in for the process: the next task is tokenised, by the same code, before this one trains."""
-
-    tasks: list[NextTask]
-
-    def begin(self, task: NextTask) -> bool:
-        self.tasks.append(task)
-        tokenise(replace(task, memory=None))
-        return True
-
-
-class Failing(AtOnce):
-    """The same, where nothing comes of it."""
-
-    def begin(self, task: NextTask) -> bool:
-        self.tasks.append(task)
-        return True
-
-
-def use(monkeypatch: pytest.MonkeyPatch, kind: type[Ahead], spare: int = 1) -> list[NextTask]:
-    """Let plans prepare ahead in this way; what they will ask for."""
-    tasks: list[NextTask] = []
-    monkeypatch.setattr(AtOnce, "tasks", tasks, raising=False)
-    monkeypatch.setattr(workshop, "Ahead", kind)
-    monkeypatch.setattr(workshop, "spare_cpus", lambda busy: spare)
-    return tasks
-
-
-def request(model: Path, folder: Path) -> RunRequest:
-    """Two seeds of two demo tasks, a matter of tenths of a second each."""
-    return RunRequest(
-        model=model,
-        tasks=["demo_topic", "demo_ner"],
-        seeds="1-2",
-        results_dir=folder,
-        device="cpu",
-        overrides=["training.epochs=1"],
-        limit=20,
-        gate=False,
-    )
-
-
-def records(basis: RunRequest, status: str = "done") -> dict[tuple[str, int], RunRecord]:
-    """The records that the request's runs leave, each with this status."""
-    results = run_plan(make_plan(basis), Silent())
-    assert {(r.status, r.reason) for r in results if r.status != status} == set()
-    return {(r.task.id, r.seed): r for r in Store(basis.results_dir).records()}
-
-
-def assert_same(first: dict[tuple[str, int], RunRecord], second: dict[tuple[str, int], RunRecord]) -> None:
-    """Keys, training, windows, scores and predictions, bit for bit."""
-    assert first.keys() == second.keys()
-    for name, a in first.items():
-        b = second[name]
-        assert (a.key, a.training, a.windows, a.scores) == (b.key, b.training, b.windows, b.scores)
-        assert a.predictions_sha256 == b.predictions_sha256
-
-
 def test_every_kind_of_task_gives_the_same_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tasks = write_tasks(tmp_path / "data")
     del tasks["golden_names"]  # of the frozen track alone
@@ -108,7 +46,8 @@ def test_every_kind_of_task_gives_the_same_runs(tmp_path: Path, monkeypatch: pyt
         request(write_checkpoint("bert", tmp_path / "bert"), tmp_path / "without"),
         tasks=("demo_ner", "demo_topic", *map(str, tasks.values())),
         data_dir=str(tmp_path / "data"),
-        overrides=("training.epochs=2", "protocol.max_length=224"),
+        overrides=("training.epochs=1", "protocol.max_length=224"),
+        seeds="1",
     )
     use(monkeypatch, AtOnce, spare=0)
     without = records(basis)
@@ -227,7 +166,8 @@ def test_one_that_dies_with_a_lock_leaves_it_to_others(tiny: Path, tmp_path: Pat
         "import os, signal, sys\nfrom biobench.finetune import token_cache\ntoken_cache.WORTH_CHARACTERS = 0\n"
         "token_cache.write_atomic = lambda *a: os.kill(os.getpid(), signal.SIGKILL)\n"
         "from biobench.runs.api import run\n"
-        f"run({str(tiny)!r}, ['demo_topic'], seeds='1', results_dir={str(tmp_path)!r}, device='cpu', gate=False)\n"
+        f"run({str(tiny)!r}, ['demo_topic'], seeds='1', results_dir={str(tmp_path)!r}, device='cpu', gate=False,"
+        " limit=20, overrides=['training.epochs=1'])\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=120, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
@@ -346,104 +286,3 @@ def test_data_that_change_on_the_way_change_no_run(
     assert len(tasks) == 1
     assert_same(without, with_it)
     assert not with_it["own_notes", 1].cost.prepared_ahead
-
-
-def test_text_under_an_agreement_is_not_tokenised_ahead(
-    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    notes, _ = private_tasks(tmp_path)
-    basis = replace(
-        request(tiny, tmp_path / "results"),
-        tasks=("demo_topic", str(notes)),
-        data_dir=str(tmp_path / "data"),
-        seeds="1",
-    )
-    tasks = use(monkeypatch, AtOnce)
-    assert len(records(basis)) == 2
-    assert tasks == []
-    kept = sorted((tmp_path / "results" / "cache" / "tokens").iterdir())
-    assert len(kept) == 3, "of the open task alone"
-    # a spec that came under an agreement after the plan was made
-    (open_,) = private_tasks(tmp_path / "open", access="open")[:1]
-    cache = token_cache.TokenCache(tmp_path / "cache")
-    for spec, entries in ((notes, 0), (open_, 3)):
-        tokenise(NextTask(spec, (), 0, str(spec.parent / "data"), None, False, tiny, False, 64, cache))
-        assert len(list(cache.folder.glob("*"))) == entries
-
-
-def test_one_task_ahead_and_none_that_is_stored_or_small(
-    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    basis = replace(request(tiny, tmp_path), seeds="1", tasks=("demo_topic", "demo_ner", "demo_names"))
-    tasks = use(monkeypatch, Failing)
-    records(replace(basis, tasks=("demo_ner",)))
-    assert tasks == [], "there is no other task"
-    run_plan(make_plan(basis), Silent())
-    assert [t.spec.stem for t in tasks] == ["demo_names"], "the one between has its run"
-    monkeypatch.setattr(token_cache, "WORTH_CHARACTERS", 10**6)
-    tasks.clear()
-    run_plan(make_plan(replace(basis, force=True, started=time.time())), Silent())
-    assert tasks == []
-
-
-@pytest.mark.parametrize(
-    ("device", "usable", "busy", "sharing", "spare"),
-    [
-        ("cpu", 2, 2, 1, False),
-        ("cpu", 3, 2, 1, True),
-        ("cpu", 4, 2, 2, False),
-        ("cpu", 5, 2, 2, True),
-        ("cuda", 1, 1, 1, False),
-        ("cuda", 2, 2, 1, True),
-        ("cuda", 4, 1, 4, False),
-        ("cuda", 5, 1, 4, True),
-    ],
-)
-def test_only_with_a_cpu_to_spare(
-    device: str, usable: int, busy: int, sharing: int, spare: bool, tiny: Path, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    plan = make_plan(request(tiny, tmp_path))
-    plan.device, plan.sharing = torch.device(device), sharing
-    torch.set_num_threads(busy)
-    monkeypatch.setattr(threads, "cpu_quota", lambda: float(usable))
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(64))
-    assert has_spare_cpu(plan) is spare
-    plan.request = replace(plan.request, executor="ray")
-    assert not has_spare_cpu(plan), "other workers may be on the same node"
-
-
-def test_memory_beyond_the_bound_is_refused_to_the_process_alone() -> None:
-    """Measured in a process of its own: the bound is the process's."""
-    script = (
-        "from biobench.finetune.ahead import _at_most\n"
-        "import resource\nbefore = resource.getrlimit(resource.RLIMIT_DATA)\n"
-        "try:\n    with _at_most(64 << 20):\n        bytearray(16 << 20)\n        print('fits')\n"
-        "        bytearray(256 << 20)\nexcept MemoryError:\n    print('refused')\n"
-        "assert resource.getrlimit(resource.RLIMIT_DATA) == before\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout.split() == ["fits", "refused"]
-
-
-def test_the_process_reads_without_torch() -> None:
-    script = "import sys, biobench.finetune.ahead, biobench.core.tokenizer\nprint('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout.strip() == "False"
-
-
-def test_the_last_task_received_is_the_one_that_is_tokenised(monkeypatch: pytest.MonkeyPatch) -> None:
-    here, there = multiprocessing.Pipe(duplex=False)
-    seen: list[object] = []
-
-    def fails(task: object) -> None:
-        seen.append(task)
-        there.close()
-        raise ValueError("is not reported")
-
-    monkeypatch.setattr(ahead, "_stand_back", lambda: None)
-    monkeypatch.setattr(ahead, "tokenise", fails)
-    for name in ("first", "second", "third"):
-        there.send(name)
-    tokenise_all(here)
-    assert seen == ["third"]
