@@ -145,7 +145,7 @@ def _packed(encoded: Sequence[Encoded], owner: Sequence[int]) -> bytes:
     parts = [[len(encoded)], owner, *flags, [len(row) for row in rows], *rows]
     content = np.concatenate([np.asarray(part, dtype=np.int64) for part in parts])
     sink = io.BytesIO()
-    np.save(sink, np.concatenate([[zlib.crc32(content)], content]))
+    np.save(sink, np.concatenate([[zlib.crc32(content.data)], content]))
     return sink.getvalue()
 
 
@@ -158,16 +158,15 @@ def _read(path: Path) -> KeptWindows | None:
         content = np.load(path, mmap_mode="r", allow_pickle=False).view(np.ndarray)
     except (OSError, ValueError, EOFError):
         return None
-    if content.dtype != np.int64 or content.ndim != 1 or len(content) < 2 or content[0] != zlib.crc32(content[1:]):
+    if content.dtype != np.int64 or content.ndim != 1 or len(content) < 2 or content[0] != zlib.crc32(content[1:].data):
         return None
     count = int(content[1])
     heads, sizes, rows = np.split(content[2:], [count * (1 + len(_FLAGS)), count * (1 + len(_FLAGS) + len(_ARRAYS))])
     owner, *flags = heads.reshape(-1, count).tolist() if count else [[], [], [], []]
     pieces = np.split(rows, np.cumsum(sizes)[:-1])
-    return [
-        Encoded(
-            **{name: pieces[place * count + i] for place, name in enumerate(_ARRAYS)},
-            **{name: bool(flags[place][i]) for place, name in enumerate(_FLAGS)},
-        )
-        for i in range(count)
-    ], owner
+    windows: list[Encoded] = []
+    for i in range(count):
+        fields: dict[str, Any] = {name: pieces[place * count + i] for place, name in enumerate(_ARRAYS)}
+        fields |= {name: bool(flags[place][i]) for place, name in enumerate(_FLAGS)}
+        windows.append(Encoded(**fields))
+    return windows, owner
