@@ -46,6 +46,11 @@ def usable_cpus() -> int:
     return max(1, min(allowed, -int(-limit // 1))) if limit is not None else allowed
 
 
+def spare_cpus(busy: int) -> int:
+    """CPUs that this process may use beside `busy` ones, at least 0."""
+    return max(0, usable_cpus() - busy)
+
+
 def _number(name: str) -> int | None:
     text = os.environ.get(name, "")
     return int(text) if text.isdecimal() and int(text) > 0 else None

@@ -136,7 +136,7 @@ class _Extraction:
                 hidden = self.encoder(sequences, types)
             for i, rows in zip(part, torch.split(hidden.float(), [len(s) for s in sequences]), strict=True):
                 units = slice(int(begins[i]), int(begins[i + 1]))
-                first = torch.from_numpy(split.encoded[i].first).to(rows.device)
+                first = torch.from_numpy(np.array(split.encoded[i].first)).to(rows.device)
                 kept = rows[first][:, None] if self.words else self._pooled(rows)[None]
                 states[units, : kept.shape[1]] = kept.clamp(-_LARGEST, _LARGEST).to("cpu", torch.float16)
                 real[units, : kept.shape[1]] = True

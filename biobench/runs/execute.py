@@ -20,21 +20,21 @@ import torch
 from biobench.core.memory import is_out_of_memory, peak_memory_bytes, reset_peak_memory, within_the_limit
 from biobench.core.stop import STOP, RunStoppedError
 from biobench.errors import BioBenchError, ModelError, TrainingError
-from biobench.finetune import token_cache
-from biobench.finetune.engine import LoadedEncoder, finetune, load_encoder
+from biobench.finetune.engine import LoadedEncoder, finetune
 from biobench.finetune.keep import save_finetuned
 from biobench.finetune.loop import MemoryShortError, Outcome, Progress
 from biobench.finetune.machine import settled_precision
-from biobench.finetune.prepare import Prepared, prepare
+from biobench.finetune.prepare import Prepared
 from biobench.finetune.ready import evaluate, load_ready
 from biobench.finetune.savepoint import EVERY_SECONDS, Savepoint
 from biobench.finetune.tuning import tuned
-from biobench.models.loading import Checkpoint, check_unchanged, load_tokenizer, window
+from biobench.models.loading import check_unchanged
 from biobench.runs.contamination import contamination
 from biobench.runs.energy import metered
 from biobench.runs.plan import Item, RunPlan, TaskEntry, identity_of
 from biobench.runs.provenance import provenance
 from biobench.runs.result import RunName, RunResult, of_record, without_record
+from biobench.runs.workshop import Workshop
 from biobench.schema.document import TaskData
 from biobench.schema.record import Cost, Resampling, RunRecord
 from biobench.score import scored
@@ -71,36 +71,6 @@ class Silent:
         """Nothing."""
 
 
-class _Workshop:
-    """What the runs of a plan share: its store, and the last checkpoint and encoded task, one of each in memory."""
-
-    def __init__(self, plan: RunPlan) -> None:
-        self.plan = plan
-        self.store = Store(plan.request.results_dir)
-        self._loaded: LoadedEncoder | None = None
-        self._prepared: tuple[str, str, int, Prepared] | None = None
-
-    def encoder(self, checkpoint: Checkpoint) -> LoadedEncoder:
-        """The checkpoint's encoder, loaded once."""
-        if self._loaded is None or self._loaded.checkpoint.hash != checkpoint.hash:
-            self._loaded = None
-            self._loaded = load_encoder(checkpoint, self.plan.device)
-        return self._loaded
-
-    def prepared(self, checkpoint: Checkpoint, task: TaskEntry) -> Prepared:
-        """The task encoded for this checkpoint, once for all seeds."""
-        assert task.data is not None
-        wanted = (checkpoint.hash, task.hash, task.loaded.fold)
-        if self._prepared is None or self._prepared[:3] != wanted:
-            tokenizer = load_tokenizer(checkpoint)
-            size = window(tokenizer, checkpoint.config, task.loaded.spec.protocol.max_length)
-            spec = task.loaded.spec
-            cache = None if spec.access == "agreement" else self.store.root / token_cache.FOLDER
-            prepared = prepare(spec, task.data, tokenizer, size, cache)
-            self._prepared = (*wanted, prepared)
-        return self._prepared[3]
-
-
 def execute(plan: RunPlan, reporter: Reporter, known: Mapping[str, RunResult] | None = None) -> Iterator[RunResult]:
     """Make every run of the plan; yields one result a run, as each ends. Raises RunStoppedError where a signal asks.
 
@@ -110,8 +80,12 @@ def execute(plan: RunPlan, reporter: Reporter, known: Mapping[str, RunResult] | 
     for result in without_data(plan):
         reporter.finish(result)
         yield result
-    workshop = _Workshop(plan)
-    waiting = list(plan.items)
+    with Workshop(plan) as workshop:
+        yield from _walk(workshop, reporter, known)
+
+
+def _walk(workshop: Workshop, reporter: Reporter, known: Mapping[str, RunResult]) -> Iterator[RunResult]:
+    waiting = list(workshop.plan.items)
     position, total = 0, len(waiting)
     while waiting:
         left: list[Item] = []
@@ -180,7 +154,7 @@ def _renamed(record: RunRecord, item: Item, store: Store, *, asked: bool) -> tup
     return changed, f"; it was called '{record.model.id}' and now '{model.id}'"
 
 
-def _one(item: Item, workshop: _Workshop, reporter: Reporter, position: int, total: int) -> RunResult | None:
+def _one(item: Item, workshop: Workshop, reporter: Reporter, position: int, total: int) -> RunResult | None:
     """The item's result, or None while another process is making it."""
     plan, store = workshop.plan, workshop.store
     result = _stored(item, plan, store)
@@ -220,7 +194,7 @@ def _outcome(
     return train(loaded, prepared, item.seed, item.task.precision, step, keep)
 
 
-def _make(item: Item, workshop: _Workshop, step: Progress) -> RunResult:
+def _make(item: Item, workshop: Workshop, step: Progress) -> RunResult:
     plan, store = workshop.plan, workshop.store
     began, threads = time.perf_counter(), torch.get_num_threads()
     keep = _savepoint(item, plan, store)
@@ -228,14 +202,14 @@ def _make(item: Item, workshop: _Workshop, step: Progress) -> RunResult:
         reset_peak_memory(plan.device)
         with within_the_limit(plan.device, plan.sharing):
             loaded = workshop.encoder(item.checkpoint)
-            prepared = workshop.prepared(item.checkpoint, item.task)
+            prepared = workshop.prepared(item)
             check_unchanged(item.checkpoint)
             with metered(plan.request.energy) as meter:
                 outcome = _outcome(item, plan, loaded, prepared, step, keep)
         seconds = outcome.earlier_seconds + time.perf_counter() - began
         energy = meter.kwh if outcome.record.resumed == 0 else None
         record = _record(
-            item, plan, loaded=loaded, prepared=prepared, outcome=outcome, seconds=seconds, energy_kwh=energy
+            item, workshop, loaded=loaded, prepared=prepared, outcome=outcome, seconds=seconds, energy_kwh=energy
         )
         record = scored(record, prepared.test.documents, outcome.predictions)
         model = _keep_model(plan, item, prepared, outcome)
@@ -315,7 +289,7 @@ def _failed(item: Item, plan: RunPlan, reason: str) -> RunResult:
 
 def _record(
     item: Item,
-    plan: RunPlan,
+    workshop: Workshop,
     *,
     loaded: LoadedEncoder,
     prepared: Prepared,
@@ -323,7 +297,7 @@ def _record(
     seconds: float,
     energy_kwh: float | None,
 ) -> RunRecord:
-    spec, data = item.task.loaded.spec, prepared.data
+    plan, spec, data = workshop.plan, item.task.loaded.spec, prepared.data
     return RunRecord(
         key=item.key,
         model=item.checkpoint.identity(loaded.parameters),
@@ -347,6 +321,7 @@ def _record(
             if outcome.train_seconds
             else 0,
             energy_kwh=energy_kwh,
+            prepared_ahead=workshop.prepared_ahead,
         ),
         windows=prepared.windows,
         provenance=provenance(plan.device),

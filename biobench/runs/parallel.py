@@ -12,20 +12,18 @@ import logging
 import multiprocessing
 import os
 import signal
-import sys
-import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
-from types import ModuleType
 from typing import Any
 
 import torch
 
+from biobench.core.children import bare_main, end_with_parent
 from biobench.core.memory import free_memory_bytes
 from biobench.core.stop import STOP, RunStoppedError, stoppable
 from biobench.errors import BioBenchError, UsageError
@@ -106,7 +104,7 @@ def run_workers(plan: RunPlan, workers: int, stored: int, reporter: Reporter) ->
             shares = workers > max(1, torch.cuda.device_count() if plan.device.type == "cuda" else 1)
             arguments = (worker_request, threads, there, workers if shares else 1)
             process = context.Process(target=work, args=arguments, name=f"biobench-{rank}")
-            with _bare_main():
+            with bare_main():
                 process.start()
             there.close()
             processes.append(process)
@@ -124,17 +122,6 @@ def run_workers(plan: RunPlan, workers: int, stored: int, reporter: Reporter) ->
     if ended := sum(process.exitcode != 0 for process in processes):
         logging.getLogger("biobench").warning("%d of %d workers ended early; their runs are made here", ended, workers)
     return results
-
-
-@contextmanager
-def _bare_main() -> Iterator[None]:
-    """Processes that start meanwhile do not run the caller's script again: a worker needs nothing of it."""
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
 
 
 def _listen(
@@ -208,7 +195,7 @@ def work(request: RunRequest, threads: int, pipe: Connection | None = None, shar
     quiet_libraries()
     if pipe is not None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too and ends its workers
-        threading.Thread(target=_end_with_parent, daemon=True).start()
+        end_with_parent()
     with stoppable(logger=None) if pipe is not None else nullcontext():
         _work(request, Silent() if pipe is None else _Wire(pipe), sharing)
 
@@ -240,11 +227,3 @@ def _longest_first(plan: RunPlan) -> list[Item]:
         jobs.append(Job(item.key, (item.checkpoint.hash, item.task.id), float(max(size, 1)), seconds))
     items = {item.key: item for item in plan.items}
     return [items[key] for key in longest_first(jobs)]
-
-
-def _end_with_parent() -> None:
-    """A killed parent takes its workers along: nobody would look for them."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
