@@ -27,7 +27,7 @@ FILE = ".index.parquet"
 _JSON = ("overrides", "scores", "ceiling", "contamination", "unexpressed", "count_problems")
 """Columns that hold JSON."""
 _STATE = ("modified", "size", "inode")
-_FORMAT = b"biobench.index.6"
+_FORMAT = b"biobench.index.7"
 
 
 class Brief(NamedTuple):
@@ -79,6 +79,8 @@ class Brief(NamedTuple):
     """Splits that the protocol has, of which this run is one; 0: the task has a single one."""
     train_documents: int = 0
     """In the training part of the split, where there are several."""
+    answers: float = 0.0
+    """Gold answers in the test documents, over all labels; 0 without labels."""
 
     @classmethod
     def of(cls, r: RunRecord) -> Brief:
@@ -123,6 +125,7 @@ class Brief(NamedTuple):
             device=r.provenance.device,
             folds=0 if r.resampling is None else r.resampling.folds,
             train_documents=0 if r.resampling is None else r.resampling.train_documents,
+            answers=float(sum(row["support"] for row in r.per_label.values())),
         )
 
 
