@@ -134,41 +134,31 @@ State = tuple[int, int, int]
 
 
 class Seen(NamedTuple):
-    """A record file at the time of looking. complete: its predictions are there."""
+    """A record file at the time of looking. state: changes when it is written again. complete: its predictions are
+    there."""
 
     task: str
     key: str
-    modified: int
-    size: int
-    inode: int
+    state: State
     complete: bool
-
-    @property
-    def state(self) -> State:
-        """What changes when the file is written again."""
-        return self.modified, self.size, self.inode
 
 
 def list_files(runs: Path) -> list[Seen]:
     """All `runs/<task>/<name>.json`, sorted; reads names, times and sizes alone."""
     files: list[Seen] = []
-    for folder in _entries(runs):
+    for folder in sorted(_entries(runs), key=lambda entry: entry.name):
         if not folder.is_dir():
             continue
-        records, tables = [], set()
-        for entry in _entries(Path(folder.path)):
-            stem, dot, suffix = entry.name.rpartition(".")
-            if suffix == "json" and dot and stem and not stem.startswith("."):
-                records.append((stem, entry))
-            elif suffix == "parquet":
-                tables.add(stem)
-        for stem, entry in records:
+        entries = {entry.name: entry for entry in _entries(Path(folder.path))}
+        keys = [name.removesuffix(".json") for name in entries if name.endswith(".json") and not name.startswith(".")]
+        for key in sorted(keys):
             try:
-                status = entry.stat()
+                status = entries[f"{key}.json"].stat()
             except FileNotFoundError:
                 continue  # removed since it was listed
-            files.append(Seen(folder.name, stem, status.st_mtime_ns, status.st_size, status.st_ino, stem in tables))
-    return sorted(files)
+            state = status.st_mtime_ns, status.st_size, status.st_ino
+            files.append(Seen(folder.name, key, state, f"{key}.parquet" in entries))
+    return files
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
