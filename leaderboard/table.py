@@ -50,9 +50,9 @@ def to_frame(
     }
     if any(averages):
         columns[words["mean"]] = [None if a is None else 100 * a.mean for a in averages] + blank
-        columns["±"] = [
-            None if a is None or a.margin is None or a.n_seeds < FEW_SEEDS else 100 * a.margin for a in averages
-        ] + blank
+        margins = [None if a is None or a.n_seeds < FEW_SEEDS else a.margin for a in averages]
+        if any(margin is not None for margin in margins):
+            columns["±"] = [None if margin is None else 100 * margin for margin in margins] + blank
     columns |= {
         words["notes"]: [remarks_of(line, floor, words) or None for line in shown] + blank,
         words["source"]: [words[line.source] for line in shown] + blank,
