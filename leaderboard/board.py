@@ -21,8 +21,8 @@ from biobench.comparison.standing import (
     means_over,
     outside_suite,
     part_of,
-    part_words,
     placeable,
+    scope_of,
     shared_tasks,
     with_mean,
 )
@@ -33,7 +33,7 @@ from biobench.report.names import in_sentences, labels, shorten
 from biobench.report.render import plain_note, render
 from biobench.report.rows import AverageName, Report
 from biobench.report.table import Results, build
-from biobench.report.wide import Block, ModelLine, blocks
+from biobench.report.wide import RUNS_FIRST, Block, ModelLine, blocks
 from biobench.store import Brief
 from leaderboard.draw import draw, ink, show_table
 from leaderboard.filters import SIZE_LIMITS, models_below, narrowed, weights_of
@@ -72,8 +72,8 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
         standing = _standing(loaded, block, average, shared or tasks, weights)
         count = sum(info.in_suite and info.suite == suite for info in loaded.infos.values()) or len(block.columns)
         part = () if tasks else part_of(block, shared, count)
-        about_part = words[part_words(block, part, count)].format(len(part), count, literal(", ".join(part)))
-        _sentence(standing, words, about_part if part else "")
+        scope = scope_of(standing, block, part, count)
+        _sentence(standing, words, scope and words[scope].format(len(part), count, literal(", ".join(part))))
         _charts(standing, words)
         _table(block, standing, shared or tasks, words)
     _no_runs(loaded, words)
@@ -204,8 +204,8 @@ def _placed(
     return dict(place(_loaded, names, average, suite=suite, tasks=tasks or None, weights=shares))
 
 
-def _sentence(standing: Leaders, words: Mapping[str, str], about_part: str) -> None:
-    """Who leads, who shares the place, and the best of the small ones; on which tasks, where not on all."""
+def _sentence(standing: Leaders, words: Mapping[str, str], scope: str | None) -> None:
+    """Who leads, who shares the place, and the best of the small ones; scope: on which tasks, where not on all."""
     short = in_sentences(line.name for line in standing.lines)
     first, *others = headline(
         standing,
@@ -217,8 +217,8 @@ def _sentence(standing: Leaders, words: Mapping[str, str], about_part: str) -> N
         st.markdown(f"## {first}" if standing.lines else f"**{first}**")
         if others:
             st.markdown(" ".join(others))
-        if about_part:
-            st.caption(about_part)
+        if scope:
+            st.caption(scope)
 
 
 def _charts(standing: Leaders, words: Mapping[str, str]) -> None:
@@ -260,10 +260,13 @@ def _table(block: Block, standing: Leaders, tasks: Sequence[str], words: Mapping
     ranks = standing.ranks
     means = {(line.model, line.variant, line.source): line.average for line in standing.lines}
     lines = [replace(li, average=means.get((li.model, li.variant, li.source))) for li in block.lines]
-    lines.sort(key=lambda li: (li.average is None, -mean_of(li).mean if li.average is not None else 0.0))
+    # without a mean the reader's own runs come first
+    lines.sort(key=lambda li: -mean_of(li).mean if li.average is not None else 1.0 + RUNS_FIRST.index(li.source))
     briefs: dict[tuple[str, str, str], Brief] = {(g.model, g.variant, g.source): g.briefs[0] for g in results().groups}
     frame, shown = to_frame(block, lines, ranks, briefs, words)
-    with st.container(key="bb_table"):
+    cards = to_cards(lines, ranks, words)
+    # a phone shows the cards in the place of the table, where there are any
+    with st.container(key="bb_table" if cards else "bb_table_alone"):
         picked = show_table(
             frame,
             words,
@@ -285,7 +288,7 @@ def _table(block: Block, standing: Leaders, tasks: Sequence[str], words: Mapping
             st.switch_page(st.session_state["pages"]["compare_view"], query_params=query)
         right.caption(words["pick_rows"])
     with st.container(key="bb_cards"):
-        st.html(to_cards(lines, ranks, words) or "<p></p>")
+        st.html(cards or "<p></p>")
     about_ranks = [words["rank_help"].format(MOST)] if standing.testable else []
     if any(line.source == "published" for line in standing.lines):
         about_ranks.append(words["printed_order"])

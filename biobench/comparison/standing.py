@@ -82,14 +82,17 @@ def mean_of(line: ModelLine) -> Row:
 
 
 def with_mean(block: Block) -> tuple[ModelLine, ...]:
-    """The lines with a mean (over the suite or the tasks picked; the score where there is one task), best first."""
+    """The lines with a mean (over the suite or the tasks picked; the score where there is one task), best first.
+
+    A score of a part of the test documents is no mean.
+    """
     lines = [
         replace(line, average=next(iter(line.cells.values())))
         if len(block.columns) == 1 and line.cells and line.source not in ("floor", "ceiling")
         else line
         for line in block.lines
     ]
-    has_mean = (line for line in lines if line.average is not None)
+    has_mean = (line for line in lines if line.average is not None and not line.average.partial)
     # a probe on a frozen encoder is another question: below the encoders that were trained
     return tuple(sorted(has_mean, key=lambda line: (line.source == "frozen", -mean_of(line).mean)))
 
@@ -143,8 +146,16 @@ def part_of(block: Block, shared: Sequence[str], count: int) -> tuple[str, ...]:
     return tuple(shared) or (tuple(c.id for c in block.columns) if len(block.columns) == 1 < count else ())
 
 
-def part_words(block: Block, part: Sequence[str], count: int) -> str:
-    """The key of the sentence that names such a part. count: of the suite's tasks; of all columns without a suite."""
+def scope_of(standing: Leaders, block: Block, part: Sequence[str], count: int) -> str | None:
+    """The key of the sentence on what the means are over, or why there are none; None where all is as it should be.
+
+    part: as `part_of` gives. count: of the suite's tasks; of all columns where there is no such suite. The sentence
+    takes the size of the part, the count and the tasks' names.
+    """
+    if not standing.testable and any(row.partial for line in block.lines for row in line.cells.values()):
+        return "only_partial"
+    if not part:
+        return None
     outside = not any(c.in_suite for c in block.columns if c.id in part)
     return "outside_tasks" if outside and count != len(block.columns) else "shared_tasks"
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from biobench.comparison.placing import MOST
-from biobench.comparison.standing import TESTABLE, Leaders, headline, mean_of, part_words
+from biobench.comparison.standing import TESTABLE, Leaders, headline, mean_of, scope_of
 from biobench.report import charts
 from biobench.report.escape import for_html
 from biobench.report.languages.labels import number
@@ -77,9 +77,9 @@ def _verdict(part: SuitePart) -> str:
     parts = [both(first, first_fr, "p", 'class="lead"')]
     if others:
         parts.append(both(" ".join(others), " ".join(others_fr), "p"))
-    if part.shared:
-        key = part_words(part.block, part.shared, part.count)
-        parts.append(say(key, "p", 'class="help"', len(part.shared), part.count, ", ".join(part.shared)))
+    scope = scope_of(part.standing, part.block, part.shared, part.count)
+    if scope is not None:
+        parts.append(say(scope, "p", 'class="help"', len(part.shared), part.count, ", ".join(part.shared)))
     return f'<div class="verdict">{"".join(parts)}</div>'
 
 

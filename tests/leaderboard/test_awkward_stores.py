@@ -70,4 +70,14 @@ def test_limited_runs_lead_nothing(monkeypatch, tmp_path):
             save_run(tmp_path, model, "bc5cdr", seed, score, limit=16)
     app = open_app(monkeypatch, tmp_path, suite="en")
     assert "none leads" in said(app)
-    assert {"tiny [limit 16]", "other [limit 16]"} <= set(board(app)["model"])
+    assert "never averaged and never ranked" in captions(app)
+    assert list(board(app)["model"][:2]) == ["other [limit 16]", "tiny [limit 16]"], "the reader's own runs first"
+    assert not [part for part in bodies(app) if "bb-cards" in part], "no mean, no card: a phone shows the table"
+
+
+def test_a_single_whole_task_needs_no_such_words(monkeypatch, tmp_path):
+    save_runs(tmp_path, "tiny", "gad", {42: 0.5, 43: 0.52, 44: 0.51})
+    save_run(tmp_path, "tiny", "gad", 42, 0.9, limit=16)
+    app = open_app(monkeypatch, tmp_path, suite="en", sources="run")
+    assert said(app).startswith("## **tiny** leads with 51.0.")
+    assert "never averaged" not in captions(app)

@@ -188,6 +188,12 @@ LABELS: dict[str, tuple[str, str]] = {
         "Aucun modèle n'a toutes les tâches. Les moyennes portent sur les {} des {} que partagent le plus de modèles "
         "exécutés : {}.",
     ),
+    "only_partial": (
+        "The runs here are on a part of the test documents or on validation (limited runs, for instance): their scores "
+        "are shown, never averaged and never ranked.",
+        "Les exécutions portent ici sur une partie des documents de test ou sur la validation (exécutions limitées, "
+        "par exemple) : leurs scores sont montrés, jamais moyennés ni classés.",
+    ),
     "outside_tasks": (
         "No two models share a task of this suite. Means are over other tasks that they share: {2}.",
         "Aucune tâche de cette suite n'est partagée par deux modèles. Les moyennes portent sur d'autres tâches qu'ils "
