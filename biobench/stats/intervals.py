@@ -18,8 +18,8 @@ from biobench.stats.types import (
     ROUNDING,
     Estimand,
     Interval,
+    Samples,
     StatsInputError,
-    SuiteScores,
     as_values,
     check_level,
     is_zero,
@@ -82,7 +82,7 @@ def seed_interval(
 
 
 def seed_intervals(
-    samples: SuiteScores, *, resolutions: Sequence[float], ratios: Sequence[float], level: float = 0.95
+    samples: Samples, *, resolutions: Sequence[float], ratios: Sequence[float], level: float = 0.95
 ) -> list[SeedSummary]:
     """``seed_interval`` of many samples at once; resolutions, ratios: one a sample."""
     check_level(level)

@@ -16,8 +16,8 @@ from biobench.stats.types import (
     FloatArray,
     IntArray,
     Interval,
+    Samples,
     StatsInputError,
-    SuiteScores,
     as_values,
     check_level,
     is_zero,
@@ -138,7 +138,7 @@ def pooled_df(parts: Sequence[tuple[float, float]]) -> float:
     return total**2 / below if below > 0 else math.inf
 
 
-def in_a_row(scores: SuiteScores) -> tuple[FloatArray, IntArray]:
+def in_a_row(scores: Samples) -> tuple[FloatArray, IntArray]:
     """All tasks' scores one after the other, and how many each has. Raises StatsInputError where one has none."""
     sizes = np.array([len(task) for task in scores])
     if not sizes.all():

@@ -168,7 +168,8 @@ def task_ranks(means: FloatArray) -> FloatArray:
     rounded = np.round(means, 9)
     above = (rounded[None] > rounded[:, None]).sum(axis=1)
     level = (rounded[None] == rounded[:, None]).sum(axis=1)
-    return above + (level + 1) / 2
+    ranks: FloatArray = above + (level + 1) / 2
+    return ranks
 
 
 def _standings(

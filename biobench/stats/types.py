@@ -19,6 +19,9 @@ IntArray = NDArray[np.int64]
 #: seeds are not known, is a sequence of one.
 SuiteScores = Sequence[Sequence[float]]
 
+#: The same, or arrays.
+Samples = Sequence[Sequence[float] | FloatArray]
+
 #: A spread below this share of the numbers' own size is rounding of the arithmetic, not variation.
 ROUNDING = 1e-12
 

@@ -15,7 +15,7 @@ from biobench.stats.means import MeanTest, in_a_row, moments, resampled_se, spre
 from biobench.stats.paired import cannot_pair, crossed, document_se, interaction, never_independent, welch
 from biobench.stats.runs import TaskRuns, by_cluster, shared_groups
 from biobench.stats.suite import task_weights
-from biobench.stats.types import ROUNDING, Estimand, FloatArray, StatsInputError, SuiteScores, check_names
+from biobench.stats.types import ROUNDING, Estimand, FloatArray, Samples, StatsInputError, SuiteScores, check_names
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,8 @@ def within_tasks(
     seeds_known = documents_known = True
     for cluster in by_cluster(tasks):
         noise = seed_noise(
-            *([f1_scores(task.models[m], task.average, task.evaluated) for task in cluster] for m in (first, second)),
+            [f1_scores(task.models[first], task.average, task.evaluated) for task in cluster],
+            [f1_scores(task.models[second], task.average, task.evaluated) for task in cluster],
             paired=[task.paired_seeds for task in cluster],
             resolutions=[task.resolution for task in cluster],
             ratios=[0.0] * len(cluster),
@@ -161,8 +162,8 @@ class SeedNoise(NamedTuple):
 
 
 def seed_noise(
-    first: SuiteScores,
-    second: SuiteScores,
+    first: Samples,
+    second: Samples,
     *,
     paired: Sequence[bool],
     resolutions: Sequence[float],
@@ -182,18 +183,18 @@ def seed_noise(
 
 
 def _paired_noise(
-    first: SuiteScores, second: SuiteScores, resolutions: FloatArray, ratios: FloatArray
+    first: Samples, second: Samples, resolutions: FloatArray, ratios: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     (a, sizes), (b, others) = in_a_row(first), in_a_row(second)
     for size, other in zip(sizes, others, strict=True):
         if size != other:
             raise cannot_pair(size, other)
     means, sds, largest = moments(a - b, sizes)
-    return means, resampled_se(spread_of(sds, largest, resolutions), sizes, ratios) ** 2, sizes - 1.0
+    return means, resampled_se(spread_of(sds, largest, resolutions), sizes, ratios) ** 2, sizes.astype(np.float64) - 1.0
 
 
 def _welch_noise(
-    first: SuiteScores, second: SuiteScores, resolutions: FloatArray, ratios: FloatArray
+    first: Samples, second: Samples, resolutions: FloatArray, ratios: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     if ratios.any():
         raise never_independent()
