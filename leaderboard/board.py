@@ -19,19 +19,21 @@ from biobench.comparison.standing import (
     lacks_leader,
     mean_of,
     means_over,
+    outside_suite,
     part_of,
     placeable,
+    scope_of,
     shared_tasks,
     with_mean,
 )
 from biobench.report import charts
 from biobench.report.entrants import line_name
 from biobench.report.languages.labels import number
-from biobench.report.names import labels, shorten
+from biobench.report.names import in_sentences, labels, shorten
 from biobench.report.render import plain_note, render
 from biobench.report.rows import AverageName, Report
 from biobench.report.table import Results, build
-from biobench.report.wide import Block, ModelLine, blocks
+from biobench.report.wide import RUNS_FIRST, Block, ModelLine, blocks
 from biobench.store import Brief
 from leaderboard.draw import draw, ink, show_table
 from leaderboard.filters import SIZE_LIMITS, models_below, narrowed, weights_of
@@ -69,7 +71,9 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     else:
         standing = _standing(loaded, block, average, shared or tasks, weights)
         count = sum(info.in_suite and info.suite == suite for info in loaded.infos.values()) or len(block.columns)
-        _sentence(standing, words, count, () if tasks else part_of(block, shared, count))
+        part = () if tasks else part_of(block, shared, count)
+        scope = scope_of(standing, block, part, count)
+        _sentence(standing, words, scope and words[scope].format(len(part), count, literal(", ".join(part))))
         _charts(standing, words)
         _table(block, standing, shared or tasks, words)
     _no_runs(loaded, words)
@@ -149,7 +153,7 @@ def _filtered(
     if tasks:
         report = replace(report, averages=tuple(row for row in report.averages if row.tasks == len(tasks)))
     elif lacks_leader(report):
-        shared = shared_tasks(report.rows)
+        shared = shared_tasks(report.rows, outside_suite(report))
     return _complete(report) if state["complete"] else report, shared
 
 
@@ -200,9 +204,9 @@ def _placed(
     return dict(place(_loaded, names, average, suite=suite, tasks=tasks or None, weights=shares))
 
 
-def _sentence(standing: Leaders, words: Mapping[str, str], count: int, shared: Sequence[str]) -> None:
-    """Who leads, who shares the place, and the best of the small ones; on which of `count` tasks, where not on all."""
-    short = labels(line.name for line in standing.lines)
+def _sentence(standing: Leaders, words: Mapping[str, str], scope: str | None) -> None:
+    """Who leads, who shares the place, and the best of the small ones; scope: on which tasks, where not on all."""
+    short = in_sentences(line.name for line in standing.lines)
     first, *others = headline(
         standing,
         words,
@@ -213,8 +217,8 @@ def _sentence(standing: Leaders, words: Mapping[str, str], count: int, shared: S
         st.markdown(f"## {first}" if standing.lines else f"**{first}**")
         if others:
             st.markdown(" ".join(others))
-        if shared:
-            st.caption(words["shared_tasks"].format(len(shared), count, literal(", ".join(shared))))
+        if scope:
+            st.caption(scope)
 
 
 def _charts(standing: Leaders, words: Mapping[str, str]) -> None:
@@ -256,10 +260,13 @@ def _table(block: Block, standing: Leaders, tasks: Sequence[str], words: Mapping
     ranks = standing.ranks
     means = {(line.model, line.variant, line.source): line.average for line in standing.lines}
     lines = [replace(li, average=means.get((li.model, li.variant, li.source))) for li in block.lines]
-    lines.sort(key=lambda li: (li.average is None, -mean_of(li).mean if li.average is not None else 0.0))
+    # without a mean the reader's own runs come first
+    lines.sort(key=lambda li: -mean_of(li).mean if li.average is not None else 1.0 + RUNS_FIRST.index(li.source))
     briefs: dict[tuple[str, str, str], Brief] = {(g.model, g.variant, g.source): g.briefs[0] for g in results().groups}
     frame, shown = to_frame(block, lines, ranks, briefs, words)
-    with st.container(key="bb_table"):
+    cards = to_cards(lines, ranks, words)
+    # a phone shows the cards in the place of the table, where there are any
+    with st.container(key="bb_table" if cards else "bb_table_alone"):
         picked = show_table(
             frame,
             words,
@@ -281,8 +288,11 @@ def _table(block: Block, standing: Leaders, tasks: Sequence[str], words: Mapping
             st.switch_page(st.session_state["pages"]["compare_view"], query_params=query)
         right.caption(words["pick_rows"])
     with st.container(key="bb_cards"):
-        st.html(to_cards(lines, ranks, words) or "<p></p>")
-    st.caption(f"{words['caption']} {words['rank_help'].format(MOST)}")
+        st.html(cards or "<p></p>")
+    about_ranks = [words["rank_help"].format(MOST)] if standing.testable else []
+    if any(line.source == "published" for line in standing.lines):
+        about_ranks.append(words["printed_order"])
+    st.caption(" ".join([words["caption"], *about_ranks]))
 
 
 def _no_runs(loaded: Results, words: Mapping[str, str]) -> None:
@@ -295,7 +305,7 @@ def _no_runs(loaded: Results, words: Mapping[str, str]) -> None:
 def _findings(loaded: Results, words: Mapping[str, str]) -> None:
     if not loaded.findings:
         return
-    with st.expander(f"{words['findings']}: {len(loaded.findings)}", expanded=True):
+    with st.expander(f"{words['findings']} ({len(loaded.findings)})", expanded=True):
         st.caption(words["finding_help"])
         for finding in loaded.findings:
             st.text(f"{plain_note(inside(str(finding)))}\n→ {plain_note(inside(finding.hint))}")
@@ -304,7 +314,7 @@ def _findings(loaded: Results, words: Mapping[str, str]) -> None:
 def _foot(report: Report, words: Mapping[str, str]) -> None:
     """Notes, downloads, citation, how to add a model, version and last run."""
     if report.notes:
-        with st.expander(f"{words['notes']}: {len(report.notes)}"):
+        with st.expander(f"{words['notes']} ({len(report.notes)})"):
             for note in report.notes:
                 st.text(shorten(plain_note(spoken(note, words))))
     st.caption(words["download"])

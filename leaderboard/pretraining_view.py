@@ -30,7 +30,7 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     st.title(words["pretraining_view"])
     trained = pretraining()
     if trained.findings:
-        with st.expander(f"{words['findings']}: {len(trained.findings)}"):
+        with st.expander(f"{words['findings']} ({len(trained.findings)})"):
             for finding in trained.findings:
                 st.text(f"{plain_note(inside(str(finding)))}\n→ {plain_note(inside(finding.hint))}")
     if not trained.runs and not trained.analyses:

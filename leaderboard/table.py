@@ -50,9 +50,9 @@ def to_frame(
     }
     if any(averages):
         columns[words["mean"]] = [None if a is None else 100 * a.mean for a in averages] + blank
-        columns["±"] = [
-            None if a is None or a.margin is None or a.n_seeds < FEW_SEEDS else 100 * a.margin for a in averages
-        ] + blank
+        margins = [None if a is None or a.n_seeds < FEW_SEEDS else a.margin for a in averages]
+        if any(margin is not None for margin in margins):
+            columns["±"] = [None if margin is None else 100 * margin for margin in margins] + blank
     columns |= {
         words["notes"]: [remarks_of(line, floor, words) or None for line in shown] + blank,
         words["source"]: [words[line.source] for line in shown] + blank,
@@ -94,10 +94,10 @@ def columns_of(block: Block, words: Mapping[str, str]) -> dict[str, Any]:
         words["mean"]: column(width=90) if french else bar,
         "±": column(width=50, help=words["margin_help"]),
         words["notes"]: text(width=60, help=words["marks_help"]),
-        words["source"]: text(width=90),
+        words["source"]: text(width=110),
         words["parameters"]: column(format="compact", width=90),
-        words["window"]: column(format="%d", width=110),
-        words["tokens_per_second"]: column(format="compact", width=110),
+        words["window"]: column(format="%d", width=140),
+        words["tokens_per_second"]: column(format="compact", width=140),
         "hub": st.column_config.LinkColumn(display_text="↗", width=50),
     }
     return shown | {c.id: column(help=f"{c.name} · {c.type}", width=90) for c in block.columns}

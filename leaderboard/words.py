@@ -153,8 +153,8 @@ _WORDS: dict[str, tuple[str, str]] = {
         "Ces fichiers n'ont pas pu être lus. Tout le reste est affiché.",
     ),
     "no_runs_public": (
-        "No runs here yet: the scores below are published ones.",
-        "Pas encore d'exécutions ici : les scores ci-dessous sont publiés.",
+        "No runs here yet: all scores on this page are published ones.",
+        "Pas encore d'exécutions ici : tous les scores de cette page sont publiés.",
     ),
     "task_weights": ("How much each counts", "Poids de chacune"),
     "weights_help": (
@@ -184,8 +184,8 @@ _WORDS: dict[str, tuple[str, str]] = {
         "Ces deux exécutions n'ont aucun document de test en commun.",
     ),
     "no_runs": (
-        "No runs here yet: the scores below are published ones. Run a model and reload this page:",
-        "Pas encore d'exécutions ici : les scores ci-dessous sont publiés. Lancez un modèle et rechargez la page :",
+        "No runs here yet: all scores on this page are published ones. Run a model and reload it:",
+        "Pas encore d'exécutions ici : tous les scores de cette page sont publiés. Lancez un modèle et rechargez-la :",
     ),
     "all_refused": (
         "All runs here are on tasks that fail their gate on this data; they are neither shown nor ranked.",

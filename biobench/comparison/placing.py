@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations
+from typing import Any
 
-from biobench.comparison.contest import contest
+from biobench.comparison.contest import Contest, contest
 from biobench.comparison.measure import seeds_alone
 from biobench.errors import UsageError
+from biobench.report.conditions import condition_of, is_full, lengths_read
 from biobench.report.entrants import Entrant, find_entrants
+from biobench.report.groups import RunGroup
 from biobench.report.rows import AverageName
-from biobench.report.table import Results
+from biobench.report.table import Results, metric_of
 from biobench.stats import WithinTasks
 
 MOST = 30
@@ -33,23 +37,60 @@ def differ_within(within: WithinTasks) -> bool:
     return interval is not None and not interval.low <= 0 <= interval.high
 
 
-def _seeds_alone(
-    pair: tuple[Entrant, Entrant],
+def _kind(entrant: Entrant, results: Results, average: AverageName) -> tuple[Any, ...]:
+    """All that `contest` asks of a model's runs: with any other model, two of one kind have the same tasks in common.
+
+    Of models without runs each is a kind by itself.
+    """
+    return tuple(
+        (task, *((*_seen(g), g.scores(metric_of(results.infos[task], average)) is None) for g in groups))
+        for task, groups in entrant.groups.items()
+    ) or (entrant.label,)
+
+
+def _seen(group: RunGroup) -> tuple[Any, ...]:
+    return condition_of(group), is_full(group), not group.variant, lengths_read(group.briefs[0])
+
+
+def _leads(
+    pairs: Sequence[tuple[str, str]],
     results: Results,
     average: AverageName,
     suite: str | None,
     tasks: Sequence[str] | None,
     weights: Mapping[str, float] | None,
-) -> WithinTasks | None:
-    """First minus second on the tasks that both have: other seeds, these tasks and test sets.
+) -> Iterator[int | None]:
+    """Of each pair on the tasks that both have, other seeds: 1 the first is ahead, -1 the second, None: not told apart.
 
-    None where `compare` refuses the pair, whose runs were made under other conditions.
+    None too where `compare` refuses the pair, whose runs were made under other conditions.
     """
-    try:
-        shared = contest(pair, results, average, suite=suite, tasks=tasks)
-    except UsageError:
-        return None
-    return seeds_alone(shared, shared.match(0, 1), weights=weights)
+    names = list(dict.fromkeys(name for pair in pairs for name in pair))
+    entrants = dict(zip(names, find_entrants(names, results, results.floors), strict=True))
+    numbers: dict[tuple[Any, ...], int] = {}
+    kinds = {name: numbers.setdefault(_kind(e, results, average), len(numbers)) for name, e in entrants.items()}
+
+    @cache
+    def contest_of(first: int, second: int) -> tuple[Contest, list[str]] | None:
+        """Of all models of these kinds, and their names in its order."""
+        together = [name for kind in dict.fromkeys((first, second)) for name in names if kinds[name] == kind]
+        try:
+            return contest([entrants[name] for name in together], results, average, suite=suite, tasks=tasks), together
+        except UsageError:
+            return None
+
+    for first, second in pairs:
+        shared = contest_of(kinds[first], kinds[second])
+        if shared is None:
+            yield None
+            continue
+        both, order = shared
+        try:
+            match = both.match(order.index(first), order.index(second))
+        except UsageError:
+            yield None
+            continue
+        within = seeds_alone(both, match, weights=weights)
+        yield (1 if within.difference > 0 else -1) if differ_within(within) else None
 
 
 def place(
@@ -70,15 +111,12 @@ def place(
     ahead: dict[str, set[str]] = {name: set() for name in models[:MOST]}
     behind: dict[str, set[str]] = {name: set() for name in models[:MOST]}
     names = list(ahead)
-    entrants = dict(zip(names, find_entrants(names, results, results.floors), strict=True))
     asked = (average, suite, None if tasks is None else tuple(tasks), None if weights is None else (*weights.items(),))
+    unknown = [pair for pair in combinations(names, 2) if (*pair, *asked) not in results.pairs]
+    for pair, lead in zip(unknown, _leads(unknown, results, average, suite, tasks, weights), strict=True):
+        results.pairs[*pair, *asked] = lead
     for first, second in combinations(names, 2):
-        key = (first, second, *asked)
-        if key not in results.pairs:
-            within = _seeds_alone((entrants[first], entrants[second]), results, average, suite, tasks, weights)
-            apart = within is not None and differ_within(within)
-            results.pairs[key] = (1 if within.difference > 0 else -1) if apart and within is not None else None
-        lead = results.pairs[key]
+        lead = results.pairs[first, second, *asked]
         if lead is None:
             continue
         better, worse = (first, second) if lead > 0 else (second, first)

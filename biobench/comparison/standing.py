@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from biobench.comparison.placing import Placing, place
@@ -19,7 +19,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "leads": ("{} leads with {}.", "{} est en tête avec {}."),
     "leads_printed": (
         "Of the printed scores, {} has the highest mean: {}.",
-        "Des scores imprimés, {} a la plus haute moyenne : {}.",
+        "Parmi les scores imprimés, {} a la moyenne la plus haute : {}.",
     ),
     "no_leader": (
         "No model has a score on every task asked for, so none leads.",
@@ -82,24 +82,31 @@ def mean_of(line: ModelLine) -> Row:
 
 
 def with_mean(block: Block) -> tuple[ModelLine, ...]:
-    """The lines with a mean (over the suite or the tasks picked; the score where there is one task), best first."""
+    """The lines with a mean (over the suite or the tasks picked; the score where there is one task), best first.
+
+    A score of a part of the test documents is no mean.
+    """
     lines = [
         replace(line, average=next(iter(line.cells.values())))
         if len(block.columns) == 1 and line.cells and line.source not in ("floor", "ceiling")
         else line
         for line in block.lines
     ]
-    has_mean = (line for line in lines if line.average is not None)
+    has_mean = (line for line in lines if line.average is not None and not line.average.partial)
     # a probe on a frozen encoder is another question: below the encoders that were trained
     return tuple(sorted(has_mean, key=lambda line: (line.source == "frozen", -mean_of(line).mean)))
 
 
-def shared_tasks(rows: Sequence[Row]) -> tuple[str, ...]:
+def shared_tasks(rows: Sequence[Row], outside: Collection[str] = ()) -> tuple[str, ...]:
     """Of the lines with runs, the tasks that most have: where no model has a whole suite, these can still be ranked.
 
     Among the sets of tasks of a line or of two, the one with the most scores, tasks times the lines that have all of
-    them, and then the most lines; sorted. Empty where no two lines share a task.
+    them, and then the most lines; sorted. Empty where no two lines share a task. outside: tasks that count in no suite
+    (those of the demo); they are taken where no two lines share another, and never beside others.
     """
+    if outside:
+        inside = shared_tasks([row for row in rows if row.task not in outside])
+        return inside or shared_tasks([row for row in rows if row.task in outside])
     lines: dict[tuple[str, str, str], set[str]] = {}
     for row in rows:
         if row.source in TESTABLE and not row.partial:
@@ -114,10 +121,17 @@ def shared_tasks(rows: Sequence[Row]) -> tuple[str, ...]:
 
 
 def means_over(results: Results, report: Report, shared: Sequence[str]) -> tuple[Row, ...]:
-    """Of the lines of a report, the means over these tasks alone, where a line has them all."""
+    """Of the lines of a report, the means over these tasks alone, where a line has them all; in a suite or not."""
     lines = {row.line for row in report.rows}
-    means = build(results, report.average, tasks=shared, suites=report.suites, incomplete=True).averages
+    infos = {task: replace(info, in_suite=info.in_suite or task in shared) for task, info in results.infos.items()}
+    counting = replace(results, infos=infos)
+    means = build(counting, report.average, tasks=shared, suites=report.suites, incomplete=True).averages
     return tuple(row for row in means if row.tasks == len(shared) and row.line in lines)
+
+
+def outside_suite(report: Report) -> frozenset[str]:
+    """The tasks of a report that count in no suite."""
+    return frozenset(info.id for info in report.columns if not info.in_suite)
 
 
 def lacks_leader(report: Report) -> bool:
@@ -127,7 +141,23 @@ def lacks_leader(report: Report) -> bool:
 
 def part_of(block: Block, shared: Sequence[str], count: int) -> tuple[str, ...]:
     """The tasks that the means are over where these are not all `count` of the suite, for the page to say so."""
+    if len(shared) == count:
+        return ()
     return tuple(shared) or (tuple(c.id for c in block.columns) if len(block.columns) == 1 < count else ())
+
+
+def scope_of(standing: Leaders, block: Block, part: Sequence[str], count: int) -> str | None:
+    """The key of the sentence on what the means are over, or why there are none; None where all is as it should be.
+
+    part: as `part_of` gives. count: of the suite's tasks; of all columns where there is no such suite. The sentence
+    takes the size of the part, the count and the tasks' names.
+    """
+    if not standing.testable and any(row.partial for line in block.lines for row in line.cells.values()):
+        return "only_partial"
+    if not part:
+        return None
+    outside = not any(c.in_suite for c in block.columns if c.id in part)
+    return "outside_tasks" if outside and count != len(block.columns) else "shared_tasks"
 
 
 def placeable(lines: Sequence[ModelLine]) -> tuple[str, ...]:

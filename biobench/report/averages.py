@@ -98,14 +98,14 @@ def _beside(
         tasks = sorted(r.task for r in lines[suite, whole[0].line])
         means = np.array([[{r.task: r.mean for r in lines[suite, row.line]}[t] for t in tasks] for row in whole])
         weights = task_weights([infos[t].corpus for t in tasks])
-        by_rank = task_ranks(means) @ weights
-        ranks |= {(suite, row.line): float(rank) for row, rank in zip(whole, by_rank, strict=True)}
+        by_rank = [math.fsum(row) for row in task_ranks(means) * weights]
+        ranks |= {(suite, row.line): rank for row, rank in zip(whole, by_rank, strict=True)}
         shares = sorted(zip(tasks, variance_shares(means, weights), strict=True), key=lambda x: -x[1])
         each = ", ".join(f"{task} {100 * share:.0f}%" for task, share in shares)
         notes.append(note("{suite}: share of each task in the variance of the average: {each}", suite=suite, each=each))
         others = (
             (note("by task"), [-(row.task_mean or 0.0) for row in whole]),
-            (note("by mean rank"), list(by_rank)),
+            (note("by mean rank"), by_rank),
         )
         orders = [name for name, by in others if any(a > b + 1e-9 for a, b in pairwise(by))]
         if orders:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, Literal
 
 from biobench.errors import StoreError
@@ -103,13 +104,13 @@ class RunGroup:
         """The records themselves, read when first asked for. Raises StoreError where one is gone or damaged."""
         return tuple(map(self._record, self.briefs))
 
-    @cached_property
+    @property
     def unit(self) -> float:
         """What one more right answer is worth at most, a fraction: scores that agree to less agree by chance.
 
-        0 without gold. Raises StoreError where the first record is gone or damaged.
+        0 without gold.
         """
-        answers = sum(row["support"] for row in self._record(self.briefs[0]).per_label.values())
+        answers = self.briefs[0].answers
         return 1 / answers if answers else 0.0
 
     def _record(self, brief: Brief) -> RunRecord:
@@ -127,21 +128,28 @@ class RunGroup:
         """Splits of the task that the protocol has, each of which is a run; 0 where there is one split."""
         return self.briefs[0].folds
 
-    @property
+    @cached_property
     def ratio(self) -> float:
         """Test documents to training documents of a split; 0 where the task has a single one."""
         sizes = [b.test_documents / b.train_documents for b in self.briefs if b.train_documents]
         return sum(sizes) / len(sizes) if sizes else 0.0
 
-    @property
+    @cached_property
     def seeds(self) -> tuple[int, ...]:
         """The seeds in order."""
         return tuple(b.seed for b in self.briefs)
 
-    def scores(self, metric: str) -> list[float] | None:
+    def scores(self, metric: str) -> tuple[float, ...] | None:
         """The metric per seed; None where a record does not have it."""
-        values = [b.scores.get(metric) for b in self.briefs]
-        return None if any(v is None for v in values) else [v for v in values if v is not None]
+        if metric not in self._scores:
+            values = tuple(b.scores[metric] for b in self.briefs if metric in b.scores)
+            self._scores[metric] = values if len(values) == len(self.briefs) else None
+        return self._scores[metric]
+
+    @cached_property
+    def _scores(self) -> dict[str, tuple[float, ...] | None]:
+        """What `scores` gave before."""
+        return {}
 
     def failed(self, metric: str, floors: Mapping[tuple[str, str], float]) -> tuple[bool, ...]:
         """Which runs failed, in the order of the seeds: the one flag of report, comparison, data frame and board.
@@ -164,20 +172,31 @@ class RunGroup:
         return by_label
 
 
+_conditions = attrgetter(
+    *("task", "model", "revision", "weights", "spec", "version", "data", "source"),
+    *("origin", "split", "track", "limit", "engine", "overrides"),
+)
+"""All that runs of one group share: what `Variant` and the group's name are made of."""
+
+
 def group_runs(
     briefs: Sequence[Brief], infos: Mapping[str, TaskInfo], store: Store, source: Source = "run"
 ) -> list[RunGroup]:
     """Groups in order of task, model and variant. Limited, overridden, tuned or otherwise different runs are
     groups of their own."""
+    alike: dict[tuple[Any, ...], list[Brief]] = defaultdict(list)
+    for b in briefs:
+        alike[_conditions(b)].append(b)
     weights: dict[tuple[str, str | None], set[str]] = defaultdict(set)
     data: dict[str, set[str]] = defaultdict(set)
     specs: dict[str, set[str]] = defaultdict(set)
-    for b in briefs:
+    for b, *_ in alike.values():
         weights[b.model, b.revision].add(b.weights)
         data[b.task].add(b.data)
         specs[b.task].add(b.spec)
     members: dict[tuple[Any, ...], list[Brief]] = defaultdict(list)
-    for b in briefs:
+    for runs in alike.values():
+        b = runs[0]
         variant = Variant(
             weights=b.weights if len(weights[b.model, b.revision]) > 1 else "",
             trained=b.origin != "checkpoint",
@@ -192,7 +211,7 @@ def group_runs(
         of = source
         if source == "run":
             of = "outside" if b.origin == "outside" else "frozen" if b.track == "frozen" else "run"
-        members[of, b.task, name, variant, b.weights, b.spec, b.data].append(b)
+        members[of, b.task, name, variant, b.weights, b.spec, b.data] += runs
     groups = []
     for (of, task, name, variant, *_), runs in sorted(members.items(), key=_place):
         kept, notes = _one_a_seed(runs)
@@ -237,11 +256,12 @@ def apart(groups: Iterable[RunGroup]) -> tuple[RunGroup, ...]:
     alike: dict[tuple[str, ...], list[RunGroup]] = defaultdict(list)
     for g in named:
         alike[g.source, g.model, g.variant, g.task].append(g)
-    return tuple(
-        replace(g, departures=replace(g.departures, unlike=_unlike([other.briefs[0] for other in others], g.briefs[0])))
-        for g in named
-        for others in [alike[g.source, g.model, g.variant, g.task]]
-    )
+    for place, g in enumerate(named):
+        others = alike[g.source, g.model, g.variant, g.task]
+        if len(others) > 1:
+            unlike = _unlike([other.briefs[0] for other in others], g.briefs[0])
+            named[place] = replace(g, departures=replace(g.departures, unlike=unlike))
+    return tuple(named)
 
 
 def _unlike(briefs: Sequence[Brief], brief: Brief) -> tuple[tuple[str, str], ...]:

@@ -23,10 +23,15 @@ def without_revisions(names: Iterable[str]) -> dict[str, str]:
     return _apart(list(dict.fromkeys(names)), [lambda name: _REVISION.sub("", name)])
 
 
-def labels(names: Iterable[str]) -> dict[str, str]:
-    """Name -> what stands beside a chart: without owner and revision where that tells it apart, not too long."""
+def in_sentences(names: Iterable[str]) -> dict[str, str]:
+    """Name -> what it is called in a sentence: without owner and revision where that tells it apart."""
     bare = [lambda name: _OWNER.sub("", _REVISION.sub("", name)), lambda name: _REVISION.sub("", name)]
-    return {name: cut(short) for name, short in _apart(list(dict.fromkeys(names)), bare).items()}
+    return _apart(list(dict.fromkeys(names)), bare)
+
+
+def labels(names: Iterable[str]) -> dict[str, str]:
+    """Name -> what stands beside a chart: as `in_sentences`, not too long."""
+    return {name: cut(short) for name, short in in_sentences(names).items()}
 
 
 def _apart(names: Sequence[str], ways: Sequence[Callable[[str], str]]) -> dict[str, str]:

@@ -28,7 +28,7 @@ from biobench.report.rows import METRICS, AverageName, Report, Row
 from biobench.report.tasks import TaskInfo, task_infos
 from biobench.schema.floor import FloorRecord
 from biobench.schema.kind import KINDS, has_f1, traits_of
-from biobench.stats import seed_interval, without_failed
+from biobench.stats import SeedSummary, seed_intervals, without_failed
 from biobench.store import Store, UnusableFile
 from biobench.store.floors import floors_fingerprint, scan_floors
 from biobench.store.store import paused_collector
@@ -64,15 +64,19 @@ class Results:
     def rows(self, average: AverageName) -> _Rows:
         """All rows of this average, computed once."""
         if average not in self._rows:
-            rows, remarks = run_rows(self.groups, self.infos, average, no_skill(self.floors))
-            rows += ceiling_rows(self.groups, self.infos, average)
-            metrics = {task: metric_of(info, average) for task, info in self.infos.items()}
-            rows += floor_rows(self.floors, self.groups, self.infos, metrics)
-            beside, about_published = published_rows(self.published, self.infos, average)
-            order = {task: i for i, task in enumerate(self.infos)}
-            rows = sorted([*rows, *beside], key=lambda r: (order[r.task], r.source, r.model, r.variant))
-            self._rows[average] = _Rows(tuple(rows), (*self.judged, *remarks), tuple(about_published))
+            with paused_collector():
+                self._rows[average] = self._computed(average)
         return self._rows[average]
+
+    def _computed(self, average: AverageName) -> _Rows:
+        rows, remarks = run_rows(self.groups, self.infos, average, no_skill(self.floors))
+        rows += ceiling_rows(self.groups, self.infos, average)
+        metrics = {task: metric_of(info, average) for task, info in self.infos.items()}
+        rows += floor_rows(self.floors, self.groups, self.infos, metrics)
+        beside, about_published = published_rows(self.published, self.infos, average)
+        order = {task: i for i, task in enumerate(self.infos)}
+        rows = sorted([*rows, *beside], key=lambda r: (order[r.task], r.source, r.model, r.variant))
+        return _Rows(tuple(rows), (*self.judged, *remarks), tuple(about_published))
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,11 +251,10 @@ def run_rows(
     floors: Mapping[tuple[str, str], float],
 ) -> tuple[list[Row], list[tuple[Source, str, str]]]:
     """A row a group, and (source, task, remark) for groups that lack the score. floors: as `floors.no_skill` gives."""
-    rows: list[Row] = []
+    scored: list[tuple[RunGroup, str, tuple[float, ...], tuple[bool, ...]]] = []
     remarks: list[tuple[Source, str, str]] = []
     for group in groups:
-        info = infos[group.task]
-        metric = metric_of(info, average)
+        metric = metric_of(infos[group.task], average)
         scores = group.scores(metric)
         if scores is None:
             text = note(
@@ -262,39 +265,47 @@ def run_rows(
             )
             remarks.append((group.source, group.task, text))
             continue
-        lost = group.failed(metric, floors)
-        trained = without_failed(scores, lost)
-        summary = seed_interval(trained, resolution=_step(group), ratio=group.ratio)
-        interval = summary.interval
-        count = len(scores)
-        rows.append(
-            Row(
-                model=group.model,
-                task=group.task,
-                metric=metric,
-                mean=sum(scores) / count,
-                sd=summary.sd,
-                low=None if interval is None else max(float(interval.low), LOWEST.get(metric, 0.0)),
-                high=None if interval is None else min(float(interval.high), 1.0),
-                n_seeds=count,
-                folds=group.folds,
-                ratio=group.ratio,
-                failed=sum(lost),
-                failed_seeds=tuple(seed for seed, gone in zip(group.seeds, lost, strict=True) if gone),
-                kept=summary.mean if any(lost) else None,
-                source=group.source,
-                variant=group.variant,
-                partial=group.departures.partial,
-                language=info.language,
-                suite=info.suite,
-                seeds=group.seeds,
-                values=tuple(scores),
-                **costs_of(group),
-                contamination=as_fields(known(group)),
-                notes=tuple(footnotes(group, scores, lost, summary.sd)),
-            )
-        )
+        scored.append((group, metric, scores, group.failed(metric, floors)))
+    summaries = seed_intervals(
+        [without_failed(scores, lost) for _, _, scores, lost in scored],
+        resolutions=[_step(group) for group, *_ in scored],
+        ratios=[group.ratio for group, *_ in scored],
+    )
+    rows = [_row(*of, summary, infos[of[0].task]) for of, summary in zip(scored, summaries, strict=True)]
     return rows, remarks
+
+
+def _row(
+    group: RunGroup, metric: str, scores: Sequence[float], lost: Sequence[bool], summary: SeedSummary, info: TaskInfo
+) -> Row:
+    """lost: which runs failed; summary: of the others."""
+    interval = summary.interval
+    count = len(scores)
+    return Row(
+        model=group.model,
+        task=group.task,
+        metric=metric,
+        mean=sum(scores) / count,
+        sd=summary.sd,
+        low=None if interval is None else max(interval.low, LOWEST.get(metric, 0.0)),
+        high=None if interval is None else min(interval.high, 1.0),
+        n_seeds=count,
+        folds=group.folds,
+        ratio=group.ratio,
+        failed=sum(lost),
+        failed_seeds=tuple(seed for seed, gone in zip(group.seeds, lost, strict=True) if gone),
+        kept=summary.mean if any(lost) else None,
+        source=group.source,
+        variant=group.variant,
+        partial=group.departures.partial,
+        language=info.language,
+        suite=info.suite,
+        seeds=group.seeds,
+        values=tuple(scores),
+        **costs_of(group),
+        contamination=as_fields(known(group)),
+        notes=tuple(footnotes(group, scores, lost, summary.sd)),
+    )
 
 
 def ceiling_rows(groups: Sequence[RunGroup], infos: Mapping[str, TaskInfo], average: AverageName) -> list[Row]:

@@ -74,6 +74,23 @@ def resolve_scalar(text: str) -> str | Scalar:
     return text
 
 
+class _Nodes(yaml.composer.Composer, yaml.resolver.BaseResolver):
+    """PyYAML's composer over events that were parsed before: reading the text takes most of the time."""
+
+    def __init__(self, events: list[yaml.Event]) -> None:
+        super().__init__()
+        self.events = events[::-1]
+
+    def check_event(self, *kinds: type[yaml.Event]) -> bool:
+        return bool(self.events) and (not kinds or isinstance(self.events[-1], kinds))
+
+    def peek_event(self) -> yaml.Event | None:
+        return self.events[-1] if self.events else None
+
+    def get_event(self) -> yaml.Event:
+        return self.events.pop()
+
+
 class _Composer:
     def __init__(self, file: str | None) -> None:
         self.file = file
@@ -106,8 +123,8 @@ def parse(text: str, file: str | Path | None = None) -> LocatedYaml:
     """Parse one YAML document. Raises SpecError with file and line on anything that is not plain data."""
     name = None if file is None else str(file)
     try:
-        loader = yaml.Loader(text)
-        for event in yaml.parse(text, Loader=yaml.BaseLoader):
+        events = list(yaml.parse(text, Loader=yaml.BaseLoader))
+        for event in events:
             anchor = getattr(event, "anchor", None)
             tag = getattr(event, "tag", None)
             if anchor is not None or tag is not None:
@@ -118,7 +135,7 @@ def parse(text: str, file: str | Path | None = None) -> LocatedYaml:
                     file=name,
                     line=None if event.start_mark is None else event.start_mark.line + 1,
                 )
-        node = loader.get_single_node()
+        node = _Nodes(events).get_single_node()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = error.problem or error.context or "not valid YAML"

@@ -17,7 +17,15 @@ from typing import Any
 
 from biobench import __version__
 from biobench.comparison.compare import compare
-from biobench.comparison.standing import lacks_leader, means_over, part_of, placeable, shared_tasks, suite_standing
+from biobench.comparison.standing import (
+    lacks_leader,
+    means_over,
+    outside_suite,
+    part_of,
+    placeable,
+    shared_tasks,
+    suite_standing,
+)
 from biobench.data.locate import default_data_dir
 from biobench.report.details.needle_html import needle_section
 from biobench.report.entrants import line_name
@@ -151,7 +159,7 @@ def _parts(results: Results, average: AverageName) -> list[SuitePart]:
     parts = []
     for suite in sorted(build(results, average).suites, key=lambda name: name not in ran):
         report = build(results, average, suites=[suite])
-        shared = shared_tasks(report.rows) if lacks_leader(report) else ()
+        shared = shared_tasks(report.rows, outside_suite(report)) if lacks_leader(report) else ()
         ranked = replace(report, averages=means_over(results, report, shared)) if shared else report
         block = blocks(ranked)[0]
         count = sum(info.in_suite and info.suite == suite for info in results.infos.values()) or len(block.columns)

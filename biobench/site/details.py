@@ -31,7 +31,7 @@ def notes_list(notes: Sequence[str], clean: Clean) -> str:
     if not notes:
         return ""
     items = "".join(both(shorten(clean(note)), shorten(clean(in_french(note))), "li") for note in notes)
-    return f"<details><summary>{say('notes')}: {len(notes)}</summary><ul>{items}</ul></details>"
+    return f"<details><summary>{say('notes')} ({len(notes)})</summary><ul>{items}</ul></details>"
 
 
 def model_page(

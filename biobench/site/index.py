@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from biobench.comparison.placing import MOST
-from biobench.comparison.standing import TESTABLE, Leaders, headline, mean_of
+from biobench.comparison.standing import TESTABLE, Leaders, headline, mean_of, scope_of
 from biobench.report import charts
 from biobench.report.escape import for_html
 from biobench.report.languages.labels import number
-from biobench.report.names import labels, without_revisions
+from biobench.report.names import in_sentences, labels, without_revisions
 from biobench.report.remarks import best_of, by_kind, hub_link, remarks_of
 from biobench.report.rows import Row
 from biobench.report.wide import Block, ModelLine, percent
@@ -68,7 +68,7 @@ def _filters() -> str:
 
 
 def _verdict(part: SuitePart) -> str:
-    short = labels(line.name for line in part.standing.lines)
+    short = in_sentences(line.name for line in part.standing.lines)
 
     def sentences(words: Mapping[str, str]) -> list[str]:
         return headline(part.standing, words, lambda line: short[line.name], lambda value: number(value, 1, words))
@@ -77,8 +77,9 @@ def _verdict(part: SuitePart) -> str:
     parts = [both(first, first_fr, "p", 'class="lead"')]
     if others:
         parts.append(both(" ".join(others), " ".join(others_fr), "p"))
-    if part.shared:
-        parts.append(say("shared_tasks", "p", 'class="help"', len(part.shared), part.count, ", ".join(part.shared)))
+    scope = scope_of(part.standing, part.block, part.shared, part.count)
+    if scope is not None:
+        parts.append(say(scope, "p", 'class="help"', len(part.shared), part.count, ", ".join(part.shared)))
     return f'<div class="verdict">{"".join(parts)}</div>'
 
 

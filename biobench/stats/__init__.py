@@ -2,6 +2,9 @@
 
 Three kinds of noise are kept apart: seeds (would another fine-tuning run differ), documents (would
 another test set) and tasks (would another choice of tasks). Every interval names the one it is about.
+
+Modules write `scipy.stats.…` and `scipy.optimize.…` in full: these parts of scipy take longer to import than most pages
+to compute, and are imported when one of their functions is first called.
 """
 
 from biobench.stats.components import Component, variance_components
@@ -18,7 +21,7 @@ from biobench.stats.hierarchy import (
     score_pool,
     suite_draws,
 )
-from biobench.stats.intervals import DocumentSummary, SeedSummary, document_interval, seed_interval
+from biobench.stats.intervals import DocumentSummary, SeedSummary, document_interval, seed_interval, seed_intervals
 from biobench.stats.letters import letter_groups, letters
 from biobench.stats.means import MeanTest, mean_test
 from biobench.stats.moderated import moderated_p
@@ -114,6 +117,7 @@ __all__ = [
     "rank_intervals",
     "score_pool",
     "seed_interval",
+    "seed_intervals",
     "seeds_needed",
     "shrunken",
     "suite_draws",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from biobench.stats.paired import TaskComparison, compare_seeds, joined
 from biobench.stats.types import FloatArray, StatsInputError
@@ -29,7 +29,7 @@ def pearson(gold: Numbers, predicted: Numbers) -> float:
 
 def spearman(gold: Numbers, predicted: Numbers) -> float:
     """Pearson's correlation of the ranks; equal numbers share the mean of their ranks."""
-    return pearson(stats.rankdata(gold), stats.rankdata(predicted))
+    return pearson(scipy.stats.rankdata(gold), scipy.stats.rankdata(predicted))
 
 
 def edrm(gold: Numbers, predicted: Numbers, low: float, high: float) -> float:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import median
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from biobench.stats.types import as_values
@@ -25,20 +25,20 @@ def failed_runs(scores: ArrayLike, no_skill: float | None = None) -> tuple[bool,
     run failed that lies below the median of its siblings by more than 15 points and 6 robust standard deviations of
     theirs. Half of the runs or more are never far below the rest.
     """
-    x = as_values(scores, "scores over seeds")
-    at_floor = np.zeros(x.size, dtype=np.bool_) if no_skill is None else x <= no_skill
-    if at_floor.all():
-        at_floor[:] = False
-    if x.size <= FEWEST or float(x.max() - x.min()) <= LEAST:
+    x = as_values(scores, "scores over seeds").tolist()
+    at_floor = [no_skill is not None and score <= no_skill for score in x]
+    if all(at_floor):
+        at_floor = [False] * len(x)
+    if len(x) <= FEWEST or max(x) - min(x) <= LEAST:
         # none is so far from any other
-        return tuple(bool(v) for v in at_floor)
-    far = np.zeros(x.size, dtype=np.bool_)
-    for place in range(x.size):
-        others = x[np.arange(x.size) != place]
-        middle = float(np.median(others))
-        spread = 1.4826 * float(np.median(np.abs(others - middle)))
-        far[place] = middle - x[place] > max(LEAST, FAR * spread)
-    return tuple(bool(v) for v in far | at_floor)
+        return tuple(at_floor)
+    far = []
+    for place, score in enumerate(x):
+        others = x[:place] + x[place + 1 :]
+        middle = median(others)
+        spread = 1.4826 * median(abs(other - middle) for other in others)
+        far.append(middle - score > max(LEAST, FAR * spread))
+    return tuple(below or gone for below, gone in zip(far, at_floor, strict=True))
 
 
 def without_failed(scores: Sequence[float], failed: Sequence[bool]) -> tuple[float, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from biobench.stats.means import mean_test
 from biobench.stats.types import Estimand, FloatArray, StatsInputError, as_values
@@ -34,7 +34,7 @@ def interaction_of(differences: Sequence[float], parts: Sequence[str]) -> Intera
     p = None
     if len(groups) > 1 and d.size >= len(groups) + 2:
         within = sum(float(((g - g.mean()) ** 2).sum()) for g in groups.values())
-        p = float(stats.f_oneway(*groups.values()).pvalue) if within > 0 else None
+        p = float(scipy.stats.f_oneway(*groups.values()).pvalue) if within > 0 else None
     return Interaction({k: float(g.mean()) for k, g in groups.items()}, {k: g.size for k, g in groups.items()}, p)
 
 

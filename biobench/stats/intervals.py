@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special, stats
+from scipy import special
 
 from biobench.stats.counts import Average, Counts, check_average, f1_scores
-from biobench.stats.means import EQUAL, SINGLE, resampled_se, t_from_se
+from biobench.stats.means import EQUAL, SINGLE, in_a_row, moments, resampled_se
 from biobench.stats.resample import group_weights, jackknife_se, leave_one_out, rare_labels, score_draws
-from biobench.stats.types import Estimand, Interval, StatsInputError, as_values, check_level, is_zero
+from biobench.stats.types import (
+    ROUNDING,
+    Estimand,
+    Interval,
+    Samples,
+    StatsInputError,
+    as_values,
+    check_level,
+    is_zero,
+)
 
 Method = Literal["auto", "bootstrap", "jackknife"]
 
@@ -66,18 +76,33 @@ def seed_interval(
     test documents to training documents (see ``resampled_se``); the interval is then of the mean score over corpora
     like this one.
     """
-    x = as_values(scores, "scores over seeds")
+    return seed_intervals(
+        [as_values(scores, "scores over seeds").tolist()], resolutions=[resolution], ratios=[ratio], level=level
+    )[0]
+
+
+def seed_intervals(
+    samples: Samples, *, resolutions: Sequence[float], ratios: Sequence[float], level: float = 0.95
+) -> list[SeedSummary]:
+    """``seed_interval`` of many samples at once; resolutions, ratios: one a sample."""
     check_level(level)
-    mean = float(x.mean())
-    if x.size == 1:
-        return SeedSummary(1, mean, None, None, SINGLE)
-    sd = float(x.std(ddof=1))
-    if is_zero(sd, float(abs(x).max())):
-        return SeedSummary(int(x.size), mean, 0.0, None, EQUAL)
-    se = resampled_se(max(sd, resolution / math.sqrt(12)), x.size, ratio)
-    estimand = Estimand.THIS_TASK if ratio else Estimand.NEW_SEEDS
-    test = t_from_se(mean, se, x.size - 1, n=int(x.size), estimand=estimand, level=level)
-    return SeedSummary(int(x.size), mean, sd, test.interval, None)
+    if not samples:
+        return []
+    values, sizes = in_a_row(samples)
+    means, sds, largest = moments(values, sizes)
+    equal = sds <= ROUNDING * np.maximum(1.0, largest)
+    se = resampled_se(np.maximum(sds, np.divide(resolutions, math.sqrt(12))), sizes, ratios)
+    halves = np.where(se <= ROUNDING, 0.0, special.stdtrit(sizes - 1.0, (1 + level) / 2) * se)
+    summaries = []
+    columns = (array.tolist() for array in (sizes, means, sds, equal, halves))
+    for n, mean, sd, is_equal, half, ratio in zip(*columns, ratios, strict=True):
+        if n == 1 or is_equal:
+            summaries.append(SeedSummary(n, mean, None if n == 1 else 0.0, None, SINGLE if n == 1 else EQUAL))
+            continue
+        estimand = Estimand.THIS_TASK if ratio else Estimand.NEW_SEEDS
+        interval = Interval(mean - half, mean + half, level, "t" if half else "no variation", estimand)
+        summaries.append(SeedSummary(n, mean, sd, interval, None))
+    return summaries
 
 
 def document_interval(
@@ -128,7 +153,7 @@ def _logit_interval(score: float, se: float, df: float, level: float, method: st
     """score ± t x se on the scale of log(score / (1 - score)), where a few errors near 1 are symmetric."""
     if is_zero(se, 0.0):
         return Interval(score, score, level, "no variation", Estimand.NEW_DOCUMENTS)
-    half = float(stats.t.ppf((1 + level) / 2, df)) * se / (score * (1 - score))
+    half = float(special.stdtrit(df, (1 + level) / 2)) * se / (score * (1 - score))
     low, high = (float(special.expit(special.logit(score) + end)) for end in (-half, half))
     return Interval(low, high, level, method, Estimand.NEW_DOCUMENTS)
 

@@ -6,10 +6,22 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from biobench.stats.types import Estimand, Interval, as_values, check_level, is_zero
+from biobench.stats.types import (
+    ROUNDING,
+    Estimand,
+    FloatArray,
+    IntArray,
+    Interval,
+    Samples,
+    StatsInputError,
+    as_values,
+    check_level,
+    is_zero,
+)
 
 SINGLE = "one value: its spread is unknown, so there is neither interval nor test"
 EQUAL = "all scores are equal: the spread over further seeds is unknown, so there is no interval"
@@ -65,24 +77,30 @@ def mean_test(
         return MeanTest(n, 0.0, 0.0, 0.0, None, interval, 1.0, estimand, IDENTICAL)
     if n == 1:
         return MeanTest(1, mean, None, None, None, None, None, estimand, SINGLE)
-    sd = float(x.std(ddof=1))
-    sd = max(0.0 if is_zero(sd, float(abs(x).max())) else sd, floor)
-    if ratio:
-        se = resampled_se(sd, n, ratio)
-        return t_from_se(mean, se, n - 1, n=n, sd=sd, estimand=estimand, level=level, method=RESAMPLED)
-    return t_from_se(mean, sd / math.sqrt(n), n - 1, n=n, sd=sd, estimand=estimand, level=level)
+    sd = float(spread_of(x.std(ddof=1), abs(x).max(), resolution))
+    se, method = float(resampled_se(sd, n, ratio)), RESAMPLED if ratio else "t"
+    return t_from_se(mean, se, n - 1, n=n, sd=sd, estimand=estimand, level=level, method=method)
+
+
+def spread_of(sd: ArrayLike, largest: ArrayLike, resolution: ArrayLike) -> FloatArray:
+    """The sd of differences of scores: 0 where rounding of the arithmetic explains it, never below that of the scores.
+
+    largest: the largest size of a difference. resolution: as of ``mean_test``. Numbers or arrays of one shape.
+    """
+    floor = np.divide(resolution, math.sqrt(6))
+    return np.maximum(np.where(np.less_equal(sd, ROUNDING * np.maximum(1.0, largest)), 0.0, sd), floor)
 
 
 RESAMPLED = "t corrected for training documents that splits share"
 
 
-def resampled_se(sd: float, n: int, ratio: float) -> float:
+def resampled_se(sd: ArrayLike, n: ArrayLike, ratio: ArrayLike) -> FloatArray:
     """Standard error of the mean over ``n`` splits of one corpus: sd times the root of 1/n + ratio.
 
     The splits share training documents, so their scores are correlated and sd / sqrt(n) is too small. ratio: test
-    documents to training documents of a split (Nadeau and Bengio, Machine Learning 52, 2003).
+    documents to training documents of a split (Nadeau and Bengio, Machine Learning 52, 2003); 0 for independent runs.
     """
-    return sd * math.sqrt(1 / n + ratio)
+    return np.multiply(sd, np.sqrt(np.divide(1, n) + ratio))
 
 
 def t_from_se(
@@ -118,3 +136,20 @@ def pooled_df(parts: Sequence[tuple[float, float]]) -> float:
     total = sum(variance for variance, _ in parts)
     below = sum(variance**2 / df for variance, df in parts if variance > 0)
     return total**2 / below if below > 0 else math.inf
+
+
+def in_a_row(scores: Samples) -> tuple[FloatArray, IntArray]:
+    """All tasks' scores one after the other, and how many each has. Raises StatsInputError where one has none."""
+    sizes = np.array([len(task) for task in scores])
+    if not sizes.all():
+        raise StatsInputError("a task without scores", hint="leave it out, for every model alike")
+    return as_values(np.concatenate(scores), "scores over seeds"), sizes
+
+
+def moments(values: FloatArray, sizes: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Mean, sd (NaN for one value) and largest size of samples that stand one after the other, (samples,) each."""
+    starts = np.cumsum(sizes) - sizes
+    means = np.add.reduceat(values, starts) / sizes
+    squares = np.add.reduceat((values - np.repeat(means, sizes)) ** 2, starts)
+    sds = np.sqrt(squares / np.where(sizes > 1, sizes - 1.0, math.nan))
+    return means, sds, np.maximum.reduceat(np.abs(values), starts)

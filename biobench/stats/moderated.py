@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import optimize, special
+import scipy
+from scipy import special
 
 from biobench.stats.types import FloatArray
 
@@ -54,4 +55,4 @@ def _trigamma_inverse(value: float) -> float:
     """x with polygamma(1, x) = value."""
     if value > 1e7:
         return 1 / math.sqrt(value)
-    return float(optimize.brentq(lambda x: float(special.polygamma(1, x)) - value, 1e-4, 1 / value + 1.0))
+    return float(scipy.optimize.brentq(lambda x: float(special.polygamma(1, x)) - value, 1e-4, 1 / value + 1.0))

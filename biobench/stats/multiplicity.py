@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from statsmodels.stats.multitest import multipletests
-
 from biobench.stats.types import StatsInputError
 
 
@@ -17,5 +15,7 @@ def holm(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
             raise StatsInputError(f"p value {p} is not between 0 and 1", hint="pass p values, or None for no test")
     if not known:
         return tuple(None for _ in p_values)
+    from statsmodels.stats.multitest import multipletests
+
     adjusted = iter(multipletests(known, method="holm")[1])
     return tuple(None if p is None else min(1.0, float(next(adjusted))) for p in p_values)

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy import special, stats
+from scipy import special
 
 from biobench.stats.counts import Average, Counts, f1_scores
 from biobench.stats.intervals import RARE, SE_DRAWS, Method, choose_method
@@ -87,24 +88,46 @@ def compare_seeds(
     a, b = as_values(first, "scores of the first model"), as_values(second, "scores of the second model")
     if paired:
         if a.size != b.size:
-            raise StatsInputError(
-                f"{a.size} and {b.size} seeds cannot be paired", hint="keep the shared seeds, or paired=False"
-            )
+            raise cannot_pair(a.size, b.size)
         estimand = Estimand.THIS_TASK if ratio else Estimand.NEW_SEEDS
         test = mean_test(a - b, estimand=estimand, level=level, resolution=resolution, ratio=ratio)
         return SeedDifference(test, True)
     if ratio:
-        raise StatsInputError("splits of one corpus that do not pair", hint="compare on the splits that both have")
+        raise never_independent()
     estimate = float(a.mean() - b.mean())
     n = int(a.size + b.size)
     if min(a.size, b.size) == 1:
         test = MeanTest(n, estimate, None, None, None, None, None, Estimand.NEW_SEEDS, SINGLE)
         return SeedDifference(test, False)
-    floor = resolution**2 / 12
-    parts = [(max(float(x.var(ddof=1)), floor) / x.size, x.size - 1.0) for x in (a, b)]
-    se = math.sqrt(sum(variance for variance, _ in parts))
-    test = t_from_se(estimate, se, pooled_df(parts), n=n, estimand=Estimand.NEW_SEEDS, level=level, method="Welch t")
+    variance, df = welch([a.var(ddof=1), b.var(ddof=1)], [a.size, b.size], resolution)
+    test = t_from_se(
+        estimate, math.sqrt(variance), float(df), n=n, estimand=Estimand.NEW_SEEDS, level=level, method="Welch t"
+    )
     return SeedDifference(test, False)
+
+
+def welch(variances: ArrayLike, sizes: ArrayLike, resolution: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Variance of the difference of two means over independent seeds, and its degrees of freedom.
+
+    variances, sizes: of the two models' scores, (2,) or (2, tasks). resolution: as of ``mean_test``, (tasks,).
+    """
+    parts = np.maximum(variances, np.square(resolution) / 12) / sizes
+    total = parts.sum(axis=0)
+    below = (parts**2 / np.subtract(sizes, 1.0)).sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return total, np.where(below > 0, total**2 / below, math.inf)
+
+
+def cannot_pair(first: int, second: int) -> StatsInputError:
+    """The error for two models with other numbers of seeds."""
+    return StatsInputError(
+        f"{first} and {second} seeds cannot be paired", hint="keep the shared seeds, or paired=False"
+    )
+
+
+def never_independent() -> StatsInputError:
+    """The error for splits that the two models do not share."""
+    return StatsInputError("splits of one corpus that do not pair", hint="compare on the splits that both have")
 
 
 def compare_task(
@@ -268,5 +291,5 @@ def mcnemar(first_right: ArrayLike, second_right: ArrayLike) -> McNemar:
         )
     only_a, only_b = int((a & ~b).sum()), int((b & ~a).sum())
     discordant = only_a + only_b
-    p = float(stats.binomtest(only_a, discordant, 0.5).pvalue) if discordant else 1.0
+    p = float(scipy.stats.binomtest(only_a, discordant, 0.5).pvalue) if discordant else 1.0
     return McNemar(only_a, only_b, int(a.size), p)

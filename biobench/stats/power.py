@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from scipy import optimize, special, stats
+import scipy
+from scipy import special
 
 from biobench.stats.types import StatsInputError
 
@@ -170,7 +171,7 @@ def _power(shift: float, df: float, alpha: float) -> float:
     By quadrature over S: the series behind scipy's noncentral t gives NaN for few degrees of freedom
     and large shifts.
     """
-    critical = float(stats.t.ppf(1 - alpha / 2, df))
+    critical = float(special.stdtrit(df, 1 - alpha / 2))
     spread = 12 / math.sqrt(2 * df)
     low, high = max(0.0, 1 - spread), 1 + spread
     s = low + (high - low) * (_NODES + 1) / 2
@@ -188,10 +189,10 @@ def _detectable_shift(df: float, alpha: float, power: float) -> float:
     def shortfall(shift: float) -> float:
         return _power(shift, df, alpha) - power
 
-    high = 2.0 * float(stats.t.ppf(1 - alpha / 2, df)) + 2.0
+    high = 2.0 * float(special.stdtrit(df, 1 - alpha / 2)) + 2.0
     while shortfall(high) < 0:
         high *= 2
-    return float(optimize.brentq(shortfall, 0.0, high, xtol=1e-10))
+    return float(scipy.optimize.brentq(shortfall, 0.0, high, xtol=1e-10))
 
 
 def _smallest(enough: Callable[[int], bool], *, start: int) -> int | None:

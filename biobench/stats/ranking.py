@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from scipy import stats
 
 from biobench.stats.heterogeneity import shrunken
 from biobench.stats.letters import letters
@@ -166,7 +165,10 @@ def _errors(scores: Sequence[SuiteScores], owners: Sequence[str]) -> FloatArray 
 def task_ranks(means: FloatArray) -> FloatArray:
     """Ranks of the models within each task, (models, tasks): 1 is best, ties share their mean rank."""
     # equal scores must tie whatever the order in which their seeds were added
-    ranks: FloatArray = stats.rankdata(-np.round(means, 9), axis=0)
+    rounded = np.round(means, 9)
+    above = (rounded[None] > rounded[:, None]).sum(axis=1)
+    level = (rounded[None] == rounded[:, None]).sum(axis=1)
+    ranks: FloatArray = above + (level + 1) / 2
     return ranks
 
 
@@ -179,7 +181,8 @@ def _standings(
 ) -> tuple[Standing, ...]:
     score = np.array([cluster_means(row, owners)[1].mean() for row in means])
     mean_rank = np.array([cluster_means(row, owners)[1].mean() for row in task_ranks(means)])
-    rank = stats.rankdata(-np.round(score, 9), method="min")
+    rounded = np.round(score, 9)
+    rank = 1 + (rounded[None] > rounded[:, None]).sum(axis=1)
     order = sorted(range(len(labels)), key=lambda i: (rank[i], labels[i]))
     position = {model: index for index, model in enumerate(order)}
     ties: tuple[str | None, ...] = (None,) * len(labels)

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
-from scipy import stats
+from scipy import special
 
 from biobench.stats.types import Estimand, Interval, StatsInputError, as_values, check_level, is_zero
 
@@ -43,7 +43,7 @@ def paired_ratio(numerators: ArrayLike, denominators: ArrayLike, *, estimand: Es
         return Ratio(1, value, None, ONE)
     n = x.size
     dx, dy = x - top, y - bottom
-    scale = float(stats.t.ppf((1 + level) / 2, n - 1)) ** 2 / (n * (n - 1))
+    scale = float(special.stdtrit(n - 1, (1 + level) / 2)) ** 2 / (n * (n - 1))
     xx, xy, yy = (scale * float(v) for v in (dx @ dx, dx @ dy, dy @ dy))
     leading = bottom**2 - yy
     if leading <= 0:

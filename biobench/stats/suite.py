@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import special, stats
+import scipy
+from scipy import special
 
 from biobench.stats.means import MeanTest, mean_test
 from biobench.stats.power import DetectableRange, SuiteVariance, detectable_difference, detectable_range, sd_range
@@ -204,7 +205,7 @@ def wilcoxon_p(differences: FloatArray) -> float | None:
         return 1.0
     if d.size == 1:
         return None
-    return float(stats.wilcoxon(d[d != 0]).pvalue)
+    return float(scipy.stats.wilcoxon(d[d != 0]).pvalue)
 
 
 def suite_variance(

@@ -13,10 +13,14 @@ from biobench.errors import BioBenchError
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
 
 #: Scores of one model on several tasks: one sequence of per-seed scores a task. A published mean, whose
 #: seeds are not known, is a sequence of one.
 SuiteScores = Sequence[Sequence[float]]
+
+#: The same, or arrays.
+Samples = Sequence[Sequence[float] | FloatArray]
 
 #: A spread below this share of the numbers' own size is rounding of the arithmetic, not variation.
 ROUNDING = 1e-12

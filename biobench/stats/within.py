@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from biobench.stats.counts import f1_scores
 from biobench.stats.intervals import SE_DRAWS, Method
-from biobench.stats.means import MeanTest, t_from_se
-from biobench.stats.paired import compare_seeds, crossed, document_se, interaction
+from biobench.stats.means import MeanTest, in_a_row, moments, resampled_se, spread_of, t_from_se
+from biobench.stats.paired import cannot_pair, crossed, document_se, interaction, never_independent, welch
 from biobench.stats.runs import TaskRuns, by_cluster, shared_groups
-from biobench.stats.types import Estimand, FloatArray, StatsInputError, SuiteScores, check_names
+from biobench.stats.suite import task_weights
+from biobench.stats.types import ROUNDING, Estimand, FloatArray, Samples, StatsInputError, SuiteScores, check_names
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,14 @@ def within_tasks(
     notes: list[str] = []
     seeds_known = documents_known = True
     for cluster in by_cluster(tasks):
-        scores = [
-            [f1_scores(task.models[m], task.average, task.evaluated) for m in (first, second)] for task in cluster
-        ]
-        parts = _seed_parts(scores, [task.paired_seeds for task in cluster], [task.resolution for task in cluster])
+        noise = seed_noise(
+            [f1_scores(task.models[first], task.average, task.evaluated) for task in cluster],
+            [f1_scores(task.models[second], task.average, task.evaluated) for task in cluster],
+            paired=[task.paired_seeds for task in cluster],
+            resolutions=[task.resolution for task in cluster],
+            ratios=[0.0] * len(cluster),
+        )
+        parts = _parts(noise, np.full(len(cluster), 1 / len(cluster)))
         if parts is None:
             seeds_known = False
         else:
@@ -66,7 +72,7 @@ def within_tasks(
         else:
             document_parts.append([(se**2, shared_groups(cluster)[0] - 1.0)])
         twice += sum(interaction(task, first, second) for task in cluster) / len(cluster) ** 2
-        means.append(float(np.mean([a.mean() - b.mean() for a, b in scores])))
+        means.append(float(noise.differences.mean()))
     if not means:
         raise StatsInputError("no task", hint="a suite has at least one task")
     if not seeds_known:
@@ -76,7 +82,11 @@ def within_tasks(
     seeds = _scaled(seed_parts, len(means)) if seeds_known else None
     documents = _scaled(document_parts, len(means)) if documents_known else None
     # nothing is counted twice where a source is unknown, and `crossed` then takes nothing off
-    return _combined(means, seeds, documents, twice / len(means) ** 2, level, notes)
+    return _combined(float(np.mean(means)), len(means), seeds, documents, twice / len(means) ** 2, level, notes)
+
+
+def _scaled(parts: Sequence[Parts], clusters: int) -> Parts:
+    return [(variance / clusters**2, df) for part in parts for variance, df in part]
 
 
 def within_tasks_seeds(
@@ -104,84 +114,99 @@ def within_tasks_seeds(
         raise StatsInputError(f"{len(first)} and {len(second)} tasks", hint="give both models the same tasks")
     names = check_names(None, len(first), "task")
     owners = names if clusters is None else check_names(clusters, len(first), "cluster")
-    if weights is not None:
-        return _weighted(first, second, weights, paired_seeds, resolutions, level, ratios)
-    parts, means = [], []
-    drawn: list[Parts] = []
-    for label in dict.fromkeys(owners):
-        rows = [i for i, owner in enumerate(owners) if owner == label]
-        scores = [[np.asarray(side[i], dtype=np.float64) for side in (first, second)] for i in rows]
-        steps = [0.0 if resolutions is None else resolutions[i] for i in rows]
-        shared = [0.0 if ratios is None else ratios[i] for i in rows]
-        parts.append(_seed_parts(scores, [paired_seeds or r > 0 for r in shared], steps, shared))
-        means.append(float(np.mean([a.mean() - b.mean() for a, b in scores])))
-        if documents is not None:
-            drawn.append([(documents[i][0] / len(rows) ** 2, documents[i][1]) for i in rows])
-    resampled = ratios is not None and min(ratios) > 0
+    shares = task_weights(owners) if weights is None else _shares(weights, len(first))
+    corrections = [0.0] * len(first) if ratios is None else ratios
+    noise = seed_noise(
+        first,
+        second,
+        paired=[paired_seeds or ratio > 0 for ratio in corrections],
+        resolutions=[0.0] * len(first) if resolutions is None else resolutions,
+        ratios=corrections,
+    )
+    resampled = min(corrections) > 0
     notes = ["no counts: test-set noise is left out"] if documents is None and not resampled else []
-    known = [part for part in parts if part is not None]
-    seeds = _scaled(known, len(means)) if len(known) == len(parts) else None
+    seeds = _parts(noise, shares)
     if seeds is None:
         notes.append("some task has one seed or a published mean: seed noise is unknown")
-    noise = None if documents is None else _scaled(drawn, len(means))
-    return _combined(means, seeds, noise, 0.0, level, notes, Estimand.THESE_TASKS if resampled else None)
+    drawn = None
+    if documents is not None:
+        drawn = [(share**2 * variance, df) for share, (variance, df) in zip(shares.tolist(), documents, strict=True)]
+    estimand = Estimand.THESE_TASKS if resampled else None
+    return _combined(float(shares @ noise.differences), len(set(owners)), seeds, drawn, 0.0, level, notes, estimand)
 
 
 Parts = list[tuple[float, float]]
+"""(variance, degrees of freedom) of what adds up."""
 
 
-def _weighted(
-    first: SuiteScores,
-    second: SuiteScores,
-    weights: Sequence[float],
-    paired_seeds: bool,
-    resolutions: Sequence[float] | None,
-    level: float,
-    ratios: Sequence[float] | None,
-) -> WithinTasks:
-    """Each task with its share of the sum of the weights."""
-    if len(weights) != len(first) or not all(math.isfinite(w) and w > 0 for w in weights):
+def _shares(weights: Sequence[float], tasks: int) -> FloatArray:
+    """Of each task in the weighted mean."""
+    if len(weights) != tasks or not all(math.isfinite(w) and w > 0 for w in weights):
         raise StatsInputError(f"weights {list(weights)}", hint="one above zero for each task")
-    shares = [w / math.fsum(weights) for w in weights]
-    steps = [0.0] * len(first) if resolutions is None else resolutions
-    pairs = [[np.asarray(side, dtype=np.float64) for side in pair] for pair in zip(first, second, strict=True)]
-    shared = [0.0] * len(first) if ratios is None else ratios
-    parts = [
-        _seed_parts([pair], [paired_seeds or ratio > 0], [step], [ratio])
-        for pair, step, ratio in zip(pairs, steps, shared, strict=True)
-    ]
-    known = [part for part in parts if part is not None]
-    noise = [(s**2 * v, df) for s, part in zip(shares, known, strict=False) for v, df in part]
-    notes = ["no counts: test-set noise is left out"]
-    if len(known) < len(parts):
-        notes.append("some task has one seed or a published mean: seed noise is unknown")
-    difference = math.fsum(s * float(a.mean() - b.mean()) for s, (a, b) in zip(shares, pairs, strict=True))
-    return _combined([difference], noise if len(known) == len(parts) else None, None, 0.0, level, notes)
+    return np.array(weights) / math.fsum(weights)
 
 
-def _seed_parts(
-    scores: Sequence[Sequence[FloatArray]],
+def _parts(noise: SeedNoise, shares: FloatArray) -> Parts | None:
+    """What the seeds of each task add to the mean with these shares; None where a task has one seed."""
+    variances = shares**2 * noise.variances
+    return None if np.isnan(variances).any() else list(zip(variances.tolist(), noise.df.tolist(), strict=True))
+
+
+class SeedNoise(NamedTuple):
+    """Of each task, (tasks,). differences: first minus second model, of the means over seeds. variances: of these over
+    other seeds, NaN where a model has one seed; df: their degrees of freedom, infinite where nothing varies."""
+
+    differences: FloatArray
+    variances: FloatArray
+    df: FloatArray
+
+
+def seed_noise(
+    first: Samples,
+    second: Samples,
+    *,
     paired: Sequence[bool],
     resolutions: Sequence[float],
-    ratios: Sequence[float] | None = None,
-) -> Parts | None:
-    """(variance, df) that each task's seeds add to the cluster mean; None where a task has one seed."""
-    parts: Parts = []
-    for (a, b), pair, step, ratio in zip(scores, paired, resolutions, ratios or [0.0] * len(scores), strict=True):
-        test = compare_seeds(a, b, paired=pair, resolution=step, ratio=ratio).test
-        # one seed on both sides with equal scores has a test (p 1) but still no seed noise to speak of
-        if test.se is None or min(a.size, b.size) == 1:
-            return None
-        parts.append((test.se**2 / len(scores) ** 2, math.inf if test.df is None else test.df))
-    return parts
+    ratios: Sequence[float],
+) -> SeedNoise:
+    """``compare_seeds`` of many tasks at once, without intervals; the last three as there, one a task."""
+    noise = np.empty((3, len(first)))
+    for together, of in ((True, _paired_noise), (False, _welch_noise)):
+        rows = [i for i, pair in enumerate(paired) if pair is together]
+        if rows:
+            steps, shared = (np.array([values[i] for i in rows]) for values in (resolutions, ratios))
+            noise[:, rows] = of([first[i] for i in rows], [second[i] for i in rows], steps, shared)
+    variances, df = noise[1], noise[2]
+    nothing = np.sqrt(variances) <= ROUNDING
+    variances[nothing], df[nothing] = 0.0, math.inf
+    return SeedNoise(noise[0], variances, df)
 
 
-def _scaled(parts: Sequence[Parts], clusters: int) -> Parts:
-    return [(variance / clusters**2, df) for part in parts for variance, df in part]
+def _paired_noise(
+    first: Samples, second: Samples, resolutions: FloatArray, ratios: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    (a, sizes), (b, others) = in_a_row(first), in_a_row(second)
+    for size, other in zip(sizes, others, strict=True):
+        if size != other:
+            raise cannot_pair(size, other)
+    means, sds, largest = moments(a - b, sizes)
+    return means, resampled_se(spread_of(sds, largest, resolutions), sizes, ratios) ** 2, sizes.astype(np.float64) - 1.0
+
+
+def _welch_noise(
+    first: Samples, second: Samples, resolutions: FloatArray, ratios: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    if ratios.any():
+        raise never_independent()
+    rows = [in_a_row(side) for side in (first, second)]
+    (mean, sd, _), (other_mean, other_sd, _) = (moments(*row) for row in rows)
+    variances, df = welch(np.square([sd, other_sd]), [sizes for _, sizes in rows], resolutions)
+    return mean - other_mean, variances, df
 
 
 def _combined(
-    means: Sequence[float],
+    difference: float,
+    clusters: int,
     seeds: Parts | None,
     documents: Parts | None,
     twice: float,
@@ -189,8 +214,8 @@ def _combined(
     notes: list[str],
     estimand: Estimand | None = None,
 ) -> WithinTasks:
-    """estimand: what the parts are about; None: what follows from which of them are known."""
-    difference = float(np.mean(means))
+    """clusters: how many means the difference is of. estimand: what the parts are about; None: what follows from which
+    of them are known."""
     se_seeds = None if seeds is None else math.sqrt(sum(v for v, _ in seeds))
     se_documents = None if documents is None else math.sqrt(sum(v for v, _ in documents))
     if seeds is None and documents is None:
@@ -208,7 +233,7 @@ def _combined(
         difference,
         math.sqrt(variance),
         df,
-        n=len(means),
+        n=clusters,
         estimand=estimand,
         level=level,
         method="t on variances summed over tasks",

@@ -27,7 +27,7 @@ FILE = ".index.parquet"
 _JSON = ("overrides", "scores", "ceiling", "contamination", "unexpressed", "count_problems")
 """Columns that hold JSON."""
 _STATE = ("modified", "size", "inode")
-_FORMAT = b"biobench.index.6"
+_FORMAT = b"biobench.index.7"
 
 
 class Brief(NamedTuple):
@@ -79,6 +79,8 @@ class Brief(NamedTuple):
     """Splits that the protocol has, of which this run is one; 0: the task has a single one."""
     train_documents: int = 0
     """In the training part of the split, where there are several."""
+    answers: float = 0.0
+    """Gold answers in the test documents, over all labels; 0 without labels."""
 
     @classmethod
     def of(cls, r: RunRecord) -> Brief:
@@ -123,6 +125,7 @@ class Brief(NamedTuple):
             device=r.provenance.device,
             folds=0 if r.resampling is None else r.resampling.folds,
             train_documents=0 if r.resampling is None else r.resampling.train_documents,
+            answers=float(sum(row["support"] for row in r.per_label.values())),
         )
 
 
@@ -131,41 +134,31 @@ State = tuple[int, int, int]
 
 
 class Seen(NamedTuple):
-    """A record file at the time of looking. complete: its predictions are there."""
+    """A record file at the time of looking. state: changes when it is written again. complete: its predictions are
+    there."""
 
     task: str
     key: str
-    modified: int
-    size: int
-    inode: int
+    state: State
     complete: bool
-
-    @property
-    def state(self) -> State:
-        """What changes when the file is written again."""
-        return self.modified, self.size, self.inode
 
 
 def list_files(runs: Path) -> list[Seen]:
     """All `runs/<task>/<name>.json`, sorted; reads names, times and sizes alone."""
     files: list[Seen] = []
-    for folder in _entries(runs):
+    for folder in sorted(_entries(runs), key=lambda entry: entry.name):
         if not folder.is_dir():
             continue
-        records, tables = [], set()
-        for entry in _entries(Path(folder.path)):
-            stem, dot, suffix = entry.name.rpartition(".")
-            if suffix == "json" and dot and stem and not stem.startswith("."):
-                records.append((stem, entry))
-            elif suffix == "parquet":
-                tables.add(stem)
-        for stem, entry in records:
+        entries = {entry.name: entry for entry in _entries(Path(folder.path))}
+        keys = [name.removesuffix(".json") for name in entries if name.endswith(".json") and not name.startswith(".")]
+        for key in sorted(keys):
             try:
-                status = entry.stat()
+                status = entries[f"{key}.json"].stat()
             except FileNotFoundError:
                 continue  # removed since it was listed
-            files.append(Seen(folder.name, stem, status.st_mtime_ns, status.st_size, status.st_ino, stem in tables))
-    return sorted(files)
+            state = status.st_mtime_ns, status.st_size, status.st_ino
+            files.append(Seen(folder.name, key, state, f"{key}.parquet" in entries))
+    return files
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:

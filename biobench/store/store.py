@@ -198,7 +198,8 @@ class Store:
     def contents(self) -> str:
         """Changes when any record file has another time or size, as a copy over it gives; looks at every file."""
         with paused_collector():
-            files = repr(list_files(self.root / "runs"))
+            # as plain tuples, which are written ten times as fast as named ones
+            files = repr([tuple(seen) for seen in list_files(self.root / "runs")])
         return hashlib.sha256(files.encode("utf-8", "surrogateescape")).hexdigest()
 
     def load_predictions(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 
 import pytest
 
@@ -10,6 +12,7 @@ from biobench.comparison.compare import compare
 from biobench.comparison.placing import MOST, differ_within, place
 from biobench.report.table import load
 from biobench.report.tasks import shipped
+from biobench.store import Store
 from tests.helpers.report_make import save_run, save_runs
 
 FRENCH = [i.id for i in shipped().values() if i.suite == "fr" and i.in_suite]
@@ -52,3 +55,20 @@ def test_no_more_than_the_first_are_placed(tmp_path):
     placed = place(load(tmp_path), names, "macro", tasks=["gad"])
     assert list(placed) == names[:MOST]
     assert (placed["m00"].best, placed["m29"].worst) == (1, MOST)
+
+
+def test_ranks_read_no_record_and_import_no_slow_part(tmp_path, monkeypatch):
+    for task in FRENCH:
+        for model, score in (("alpha", 0.6), ("beta", 0.5)):
+            save_runs(tmp_path, model, task, {42: score, 43: score + 0.01, 44: score + 0.02})
+    results = load(tmp_path)
+
+    def refuse(*_args):
+        raise AssertionError("a record is read")
+
+    monkeypatch.setattr(Store, "get", refuse)
+    assert {p.best for p in place(results, ["alpha", "beta"], "macro", suite="fr").values()} <= {1, 2}
+    slow = ("scipy.stats", "scipy.optimize", "statsmodels", "sklearn", "torch")
+    asked = f"import sys, biobench.comparison.standing; print([m for m in {slow} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -20,3 +20,10 @@ def test_one_line_or_printed_ones_share_nothing() -> None:
     assert shared_tasks(rows("a", "pq")) == ()
     assert shared_tasks([*rows("a", "p"), *rows("b", "p", "published"), *rows("c", "p", partial=True)]) == ()
     assert shared_tasks([*rows("a", "p"), *rows("b", "q")]) == ()
+
+
+def test_tasks_outside_the_suites_are_shared_only_where_no_other_is() -> None:
+    lines = [*rows("a", "pqz"), *rows("b", "pqz")]
+    assert shared_tasks(lines, {"q", "z"}) == ("p",)
+    assert shared_tasks(lines, {"p", "q", "z"}) == ("p", "q", "z")
+    assert shared_tasks([*rows("a", "pz"), *rows("b", "z")], {"z"}) == ("z",)

@@ -13,6 +13,11 @@ from tests.helpers.store_make import documents, predictions, record, weights_has
 
 
 def save_run(results: Path, model: str, task: str, seed: int, score: float, **fields: Any) -> RunRecord:
+    """Store the run of `run_of`."""
+    return Store(results).save(run_of(model, task, seed, score, **fields), documents(), predictions())
+
+
+def run_of(model: str, task: str, seed: int, score: float, **fields: Any) -> RunRecord:
     """One run with `score` as macro and micro F1, on the shipped spec where there is one and `spec` is absent.
 
     fields: those of the record; `spec` (hash), `data` (hash), `weights` (hash), `precision` change identity.
@@ -43,7 +48,7 @@ def save_run(results: Path, model: str, task: str, seed: int, score: float, **fi
         limit=base.limit,
         protocol={"model": model, "task": task, "extra": base.provenance.started},
     )
-    made = base.model_copy(
+    return base.model_copy(
         update={
             "key": key,
             "task": identity,
@@ -53,7 +58,6 @@ def save_run(results: Path, model: str, task: str, seed: int, score: float, **fi
             "scores": {"macro_f1": score, "micro_f1": score, "weighted_f1": score / 2},
         }
     )
-    return Store(results).save(made, documents(), predictions())
 
 
 def save_runs(results: Path, model: str, task: str, scores: Mapping[int, float], **fields: Any) -> None:

@@ -217,6 +217,19 @@ def test_a_phone_shows_cards(browser, tmp_path_factory, scheme):
         page.close()
 
 
+def test_a_phone_shows_the_table_where_no_line_has_a_mean(browser, tmp_path):
+    save_runs(tmp_path, "tiny", "bc5cdr", {42: 0.5, 43: 0.52}, limit=16)
+    with served(tmp_path) as address:
+        page = browser.new_page(viewport={"width": 390, "height": 800})
+        page.set_default_timeout(WAIT)
+        page.goto(address)
+        page.locator("[data-testid=stDataFrame]").first.wait_for()
+        settle(page)
+        assert page.locator(".bb-cards").count() == 0
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        page.close()
+
+
 def contrast(page) -> float:
     """Of the page's text on its ground, as WCAG 2 defines it."""
     colours = page.evaluate(

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from biobench.comparison.placing import place
-from biobench.report.table import build, fingerprint, load
+from biobench.report.table import build, contents, fingerprint, load
 from biobench.report.tasks import shipped
 from biobench.report.wide import blocks
 from biobench.site.write import write_site
@@ -30,26 +30,29 @@ def _table(block):
 @pytest.mark.slow
 def test_start_and_filter(folder):
     def timed(what, call):
-        start = time.perf_counter()
+        # processor time: other work on the machine counts less
+        start = time.process_time()
         found = call()
-        taken = time.perf_counter() - start
+        taken = time.process_time() - start
         print(f"{what}: {taken:.2f} s")
         return found, taken
 
     (_, first) = timed("first read, index made", lambda: load(folder))
     timed("fingerprint", lambda: fingerprint(folder))
+    timed("every file looked at", lambda: contents(folder))
     (held, opened) = timed("read from the index", lambda: load(folder))
     (_, built) = timed("rows of an average", lambda: build(held, "macro"))
     names = {f"org/model-{i}" for i in range(50)}
     (report, filtered) = timed("filter", lambda: build(held, "macro", suites=["fr"], models=names))
     (_, drawn) = timed("draw", lambda: [_table(b) for b in blocks(report)])
     assert len(held.groups) == MODELS * len([i for i in shipped().values() if i.in_suite])
+    names = [f"org/model-{i}" for i in range(MODELS)]
+    (_, ranked) = timed("ranks of the first models", lambda: place(held, names, "macro", suite="fr"))
+    timed("ranks again", lambda: place(held, names, "macro", suite="fr"))
+    print(f"start: {opened + built + ranked:.2f} s")
     assert opened < first / 3
     assert filtered + drawn < 0.3
-    names = [f"org/model-{i}" for i in range(MODELS)]
-    timed("ranks of the first models", lambda: place(held, names, "macro", suite="fr"))
-    timed("ranks again", lambda: place(held, names, "macro", suite="fr"))
-    print(f"start: {opened + built:.2f} s")
+    assert ranked < 0.3
 
 
 @pytest.mark.slow

@@ -87,6 +87,10 @@ LABELS: dict[str, tuple[str, str]] = {
         "De … à : les rangs que les paires laissent ouverts. Entre parenthèses : l'ordre des moyennes imprimées, qui "
         "ne dit pas s'il est sûr.",
     ),
+    "printed_order": (
+        "In brackets: the order of printed means, which come without seeds, so nothing says how sure it is.",
+        "Entre parenthèses : l'ordre des moyennes imprimées ; elles viennent sans graines, rien ne dit s'il est sûr.",
+    ),
     "rank_help": (
         "Ranks: a model loses one to each model that is ahead of it by more than other seeds explain, pair by pair at "
         "95%, as Compare shows it; among the {} with the best means. Other tasks are another question: see Compare.",
@@ -183,6 +187,17 @@ LABELS: dict[str, tuple[str, str]] = {
         "No model has all tasks. Means are over the {} of {} that most models with runs share: {}.",
         "Aucun modèle n'a toutes les tâches. Les moyennes portent sur les {} des {} que partagent le plus de modèles "
         "exécutés : {}.",
+    ),
+    "only_partial": (
+        "The runs here are on a part of the test documents or on validation (limited runs, for instance): their scores "
+        "are shown, never averaged and never ranked.",
+        "Les exécutions portent ici sur une partie des documents de test ou sur la validation (exécutions limitées, "
+        "par exemple) : leurs scores sont montrés, jamais moyennés ni classés.",
+    ),
+    "outside_tasks": (
+        "No two models share a task of this suite. Means are over other tasks that they share: {2}.",
+        "Aucune tâche de cette suite n'est partagée par deux modèles. Les moyennes portent sur d'autres tâches qu'ils "
+        "partagent : {2}.",
     ),
     "tokens_per_second": ("tokens a second", "tokens par seconde"),
 }
