@@ -125,6 +125,7 @@ class Store:
         path = self._path(record.task.id, record.key, ".json")
         if not path.is_file():
             raise StoreError("there is no such record", hint="save the run first", file=path)
+        self._clean(path.parent)
         write_atomic(path, to_json(record, path))
 
     def copy(self, source: Store, record: RunRecord) -> None:
@@ -269,7 +270,9 @@ class Store:
 
     def note_command(self, task_id: str, key: str, command: float) -> None:
         """Let others know which command made the stored run; `command` as in `note_failure`. Raises StoreError."""
-        write_atomic(self._beside(task_id, key, ".command"), json.dumps({"command": command}).encode())
+        path = self._beside(task_id, key, ".command")
+        self._clean(path.parent)
+        write_atomic(path, json.dumps({"command": command}).encode())
 
     def command_of(self, task_id: str, key: str) -> float | None:
         """The command that made the stored run, None where that is not known. Raises StoreError for a damaged note."""
