@@ -22,27 +22,25 @@ import pyarrow.parquet  # noqa: F401  (its memory is no document's)
 
 from biobench.data.load import load_data
 from biobench.errors import BioBenchError
+from tests.helpers.empty_layouts import EMPTY
 from tests.helpers.layouts import LAYOUTS, Row, rows
 
 CASES = ("document", "line", "empty", "blank")
-A_FILE_EACH = {"brat", "brat_codes", "ddi", "mention_table", "paired", "xmi"}
+A_FILE_EACH = {"brat", "brat_codes", "mention_table", "paired", "xmi"}
 FILES = 100_000
 """Documents where each is a file of its own."""
 MOST = 4096
 """MiB above the start that a reader may take at full scale."""
 
 
-def content(format: str, case: str, scale: float) -> list[Row]:
-    """Nine sentences, the first of them huge, or beside them very many without text."""
+def content(case: str, scale: float) -> list[Row]:
+    """Nine sentences, the first of them huge."""
     base = rows()
     if case == "document":
         tail = "and some more words " * int(10_000_000 * scale / 20)
         return [base[0]._replace(tail=tail + "."), *base[1:]]
     if case == "line":
         return [base[0]._replace(tail="x" * int(100_000_000 * scale)), *base[1:]]
-    if case == "empty":
-        count = int((FILES if format in A_FILE_EACH else 1_000_000) * scale)
-        return base + [r._replace(head="", surface="", tail="") for r in rows(count=count + 9)[9:]]
     return base
 
 
@@ -50,12 +48,15 @@ def write(format: str, case: str, scale: float, folder: Path) -> None:
     """The corpus and its spec."""
     layout = LAYOUTS[format]
     (folder / "corpus").mkdir()
-    layout.write(folder / "corpus", content(format, case, scale))
+    layout.write(folder / "corpus", content(case, scale))
     layout.task(format, folder)
+    count = int((FILES if format in A_FILE_EACH else 1_000_000) * scale)
+    if case == "empty":
+        EMPTY[format](folder / "corpus", count)
     if case == "blank" and not layout.binary:
         for path in (p for p in (folder / "corpus").rglob("*") if p.is_file()):
             with path.open("ab") as stream:
-                stream.write(b"\n" * int((FILES if format in A_FILE_EACH else 1_000_000) * scale))
+                stream.write(b"\n" * count)
 
 
 def peak() -> int:

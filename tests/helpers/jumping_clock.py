@@ -20,10 +20,10 @@ def faketime() -> Path | None:
 class JumpingClock:
     """The clock of the processes that are started with `environment`.
 
-    By libfaketime all calls for the time of day are changed, and the times of files with them; the kernel writes those
-    by the true clock, so a jump moves the stamps of the files that are there the other way: what has been written
-    keeps its age in days that were shown, and what is written now is of now. Without the library `time.time` jumps
-    alone, and files bear the time of a server whose clock stands still.
+    libfaketime changes all calls for the time of day, the substitute `time.time` and `time.time_ns`. The times of files
+    are the kernel's and stay true, so a jump moves those of the files that are there the other way. Afterwards the
+    files have aged by the jump (or come from the future), and the clock of the processes is that far from that of the
+    file system.
     """
 
     def __init__(self, folder: Path, library: Path | None) -> None:
@@ -47,8 +47,6 @@ class JumpingClock:
         """From now on it is so much later; `folders` hold what the processes have written."""
         self.offset += seconds
         self._write()
-        if self.library is None:
-            return
         for folder in folders:
             for path in [folder, *folder.rglob("*")]:
                 with suppress(FileNotFoundError):  # a process has just renamed it

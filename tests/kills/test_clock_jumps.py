@@ -1,7 +1,7 @@
 """Clocks that jump a day: while a command works, and between its killed half and the other.
 
-With libfaketime (`apt-get install libfaketime`) every call for the time of day jumps, in slow mode; without it
-`time.time` alone does, while file times stand still, as on a file server.
+With libfaketime (`apt-get install libfaketime`) every call for the time of day jumps, in slow mode; else `time.time`
+alone does. The files that are there age by the jump.
 """
 
 from __future__ import annotations
@@ -91,6 +91,7 @@ def ground(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield Ground(field, clock, make_tiny_encoder(folder / "tiny"))
 
 
+@pytest.mark.slow
 def test_the_clock_of_the_commands_jumps_and_the_monotonic_one_does_not(ground: Ground, tmp_path: Path) -> None:
     """Else the tests below would show nothing."""
     victim, beats = ground.victims["run"], list[Heartbeat]()
@@ -119,6 +120,7 @@ def whole(ground: Ground, victim: Victim, place: Path, child: Child) -> None:
     assert left == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("days", [1, -1], ids=["forward", "back"])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_jump_within_a_command_changes_nothing(name: str, days: int, ground: Ground, tmp_path: Path) -> None:
@@ -132,8 +134,8 @@ def test_a_jump_within_a_command_changes_nothing(name: str, days: int, ground: G
     ground.jump(-days, place)
 
 
-@pytest.mark.parametrize("days", [1, -1], ids=["forward", "back"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("days", [1, pytest.param(-1, marks=pytest.mark.slow)], ids=["forward", "back"])
+@pytest.mark.parametrize("name", [pytest.param("pretrain", marks=pytest.mark.slow), *NAMES[1:]])
 def test_a_jump_between_a_killed_command_and_its_repetition_changes_nothing(
     name: str, days: int, ground: Ground, tmp_path: Path
 ) -> None:
