@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from biobench.core import files, liveness
+from biobench.core import liveness
 from biobench.core.files import is_abandoned, remove_stale, temporary_file, temporary_name
 from biobench.core.liveness import NAME, has_ended, this_process
 
@@ -75,7 +75,7 @@ def test_of_what_is_elsewhere_nothing_is_said(name: str) -> None:
 def clock(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> float:
     """The machine's clock stands so far from that by which the files were written."""
     true = time.time
-    monkeypatch.setattr(files.time, "time", lambda: true() + request.param)
+    monkeypatch.setattr("time.time", lambda: true() + request.param)
     return float(request.param)
 
 
