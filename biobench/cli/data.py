@@ -112,6 +112,10 @@ def _print_report(report: DataReport) -> None:
 
     typer.echo(f"{report.task}: {'clean' if report.clean else 'NOT clean'} (source {report.source}, {report.folder})")
     typer.echo(f"  files {report.files_hash[:16]}, documents {report.documents_hash[:16]}")
+    if report.release is not None:
+        typer.echo(f"  release: equals {report.release}")
+    elif report.release_problem is not None:
+        typer.echo(f"  ! {report.release_problem}; data hash {report.data_hash}")
     for split, counts in report.counts.items():
         numbers = [f"{name} {n}" for name, n in counts.items()]
         more = len(numbers) - _MOST_COUNTS

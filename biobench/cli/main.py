@@ -1,6 +1,6 @@
 """`biobench`: every command, and the one place where errors become a line and an exit status.
 
-Exit status: 0 done; 1 some run failed; 2 the input was wrong. Heavy imports stay inside the commands.
+Exit status: 0 done; 1 some run failed; 2 the input was wrong; 130 Ctrl-C. Heavy imports stay inside the commands.
 """
 
 from __future__ import annotations
@@ -40,6 +40,9 @@ from biobench.errors import BioBenchError
 
 _CommandLineError: type[Exception] = typer.BadParameter.__mro__[1]
 """Unknown options, missing arguments and bad values; typer names only this subclass of it in public."""
+
+INTERRUPTED = 130
+"""Exit status after Ctrl-C, 128 and the signal's number, as shells have it."""
 
 app = typer.Typer(
     name="biobench",
@@ -104,8 +107,8 @@ def main() -> None:
         sys.argv.remove("--debug")
     if sys.argv[1:3] == ["pretrain", "new"]:
         sys.argv[1:3] = ["pretrain-new"]
-    prepare_threads()
     try:
+        prepare_threads()
         if {word.partition("=")[0] for word in sys.argv} & {"--config", "--format", "--out", "--output"}:
             from biobench.cli.console.config import expanded, respelled
 
@@ -123,6 +126,9 @@ def main() -> None:
             traceback.print_exc()
         sys.stderr.write(f"{error}\nhint: {error.hint}\n")
         sys.exit(2)
+    except KeyboardInterrupt:
+        # Ctrl-C before a command has begun, while the parser is made; within one typer gives this status itself.
+        sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output (head, less) is gone; that is no error.
         sys.stderr.close()

@@ -11,16 +11,19 @@ import secrets
 import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from biobench.core.liveness import NAME, has_ended, this_process
 from biobench.errors import StoreError
 
-#: A temporary file older than this belongs to a process that died; writing one takes well under a minute.
-STALE_SECONDS = 3600.0
+STALE_SECONDS = 2 * 86400.0
+"""A temporary file this far from the present belongs to a process that died, where that process cannot be asked for:
+one of another machine, say. Writing takes a minute at most, and a clock that is wrong by a day kills nothing."""
 _SUFFIX = ".tmp"
+_WRITER = re.compile(rf"\.({NAME.pattern})\.[0-9a-f]+{re.escape(_SUFFIX)}")
 _SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")
 """How libraries in Rust, such as safetensors, name an error of the operating system."""
 
@@ -64,11 +67,42 @@ def writing(path: Path, remedy: Remedy = RESULTS) -> Iterator[None]:
         raise cannot_write(path, system, remedy) from error
 
 
+def temporary_name(path: Path) -> Path:
+    """A new name beside `path` for what becomes it when it is whole; names this process, for `is_abandoned`."""
+    writer = this_process()
+    return path.with_name(f".{path.name}.{writer and writer + '.'}{secrets.token_hex(6)}{_SUFFIX}")
+
+
+def is_abandoned(temporary: Path) -> bool:
+    """Whether the process that began a file or folder of a `temporary_name` has ended.
+
+    Of one that cannot be asked for, the age decides, by the clock of the file system. Raises FileNotFoundError.
+    """
+    writer = _WRITER.search(temporary.name)
+    ended = None if writer is None else has_ended(writer[1])
+    if ended is None:
+        return abs(folder_time(temporary.parent) - temporary.stat().st_mtime) > STALE_SECONDS
+    return ended
+
+
+def folder_time(folder: Path) -> float:
+    """Seconds since the epoch by the file system's clock; by the machine's where the folder cannot be written."""
+    probe = folder / f".clock.{secrets.token_hex(6)}"
+    try:
+        probe.touch(exist_ok=False)
+        return probe.stat().st_mtime
+    except OSError:
+        return time.time()
+    finally:
+        with suppress(OSError):
+            probe.unlink(missing_ok=True)
+
+
 @contextmanager
 def temporary_file(path: Path) -> Iterator[BinaryIO]:
     """A new file beside `path` to write to, flushed to disk at the end; nothing is left of it on failure."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}{_SUFFIX}")
+    temporary = temporary_name(path)
     try:
         with open(temporary, "xb") as stream:
             yield stream
@@ -117,7 +151,7 @@ def remove_stale(folder: Path) -> int:
     removed = 0
     for path in folder.glob(f".*{_SUFFIX}"):
         try:
-            if time.time() - path.stat().st_mtime > STALE_SECONDS:
+            if is_abandoned(path):
                 path.unlink()
                 removed += 1
         except FileNotFoundError:

@@ -47,19 +47,8 @@ def load_folds(
     """
     folder = default_data_dir() if data_dir is None else Path(data_dir)
     place = choose(task, folder, offline=offline)
+    parts, digest = hashed_parts(task, place, folder, offline=offline)
     resampled = task.spec.resampled(place.source)
-    if resampled is None:
-        parts = [read_source(task, place)]
-    elif place.source.has_folds:
-        folds = [replace(task, fold=i) for i in range(resampled.count)]
-        parts = [read_source(fold, choose(fold, folder, offline=offline)) for fold in folds]
-    else:
-        labels, documents = _read(task, place)
-        parts = [(labels, _split(replace(task, fold=i), place, documents)) for i in range(resampled.count)]
-    digests = [
-        documents_hash((d for name in SPLITS for d in documents[name]), place.source.id) for _, documents in parts
-    ]
-    digest = digests[0] if resampled is None else sha256_of("\n".join(digests).encode())
     if place.source.expect not in (None, digest):
         raise DataFormatError(
             f"task {task.id}: the data is not what the spec expects (hash {digest}, expected {place.source.expect})",
@@ -71,6 +60,32 @@ def load_folds(
         else _task_data(task, place, *part, digest, limit)
         for i, part in enumerate(parts)
     ]  # fmt: skip
+
+
+Part = tuple[tuple[str, ...], dict[str, list[Document]]]
+"""Labels in order, and all documents by split."""
+
+
+def hashed_parts(
+    task: LoadedTask, place: LocatedFiles, data_dir: Path, *, offline: bool = False
+) -> tuple[list[Part], str]:
+    """What a source holds, once for each of the splits that the spec asks for, and the data hash of them together.
+
+    Raises DataUnavailableError where the files of a further split are not there, and DataFormatError.
+    """
+    resampled = task.spec.resampled(place.source)
+    if resampled is None:
+        parts = [read_source(task, place)]
+    elif place.source.has_folds:
+        folds = [replace(task, fold=i) for i in range(resampled.count)]
+        parts = [read_source(fold, choose(fold, data_dir, offline=offline)) for fold in folds]
+    else:
+        labels, documents = _read(task, place)
+        parts = [(labels, _split(replace(task, fold=i), place, documents)) for i in range(resampled.count)]
+    digests = [
+        documents_hash((d for name in SPLITS for d in documents[name]), place.source.id) for _, documents in parts
+    ]
+    return parts, digests[0] if resampled is None else sha256_of("\n".join(digests).encode())
 
 
 def _task_data(
@@ -120,7 +135,7 @@ def without_test(data: TaskData) -> TaskData:
     )
 
 
-def read_source(task: LoadedTask, place: LocatedFiles) -> tuple[tuple[str, ...], dict[str, list[Document]]]:
+def read_source(task: LoadedTask, place: LocatedFiles) -> Part:
     """(labels in order, all documents by split) of one source. Raises DataFormatError."""
     labels, documents = _read(task, place)
     return labels, _split(task, place, documents)

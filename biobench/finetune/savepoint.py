@@ -28,18 +28,29 @@ EVERY_SECONDS = 300.0
 _SHARE = 50.0
 """A write that took a second is followed by at least this many seconds of work."""
 _FORMAT = 1
-_UNREADABLE = (OSError, RuntimeError, EOFError, UnpicklingError, zipfile.BadZipFile, ValueError, KeyError, TypeError)
+_UNREADABLE = (
+    *(OSError, RuntimeError, EOFError, UnpicklingError, zipfile.BadZipFile),
+    *(ValueError, KeyError, TypeError, AttributeError),
+)
 
 
 class Savepoint:
     """The state file of one run, which only the process that holds the run may touch.
 
-    path: the file. every: seconds of work between two writes; a slow disk makes it longer. since: a state
-    written before this moment (seconds since the epoch) is not used.
+    path: the file. every: seconds of work between two writes; a slow disk makes it longer. command: stands for the
+    command that makes the run. anew: the state that another command left is not used.
     """
 
-    def __init__(self, path: Path, device: torch.device, *, every: float = EVERY_SECONDS, since: float = 0.0) -> None:
-        self.path, self.device, self.every, self.since = path, device, every, since
+    def __init__(
+        self,
+        path: Path,
+        device: torch.device,
+        *,
+        every: float = EVERY_SECONDS,
+        command: float = 0.0,
+        anew: bool = False,
+    ) -> None:
+        self.path, self.device, self.every, self.command, self.anew = path, device, every, command, anew
         self.seconds = 0.0
         """What writing has cost in this process."""
         self.problem: str | None = None
@@ -52,7 +63,7 @@ class Savepoint:
     def part(self, name: str) -> Savepoint:
         """The savepoint of a part of the run, in a file of its own."""
         path = self.path.with_name(f"{self.path.name}.{name}")
-        return Savepoint(path, self.device, every=self.every, since=self.since)
+        return Savepoint(path, self.device, every=self.every, command=self.command, anew=self.anew)
 
     def due(self) -> bool:
         """Whether enough work was done since the last write."""
@@ -64,13 +75,13 @@ class Savepoint:
         None where there is nothing that this process may continue from; `refusal` says why there is no using a file.
         """
         try:
-            if self.path.stat().st_mtime < self.since:
-                return None
             with zipfile.ZipFile(self.path) as archive:
                 broken = archive.testzip()  # torch reads without looking at the checksums
             if broken is not None:
                 raise ValueError(f"{broken} is damaged")
             content = torch.load(self.path, map_location="cpu", weights_only=True)
+            if self.anew and content.get("command") != self.command:
+                return None
             origin, state = content["made_with"], content["state"]
         except FileNotFoundError:
             return None
@@ -97,7 +108,7 @@ class Savepoint:
                 origin = self._origin()
                 if self.device.type == "cpu":
                     origin["threads"] = torch.get_num_threads()
-                torch.save({"made_with": origin, "state": state()}, stream)
+                torch.save({"made_with": origin, "command": self.command, "state": state()}, stream)
             commit(Path(stream.name), self.path)
         except (OSError, RuntimeError, StoreError) as error:
             # torch reports a full disk as a RuntimeError of its writer

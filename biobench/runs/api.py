@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 import torch
 
 from biobench.data.load import load_data
+from biobench.data.releases import release_problem
 from biobench.gate import ensure
 from biobench.models.loading import without_progress_bars
 from biobench.runs.cluster import run_on_ray
@@ -79,14 +80,18 @@ def planned(plan: RunPlan) -> list[RunResult]:
 
 
 def contradicted(plan: RunPlan) -> list[str]:
-    """Which tasks' data are not what their specs count, a line each; to be said before any run."""
+    """Which tasks' data are not what their specs count, or no known release, a line each; for before any run."""
     lines = []
     for entry in plan.tasks:
-        problems = entry.data.count_problems if entry.data is not None else []
+        if entry.data is None:
+            continue
+        if problem := release_problem(entry.loaded, entry.data.source, entry.data.hash):
+            lines.append(f"warning: {entry.id}: {problem}")
+        problems = entry.data.count_problems
         if problems:
             more = f" (and {len(problems) - 1} more counts)" if len(problems) > 1 else ""
             lines.append(f"warning: {entry.id}: {problems[0]}{more}; scores are not comparable with others")
-    return lines
+    return list(dict.fromkeys(lines))
 
 
 def refused(plan: RunPlan) -> Iterator[str]:

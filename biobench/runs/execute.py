@@ -121,12 +121,13 @@ def without_data(plan: RunPlan) -> list[RunResult]:
     ]
 
 
-def _stored(item: Item, plan: RunPlan, store: Store) -> RunResult | None:
+def _stored(item: Item, workshop: Workshop) -> RunResult | None:
     """The line of a run that is stored. With --force only what was made since this command began counts."""
+    plan, store = workshop.plan, workshop.store
     record = store.get(item.task.id, item.key)
     if record is None:
         return None
-    fresh = store.modified(item.task.id, item.key) >= plan.request.started
+    fresh = _is_fresh(item, workshop)
     if plan.request.force and not fresh:
         return None
     path = str(store.path_of(record))
@@ -140,6 +141,14 @@ def _stored(item: Item, plan: RunPlan, store: Store) -> RunResult | None:
     if folder is not None and not (Path(folder) / kept_name(item)).is_dir():
         reason += ", but its model was not kept; --force makes it again and keeps it"
     return of_record(record, "skipped", path, reason=reason)
+
+
+def _is_fresh(item: Item, workshop: Workshop) -> bool:
+    """Whether this command made the stored run, or another process has since this one began; asks no clock."""
+    store, command = workshop.store, workshop.plan.request.started
+    if store.command_state(item.task.id, item.key) != workshop.notes[item.key]:
+        return True
+    return store.command_of(item.task.id, item.key) == command
 
 
 def _renamed(record: RunRecord, item: Item, store: Store, *, asked: bool) -> tuple[RunRecord, str]:
@@ -157,13 +166,13 @@ def _renamed(record: RunRecord, item: Item, store: Store, *, asked: bool) -> tup
 def _one(item: Item, workshop: Workshop, reporter: Reporter, position: int, total: int) -> RunResult | None:
     """The item's result, or None while another process is making it."""
     plan, store = workshop.plan, workshop.store
-    result = _stored(item, plan, store)
+    result = _stored(item, workshop)
     if result is not None:
         return result
     with store.claim(item.task.id, item.key) as claim:
         if claim is None:
             return None
-        result = _stored(item, plan, store)
+        result = _stored(item, workshop)
         if result is not None:
             return result
         reason = store.failure(item.task.id, item.key, plan.request.started)
@@ -214,6 +223,7 @@ def _make(item: Item, workshop: Workshop, step: Progress) -> RunResult:
         record = scored(record, prepared.test.documents, outcome.predictions)
         model = _keep_model(plan, item, prepared, outcome)
         stored = store.save(record, prepared.test.documents, outcome.predictions)
+        store.note_command(item.task.id, item.key, plan.request.started)
         _forget(keep)
     except (TrainingError, ModelError) as error:
         _forget(keep)
@@ -268,10 +278,10 @@ def _savepoint(item: Item, plan: RunPlan, store: Store) -> Savepoint | None:
     """Where the run keeps its state; nowhere if it learns from text under an agreement, which stays in its folder."""
     if item.task.loaded.spec.access == "agreement":
         return None
-    since = plan.request.started if plan.request.force else 0.0
     path = store.state_path(item.task.id, item.key)
     every = plan.request.save_every
-    return Savepoint(path, plan.device, every=EVERY_SECONDS if every is None else every, since=since)
+    seconds = EVERY_SECONDS if every is None else every
+    return Savepoint(path, plan.device, every=seconds, command=plan.request.started, anew=plan.request.force)
 
 
 def _resampling(entry: TaskEntry, data: TaskData) -> Resampling | None:

@@ -185,7 +185,8 @@ class RunRequest:
         False, "--trust-remote-code", help="Let checkpoints run their own code."
     )
     started: float = field(default_factory=time.time)
-    """Seconds since the epoch; --force makes anew what is older, and worker processes inherit it."""
+    """Seconds since the epoch, by which the processes of one command know each other; --force makes anew what others
+    made before."""
     only: tuple[str, ...] | None = None
     """Keys: of all runs that the options name, these alone are made, in worker processes too."""
 

@@ -13,6 +13,7 @@ from biobench.core.machine import Precision, resolve_device, resolve_precision
 from biobench.data.catalog import LoadedTask, check_override_tasks, load_task
 from biobench.data.hashing import task_hash, task_identity
 from biobench.data.load import load_folds, without_test
+from biobench.data.releases import release_problem
 from biobench.data.suite import matching, picked, pool, suite_tasks, trained
 from biobench.errors import DataFormatError, DataUnavailableError, UsageError
 from biobench.finetune.ready import parse_label_map
@@ -300,6 +301,12 @@ def _entry(
             hint=f"`biobench data verify {task.id}` lists them; correct the data or the spec, or leave --strict out",
             file=task.path,
             line=task.located.line_of(("counts",)),
+        )
+    if request.strict and (problem := release_problem(task, data.source, data.hash)):
+        raise DataFormatError(
+            f"task {task.id}: {problem}",
+            hint="use the release that the spec names, add this one to its `releases`, or leave --strict out",
+            file=task.path,
         )
     if request.no_test:
         data = without_test(data)

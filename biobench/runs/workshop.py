@@ -41,6 +41,8 @@ class Workshop:
     def __init__(self, plan: RunPlan) -> None:
         self.plan = plan
         self.store = Store(plan.request.results_dir)
+        self.notes = {item.key: self.store.command_state(item.task.id, item.key) for item in plan.items}
+        """Of each run, the state of the note about who made it, when this process began."""
         self._loaded: LoadedEncoder | None = None
         self._tokenizer: tuple[str, PreTrainedTokenizerBase] | None = None
         self._prepared: tuple[Group, Prepared] | None = None

@@ -292,6 +292,12 @@ class Original(Strict):
         return _files_below(value)
 
 
+_HASH = r"[0-9a-f]{64}"
+_A_HASH = "64 hex digits, as a record's task.data_hash"
+_NAME = 120
+"""Characters of a release's name."""
+
+
 class Source(Strict):
     """One place and format in which the corpus can be had."""
 
@@ -314,13 +320,25 @@ class Source(Strict):
     """Counted facts of this source; null: the task's `counts`, unless its `counts_source` names another source."""
     expect: str | None = descriptive(None)
     """Hash of the documents as read (`data_hash` of a record); data with another one is refused before training."""
+    releases: dict[str, str] = descriptive({})
+    """Name of a known release to the hash of its documents as read; data that equal none are warned of."""
     notes: str | None = descriptive(None)
 
     @field_validator("expect")
     @classmethod
     def _hash(cls, value: str | None) -> str | None:
-        if value is not None and not re.fullmatch(r"[0-9a-f]{64}", value):
-            raise fail(f"'{value[:80]}' is not a data hash", "64 hex digits, as a record's task.data_hash")
+        if value is not None and not re.fullmatch(_HASH, value):
+            raise fail(f"'{value[:80]}' is not a data hash", _A_HASH)
+        return value
+
+    @field_validator("releases")
+    @classmethod
+    def _named(cls, value: dict[str, str]) -> dict[str, str]:
+        for name, digest in value.items():
+            if not name.strip() or len(name) > _NAME:
+                raise fail(f"'{name[:80]}' is not a release's name", f"1 to {_NAME} characters")
+            if not re.fullmatch(_HASH, digest):
+                raise fail(f"release '{name}': '{digest[:80]}' is not a data hash", _A_HASH)
         return value
 
     @field_validator("folder")

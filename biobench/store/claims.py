@@ -4,7 +4,11 @@ Where the file system has locks, the claim is the operating system's lock on `<k
 Where it has none (`flock` answers ENOLCK, ENOSYS or ENOTSUP, as some Lustre and NFS mounts do), the claim is the file
 `<key>.running` itself, created exclusively: it is stale once its holder has not written it for `STALE_SECONDS`, and
 another process may then replace it. Either way the file says host, process, begin and step, and is written every
-`BEAT_SECONDS`. Age is read by the clock of the file system, not by those of the machines.
+`BEAT_SECONDS`.
+
+No clock that can be set decides alone. On the machine of the holder the system tells whether its process runs, and the
+age is counted by the monotonic clock. Elsewhere the age is read by the clock of the file system, and since that may
+jump, forward or back, a claim that looks dead is replaced only where it then stays as it is for `CONFIRM_SECONDS`.
 
 A holder that was suspended for longer than that and wakes makes its run beside the one that replaced it: both store the
 same result under the same key, so time is lost and nothing else. Some mounts grant locks that hold on one machine alone
@@ -27,7 +31,8 @@ from typing import Literal, NamedTuple, cast
 
 from filelock import BaseFileLock, FileLock, Timeout
 
-from biobench.core.files import cannot_write
+from biobench.core.files import cannot_write, folder_time, temporary_name
+from biobench.core.liveness import has_ended, this_process
 from biobench.errors import UsageError
 
 ClaimMode = Literal["locks", "files"]
@@ -35,6 +40,8 @@ BEAT_SECONDS = 15.0
 """Between two writes of a heartbeat; a dozen fit into `STALE_SECONDS`, so that a slow disk kills nobody."""
 STALE_SECONDS = 180.0
 """A heartbeat older than this belongs to a process that has ended."""
+CONFIRM_SECONDS = 45.0
+"""Three beats. For so long a claim of another machine is watched, by the monotonic clock, before it counts as dead."""
 RUNNING = ".running"
 VARIABLE = "BIOBENCH_CLAIMS"
 _WITHOUT_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP)
@@ -43,7 +50,8 @@ _WITHOUT_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP)
 class Heartbeat(NamedTuple):
     """What a process says of the run that it makes. started: seconds since the epoch; step, steps: 0 before training.
 
-    job: the batch system's number of the job, or nothing. by: what its claim is.
+    job: the batch system's number of the job, or nothing. by: what its claim is. process: its name in `core.liveness`.
+    began, written: when the claim and this beat were made, in seconds of the holder's monotonic clock.
     """
 
     token: str
@@ -54,6 +62,9 @@ class Heartbeat(NamedTuple):
     steps: int = 0
     job: str = ""
     by: ClaimMode = "locks"
+    process: str = ""
+    began: float = 0.0
+    written: float = 0.0
 
 
 class Claim:
@@ -79,8 +90,10 @@ class Claim:
         with suppress(OSError):
             if self._is_mine():
                 self.path.unlink()
-            for path in self.path.parent.glob(f"{self.path.name}.*.turn"):
-                path.unlink(missing_ok=True)
+            for pattern in (f"{self.path.name}.*.turn", f".{self.path.name}.*.tmp"):
+                for path in self.path.parent.glob(pattern):
+                    path.unlink(missing_ok=True)
+            _SUSPECTS.pop(self.path, None)
 
     def _is_mine(self) -> bool:
         beat = read_heartbeat(self.path)
@@ -141,6 +154,9 @@ def claimed(lock_path: Path, mode: ClaimMode) -> Iterator[Claim | None]:
         time.time(),
         job=os.environ.get("SLURM_JOB_ID", ""),
         by=mode,
+        process=this_process(),
+        began=time.monotonic(),
+        written=time.monotonic(),
     )
     lock: BaseFileLock | None = None
     try:
@@ -183,7 +199,7 @@ def _acquired(path: Path) -> BaseFileLock | None:
 def _claimed_by_file(path: Path) -> bool:
     """Whether a machine that has no locks on the same folder is at the run."""
     beat = read_heartbeat(path)
-    return beat is not None and beat.by == "files" and not is_stale(path)
+    return beat is not None and beat.by == "files" and not _is_dead(path)
 
 
 def _created(path: Path, beat: Heartbeat) -> bool:
@@ -201,7 +217,7 @@ def _replaced(path: Path, beat: Heartbeat) -> bool:
     One that died in the middle is passed over as the holder was: its `.turn` file grows stale, and the next has
     another number.
     """
-    if not is_stale(path):
+    if not _is_dead(path):
         return False
     before = read_heartbeat(path)
     token = "unreadable" if before is None else before.token
@@ -210,11 +226,11 @@ def _replaced(path: Path, beat: Heartbeat) -> bool:
         turn = path.with_name(f"{path.name}.{token}.{number}.turn")
         if _created(turn, beat):
             break
-        if not is_stale(turn):
+        if not _is_dead(turn):
             return False
         number += 1
     now = read_heartbeat(path)
-    if not is_stale(path) or (now is not None and now.token != token):
+    if not _is_dead(path) or (now is not None and now.token != token):
         turn.unlink(missing_ok=True)
         return False
     _write(path, beat)
@@ -225,54 +241,64 @@ def read_heartbeat(path: Path) -> Heartbeat | None:
     """The file's content; None where there is none, or it is being written."""
     try:
         beat = Heartbeat(**json.loads(path.read_bytes()))
-        return beat if isinstance(beat.started, float) and isinstance(beat.step, int) else None
+        numbers = (beat.started, beat.began, beat.written)
+        sound = all(isinstance(n, float) for n in numbers) and isinstance(beat.step, int)
+        return beat if sound and isinstance(beat.process, str) else None
     except (OSError, ValueError, TypeError):
         return None
 
 
-def age(path: Path) -> float | None:
-    """Seconds since the file was written, by the clock that wrote it; None where there is no file."""
+def is_stale(path: Path) -> bool:
+    """Whether its holder has ended or not written the file for `STALE_SECONDS`, as far as one look can tell."""
+    beat = read_heartbeat(path)
+    ended = None if beat is None else has_ended(beat.process)
+    if beat is not None and ended is not None:
+        return ended or time.monotonic() - beat.written > STALE_SECONDS
     try:
         written = path.stat().st_mtime
     except OSError:
-        return None
-    return max(0.0, _clock(path.parent) - written)
+        return False
+    return abs(folder_time(path.parent) - written) > STALE_SECONDS
 
 
-def is_stale(path: Path) -> bool:
-    """Whether nobody has written the file for `STALE_SECONDS`."""
-    seconds = age(path)
-    return seconds is not None and seconds > STALE_SECONDS
+_SUSPECTS: dict[Path, tuple[tuple[str, int], float]] = {}
+"""Claims that looked dead to this process: their state at that time, and when that was by the monotonic clock."""
+
+
+def _is_dead(path: Path) -> bool:
+    """Whether the holder has ended. Of one on another machine this takes two looks, `CONFIRM_SECONDS` apart."""
+    if not is_stale(path):
+        _SUSPECTS.pop(path, None)
+        return False
+    beat = read_heartbeat(path)
+    if beat is not None and has_ended(beat.process) is not None:
+        return True
+    try:
+        state = ("" if beat is None else beat.token, path.stat().st_mtime_ns)
+    except OSError:
+        return False  # its holder has just ended it
+    suspected, since = _SUSPECTS.setdefault(path, (state, time.monotonic()))
+    if suspected != state:
+        _SUSPECTS[path] = (state, time.monotonic())
+        return False
+    return time.monotonic() - since >= CONFIRM_SECONDS
 
 
 def is_alive(path: Path) -> bool:
-    """Whether the heartbeat's process runs, as far as can be told: the file is fresh, and on this host it lives."""
+    """Whether the heartbeat's process runs, as far as one look can tell."""
     beat = read_heartbeat(path)
     if beat is None or is_stale(path):
         return False
-    if beat.host != socket.gethostname() or not Path("/proc/self").exists():
+    if beat.process or beat.host != socket.gethostname() or not Path("/proc/self").exists():
         return True
     return Path(f"/proc/{beat.pid}").exists()
 
 
-def _clock(folder: Path) -> float:
-    """The file system's time; the machine's where the folder cannot be written."""
-    probe = folder / f".clock.{secrets.token_hex(6)}"
-    try:
-        probe.touch(exist_ok=False)
-        return probe.stat().st_mtime
-    except OSError:
-        return time.time()
-    finally:
-        with suppress(OSError):
-            probe.unlink(missing_ok=True)
-
-
 def _write(path: Path, beat: Heartbeat) -> None:
     """Replace the file. Not flushed: it is worth nothing after a power cut."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    temporary = temporary_name(path)
     try:
-        temporary.write_bytes(_bytes(beat))
+        temporary.write_bytes(_bytes(beat._replace(written=time.monotonic())))
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)

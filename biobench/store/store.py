@@ -5,6 +5,7 @@
 <results>/locks/<task>/<key>.lock     the claim to a run; released by the system when that process dies
 <results>/locks/<task>/<key>.running  who makes it, since when, at which step; without locks the claim itself (`claims`)
 <results>/locks/<task>/<key>.failed   why it failed last, for the other workers of the same command
+<results>/locks/<task>/<key>.command  which command made the stored run
 <results>/locks/<task>/<key>.state    where a run under way stands; gone when it has ended
 """
 
@@ -79,14 +80,6 @@ class Store:
             raise StoreError("its predictions are missing", hint="delete the record and repeat the run", file=path)
         return record
 
-    def modified(self, task_id: str, key: str) -> float:
-        """When the record was last written, in seconds since the epoch. Raises StoreError where there is none."""
-        path = self._path(task_id, key, ".json")
-        try:
-            return path.stat().st_mtime
-        except OSError as error:
-            raise cannot_read(path, error) from error
-
     def path_of(self, record: RunRecord) -> Path:
         """Where the record's predictions lie."""
         return self._path(record.task.id, record.key, ".parquet")
@@ -132,6 +125,7 @@ class Store:
         path = self._path(record.task.id, record.key, ".json")
         if not path.is_file():
             raise StoreError("there is no such record", hint="save the run first", file=path)
+        self._clean(path.parent)
         write_atomic(path, to_json(record, path))
 
     def copy(self, source: Store, record: RunRecord) -> None:
@@ -274,6 +268,29 @@ class Store:
         """Whether a killed process left the run's state, or that of a part of it."""
         path = self.state_path(task_id, key)
         return path.is_file() or any(path.parent.glob(f"{path.name}.*"))
+
+    def note_command(self, task_id: str, key: str, command: float) -> None:
+        """Let others know which command made the stored run; `command` as in `note_failure`. Raises StoreError."""
+        path = self._beside(task_id, key, ".command")
+        self._clean(path.parent)
+        write_atomic(path, json.dumps({"command": command}).encode())
+
+    def command_of(self, task_id: str, key: str) -> float | None:
+        """The command that made the stored run, None where that is not known. Raises StoreError for a damaged note."""
+        path = self._beside(task_id, key, ".command")
+        content = _read(path)
+        try:
+            return None if content is None else float(json.loads(content)["command"])
+        except (ValueError, TypeError, KeyError) as error:
+            raise StoreError("is not the note of a command", hint="delete it", file=path) from error
+
+    def command_state(self, task_id: str, key: str) -> tuple[int, int] | None:
+        """What changes whenever a command notes that it made the run; only good to be compared with itself."""
+        try:
+            status = self._beside(task_id, key, ".command").stat()
+        except OSError:
+            return None
+        return status.st_mtime_ns, status.st_ino
 
     def note_failure(self, task_id: str, key: str, command: float, reason: str) -> None:
         """Let the other workers of a command know that this run failed, and why.

@@ -12,13 +12,12 @@ import glob
 import hashlib
 import os
 import re
-import secrets
 import shutil
-import time
+from contextlib import suppress
 from pathlib import Path
 
 import biobench
-from biobench.core.files import STALE_SECONDS, Remedy, sync_folder, write_atomic, writing
+from biobench.core.files import Remedy, is_abandoned, sync_folder, temporary_name, write_atomic, writing
 from biobench.errors import UsageError
 from biobench.report.entrants import line_name
 from biobench.report.escape import plain
@@ -72,7 +71,7 @@ def submit(model: str, results_dir: str | Path = "results", out: str | Path | No
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"'{folder}' is not empty", hint="give another folder, or remove it")
     source = Store(results_dir)
-    aside = folder.with_name(f".{folder.name}.{secrets.token_hex(6)}.tmp")
+    aside = temporary_name(folder)
     try:
         with writing(folder, _REMEDY):
             _remove_stale(folder)
@@ -106,8 +105,9 @@ _REMEDY = Remedy(
 def _remove_stale(folder: Path) -> None:
     """Remove what killed commands left beside the folder."""
     for aside in folder.parent.glob(f".{glob.escape(folder.name)}.*.tmp"):
-        if aside.is_dir() and time.time() - aside.stat().st_mtime > STALE_SECONDS:
-            shutil.rmtree(aside, ignore_errors=True)
+        with suppress(FileNotFoundError):  # another process removed it first
+            if aside.is_dir() and is_abandoned(aside):
+                shutil.rmtree(aside, ignore_errors=True)
 
 
 def packed_files(folder: Path) -> list[Path]:

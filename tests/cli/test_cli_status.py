@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from biobench.core.liveness import this_process
 from biobench.store import Store, claims
 from tests.helpers.cli_make import SCRIPT, Said
 
@@ -54,7 +55,8 @@ def test_done_failed_stopped_and_waiting(biobench: Command, tiny: Path) -> None:
     store.state_path(stopped["task"], stopped["key"]).write_bytes(b"state")
     with store.claim(dead["task"], dead["key"]):
         content = store.heartbeat_path(dead["task"], dead["key"]).read_bytes()
-    store.heartbeat_path(dead["task"], dead["key"]).write_bytes(content.replace(b'"pid": ', b'"pid": 99'))
+    elsewhere = content.replace(this_process().encode(), b"00000000-1-1")
+    store.heartbeat_path(dead["task"], dead["key"]).write_bytes(elsewhere)
     old = time.time() - claims.STALE_SECONDS - 5
     os.utime(store.heartbeat_path(dead["task"], dead["key"]), (old, old))
     state = biobench("status", "--plan", "plan.json", "--json").json()

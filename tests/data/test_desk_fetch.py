@@ -51,6 +51,17 @@ def test_a_zip_with_a_subfolder_and_resource_forks(
     assert load_data(task, data).source == "local"
 
 
+def test_what_a_killed_fetch_had_unpacked_goes_with_the_next_one(
+    server: Server, task_at: Callable[..., LoadedTask], tmp_path: Path
+) -> None:
+    left = tmp_path / "store" / WORK / "unpack-0123" / "files"
+    left.mkdir(parents=True)
+    (left / "train.tsv").write_bytes(b"half")
+    url = server.put("c.zip", zipped({f"{n}.tsv": GOOD.encode() for n in ("train", "devel", "test")}))
+    fetch(task_at(f'{{url: "{url}", unpack: zip}}'), tmp_path / "store")
+    assert list((tmp_path / "store" / WORK).glob("unpack-*")) == []
+
+
 def test_the_download_cache_is_shared(server: Server, task_at: Callable[..., LoadedTask], tmp_path: Path) -> None:
     archive = zipped({f"{n}.tsv": GOOD.encode() for n in ("train", "devel", "test")})
     url = server.put("c.zip", archive)

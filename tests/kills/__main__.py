@@ -17,7 +17,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,12 +64,12 @@ def wait_for_changes(place: Path, child: Child, count: int) -> None:
 class Field:
     """Where commands are killed: a warm process, a server, and what the commands read."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, environment: Mapping[str, str] | None = None) -> None:
         self.folder = folder
         for name in ("shared", "log"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         self.server = Server()
-        self.launcher = Launcher(folder / "log")
+        self.launcher = Launcher(folder / "log", environment)
         self.victims = victims(folder / "shared", self.server)
         self._expected: dict[str, tuple[Any, float]] = {}
         self._places = 0
@@ -135,9 +135,9 @@ class Field:
 
 
 @contextmanager
-def prepared(folder: Path) -> Iterator[Field]:
-    """A field that is closed at the end."""
-    ground = Field(folder)
+def prepared(folder: Path, environment: Mapping[str, str] | None = None) -> Iterator[Field]:
+    """A field that is closed at the end; environment: what its commands are started with besides."""
+    ground = Field(folder, environment)
     try:
         yield ground
     finally:

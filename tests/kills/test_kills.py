@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from biobench.submission.pack import submit
+from tests.helpers.cli_make import call
 from tests.helpers.submission_make import honest_run
 from tests.kills.__main__ import Field, Figures, attack, prepared
 
@@ -36,6 +37,20 @@ def test_a_killed_command_given_again_ends_as_undisturbed(name: str, ground: Fie
     ground.chain(ground.victims[name], random.Random(name), figures, kills=1)
     assert figures.wrong == []
     assert (figures.kills, figures.chains) == (1, 1)
+
+
+@pytest.mark.parametrize("where", ["typer.main.get_params_from_function", "biobench.cli.main.prepare_threads"])
+def test_an_interrupt_before_the_command_has_begun_is_no_traceback(
+    where: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Found by six of 51 kills: typer reads the declarations of all commands first, outside its own handlers."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(where, interrupted)
+    ended = call(monkeypatch, capfd, "tasks", "list")
+    assert (ended.status, ended.out, ended.err) == (130, "", "")
 
 
 @pytest.mark.slow

@@ -30,7 +30,6 @@ def test_what_is_saved_comes_back(tmp_path):
     assert stored.predictions == f"runs/my_task/{stored.key}.parquet"
     assert store.get("my_task", stored.key) == stored
     assert store.path_of(stored) == tmp_path / "results" / stored.predictions
-    assert abs(store.modified("my_task", stored.key) - time.time()) < 60
     gold, said = store.load_predictions(stored)
     assert gold == [replace(d, text="", origin="") for d in documents()]
     assert said == predictions()
@@ -234,10 +233,23 @@ def test_leftovers_of_dead_processes_go_and_those_of_living_ones_stay(tmp_path):
     old, new = folder / ".a.json.0123.tmp", folder / ".b.json.4567.tmp"
     old.touch()
     new.touch()
-    os.utime(old, (time.time() - 7200,) * 2)
+    os.utime(old, (time.time() - 3 * 86_400,) * 2)
     saved(Store(tmp_path))
     assert not old.exists()
     assert new.exists()
+
+
+def test_a_store_knows_which_command_made_a_run(tmp_path):
+    store, key = Store(tmp_path), "0" * 32
+    assert (store.command_of("my_task", key), store.command_state("my_task", key)) == (None, None)
+    store.note_command("my_task", key, 1.5)
+    before = store.command_state("my_task", key)
+    assert (store.command_of("my_task", key), before is None) == (1.5, False)
+    store.note_command("my_task", key, 1.5)
+    assert store.command_state("my_task", key) != before, "made again"
+    (tmp_path / "locks" / "my_task" / f"{key}.command").write_bytes(b"[]")
+    with pytest.raises(StoreError, match="is not the note of a command"):
+        store.command_of("my_task", key)
 
 
 def test_a_claim_is_exclusive_and_ends(tmp_path):

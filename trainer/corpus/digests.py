@@ -18,7 +18,8 @@ _THREADS = 8
 """Hashing lets other threads run, and several files keep a disk busier than one."""
 _SETTLED = 2.0
 """Seconds: a file that was changed this short a time before it was hashed may change again within one tick of its
-file system's clock, and is hashed anew the next time."""
+file system's clock, and is hashed anew the next time. One with a time in the future, by a clock that was ahead, is not
+changing now either."""
 
 
 class Digests:
@@ -42,7 +43,7 @@ class Digests:
         digests = [computed[n] if n in computed else str(self._known[name][2]) for n, name in enumerate(names)]
         now = time.time_ns()
         for n, digest in computed.items():
-            if now - states[n][1] > _SETTLED * 1e9 and self._state(files[n]) == states[n]:
+            if abs(now - states[n][1]) > _SETTLED * 1e9 and self._state(files[n]) == states[n]:
                 self._known[names[n]] = [*states[n], digest]
         if computed:
             with contextlib.suppress(StoreError):

@@ -28,6 +28,8 @@ from biobench.schema.task import HubSource, Original, Source, UrlSource
 
 WORK = ".biobench"
 """Folder below the data folder for downloads and unpacking; its content can be deleted at any time."""
+_UNPACKED = "unpack-"
+"""Begin of the names of folders below it where archives are unpacked."""
 
 
 @dataclass(slots=True)
@@ -73,6 +75,8 @@ def fetch(
     try:
         work.mkdir(parents=True, exist_ok=True)
         with FileLock(work / "fetch.lock"):
+            for left in work.glob(f"{_UNPACKED}*"):  # by a killed process: living ones have the lock
+                shutil.rmtree(left, ignore_errors=True)
             _fetch_source(source, folder, result, progress)
     except OSError as error:
         raise _not_written(error, folder) from None
@@ -106,7 +110,7 @@ def _fetch_source(source: Source, data_dir: Path, result: Fetched, progress: Pro
 
 def _fetch_url(item: UrlSource, data_dir: Path, target: Path, result: Fetched, progress: Progress | None) -> list[str]:
     work = data_dir / WORK
-    with tempfile.TemporaryDirectory(dir=work, prefix="unpack-") as aside:
+    with tempfile.TemporaryDirectory(dir=work, prefix=_UNPACKED) as aside:
         staged = Path(aside) / "files"
         name = unquote(Path(urlsplit(item.url).path).name) or "download"
         ranged = _by_ranges(item, staged, result) if item.members else False

@@ -11,8 +11,9 @@ from biobench.data.counts import compare_counts, count, count_unexpressed
 from biobench.data.desk.similar import near, same
 from biobench.data.desk.status import files_hash
 from biobench.data.hashing import documents_hash
-from biobench.data.load import read_source
+from biobench.data.load import hashed_parts
 from biobench.data.locate import choose, default_data_dir
+from biobench.data.releases import release_of, release_problem
 from biobench.schema.document import Document
 from biobench.schema.kind import is_numeric, traits_of
 from biobench.schema.task import SPLITS, TaskSpec
@@ -47,6 +48,11 @@ class DataReport:
     folder: str
     files_hash: str
     documents_hash: str
+    data_hash: str
+    """As in records: that of the documents, or of those of all splits together where the spec asks for several."""
+    release: str | None
+    """The known release that the documents are; None where they are none, or the spec knows none."""
+    release_problem: str | None
     counts: dict[str, dict[str, int]]
     unexpressed: dict[str, dict[str, int]]
     """Split to label to mentions of the corpus that are in no score."""
@@ -55,8 +61,8 @@ class DataReport:
 
     @property
     def clean(self) -> bool:
-        """Counts agree and nothing is found that the spec does not know."""
-        return not self.count_problems and not any(f.alarms for f in self.findings)
+        """Counts and release agree and nothing is found that the spec does not know."""
+        return self.release_problem is None and not self.count_problems and not any(f.alarms for f in self.findings)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
@@ -73,7 +79,8 @@ def verify(task: LoadedTask, data_dir: str | Path | None) -> DataReport:
     """
     folder = default_data_dir() if data_dir is None else Path(data_dir)
     place = choose(task, folder)
-    labels, documents = read_source(task, place)
+    parts, digest = hashed_parts(task, place, folder)
+    labels, documents = parts[task.fold]
     counts = {name: count(documents[name], labels, task.spec.is_ner) for name in SPLITS}
     everything = [d for name in SPLITS for d in documents[name]]
     findings = audit(task.spec, documents, labels, task.spec.findings)
@@ -86,6 +93,9 @@ def verify(task: LoadedTask, data_dir: str | Path | None) -> DataReport:
         folder=str(place.folder),
         files_hash="" if place.source.generated else files_hash(place, folder),
         documents_hash=documents_hash(everything, place.source.id),
+        data_hash=digest,
+        release=release_of(task, place.source.id, digest),
+        release_problem=release_problem(task, place.source.id, digest),
         counts=counts,
         unexpressed=count_unexpressed(documents, labels),
         count_problems=compare_counts(task.spec, counts, place.source.id),

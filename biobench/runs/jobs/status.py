@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -71,10 +70,9 @@ def progress(results_dir: str | Path, plan: PlanFile | None = None) -> PlanProgr
     """Look at the folder once. Raises StoreError where it cannot be read."""
     store = Store(results_dir)
     done = {(seen.task, seen.key) for seen in list_files(store.root / "runs") if seen.complete}
-    now = time.time()
     if plan is None:
         keys = sorted(done | set(_begun(store)))
-        runs = tuple(_state(store, task, key, done=(task, key) in done, now=now) for task, key in keys)
+        runs = tuple(_state(store, task, key, done=(task, key) in done) for task, key in keys)
         return PlanProgress(str(results_dir), runs, planned=False, seconds_left=None)
     models = {m.hash: m.id for m in plan.models}
     runs = tuple(
@@ -83,7 +81,6 @@ def progress(results_dir: str | Path, plan: PlanFile | None = None) -> PlanProgr
             run.task,
             run.key,
             done=(run.task, run.key) in done,
-            now=now,
             model=models[run.model],
             seed=run.seed,
             seconds=run.seconds,
@@ -108,14 +105,13 @@ def _state(
     key: str,
     *,
     done: bool,
-    now: float,
     model: str | None = None,
     seed: int | None = None,
     seconds: float | None = None,
 ) -> WatchedRun:
     beat = read_heartbeat(path := store.heartbeat_path(task, key))
     if beat is not None and is_alive(path):
-        left = _seconds_left(beat, seconds, now)
+        left = _seconds_left(beat, seconds)
         where = {"host": beat.host, "pid": beat.pid, "job": beat.job or None, "started": beat.started}
         steps = {"step": beat.step, "steps": beat.steps} if beat.steps else {}
         return WatchedRun(key, task, "running", model, seed, seconds, **where, **steps, seconds_left=left)  # type: ignore[arg-type]
@@ -131,9 +127,9 @@ def _state(
     return WatchedRun(key, task, "stopped" if begun else "waiting", model, seed, seconds)
 
 
-def _seconds_left(beat: Heartbeat, seconds: float | None, now: float) -> float | None:
-    """By the plan's seconds where it has them, else by the steps so far."""
-    spent = max(0.0, now - beat.started)
+def _seconds_left(beat: Heartbeat, seconds: float | None) -> float | None:
+    """By the steps so far, else by the plan's seconds; the time spent is that of the holder's monotonic clock."""
+    spent = max(0.0, beat.written - beat.began)
     if beat.step and beat.steps:
         return spent * (beat.steps - beat.step) / beat.step
     return None if seconds is None else max(0.0, seconds - spent)

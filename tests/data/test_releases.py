@@ -1,0 +1,116 @@
+"""A release that the spec knows by its hash: equal, different, overridden. `run` warns, `--strict` refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from biobench.data.catalog import list_tasks, load_task
+from biobench.data.desk.verify import verify
+from biobench.data.hashing import task_hash
+from biobench.data.load import load_data
+from biobench.data.releases import release_of, release_problem
+from biobench.errors import DataFormatError, SpecError
+from biobench.runs.api import contradicted
+from biobench.runs.options import RunRequest
+from biobench.runs.plan import make_plan
+from tests.benchmarks.releases import hashes
+from tests.data.test_expected import spec
+from tests.helpers.cli_make import call
+from tests.helpers.tiny import make_tiny_encoder
+
+
+def known(folder: Path) -> tuple[Path, str]:
+    """A spec that knows the release that is there, and its hash."""
+    digest = load_data(load_task(str(spec(folder))), folder).hash
+    return spec(folder, f"releases: {{'corpus 1.0': {digest}}}"), digest
+
+
+def altered(folder: Path) -> None:
+    """One word of the training data is another."""
+    path = folder / "data" / "train.tsv"
+    path.write_text(path.read_text().replace("sentence 3", "sentence 4"))
+
+
+def test_data_are_a_known_release_or_none_and_the_key_stays(tmp_path: Path) -> None:
+    plain = load_task(str(spec(tmp_path)))
+    path, digest = known(tmp_path)
+    task = load_task(str(path))
+    assert task_hash(task, "local") == task_hash(plain, "local")
+    assert release_of(task, "local", digest) == "corpus 1.0"
+    assert release_problem(task, "local", digest) is None
+    assert release_of(task, "local", "0" * 64) is None
+    problem = release_problem(task, "local", "0" * 64)
+    assert problem == f"the documents (hash {'0' * 16}) differ from the release that the spec knows (corpus 1.0)"
+    assert release_problem(plain, "local", "0" * 64) is None, "it knows none"
+    changed = load_task(str(path), ["reader.columns.text=label"])
+    assert release_problem(changed, "local", "0" * 64) is None, "the files may be those of the release"
+
+
+def test_the_same_release_packed_otherwise_is_the_same(tmp_path: Path) -> None:
+    """Names of folders, line ends and a byte order mark are not the documents."""
+    path, digest = known(tmp_path)
+    for file in (tmp_path / "data").glob("*.tsv"):
+        file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes().replace(b"\n", b"\r\n"))
+    (tmp_path / "data").rename(tmp_path / "DATA")
+    assert load_data(load_task(str(path)), tmp_path).hash == digest
+
+
+def test_verify_says_which_release_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path, digest = known(tmp_path)
+    report = verify(load_task(str(path)), tmp_path)
+    assert (report.data_hash, report.release, report.release_problem) == (digest, "corpus 1.0", None)
+    ended = call(monkeypatch, capfd, "data", "verify", path, "--data-dir", tmp_path)
+    assert "  release: equals corpus 1.0\n" in ended.out
+    altered(tmp_path)
+    report = verify(load_task(str(path)), tmp_path)
+    assert report.release is None
+    assert not report.clean
+    ended = call(monkeypatch, capfd, "data", "verify", path, "--data-dir", tmp_path)
+    assert ended.status == 1
+    assert f"differ from the release that the spec knows (corpus 1.0); data hash {report.data_hash}\n" in ended.out
+
+
+def test_a_run_warns_before_training_and_strict_refuses(tmp_path: Path) -> None:
+    path, _ = known(tmp_path)
+
+    def request(strict: bool) -> RunRequest:
+        return RunRequest(
+            model=(str(model),), tasks=(str(path),), data_dir=str(tmp_path), results_dir=str(tmp_path / "results"),
+            device="cpu", strict=strict,
+        )  # fmt: skip
+
+    model = make_tiny_encoder(tmp_path / "tiny")
+    assert contradicted(make_plan(request(strict=True))) == []
+    altered(tmp_path)
+    (line,) = contradicted(make_plan(request(strict=False)))
+    assert line.startswith("warning: own: the documents (hash ")
+    with pytest.raises(DataFormatError, match="differ from the release") as caught:
+        make_plan(request(strict=True))
+    assert "`releases`" in caught.value.hint
+
+
+@pytest.mark.parametrize("releases", ["{a: abc}", f"{{'': {'0' * 64}}}", f"{{{'x' * 121}: {'0' * 64}}}", "[a]"])
+def test_releases_that_are_none_are_refused(tmp_path: Path, releases: str) -> None:
+    with pytest.raises(SpecError):
+        load_task(str(spec(tmp_path, f"releases: {releases}")))
+
+
+def test_shipped_specs_know_releases_and_expect_none() -> None:
+    """A hash that refuses would keep out a corrected release; one that is compared says what it is."""
+    sources = [source for task in list_tasks() for source in task.spec.all_sources]
+    assert sum(bool(source.releases) for source in sources) >= 25
+    assert [source.id for source in sources if source.expect is not None] == []
+
+
+@pytest.mark.real
+def test_available_corpora_are_the_releases_that_the_specs_know(data_dir: Path) -> None:
+    compared = 0
+    for task, source, digest in hashes(list_tasks(), data_dir):
+        if task.source(source).releases:
+            compared += 1
+            assert release_of(task, source, digest), f"{task.id}, {source}: {digest}"
+    assert compared >= 20
