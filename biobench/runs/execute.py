@@ -71,7 +71,7 @@ class Silent:
         """Nothing."""
 
 
-class _Workshop:
+class Workshop:
     """What the runs of a plan share: its store, and the last checkpoint and encoded task, one of each in memory."""
 
     def __init__(self, plan: RunPlan) -> None:
@@ -101,16 +101,22 @@ class _Workshop:
         return self._prepared[3]
 
 
-def execute(plan: RunPlan, reporter: Reporter, known: Mapping[str, RunResult] | None = None) -> Iterator[RunResult]:
+def execute(
+    plan: RunPlan,
+    reporter: Reporter,
+    known: Mapping[str, RunResult] | None = None,
+    workshop: Workshop | None = None,
+) -> Iterator[RunResult]:
     """Make every run of the plan; yields one result a run, as each ends. Raises RunStoppedError where a signal asks.
 
-    known: results by key that workers have ended with and the reporter has heard of; they stand.
+    known: results by key that workers have ended with and the reporter has heard of; they stand. workshop: of the plan
+    that this one is a part of, so that what one part has loaded serves the next.
     """
     known = known or {}
     for result in without_data(plan):
         reporter.finish(result)
         yield result
-    workshop = _Workshop(plan)
+    workshop = workshop or Workshop(plan)
     waiting = list(plan.items)
     position, total = 0, len(waiting)
     while waiting:
@@ -180,7 +186,7 @@ def _renamed(record: RunRecord, item: Item, store: Store, *, asked: bool) -> tup
     return changed, f"; it was called '{record.model.id}' and now '{model.id}'"
 
 
-def _one(item: Item, workshop: _Workshop, reporter: Reporter, position: int, total: int) -> RunResult | None:
+def _one(item: Item, workshop: Workshop, reporter: Reporter, position: int, total: int) -> RunResult | None:
     """The item's result, or None while another process is making it."""
     plan, store = workshop.plan, workshop.store
     result = _stored(item, plan, store)
@@ -220,7 +226,7 @@ def _outcome(
     return train(loaded, prepared, item.seed, item.task.precision, step, keep)
 
 
-def _make(item: Item, workshop: _Workshop, step: Progress) -> RunResult:
+def _make(item: Item, workshop: Workshop, step: Progress) -> RunResult:
     plan, store = workshop.plan, workshop.store
     began, threads = time.perf_counter(), torch.get_num_threads()
     keep = _savepoint(item, plan, store)
