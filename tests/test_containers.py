@@ -39,7 +39,7 @@ def steps(text: str) -> list[Step]:
         begun.append(line.removesuffix("\\"))
         if line.endswith("\\"):
             continue
-        word, _, rest = "\n".join(begun).partition(" ")
+        word, _, rest = "".join(begun).partition(" ")
         if word not in KNOWN:
             raise ValueError(f"line {first}: unknown instruction {word!r}")
         read.append(Step(word, rest.strip(), first))
@@ -73,7 +73,7 @@ def of(parts: list[tuple[str, str | None, list[Step]]], word: str) -> list[Step]
 
 
 def test_the_reader_refuses_what_a_builder_would() -> None:
-    assert steps("# x\nRUN a \\\n  # y\n  && b\n\nUSER 1") == [Step("RUN", "a \n  && b", 2), Step("USER", "1", 6)]
+    assert steps("# x\nRUN a \\\n  # y\n  && b\n\nUSER 1") == [Step("RUN", "a   && b", 2), Step("USER", "1", 6)]
     with pytest.raises(ValueError, match="line 1: unknown instruction 'RUm'"):
         steps("RUm x")
     with pytest.raises(ValueError, match="line 2: the last line is continued"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections import Counter
@@ -107,7 +106,7 @@ def dying(monkeypatch: pytest.MonkeyPatch, ray: RayStandIn, seed: int, times: in
         (item,) = plan.items
         if item.seed == seed and deaths[seed] < times:
             reporter.start(RunName(item.key, "tiny", item.task.id, seed), 1, 1)
-            sys.exit()  # ends this thread without a word
+            threading.Event().wait()  # this thread says no more
         yield from execute(plan, reporter, workshop=workshop)
 
     def kill(run: RunName) -> None:
