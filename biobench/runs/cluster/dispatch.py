@@ -195,7 +195,7 @@ class Dispatch:
                 hand.claim.moved(done, total)
             self.reporter.step(run, done, total, text)
         elif word == "made":
-            self._made(hand, what[1], what[2])
+            self._keep_result(hand, what[1], what[2])
         elif word in ("stopped", "crowded"):
             assert hand.item is not None
             if word == "crowded":
@@ -215,7 +215,7 @@ class Dispatch:
             self.positions[run.key] = self.begun
         self.reporter.start(run, self.positions[run.key], len(self.plan.items))
 
-    def _made(self, hand: _Hand, result: RunResult, files: tuple[bytes, bytes] | None) -> None:
+    def _keep_result(self, hand: _Hand, result: RunResult, files: tuple[bytes, bytes] | None) -> None:
         assert hand.item is not None
         item, hand.item = hand.item, None
         if files is not None:

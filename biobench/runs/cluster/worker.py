@@ -140,7 +140,7 @@ class NodeWorker:
             self.events.put(("ready", Place(socket.gethostname(), os.getpid(), shared)))
             while not STOP():
                 key = self.keys.get()
-                for result in execute(narrowed(plan, [key]), _Told(self.events), workshop=workshop):
+                for result in execute(narrowed(plan, [key]), _RunEvents(self.events), workshop=workshop):
                     self.events.put(("made", key, result, None if shared else taken_out(workshop.store, result)))
         except RunStoppedError:
             self.events.put(("stopped", key))
@@ -152,7 +152,7 @@ class NodeWorker:
             self.events.put(("broken", traceback.format_exc()))
 
 
-class _Told:
+class _RunEvents:
     """The worker's `Reporter`: of one run."""
 
     def __init__(self, events: queue.SimpleQueue[Event]) -> None:
