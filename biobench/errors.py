@@ -73,5 +73,9 @@ class TrainingError(BioBenchError):
     """A run could not be trained: the loss stays non-finite, or memory does not suffice for one example."""
 
 
+class ClusterError(BioBenchError):
+    """A cluster cannot be joined, has lost its nodes, or has nodes that would make other runs."""
+
+
 class StoreError(BioBenchError):
     """The results folder holds something damaged, or cannot be written."""

@@ -46,6 +46,7 @@ def pretrain(
     exclude: Texts = (),
     unguarded: Sequence[str] | None = None,
     probe: Callable[[Path], dict[str, float]] | None = None,
+    built_corpus: bool = False,
 ) -> PretrainingResult:
     """Train a recipe (path or shipped name) into `out` (default ``runs/NAME``).
 
@@ -55,6 +56,7 @@ def pretrain(
     the ledger is to tell how many were removed for each.
     unguarded: names of benchmark tasks whose documents are not among them, for the ledger and the card.
     probe: from an exported model to scores, called as `logging.probe` of the recipe says.
+    built_corpus: refuse to begin where `build_corpus` has not been before.
     Under torchrun or accelerate launch all processes call this. The result's status is ``preempted`` when a
     signal stopped the run after saving. Raises BioBenchError with one line on bad input.
     """
@@ -69,7 +71,8 @@ def pretrain(
         terminal = listeners.TrainingDisplay() if progress == "auto" and here.first else None
         listener = progress if callable(progress) and here.first else terminal or listeners.silent
         try:
-            return PretrainingRun(read, folder, here, listener, exclude, stop, unguarded, probe).go(resume=resume)
+            run = PretrainingRun(read, folder, here, listener, exclude, stop, unguarded, probe, built=built_corpus)
+            return run.go(resume=resume)
         finally:
             if terminal is not None:
                 terminal.close()

@@ -18,7 +18,7 @@ def register(app: typer.Typer) -> None:
 
 
 @takes_request(
-    without=("suite", "executor", "track", "train_fractions", "strict", "energy", "save_every", "gate"),
+    without=("suite", "executor", "worker_gpus", "track", "train_fractions", "strict", "energy", "save_every", "gate"),
     helps={"tasks": "These needle tasks only; repeatable."},
 )
 def needle(

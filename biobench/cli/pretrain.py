@@ -57,6 +57,9 @@ def pretrain(
     data_dir: DataDir = None,
     exclude_tasks: ExcludeTasks = True,
     require_tasks: RequireTasks = None,
+    built_corpus: Annotated[
+        bool, typer.Option("--built-corpus", help="Refuse where `corpus build` has not been before.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Report no progress.")] = False,
     threads: Threads = None,
 ) -> None:
@@ -92,6 +95,7 @@ def pretrain(
         exclude=texts_by_task(kept_out),
         unguarded=missing,
         probe=scores,
+        built_corpus=built_corpus,
     )
     model = exported(result, "--resume continues", say=first)
     if not first:

@@ -11,7 +11,7 @@ from biobench.data.load import load_data
 from biobench.data.releases import release_problem
 from biobench.gate import ensure
 from biobench.models.loading import without_progress_bars
-from biobench.runs.cluster import run_on_ray
+from biobench.runs.cluster.entry import run_on_ray
 from biobench.runs.estimate import Paced, TokensRead, pace_of, savepoint_bytes, steps_of
 from biobench.runs.execute import Reporter, Silent, execute, without_data
 from biobench.runs.options import RunRequest, with_arguments_of
@@ -149,10 +149,9 @@ def run_plan(plan: RunPlan, reporter: Reporter) -> list[RunResult]:
 def _make_runs(plan: RunPlan, reporter: Reporter) -> list[RunResult]:
     if plan.request.gate and not plan.request.no_test:
         ask_gate(plan)
-    if plan.request.executor == "ray" and undone(plan):
-        plan.workers = 1 + run_on_ray(plan.request, workers_asked(plan), plan.device)
-        return list(execute(plan, reporter))
     waiting = undone(plan)
+    if plan.request.executor == "ray" and waiting:
+        return list(execute(plan, reporter, run_on_ray(plan, workers_asked(plan), waiting, reporter)))
     left = len(waiting)
     workers = min(worker_count(plan.request.parallel, plan.device) * runs_per_device(plan), left)
     reporter = Paced(reporter, plan, waiting, max(1, workers))

@@ -22,6 +22,7 @@ def check_arguments(request: RunRequest) -> None:
     What needs the data, the weights or the machine is checked later (`runs.plan.make_plan`).
     """
     names_of_models(request)
+    check_worker_gpus(request)
     if request.suite is not None:
         suite_tasks(request.suite)
     for task in matching(request.tasks):
@@ -37,6 +38,17 @@ def check_arguments(request: RunRequest) -> None:
         if wanted and find_spec(_EXTRAS[extra]) is None:
             option = "--energy" if extra == "energy" else "--executor ray"
             raise UsageError(f"{option}: {_EXTRAS[extra]} is not installed", hint=f"pip install 'biobench[{extra}]'")
+
+
+def check_worker_gpus(request: RunRequest) -> None:
+    """Raises UsageError where the share of a GPU is none, or nobody is to reserve it."""
+    share = request.worker_gpus
+    if share is None:
+        return
+    if request.executor != "ray":
+        raise UsageError("--worker-gpus goes with --executor ray", hint="add --executor ray, or leave it out")
+    if not 0 < share <= 1:
+        raise UsageError(f"--worker-gpus {share:g} is no share of a GPU", hint="above 0 and at most 1, such as 0.5")
 
 
 def names_of_models(request: RunRequest) -> dict[str, str]:

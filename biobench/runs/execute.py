@@ -10,6 +10,7 @@ import re
 import time
 import traceback
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -71,21 +72,27 @@ class Silent:
         """Nothing."""
 
 
-def execute(plan: RunPlan, reporter: Reporter, known: Mapping[str, RunResult] | None = None) -> Iterator[RunResult]:
+def execute(
+    plan: RunPlan,
+    reporter: Reporter,
+    known: Mapping[str, RunResult] | None = None,
+    workshop: Workshop | None = None,
+) -> Iterator[RunResult]:
     """Make every run of the plan; yields one result a run, as each ends. Raises RunStoppedError where a signal asks.
 
-    known: results by key that workers have ended with and the reporter has heard of; they stand.
+    known: results by key that workers have ended with and the reporter has heard of; they stand. workshop: of the plan
+    that this one is a part of, so that what one part has loaded serves the next.
     """
     known = known or {}
     for result in without_data(plan):
         reporter.finish(result)
         yield result
-    with Workshop(plan) as workshop:
-        yield from _walk(workshop, reporter, known)
+    with Workshop(plan) if workshop is None else nullcontext(workshop) as shared:
+        yield from _walk(plan, shared, reporter, known)
 
 
-def _walk(workshop: Workshop, reporter: Reporter, known: Mapping[str, RunResult]) -> Iterator[RunResult]:
-    waiting = list(workshop.plan.items)
+def _walk(plan: RunPlan, workshop: Workshop, reporter: Reporter, known: Mapping[str, RunResult]) -> Iterator[RunResult]:
+    waiting = list(plan.items)
     position, total = 0, len(waiting)
     while waiting:
         left: list[Item] = []
@@ -127,7 +134,7 @@ def _stored(item: Item, workshop: Workshop) -> RunResult | None:
     record = store.get(item.task.id, item.key)
     if record is None:
         return None
-    fresh = _is_fresh(item, workshop)
+    fresh = workshop.fresh(item)
     if plan.request.force and not fresh:
         return None
     path = str(store.path_of(record))
@@ -141,14 +148,6 @@ def _stored(item: Item, workshop: Workshop) -> RunResult | None:
     if folder is not None and not (Path(folder) / kept_name(item)).is_dir():
         reason += ", but its model was not kept; --force makes it again and keeps it"
     return of_record(record, "skipped", path, reason=reason)
-
-
-def _is_fresh(item: Item, workshop: Workshop) -> bool:
-    """Whether this command made the stored run, or another process has since this one began; asks no clock."""
-    store, command = workshop.store, workshop.plan.request.started
-    if store.command_state(item.task.id, item.key) != workshop.notes[item.key]:
-        return True
-    return store.command_of(item.task.id, item.key) == command
 
 
 def _renamed(record: RunRecord, item: Item, store: Store, *, asked: bool) -> tuple[RunRecord, str]:

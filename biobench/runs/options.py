@@ -128,6 +128,9 @@ class RunRequest:
         None, "--threads", min=1, help="CPU threads, of all workers together (default: the CPUs this process may use)."
     )
     executor: Option[Executor, Executor] = Option("local", "--executor", help="local, or ray (a cluster).")
+    worker_gpus: Option[float | None, float | None] = Option(
+        None, "--worker-gpus", help="With --executor ray: share of a GPU that each worker reserves, such as 0.5."
+    )
     overrides: Option[Names, tuple[str, ...]] = Option(
         (),
         "--set",

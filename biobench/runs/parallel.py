@@ -15,7 +15,6 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterable
-from contextlib import nullcontext
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
@@ -29,7 +28,7 @@ from biobench.core.stop import STOP, RunStoppedError, stoppable
 from biobench.errors import BioBenchError, UsageError
 from biobench.finetune.loop import ProgressNote
 from biobench.models.loading import Checkpoint, quiet_libraries
-from biobench.runs.execute import Reporter, Silent, execute
+from biobench.runs.execute import Reporter, execute
 from biobench.runs.options import RunRequest
 from biobench.runs.order import Job, longest_first
 from biobench.runs.plan import Item, RunPlan, make_plan
@@ -184,8 +183,8 @@ class _Wire:
             self._send("finish", result)
 
 
-def work(request: RunRequest, threads: int, pipe: Connection | None = None, sharing: int = 1) -> None:
-    """One worker: make what others have not claimed. pipe: where a parent on this machine listens.
+def work(request: RunRequest, threads: int, pipe: Connection, sharing: int) -> None:
+    """One worker: make what others have not claimed. pipe: where its parent listens.
 
     sharing: processes that share the device and its memory. A run that does not fit beside the others ends the worker,
     and with it the need for its memory; the run is made by those that stay, at last by the parent alone.
@@ -193,18 +192,17 @@ def work(request: RunRequest, threads: int, pipe: Connection | None = None, shar
     os.environ["OMP_NUM_THREADS"] = str(threads)
     torch.set_num_threads(threads)
     quiet_libraries()
-    if pipe is not None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too and ends its workers
-        end_with_parent()
-    with stoppable(logger=None) if pipe is not None else nullcontext():
-        _work(request, Silent() if pipe is None else _Wire(pipe), sharing)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too and ends its workers
+    end_with_parent()
+    with stoppable(logger=None):
+        _work(request, _Wire(pipe), sharing)
 
 
 def _work(request: RunRequest, reporter: Reporter, sharing: int) -> None:
     try:
         plan = make_plan(request)
         plan.sharing = sharing
-        plan.items = _longest_first(plan)
+        plan.items = longest_items(plan)
         for _ in execute(plan, reporter):
             pass
     except (torch.OutOfMemoryError, RunStoppedError):
@@ -214,8 +212,8 @@ def _work(request: RunRequest, reporter: Reporter, sharing: int) -> None:
         return
 
 
-def _longest_first(plan: RunPlan) -> list[Item]:
-    """The plan's items in the order in which workers claim them; see `order`."""
+def longest_items(plan: RunPlan) -> list[Item]:
+    """The plan's items in the order in which workers take them; see `order`."""
     store = Store(plan.request.results_dir)
     jobs = []
     for item in plan.items:

@@ -19,7 +19,7 @@ from biobench.errors import DataFormatError, DataUnavailableError, UsageError
 from biobench.finetune.ready import parse_label_map
 from biobench.kinds.base import get_kind
 from biobench.models.loading import Checkpoint, find_checkpoint
-from biobench.runs.checks import names_of_models
+from biobench.runs.checks import check_worker_gpus, names_of_models
 from biobench.runs.options import Executor, RunRequest, Track
 from biobench.schema.document import TaskData
 from biobench.schema.protocols import FROZEN, PROTOCOLS
@@ -97,6 +97,7 @@ def make_plan(request: RunRequest, *, precision: Precision | None = None) -> Run
         raise UsageError(f"--limit {request.limit} leaves nothing", hint="give at least 1 training document")
     names = _label_map(request)
     called = names_of_models(request)
+    check_worker_gpus(request)
     loaded = _tasks(request)
     checkpoints = [
         _called(find_checkpoint(m, offline=request.offline, trust_remote_code=request.trust_remote_code), called.get(m))

@@ -19,6 +19,7 @@ from biobench.finetune.prepare import Prepared, documents_of, prepare
 from biobench.finetune.token_cache import FOLDER, TokenCache
 from biobench.kinds import get_kind
 from biobench.models.loading import Checkpoint, load_tokenizer, window
+from biobench.runs.freshness import Freshness
 from biobench.runs.plan import Item, RunPlan
 from biobench.store import Store
 
@@ -38,15 +39,15 @@ class Workshop:
     with as many threads as there are usable CPUs it would only compete.
     """
 
-    def __init__(self, plan: RunPlan) -> None:
+    def __init__(self, plan: RunPlan, *, alone: bool = True) -> None:
+        """alone: whether no other worker of the plan may be on the same machine unknown to this one."""
         self.plan = plan
         self.store = Store(plan.request.results_dir)
-        self.notes = {item.key: self.store.command_state(item.task.id, item.key) for item in plan.items}
-        """Of each run, the state of the note about who made it, when this process began."""
+        self.fresh = Freshness(plan)
         self._loaded: LoadedEncoder | None = None
         self._tokenizer: tuple[str, PreTrainedTokenizerBase] | None = None
         self._prepared: tuple[Group, Prepared] | None = None
-        self._ahead = Ahead() if has_spare_cpu(plan) else None
+        self._ahead = Ahead() if alone and has_spare_cpu(plan) else None
         self._begun: Group | None = None
         self.prepared_ahead = False
         """Whether the windows of the task in hand were read, after the background process was given the task."""
@@ -110,7 +111,7 @@ class Workshop:
             if group_of(later) == group_of(item):
                 continue
             record = self.store.get(later.task.id, later.key)
-            if record is None or (request.force and self.store.modified(later.task.id, later.key) < request.started):
+            if record is None or request.force:
                 yield later
 
     def _is_kept(self, item: Item) -> bool:
@@ -145,8 +146,6 @@ def group_of(item: Item) -> Group:
 
 def has_spare_cpu(plan: RunPlan) -> bool:
     """Whether a CPU is left beside those that train, or that feed the devices."""
-    if plan.request.executor == "ray":
-        return False  # other workers may be on the same node
     if plan.device.type == "cpu":
         return spare_cpus(plan.sharing * torch.get_num_threads()) > 0
     return spare_cpus(max(plan.sharing, torch.cuda.device_count())) > 0

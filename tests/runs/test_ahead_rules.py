@@ -19,7 +19,7 @@ from biobench.finetune.ahead import NextTask, tokenise, tokenise_all
 from biobench.runs.api import run_plan
 from biobench.runs.execute import Silent
 from biobench.runs.plan import make_plan
-from biobench.runs.workshop import has_spare_cpu
+from biobench.runs.workshop import Workshop, has_spare_cpu
 from tests.helpers.ahead_make import AtOnce, Failing, records, request, use
 from tests.helpers.private_make import private_tasks
 from tests.helpers.tiny import make_tiny_encoder
@@ -96,8 +96,7 @@ def test_only_with_a_cpu_to_spare(
     monkeypatch.setattr(threads, "cpu_quota", lambda: float(usable))
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(64))
     assert has_spare_cpu(plan) is spare
-    plan.request = replace(plan.request, executor="ray")
-    assert not has_spare_cpu(plan), "other workers may be on the same node"
+    assert Workshop(plan, alone=False)._ahead is None, "other workers may be on the same node"
 
 
 def test_memory_beyond_the_bound_is_refused_to_the_process_alone() -> None:

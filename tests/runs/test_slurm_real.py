@@ -21,6 +21,7 @@ import pytest
 
 from biobench.store import Store
 from tests.helpers.cli_make import SCRIPT, process
+from tests.helpers.ports import free_port
 from tests.helpers.tiny import make_tiny_encoder
 
 PROGRAMS = ("slurmctld", "slurmd", "sbatch", "scontrol", "squeue", "munged", "mungekey")
@@ -62,12 +63,6 @@ KillWait=20
 NodeName=localhost NodeAddr=127.0.0.1 NodeHostname={host} CPUs=2 State=UNKNOWN
 PartitionName=main Nodes=localhost Default=YES MaxTime=INFINITE State=UP
 """
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def wait_for(what: Callable[[], object], why: str) -> None:

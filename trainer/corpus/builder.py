@@ -109,6 +109,13 @@ def build(
     return corpus
 
 
+def is_built(spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, cache: Path, exclude: Texts = ()) -> bool:
+    """Whether `build` would find the corpus below `cache` and only open it."""
+    if not cache.is_dir():
+        return False
+    return (corpus_folder(spec, tokenizer, cache, excluded_documents(spec, exclude)) / MANIFEST).is_file()
+
+
 def corpus_folder(spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, cache: Path, excluded: Excluded) -> Path:
     """Where the corpus lies below `cache` once it is built: a name by its content, and by that of its sources.
 

@@ -83,9 +83,12 @@ class PretrainingRun:
         stop: StopFlag,
         unguarded: Sequence[str] | None = None,
         probe: Callable[[Path], dict[str, float]] | None = None,
+        *,
+        built: bool = False,
     ) -> None:
+        """built: corpora must be there already."""
         self.recipe, self.out, self.world, self.listener, self.stop = recipe, out, world, listener, stop
-        self.exclude, self.unguarded, self.probe = exclude, unguarded, probe
+        self.exclude, self.unguarded, self.probe, self.built = exclude, unguarded, probe, built
         self.checkpoints = CheckpointStore(out, world)
 
     def go(self, *, resume: bool) -> PretrainingResult:
@@ -150,6 +153,11 @@ class PretrainingRun:
         cache = Path(spec.root) / spec.cache if spec.cache is not None else self.out.parent / "corpora"
 
         stages = Stages(self.listener, self.recipe.total_steps)
+        if self.built and not corpus.is_built(spec, tokenizer, cache, self.exclude):
+            raise UsageError(
+                f"a corpus of {self.recipe.name} is not built below {cache}, and --built-corpus builds none",
+                hint=f"run `biobench corpus build` before, with the same options and --cache {cache}",
+            )
 
         def say(what: str, fraction: float) -> None:
             stages(what, fraction)

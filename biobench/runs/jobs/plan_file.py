@@ -26,7 +26,8 @@ Basis = Literal["measured", "estimated", "unknown"]
 """measured: on runs of the same model and task; estimated: on other runs, by characters and parameters, or from the
 weights; unknown: no stored run tells anything."""
 WHERE_AND_HOW = (
-    *("data_dir", "results_dir", "device", "parallel", "seeds_at_once", "threads", "executor", "keep_model", "force"),
+    *("data_dir", "results_dir", "device", "parallel", "seeds_at_once", "threads", "executor", "worker_gpus"),
+    *("keep_model", "force"),
     *("offline", "strict", "energy", "save_every", "gate", "trust_remote_code", "dry_run"),
 )
 """Options that may be given beside a plan; the others say what is run, which the plan does."""

@@ -130,7 +130,7 @@ def pretraining_script(job: SlurmJob, recipe: str, out: str, *, nodes: int, gpus
     lines = [f"--nodes={nodes}", f"--ntasks-per-node={gpus}"]
     header = job.header(output="%x-%j.out", signal="", gpus=gpus, lines=lines)
     ranks = "RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS LOCAL_RANK=$SLURM_LOCALID LOCAL_WORLD_SIZE=" + str(gpus)
-    command = shlex.join(["biobench", "pretrain", recipe, "--out", out, *options])
+    command = shlex.join(["biobench", "pretrain", recipe, "--out", out, "--built-corpus", *options])
     return "\n".join(
         [
             *header,
@@ -157,17 +157,17 @@ def pretraining_script(job: SlurmJob, recipe: str, out: str, *, nodes: int, gpus
 
 
 def torchrun_script(recipe: str, out: str, *, nodes: int, gpus: int, options: Sequence[str]) -> str:
-    """The same without a batch system: what to start on each node, with the first node's name as argument."""
-    command = shlex.join(["-m", "biobench", "pretrain", recipe, "--out", out, *options])
+    """The same without a batch system: what to start on each node, with the first node's name and perhaps a port."""
+    command = shlex.join(["-m", "biobench", "pretrain", recipe, "--out", out, "--built-corpus", *options])
     return "\n".join(
         [
             "#!/bin/bash",
-            f"# On each of the {nodes} nodes: bash THIS_FILE NODE, the name or address of the first.",
+            f"# On each of the {nodes} nodes: bash THIS_FILE NODE [PORT], the name or address of the first.",
             f"# before, on one machine: {corpus_command(recipe, out, options)}",
             "set -u",
             f"resume=$([ -d {shlex.quote(out)} ] && echo --resume)",
             f"exec torchrun --nnodes={nodes} --nproc-per-node={gpus} --rdzv-id=biobench --rdzv-backend=c10d \\",
-            f'    --rdzv-endpoint="$1:{_PORT}" {command} $resume',
+            f'    --rdzv-endpoint="$1:${{2:-{_PORT}}}" {command} $resume',
             "",
         ]
     )

@@ -1,0 +1,269 @@
+"""A real Ray cluster of several nodes on this machine: a node removed, shares of a GPU, `ray://`, no shared disk.
+
+pip install 'ray[client]' -c constraints.txt
+pytest -m slow tests/runs/test_ray_cluster.py      # some three minutes on two cores
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from biobench.runs.api import run_plan
+from biobench.runs.execute import Silent
+from biobench.runs.plan import RunRequest, make_plan
+from biobench.runs.result import RunName, RunResult
+from biobench.store import Store
+from tests.helpers.cli_make import SCRIPT
+from tests.helpers.ports import free_port
+from tests.helpers.tiny import make_tiny_encoder
+
+pytestmark = pytest.mark.slow
+ray: Any = pytest.importorskip("ray", reason="Ray is not installed: pip install 'ray[client]'")
+services: Any = pytest.importorskip("ray._private.services")
+get_node = services.get_node
+ROOT = Path(__file__).resolve().parents[2]
+SEEDS = range(1, 7)
+
+
+class Heard:
+    """A reporter that notes what each run does, and acts while runs are under way."""
+
+    def __init__(self, act: Callable[[Heard], None] | None = None) -> None:
+        self.act = act
+        self.starts: Counter[int] = Counter()
+        self.steps: Counter[int] = Counter()
+        self.ends: Counter[int] = Counter()
+        self.under_way: dict[str, int] = {}
+        self.most = 0
+
+    def start(self, run: RunName, position: int, total: int) -> None:
+        self.starts[run.seed] += 1
+        self.under_way[run.key] = run.seed
+
+    def step(self, run: RunName, done: int, total: int, what: str) -> None:
+        self.steps[run.seed] += 1
+        # at their steps at once, not only begun
+        self.most = max(self.most, sum(self.steps[seed] > 0 for seed in self.under_way.values()))
+        if self.act is not None:
+            self.act(self)
+
+    def finish(self, result: RunResult) -> None:
+        self.ends[result.seed or 0] += 1
+        self.under_way.pop(result.key or "", None)
+
+
+@pytest.fixture(scope="module")
+def request_of(tmp_path_factory: pytest.TempPathFactory) -> RunRequest:
+    """Six runs, a second each on a quiet machine."""
+    folder = tmp_path_factory.mktemp("ray")
+    return RunRequest(
+        str(make_tiny_encoder(folder / "tiny")),
+        "demo_topic",
+        seeds=SEEDS,
+        results_dir=folder / "results",
+        device="cpu",
+        parallel=2,
+        overrides="training.epochs=6",
+        limit=40,
+        gate=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def local(request_of: RunRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[int, dict[str, float]]:
+    """What the local executor gives, by seed."""
+    folder = tmp_path_factory.mktemp("local")
+    results = run_plan(make_plan(replace(request_of, results_dir=folder, parallel=1)), Silent())
+    return {r.seed or 0: r.scores for r in results}
+
+
+def patient(*address: Any) -> Any:
+    """A node's entry; Ray gives up after 30 seconds, in which a machine with other work starts none."""
+    until = time.monotonic() + 240
+    while True:
+        try:
+            return get_node(*address)
+        except RuntimeError:
+            assert time.monotonic() < until, "the node did not start"
+            time.sleep(0.2)
+
+
+@contextmanager
+def head(**more: Any) -> Iterator[Any]:
+    """A cluster whose first node has no CPU for workers, and this process beside it."""
+    from ray.cluster_utils import Cluster
+
+    # what the nodes start finds the program as this process does
+    os.environ["PYTHONPATH"] = f"{ROOT}:{os.environ.get('PYTHONPATH', '')}"
+    services.get_node = patient
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False, **more})
+    try:
+        yield cluster
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+
+
+def joined(cluster: Any) -> None:
+    ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
+
+
+def ray_request(request: RunRequest, folder: Path, **changed: Any) -> RunRequest:
+    return replace(request, started=time.time(), results_dir=folder / "results", executor="ray", **changed)
+
+
+def once_and_equal(results: list[RunResult], folder: Path, local: dict[int, dict[str, float]], heard: Heard) -> None:
+    """Every run has ended once, is stored once, and has the local executor's scores."""
+    assert [r.status for r in results] == ["done"] * len(SEEDS)
+    assert heard.ends == Counter(dict.fromkeys(SEEDS, 1))
+    assert set(heard.steps) == set(SEEDS), "every run was heard of as it went"
+    records = Store(folder / "results").records()
+    assert sorted(r.seed for r in records) == sorted(SEEDS)
+    assert {r.seed: r.scores for r in results} == local
+    assert {r.seed: r.scores for r in records} == local
+    assert not list((folder / "results" / "locks").glob("*/*.running"))
+
+
+def parents(pid: int) -> set[int]:
+    """The process and those above it."""
+    above = set()
+    while pid > 1:
+        above.add(pid)
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return above
+
+
+def test_a_node_is_removed_in_the_middle(
+    request_of: RunRequest, local: dict[int, dict[str, float]], tmp_path: Path
+) -> None:
+    with head() as cluster:
+        cluster.add_node(num_cpus=1)
+        second = cluster.add_node(num_cpus=1)
+        joined(cluster)
+        raylet = second.all_processes["raylet"][0].process.pid
+        lost: list[int] = []
+
+        def remove(heard: Heard) -> None:
+            """The second node, once a run of its own is at its steps and another run has ended."""
+            if lost or not heard.ends:
+                return
+            for path in (tmp_path / "results" / "locks").glob("*/*.running"):
+                with suppress(OSError, ValueError):
+                    beat = json.loads(path.read_text())
+                    seed = heard.under_way.get(path.name.partition(".")[0])
+                    if seed is not None and heard.steps[seed] and raylet in parents(beat["pid"]):
+                        lost.append(seed)
+                        cluster.remove_node(second, allow_graceful=False)
+                        return
+
+        heard = Heard(remove)
+        results = run_plan(make_plan(ray_request(request_of, tmp_path)), heard)
+        assert len(lost) == 1
+        assert heard.starts == Counter(dict.fromkeys(SEEDS, 1)) + Counter(lost), "only the lost run began twice"
+        once_and_equal(results, tmp_path, local, heard)
+        assert heard.most == 2
+
+
+@pytest.mark.parametrize(("share", "at_once"), [(0.5, 2), (1.0, 1)])
+def test_shares_of_a_gpu(
+    request_of: RunRequest, local: dict[int, dict[str, float]], tmp_path: Path, share: float, at_once: int
+) -> None:
+    """One logical GPU on a node without any: Ray counts what each worker reserves."""
+    with head() as cluster:
+        cluster.add_node(num_cpus=2, num_gpus=1)
+        joined(cluster)
+        heard = Heard()
+        request = ray_request(request_of, tmp_path, worker_gpus=share, parallel="auto")
+        once_and_equal(run_plan(make_plan(request), heard), tmp_path, local, heard)
+        assert heard.most == at_once
+
+
+def in_namespace() -> bool:
+    command = ["unshare", "--mount", "mount", "-t", "tmpfs", "none", "/mnt"]
+    return shutil.which("unshare") is not None and subprocess.run(command, capture_output=True).returncode == 0
+
+
+def test_nodes_that_share_no_disk(request_of: RunRequest, local: dict[int, dict[str, float]], tmp_path: Path) -> None:
+    """Each node has another file system at the path of the results folder; one is killed in the middle."""
+    if not in_namespace():
+        pytest.skip("this user may not make a mount namespace")
+    results_dir = tmp_path / "results"
+    results_dir.mkdir()
+    nodes: list[subprocess.Popen[bytes]] = []
+    with head() as cluster:
+        try:
+            for number in range(2):
+                scratch = tmp_path / f"scratch{number}"
+                scratch.mkdir()
+                start = f"ray start --address={cluster.address} --num-cpus=1 --block --disable-usage-stats"
+                script = f"mount -t tmpfs none {results_dir} && exec {Path(sys.executable).parent}/{start}"
+                nodes.append(
+                    subprocess.Popen(
+                        ["unshare", "--mount", "--fork", "--kill-child", "--pid", "--mount-proc", "sh", "-c", script],
+                        env={**os.environ, "TMPDIR": str(scratch)},
+                        stdout=subprocess.DEVNULL,
+                        stderr=subprocess.DEVNULL,
+                    )
+                )
+            joined(cluster)
+            until = time.monotonic() + 120
+            while sum(node["Alive"] for node in ray.nodes()) < 3:
+                assert time.monotonic() < until, "the nodes did not start"
+                time.sleep(0.2)
+            lost: list[int] = []
+
+            def kill(heard: Heard) -> None:
+                if not lost and heard.ends:
+                    lost.append(1)
+                    nodes[1].send_signal(signal.SIGKILL)
+
+            heard = Heard(kill)
+            results = run_plan(make_plan(ray_request(request_of, tmp_path)), heard)
+            once_and_equal(results, tmp_path, local, heard)
+            assert lost
+            assert sum(heard.starts.values()) in (len(SEEDS), len(SEEDS) + 1), "at most the lost run began twice"
+            assert not list(tmp_path.glob("scratch*/**/*.parquet")), "nodes keep no results"
+        finally:
+            for node in nodes:
+                node.kill()
+                node.wait()
+
+
+def test_through_the_client_of_another_machine(
+    request_of: RunRequest, local: dict[int, dict[str, float]], tmp_path: Path
+) -> None:
+    """The command itself, at a `ray://` address; all workers' progress is in its output."""
+    pytest.importorskip("grpc", reason="the client of Ray needs grpcio: pip install 'ray[client]'")
+    port = free_port()
+    with head(ray_client_server_port=port) as cluster:
+        for _ in range(2):
+            cluster.add_node(num_cpus=1)
+        words = ["run", request_of.model[0], "--task", "demo_topic", "--seeds", "1-6", "--device", "cpu", "--no-gate"]
+        words += ["--set", "training.epochs=6", "--limit", "40", "--results-dir", "results"]
+        words += ["--executor", "ray", "--parallel", "2"]
+        env = {**os.environ, "RAY_ADDRESS": f"ray://127.0.0.1:{port}", "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(
+            [SCRIPT, *words, "--json"], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300, check=False
+        )
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)
+    assert {row["seed"]: row["scores"] for row in rows} == local
+    logging.getLogger(__name__).info(done.stderr)
+    for seed in SEEDS:
+        assert done.stderr.count(f"seed {seed}: started") == 1
+        assert done.stderr.count(f"seed {seed}: done") == 1
