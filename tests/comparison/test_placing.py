@@ -72,3 +72,10 @@ def test_ranks_read_no_record_and_import_no_slow_part(tmp_path, monkeypatch):
     asked = f"import sys, biobench.comparison.standing; print([m for m in {slow} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_model_on_other_data_leaves_the_ranks_of_the_rest(tmp_path):
+    for model, score, data in (("alpha", 0.9, "d"), ("beta", 0.5, "d"), ("gamma", 0.7, "other")):
+        save_runs(tmp_path, model, "gad", {42: score, 43: score + 0.01, 44: score + 0.02}, data=data)
+    placed = place(load(tmp_path), ["alpha", "gamma", "beta"], "macro", tasks=["gad"])
+    assert {name: (p.best, p.worst) for name, p in placed.items()} == {"alpha": (1, 2), "gamma": (1, 3), "beta": (2, 3)}
