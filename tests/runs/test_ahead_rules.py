@@ -95,7 +95,12 @@ def test_only_with_a_cpu_to_spare(
     torch.set_num_threads(busy)
     monkeypatch.setattr(threads, "cpu_quota", lambda: float(usable))
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(64))
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    monkeypatch.setattr(os, "getloadavg", lambda: (2.5, 0.0, 0.0))
     assert has_spare_cpu(plan) is spare
+    monkeypatch.setattr(os, "getloadavg", lambda: (64.0, 0.0, 0.0))
+    assert not has_spare_cpu(plan), "the machine is crowded"
+    monkeypatch.setattr(os, "getloadavg", lambda: (2.5, 0.0, 0.0))
     plan.request = replace(plan.request, executor="ray")
     assert not has_spare_cpu(plan), "other workers may be on the same node"
 
