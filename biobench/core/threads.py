@@ -47,8 +47,9 @@ def usable_cpus() -> int:
 
 
 def spare_cpus(busy: int) -> int:
-    """CPUs that this process may use beside `busy` ones, at least 0."""
-    return max(0, usable_cpus() - busy)
+    """CPUs that this process may use beside `busy` ones and that the machine has idle by its load, at least 0."""
+    idle = (os.cpu_count() or 1) - int(os.getloadavg()[0])
+    return max(0, min(usable_cpus() - busy, idle))
 
 
 def _number(name: str) -> int | None:

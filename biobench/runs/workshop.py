@@ -36,7 +36,7 @@ class Workshop:
     """The plan's store, and the last checkpoint and encoded task, one of each in memory.
 
     Where a CPU is to spare, the next task is tokenised while this one trains (`finetune.ahead`). On a CPU that trains
-    with as many threads as there are usable CPUs it would only compete.
+    with as many threads as there are usable CPUs, or on a crowded machine, it would only compete.
     """
 
     def __init__(self, plan: RunPlan, *, alone: bool = True) -> None:
@@ -47,7 +47,7 @@ class Workshop:
         self._loaded: LoadedEncoder | None = None
         self._tokenizer: tuple[str, PreTrainedTokenizerBase] | None = None
         self._prepared: tuple[Group, Prepared] | None = None
-        self._ahead = Ahead() if alone and has_spare_cpu(plan) else None
+        self._ahead = Ahead() if alone else None
         self._begun: Group | None = None
         self.prepared_ahead = False
         """Whether the windows of the task in hand were read, after the background process was given the task."""
@@ -93,7 +93,7 @@ class Workshop:
 
     def _look_ahead(self, item: Item) -> None:
         """Give the task that follows the item's to the background process, where that is worth it."""
-        if self._ahead is None:
+        if self._ahead is None or not has_spare_cpu(self.plan):
             return
         with suppress(BioBenchError):  # a damaged record or tokenizer is reported at its run's turn
             upcoming = next(self._upcoming(item), None)

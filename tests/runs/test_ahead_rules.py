@@ -95,7 +95,11 @@ def test_only_with_a_cpu_to_spare(
     torch.set_num_threads(busy)
     monkeypatch.setattr(threads, "cpu_quota", lambda: float(usable))
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(64))
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    monkeypatch.setattr(os, "getloadavg", lambda: (2.5, 0.0, 0.0))
     assert has_spare_cpu(plan) is spare
+    monkeypatch.setattr(os, "getloadavg", lambda: (64.0, 0.0, 0.0))
+    assert not has_spare_cpu(plan), "the machine is crowded"
     assert Workshop(plan, alone=False)._ahead is None, "other workers may be on the same node"
 
 

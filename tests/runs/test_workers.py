@@ -158,8 +158,9 @@ def test_ray_shares_the_same_plan(tmp_path: Path) -> None:
 
 
 def test_ray_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from biobench.runs import cluster
+    from biobench.runs.cluster import entry
 
-    monkeypatch.setattr(cluster, "find_spec", lambda name: None)
+    monkeypatch.setattr(entry, "find_spec", lambda name: None)
+    plan = make_plan(_request(tmp_path))
     with pytest.raises(UsageError, match="ray is not installed"):
-        cluster.run_on_ray(RunRequest(model=("m",)), "1", torch.device("cpu"))
+        entry.run_on_ray(plan, "1", plan.items, Silent())
