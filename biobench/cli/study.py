@@ -53,7 +53,7 @@ def study(
             if result is not None:
                 exported(result, "the same command continues")
             _score(declared, run, out, data_dir, device)
-    scores = scores_of(runs, out)
+    scores = scores_of(declared, runs, out)
     rows = table(declared, runs, scores)
     if as_json:
         rows_out = [asdict(row) | {"mean": row.mean} for row in rows]

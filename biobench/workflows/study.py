@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from pydantic import Field, field_validator
 
 from biobench.errors import SpecError, UsageError
-from biobench.schema.protocols import PROTOCOLS
+from biobench.schema.protocols import PROTOCOLS, protocol_named_by
+from biobench.schema.record import RunRecord
 from biobench.schema.strict import FieldError, Strict, suggest, validate
 from biobench.schema.task import parse_seeds
 from biobench.schema.yaml12 import parse_file
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 SPEC = "study.yaml"
 RECIPES = "recipes"
+_NAMED = 3
+"""Differences of two ledgers that a line names; `biobench ledger` prints all."""
 
 
 class Benchmark(Strict):
@@ -206,17 +209,28 @@ def pretrain_run(
     return result
 
 
-def scores_of(runs: Sequence[StudyRun], out: Path) -> dict[str, dict[str, float]]:
-    """Run -> task -> primary score, the mean over fine-tuning seeds, of what `out` holds."""
+def scores_of(study: Study, runs: Sequence[StudyRun], out: Path) -> dict[str, dict[str, float]]:
+    """Run -> task -> primary score, the mean over fine-tuning seeds, of what `out` holds of the declared benchmark."""
     from biobench.store import Store
 
     names = {_hash(out / "runs" / run.name): run.name for run in runs}
     by_run: dict[str, dict[str, list[float]]] = {}
     for record in Store(out / "results").records():
-        if record.model.hash in names:
+        if record.model.hash in names and _declared(study.benchmark, record):
             tasks = by_run.setdefault(names[record.model.hash], {})
             tasks.setdefault(record.task.id, []).append(record.scores[record.task.primary])
     return {name: {task: fmean(values) for task, values in tasks.items()} for name, tasks in by_run.items()}
+
+
+def _declared(benchmark: Benchmark, record: RunRecord) -> bool:
+    """Whether the study asks for this run; beside it may lie others of the same encoder."""
+    if record.task.id not in benchmark.tasks or record.seed not in parse_seeds(benchmark.seeds):
+        return False
+    if record.limit is not None or record.track != "fixed":
+        return False
+    if benchmark.protocol is not None:
+        return protocol_named_by(record.overrides) == benchmark.protocol
+    return set(record.overrides) == set(benchmark.overrides)
 
 
 def _hash(folder: Path) -> str:
@@ -239,7 +253,9 @@ def mismatches(study: Study, runs: Sequence[StudyRun], out: Path) -> Iterator[st
         if all((f / "ledger.json").is_file() for f in folders):
             difference = ledger_diff(*folders)
             if not difference.matched:
-                yield f"{reference.name} and {run.name}: {', '.join(row.name for row in difference.differing)} differ"
+                what = [row.name for row in difference.differing]
+                more = f" and {len(what) - _NAMED} more" if len(what) > _NAMED else ""
+                yield f"{reference.name} and {run.name}: {', '.join(what[:_NAMED])}{more} differ"
 
 
 def table(study: Study, runs: Sequence[StudyRun], scores: dict[str, dict[str, float]]) -> list[ArmRow]:

@@ -64,6 +64,11 @@ def test_a_study_is_made_once_and_its_table_comes_from_what_is_stored(
     assert all(
         p.stat().st_mtime_ns == t for p, t in times.items() if p.name in ("ledger.json",) or "results" in p.parts
     )
+    others = ("--results-dir", "study/results", "--set", "training.train_documents=32", "--device", "cpu")
+    for task, epochs, seed in (("demo_topic", 2, 4), ("demo_topic", 1, 5), ("demo_ner", 1, 4)):
+        own = ("--task", task, "--seeds", seed, "--set", f"training.epochs={epochs}")
+        assert biobench("run", "study/runs/twin-6k-s1/model", *own, *others).status == 0
+    assert biobench("study", folder, "--table", "--json").json() == first.json(), "other runs of its encoders"
     text = biobench("study", folder, "--table").out
     assert "not matched" not in text, "only the objective of the first phase differs"
     assert max(map(len, text.splitlines())) <= 120
