@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from biobench.core.children import end_with_parent
+from biobench.core.children import bare_main, end_with_parent
 from biobench.core.machine import resolve_device, resolve_precision
 from biobench.core.memory import peak_memory_bytes, reset_peak_memory
 from biobench.data.catalog import load_task
@@ -169,7 +169,8 @@ def fit(size: str, points: Sequence[tuple[float, float]]) -> Fit:
 
 def _in_process(name: str, flags: dict[str, Any] | None, work: Work) -> Figures:
     # an executor's process may start others, as loaders of data do; a pool's may not
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer=end_with_parent) as executor:
+    executor = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer=end_with_parent)
+    with executor, bare_main():
         return executor.submit(measure_contender, name, flags, work).result()
 
 

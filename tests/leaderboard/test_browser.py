@@ -65,7 +65,7 @@ def page(browser):
 
 def cells(page) -> list[list[str]]:
     """The rows of page one's table as its accessibility tree has them."""
-    grid = page.locator(".st-key-bb_table [data-testid=stDataFrame] table").first
+    grid = page.locator("[class*=st-key-bb_table] [data-testid=stDataFrame] table").first
     grid.wait_for(state="attached")
     return grid.evaluate("table => [...table.rows].map(row => [...row.cells].map(cell => cell.innerText))")
 

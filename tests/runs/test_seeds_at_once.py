@@ -84,7 +84,7 @@ def test_a_run_that_does_not_fit_beside_others_is_made_alone(tmp_path: Path, mon
 
     monkeypatch.setattr(execution, "finetune", small)
     basis = request(tmp_path)
-    parallel.work(basis, torch.get_num_threads(), None, sharing=2)
+    parallel._work(basis, Silent(), 2)
     assert Store(basis.results_dir).records() == []
     crowded = False
     results = run_plan(make_plan(basis), Silent())
