@@ -44,7 +44,7 @@ class Results:
     """A results folder read once: from it, reports with any average and filter are quick.
 
     groups: the runs that the gate does not refuse. refused: tasks whose runs it does; judged: its remarks;
-    refusals: the runs that it refuses.
+    refusals: the runs that it refuses. contents: what `contents` gave when the folder was read.
     """
 
     groups: tuple[RunGroup, ...]
@@ -57,6 +57,7 @@ class Results:
     refusals: tuple[Refusal, ...] = ()
     experiments: tuple[PublishedExperiments, ...] = ()
     printed: tuple[PrintedAverage, ...] = ()
+    contents: str = ""
     _rows: dict[AverageName, _Rows] = field(default_factory=dict, repr=False, compare=False)
     pairs: dict[tuple[Any, ...], int | None] = field(default_factory=dict, repr=False, compare=False)
     """What `comparison.placing` has worked out: pair and what it was asked on -> who is ahead."""
@@ -101,9 +102,9 @@ def load(results_dir: str | Path) -> Results:
 
 def _load(results_dir: str | Path) -> Results:
     published, printed = published_for(Path(results_dir))
-    scanned = [(source, store, *store.briefs()) for source, store in _stores(Path(results_dir))]
-    infos = task_infos([b for _, _, briefs, _ in scanned for b in briefs], published)
-    groups = apart(g for source, store, briefs, _ in scanned for g in group_runs(briefs, infos, store, source))
+    scanned = [(source, store, *store.survey()) for source, store in _stores(Path(results_dir))]
+    infos = task_infos([b for _, _, briefs, *_ in scanned for b in briefs], published)
+    groups = apart(g for source, store, briefs, *_ in scanned for g in group_runs(briefs, infos, store, source))
     floors, damaged = scan_floors(results_dir)
     infos |= floor_infos(floors, infos)
     judged = judge(groups, floors)
@@ -112,12 +113,13 @@ def _load(results_dir: str | Path) -> Results:
         infos=infos,
         published=published,
         printed=printed,
-        findings=(*(f for *_, problems in scanned for f in problems), *damaged),
+        findings=(*(f for *_, problems, _ in scanned for f in problems), *damaged),
         floors=tuple(floors),
         refused=judged.refused,
         judged=judged.remarks,
         refusals=judged.refusals,
         experiments=experiments_for(Path(results_dir)),
+        contents=" ".join(state for *_, state in scanned),
     )
 
 

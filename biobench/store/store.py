@@ -14,7 +14,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +33,7 @@ from biobench.schema.document import Document, Prediction
 from biobench.schema.record import RunRecord
 from biobench.store.claims import RUNNING, Claim, ClaimMode, claim_mode, claimed
 from biobench.store.index import FILE as INDEX
-from biobench.store.index import Brief, State, folder_times, list_files, read_index, write_index
+from biobench.store.index import Brief, Seen, State, folder_times, list_files, read_index, write_index
 from biobench.store.keys import is_key, is_task_id
 from biobench.store.records import from_json, to_json
 from biobench.store.redact import redacted, under_aliases
@@ -151,17 +151,23 @@ class Store:
 
     def briefs(self) -> tuple[list[Brief], list[UnusableFile]]:
         """As `scan`, each record in brief; records seen before come from the index instead of their files."""
+        briefs, findings, _ = self.survey()
+        return briefs, findings
+
+    def survey(self) -> tuple[list[Brief], list[UnusableFile], str]:
+        """`briefs`, and what `contents` gave when the files were looked at for them."""
         # tens of thousands of small objects that all stay: collecting between them frees nothing and costs a third
         with paused_collector():
-            return self._briefs()
+            files = list_files(self.root / "runs")
+            return *self._briefs(files), _state_of(files)
 
-    def _briefs(self) -> tuple[list[Brief], list[UnusableFile]]:
+    def _briefs(self, files: Iterable[Seen]) -> tuple[list[Brief], list[UnusableFile]]:
         runs = self.root / "runs"
         known = read_index(self._index)
         rows: list[tuple[State, Brief]] = []
         findings: list[UnusableFile] = []
         changed = False
-        for seen in list_files(runs):
+        for seen in files:
             entry = known.pop((seen.task, seen.key), None)
             if entry is not None and entry[0] == seen.state and seen.complete:
                 rows.append(entry)
@@ -192,9 +198,7 @@ class Store:
     def contents(self) -> str:
         """Changes when any record file has another time or size, as a copy over it gives; looks at every file."""
         with paused_collector():
-            # as plain tuples, which are written ten times as fast as named ones
-            files = repr([tuple(seen) for seen in list_files(self.root / "runs")])
-        return hashlib.sha256(files.encode("utf-8", "surrogateescape")).hexdigest()
+            return _state_of(list_files(self.root / "runs"))
 
     def load_predictions(
         self, record: RunRecord, documents: Sequence[Document] | None = None
@@ -361,6 +365,11 @@ def paused_collector() -> Iterator[None]:
     finally:
         if was:
             gc.enable()
+
+
+def _state_of(files: Iterable[Seen]) -> str:
+    # as plain tuples, which are written ten times as fast as named ones
+    return hashlib.sha256(repr([tuple(seen) for seen in files]).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _read(path: Path) -> bytes | None:

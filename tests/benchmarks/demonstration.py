@@ -18,7 +18,7 @@ import altair as alt
 import pandas as pd
 
 from biobench.report import charts
-from biobench.workflows.study import Study, load_study
+from biobench.workflows.study import Study, load_study, planned_runs
 
 ROOT = Path(__file__).resolve().parents[2]
 DECLARATION = ROOT / "results" / "study" / "pilot.yaml"
@@ -56,21 +56,13 @@ def by_task(study: Study, stored: Mapping[str, Any]) -> str:
     """Budgets and arms down, tasks across: the mean over pretraining seeds."""
     tasks = study.benchmark.tasks
     lines = [f"| tokens | arm | {' | '.join(tasks)} |", f"|--:|---|{'--:|' * len(tasks)}"]
+    runs = planned_runs(study, DECLARATION.parent, None)
     for row in _in_order(study, stored["rows"]):
-        prefix = f"{row['arm']}-"
-        runs = [
-            scores
-            for name, scores in stored["runs"].items()
-            if name.startswith(prefix) and name.endswith(tuple(f"-s{s}" for s in row["scores"]))
-            if name[len(prefix) :].rpartition("-s")[0] == _short(row["budget"])
-        ]
-        cells = " | ".join(f"{100 * fmean(scores[t] for scores in runs):.1f}" for t in tasks)
+        names = {run.name for run in runs if (run.arm, run.budget) == (row["arm"], row["budget"])}
+        scores = [stored["runs"][name] for name in sorted(names & stored["runs"].keys())]
+        cells = " | ".join(f"{100 * fmean(of[t] for of in scores):.1f}" for t in tasks)
         lines.append(f"| {_words(row['budget'])} | {row['arm']} | {cells} |")
     return "\n".join(lines)
-
-
-def _short(tokens: int) -> str:
-    return f"{tokens / 1e6:g}M" if tokens >= 10**6 else f"{tokens / 1e3:g}k"
 
 
 def sentences(study: Study, stored: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from biobench.comparison.standing import shared_tasks
 from biobench.report.details.marked import to_html
 from biobench.report.details.mistakes import judge
 from biobench.report.render import render
-from biobench.report.table import build
+from biobench.report.table import build, load
 from biobench.report.tasks import shipped
 from biobench.report.wide import percent
 from biobench.schema.document import Document, Prediction, Span
@@ -201,9 +201,37 @@ def test_records_that_are_copied_over_others_are_seen(monkeypatch, tmp_path):
     for path in (tmp_path / "newer").glob("runs/*/*.json"):
         # as cp does: the file is written over, its folder stays as it is
         (tmp_path / "board" / path.relative_to(tmp_path / "newer")).write_bytes(path.read_bytes())
-    folder._contents.clear()
+    app.run()
+    assert shown(app)["tiny", "bc5cdr"] == 60.0
+    watch = folder._watch(str((tmp_path / "board").resolve()))
+    look = watch.look(after=0)
+    assert look is not None
+    look.join()
     app.run()
     assert shown(app)["tiny", "bc5cdr"] == 70.0
+
+
+def test_a_page_that_is_opened_waits_for_the_files_to_be_looked_at(monkeypatch, tmp_path):
+    for name, score in (("board", 0.6), ("newer", 0.7)):
+        save_run(tmp_path / name, "tiny", "bc5cdr", 42, score)
+    monkeypatch.setattr(folder, "SECONDS", 0.0)
+    open_app(monkeypatch, tmp_path / "board")
+    for path in (tmp_path / "newer").glob("runs/*/*.json"):
+        (tmp_path / "board" / path.relative_to(tmp_path / "newer")).write_bytes(path.read_bytes())
+    assert shown(open_app(monkeypatch, tmp_path / "board"))["tiny", "bc5cdr"] == 70.0
+
+
+def test_files_are_looked_at_by_one_thread_and_not_at_every_click(tmp_path):
+    save_run(tmp_path, "tiny", "bc5cdr", 42, 0.6)
+    watch = folder.Watch(str(tmp_path))
+    watch.read(load(tmp_path))
+    assert watch.look() is None
+    looks = [watch.look(after=0) for _ in range(20)]
+    for look in looks:
+        if look is not None:
+            look.join()
+    assert looks[0] is not None
+    assert watch.changes == 0
 
 
 @pytest.mark.parametrize(

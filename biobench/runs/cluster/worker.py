@@ -139,18 +139,24 @@ class NodeWorker:
             plan, shared = planned_here(self.orders)
             workshop = Workshop(plan, alone=False)
             self.events.put(("ready", Place(socket.gethostname(), os.getpid(), shared)))
-            while not STOP():
-                key = self.keys.get()
-                for result in execute(narrowed(plan, [key]), _RunEvents(self.events), workshop=workshop):
-                    self.events.put(("made", key, result, None if shared else taken_out(workshop.store, result)))
-        except RunStoppedError:
-            self.events.put(("stopped", key))
-        except (MemoryShortError, torch.OutOfMemoryError):
-            self.events.put(("crowded", key))
+            self._make_runs(plan, workshop, shared)
         except BioBenchError as error:
             self.events.put(("refused", error))
         except Exception:  # nobody would hear of it: it is told where the command runs
             self.events.put(("broken", traceback.format_exc()))
+
+    def _make_runs(self, plan: RunPlan, workshop: Workshop, shared: bool) -> None:
+        while not STOP():
+            key = self.keys.get()
+            try:
+                for result in execute(narrowed(plan, [key]), _RunEvents(self.events), workshop=workshop):
+                    self.events.put(("made", key, result, None if shared else taken_out(workshop.store, result)))
+            except RunStoppedError:
+                self.events.put(("stopped", key))
+                return
+            except (MemoryShortError, torch.OutOfMemoryError):
+                self.events.put(("crowded", key))
+                return
 
 
 class _RunEvents:
