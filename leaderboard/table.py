@@ -44,6 +44,7 @@ def to_frame(
     blank = [None] * len(extra)
     averages = [line.average for line in shown]
     names = without_revisions(line.name for line in shown)
+    remarks = [remarks_of(line, floor, words) for line in shown]
     columns: dict[str, list[Any]] = {
         words["rank"]: [ranks.get((line.name, line.source)) for line in shown] + blank,
         words["model"]: [names[line.name] for line in shown] + [name for name, _ in extra],
@@ -54,7 +55,7 @@ def to_frame(
         if any(margin is not None for margin in margins):
             columns["±"] = [None if margin is None else 100 * margin for margin in margins] + blank
     columns |= {
-        words["notes"]: [remarks_of(line, floor, words) or None for line in shown] + blank,
+        words["notes"]: ["".join(each) or None for each in remarks] + blank,
         words["source"]: [words[line.source] for line in shown] + blank,
     }
     if any(briefs):
@@ -72,6 +73,8 @@ def to_frame(
         columns[column.id] = [None if r is None else 100 * r.mean for r in scores] + [
             cells.get(column.id) for _, cells in extra
         ]
+    if any(remarks):
+        columns[words["notes_in_words"]] = ["; ".join(each.values()) or None for each in remarks] + blank
     links = [hub_link(brief) for brief in briefs]
     if any(links):
         columns["hub"] = [*links, *blank]
@@ -94,6 +97,7 @@ def columns_of(block: Block, words: Mapping[str, str]) -> dict[str, Any]:
         words["mean"]: column(width=90) if french else bar,
         "±": column(width=50, help=words["margin_help"]),
         words["notes"]: text(width=60, help=words["marks_help"]),
+        words["notes_in_words"]: text(width=420),
         words["source"]: text(width=110),
         words["parameters"]: column(format="compact", width=90),
         words["window"]: column(format="%d", width=140),

@@ -36,8 +36,8 @@ def best_of(lines: Sequence[ModelLine], source: str) -> dict[str, float]:
     return best
 
 
-def remarks_of(line: ModelLine, floor: Mapping[str, float], words: Mapping[str, str]) -> str:
-    """What a reader must know of the line: the signs first, which fit the narrow column, then the words of each.
+def remarks_of(line: ModelLine, floor: Mapping[str, float], words: Mapping[str, str]) -> dict[str, str]:
+    """What a reader must know of the line: sign -> words.
 
     floor: task -> the best policy's score in percent. words: those of `languages.labels`.
     """
@@ -57,4 +57,4 @@ def remarks_of(line: ModelLine, floor: Mapping[str, float], words: Mapping[str, 
         remarks["‡"] = words["only_likely"]
     if line.average is not None and line.average.printed:
         remarks["§"] = words["printed_mean"]
-    return f"{''.join(remarks)} {'; '.join(remarks.values())}" if remarks else ""
+    return remarks

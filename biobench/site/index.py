@@ -167,8 +167,8 @@ def _remarks(line: ModelLine, floor: Mapping[str, float]) -> str:
     english, french = (remarks_of(line, floor, words) for words in (ENGLISH, FRENCH))
     if not english:
         return "<td class=t>"
-    signs = english.partition(" ")[0]
-    return f"<td class=t><span {tip(english, french)}>{for_html(signs)}</span>"
+    texts = ("; ".join(remarks.values()) for remarks in (english, french))
+    return f"<td class=t><span {tip(*texts)}>{for_html(''.join(english))}</span>"
 
 
 def _size(parameters: int | None) -> str:

@@ -171,7 +171,8 @@ def test_revisions_are_short_floors_are_one_row_and_what_is_below_them_is_said(m
     frame = board(app).set_index("model")
     assert set(frame.index) == {"org/tiny", "good", "floor"}
     assert frame.loc["floor", "gad"] == pytest.approx(30.0)
-    assert "below the floor on gad" in frame.loc["org/tiny", "Notes"]
+    assert frame.loc["org/tiny", "Notes"] == "▽"
+    assert "below the floor on gad" in frame.loc["org/tiny", "notes in words"]
     assert frame.loc["good", "Notes"] != frame.loc["good", "Notes"] or not frame.loc["good", "Notes"]
     assert frame.loc["org/tiny", "hub"] == f"https://huggingface.co/org/tiny/tree/{'0123456789' * 4}"
     assert "±" not in frame, "two seeds say next to nothing of the spread"

@@ -198,6 +198,29 @@ def in_namespace() -> bool:
     return shutil.which("unshare") is not None and subprocess.run(command, capture_output=True).returncode == 0
 
 
+def own_disk(address: str, results_dir: Path, scratch: Path, count: int) -> subprocess.Popen[bytes]:
+    """A node with a file system of its own at that path; returns when `count` nodes are alive.
+
+    Ray gives a node 30 seconds to start; on a machine with other work it is started again.
+    """
+    start = f"ray start --address={address} --num-cpus=1 --block --disable-usage-stats"
+    script = f"mount -t tmpfs none {results_dir} && exec {Path(sys.executable).parent}/{start}"
+    command = ["unshare", "--mount", "--fork", "--kill-child", "--pid", "--mount-proc", "sh", "-c", script]
+    environment = {**os.environ, "TMPDIR": str(scratch)}
+    log = scratch.with_suffix(".log")
+    until = time.monotonic() + 300
+    while True:
+        with log.open("wb") as out:
+            node = subprocess.Popen(command, env=environment, stdout=out, stderr=subprocess.STDOUT)
+        while node.poll() is None:
+            if sum(n["Alive"] for n in ray.nodes()) >= count:
+                return node
+            if time.monotonic() > until:
+                node.kill()
+                raise AssertionError(f"the node did not start: {log.read_text()[-2000:]}")
+            time.sleep(0.2)
+
+
 def test_nodes_that_share_no_disk(request_of: RunRequest, local: dict[int, dict[str, float]], tmp_path: Path) -> None:
     """Each node has another file system at the path of the results folder; one is killed in the middle."""
     if not in_namespace():
@@ -207,24 +230,11 @@ def test_nodes_that_share_no_disk(request_of: RunRequest, local: dict[int, dict[
     nodes: list[subprocess.Popen[bytes]] = []
     with head() as cluster:
         try:
+            joined(cluster)
             for number in range(2):
                 scratch = tmp_path / f"scratch{number}"
                 scratch.mkdir()
-                start = f"ray start --address={cluster.address} --num-cpus=1 --block --disable-usage-stats"
-                script = f"mount -t tmpfs none {results_dir} && exec {Path(sys.executable).parent}/{start}"
-                nodes.append(
-                    subprocess.Popen(
-                        ["unshare", "--mount", "--fork", "--kill-child", "--pid", "--mount-proc", "sh", "-c", script],
-                        env={**os.environ, "TMPDIR": str(scratch)},
-                        stdout=subprocess.DEVNULL,
-                        stderr=subprocess.DEVNULL,
-                    )
-                )
-            joined(cluster)
-            until = time.monotonic() + 120
-            while sum(node["Alive"] for node in ray.nodes()) < 3:
-                assert time.monotonic() < until, "the nodes did not start"
-                time.sleep(0.2)
+                nodes.append(own_disk(cluster.address, results_dir, scratch, 2 + number))
             lost: list[int] = []
 
             def kill(heard: Heard) -> None:

@@ -112,6 +112,7 @@ LABELS: dict[str, tuple[str, str]] = {
         "qui ont échoué, que la moyenne compte mais pas le ± ; † documents de test dans le texte d'entraînement ; "
         "‡ moyenne probable, non précisée ; § la moyenne est celle de la publication.",
     ),
+    "notes_in_words": ("notes in words", "notes en clair"),
     "below_floor": ("below the floor on {}", "sous le plancher sur {}"),
     "cut_on": ("cut at the window: {}", "tronqué à la fenêtre : {}"),
     "failed_on": ("failed runs in the mean: {}", "exécutions échouées, comptées dans la moyenne : {}"),
