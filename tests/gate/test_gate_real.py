@@ -85,7 +85,7 @@ def test_real_mentions_moved_by_a_token_fail(name: str, step: int, data_dir: Pat
     assert any("mentions are shifted" in reason for reason in reasons), reasons
 
 
-@pytest.mark.parametrize("name", ["hoc", "chemprot_rebuilt"])
+@pytest.mark.parametrize("name", ["hoc", pytest.param("chemprot_rebuilt", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("step", [1, -1])
 def test_real_labels_moved_by_a_row_fail(name: str, step: int, data_dir: Path) -> None:
     task, data = loaded(name, data_dir)
