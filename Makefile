@@ -4,7 +4,8 @@
 # Another build of torch (CUDA): install it into .venv first, then touch .venv/installed.
 
 PYTHON ?= python3
-PIP = .venv/bin/pip install --quiet --constraint constraints.txt
+# Python compiles what is imported when it is first imported; pip would compile everything, which takes most of its time.
+PIP = .venv/bin/pip install --quiet --no-compile --constraint constraints.txt
 
 .PHONY: demo test checks site
 demo: .venv/installed
