@@ -166,3 +166,17 @@ def test_its_variables_are_read_by_the_program(file: str) -> None:
     sources = "".join(p.read_text(encoding="utf-8") for p in (ROOT / "biobench").rglob("*.py"))
     assert all(f'"{name}"' in sources for name in names), names
     assert os.path.isabs(dict(p.split("=", 1) for p in of(stages(file), "ENV")[0].rest.split())["BIOBENCH_RESULTS_DIR"])
+
+
+def test_every_image_is_built_and_run_in_ci() -> None:
+    """`.ci/images`, which the workflow starts; a shell reads it."""
+    script = ROOT / ".ci" / "images"
+    text = script.read_text(encoding="utf-8")
+    assert subprocess.run(["bash", "-n", script], check=False).returncode == 0
+    built = dict(re.findall(r"^build (\S+) (\S+)$", text, flags=re.MULTILINE))
+    assert sorted(built.values()) == sorted(FILES)
+    for name in built:
+        after = text.partition(f"build {name} ")[2]
+        assert re.search(rf"^begin {name}\n(buildah run .*\\?\n)+", after, flags=re.MULTILINE), name
+    workflow = ROOT / ".github" / "workflows" / "ci.yml"
+    assert "bash .ci/images" in workflow.read_text(encoding="utf-8")

@@ -145,4 +145,3 @@ def test_biosses_zero_shot_is_better_than_chance_with_a_trained_encoder(data_dir
     settings = {**FAST, "results_dir": str(tmp_path), "data_dir": data_dir}
     (result,) = biobench.run(minilm, tasks="biosses", track="frozen", overrides="probe.kind=similarity", **settings)
     assert result.scores["pearson"] > 0.6
-    assert result.seconds < 60
