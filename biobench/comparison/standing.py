@@ -36,8 +36,8 @@ WORDS: dict[str, tuple[str, str]] = {
     "shares": ("Not told apart from it with other seeds: {}.", "Avec d'autres graines, on n'en distingue pas : {}."),
     "and_more": (" and {} more", " et {} autres"),
     "clearly": (
-        "Every other model with runs is behind it with other seeds on these tasks.",
-        "Avec d'autres graines sur ces tâches, tous les autres modèles exécutés sont derrière.",
+        "On these tasks its lead over every other model with runs is larger than seeds explain.",
+        "Sur ces tâches, son avance sur tout autre modèle exécuté dépasse ce que les graines expliquent.",
     ),
     "best_small": (
         "Best below 100 million parameters: {} with {}.",

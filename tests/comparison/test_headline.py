@@ -27,7 +27,7 @@ def test_a_sure_lead_and_a_shared_place_are_said_apart():
     lines = [line("a", 0.8), line("b", 0.7)]
     assert sentences(lines, {"a": Placing(1, 1, ()), "b": Placing(2, 2, ())}) == [
         "a leads with 80.0.",
-        "Every other model with runs is behind it with other seeds on these tasks.",
+        "On these tasks its lead over every other model with runs is larger than seeds explain.",
     ]
     assert sentences(lines, {"a": Placing(1, 2, ("b",)), "b": Placing(1, 2, ("a",))})[1] == (
         "Not told apart from it with other seeds: b."
