@@ -111,25 +111,12 @@ def finetune(
 
     Raises TrainingError, and ModelError where the first token is to stand for a text that it does not see.
 
-    A probe keeps nothing: it takes as long as reading the frozen encoder's states once.
+    Of a probe the frozen encoder's states are kept, which take nearly all of its time.
     """
     _check_pooling(loaded.encoder, prepared.spec)
     if prepared.spec.training.encoder == "frozen":
         loaded.encoder.load_state_dict(loaded.initial)
-        ranked = prepared.kind.ranked
-        if prepared.spec.probe is not None and prepared.spec.probe.kind == "similarity" and not ranked:
-            tokenizer = load_tokenizer(loaded.checkpoint)
-            return compare_texts(loaded.encoder, tokenizer, prepared, precision, progress)
-        if loaded.features is None or not loaded.features.of(prepared, precision):
-            loaded.features = None
-            loaded.features = extract(loaded.encoder, prepared, precision, progress)
-        seed_everything(seed, loaded.encoder.device)
-        spec = prepared.spec.probe
-        if ranked:
-            return rank_concepts(loaded.features, prepared, loaded.encoder)
-        if spec is not None and spec.kind == "neighbours":
-            return ask_neighbours(loaded.features, prepared, loaded.encoder, progress)
-        return train_probe(loaded.features, prepared, seed, loaded.encoder, progress)
+        return _probe(loaded, prepared, seed, precision, progress, keep)
     saved = None if keep is None else keep.load()
     if keep is not None and keep.refusal is not None:
         progress(0, 1, ProgressNote(f"starts again: {keep.refusal}"))
@@ -161,3 +148,32 @@ def finetune(
                 ) from error
             precision = "fp32"
             backoffs.append(f"non-finite loss at {error}: run repeated in fp32")
+
+
+def _probe(
+    loaded: LoadedEncoder,
+    prepared: Prepared,
+    seed: int,
+    precision: Precision,
+    progress: Progress,
+    keep: Savepoint | None,
+) -> Outcome:
+    """What the frozen encoder's states give; they are computed by the first seed and shared by the others."""
+    spec, ranked = prepared.spec.probe, prepared.kind.ranked
+    if spec is not None and spec.kind == "similarity" and not ranked:
+        tokenizer = load_tokenizer(loaded.checkpoint)
+        return compare_texts(loaded.encoder, tokenizer, prepared, precision, progress, keep)
+    fresh = loaded.features is None or not loaded.features.of(prepared, precision)
+    if fresh:
+        loaded.features = None
+        loaded.features = extract(loaded.encoder, prepared, precision, progress, keep=keep)
+    features = loaded.features
+    assert features is not None
+    seed_everything(seed, loaded.encoder.device)
+    if ranked:
+        outcome = rank_concepts(features, prepared, loaded.encoder)
+    elif spec is not None and spec.kind == "neighbours":
+        outcome = ask_neighbours(features, prepared, loaded.encoder, progress)
+    else:
+        outcome = train_probe(features, prepared, seed, loaded.encoder, progress)
+    return features.mark(outcome) if fresh else outcome

@@ -17,13 +17,19 @@ from biobench.finetune.features import Features, extract
 from biobench.finetune.loop import Outcome, Progress
 from biobench.finetune.predict import decide
 from biobench.finetune.prepare import Prepared
+from biobench.finetune.savepoint import Savepoint
 from biobench.kinds import Answers, Split
 from biobench.models.encoder import Encoder
 from biobench.schema.record import CurvePoint, TrainingRecord
 
 
 def compare_texts(
-    encoder: Encoder, tokenizer: PreTrainedTokenizerBase, prepared: Prepared, precision: Precision, progress: Progress
+    encoder: Encoder,
+    tokenizer: PreTrainedTokenizerBase,
+    prepared: Prepared,
+    precision: Precision,
+    progress: Progress,
+    keep: Savepoint | None = None,
 ) -> Outcome:
     """Each text of a pair is encoded by itself and pooled; a cosine of -1 is the scale's low end, 1 its high one.
 
@@ -42,14 +48,14 @@ def compare_texts(
             encoded = encode_documents(texts, tokenizer, window, words=False)
             places = [[i] for i in range(len(texts))]
             halves[f"{name} {side}"] = Split(texts, texts, encoded, [], [len(e) for e in encoded], places)
-    features = extract(encoder, prepared, precision, progress, halves)
+    features = extract(encoder, prepared, precision, progress, halves, keep)
 
     def answers(name: str) -> list[np.ndarray]:
         states = [features.states[f"{name} {side}"][:, 0].float() for side in ("query", "text")]
         first, second = (normalize(rows, dim=-1) for rows in states)
         return list((((first * second).sum(-1, keepdim=True) + 1) / 2).numpy())
 
-    return without_training(prepared, features, encoder, answers)
+    return features.mark(without_training(prepared, features, encoder, answers))
 
 
 def without_training(

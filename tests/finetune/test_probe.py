@@ -56,7 +56,7 @@ def test_a_short_window_scores_the_lengths_it_reads_and_nothing_else(
 ) -> None:
     calls = []
     extract = engine.extract
-    monkeypatch.setattr(engine, "extract", lambda *a: calls.append(1) or extract(*a))
+    monkeypatch.setattr(engine, "extract", lambda *a, **k: calls.append(1) or extract(*a, **k))
     results = biobench.run(
         str(model), spec(tmp_path, pooling), seeds="42-43", results_dir=tmp_path / "out", device="cpu"
     )

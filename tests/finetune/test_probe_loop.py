@@ -131,7 +131,7 @@ def test_the_first_of_the_best_epochs_of_the_first_of_the_best_rates_is_kept(
 @pytest.mark.parametrize("tokens", [1, 2, 3, 4, 5, 7, 11, 100])
 def test_pooled_vectors_are_the_first_token_and_means_of_even_pieces(ready: Ready, tokens: int) -> None:
     loaded, prepared = ready("demo_topic", "learning_rates: [0.01], epochs: 1")
-    work = _Extraction(loaded.encoder, prepared, "fp32", 100, 1, _quiet)
+    work = _Extraction(loaded.encoder, prepared, "fp32", _quiet, {}, None)
     rows = torch.randn(tokens, 6)
     pooled = {}
     for pooling in ("cls", "mean", "attention"):

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 import torch
 
+from biobench.core.stop import STOP, RunStoppedError
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
-from biobench.finetune import savepoint
+from biobench.finetune import features, savepoint
 from biobench.finetune.engine import finetune, load_encoder
 from biobench.finetune.loop import Outcome, Run
 from biobench.finetune.prepare import prepare
@@ -303,7 +304,74 @@ def test_the_tuned_track_goes_on_within_a_trial_and_between_trials(setup: Any, t
     assert all(torch.equal(v, weights[k]) for k, v in _weights(again).items())
 
 
-def test_a_probe_keeps_nothing(setup: Any, tmp_path: Path) -> None:
+PROBES = (
+    ("demo_ner", "probe.epochs=2"),
+    ("demo_topic", "probe.epochs=2", "probe.pooling=attention", "probe.segments=4"),
+    ("demo_topic", "probe.kind=neighbours", "probe.pooling=mean"),
+)
+
+
+@pytest.mark.parametrize(("task", "more"), [(task, more) for task, *more in PROBES])
+def test_states_of_a_frozen_encoder_are_not_computed_twice(
+    setup: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: str, more: list[str]
+) -> None:
+    monkeypatch.setattr(features, "micro_batch_tokens", lambda device: 256)
+    arguments = ("bert", task, "training.encoder=frozen", *more)
+    whole = finetune(*setup(*arguments), 1, "fp32", _silent)
+    encoded: list[int] = []
+
+    def follow(done: int, total: int, what: str) -> None:
+        if what == "tokens encoded":
+            encoded.append(done)
+
+    finetune(*setup(*arguments), 1, "fp32", follow)
+    assert len(encoded) > 6
+    kills = (encoded[1], encoded[4], encoded[-1])
+    for tokens in kills:
+        with pytest.raises(KilledError):
+            finetune(*setup(*arguments), 1, "fp32", _killed_at(tokens, "encoded"), _keep(tmp_path))
+    encoded.clear()
+    last = finetune(*setup(*arguments), 1, "fp32", follow, _keep(tmp_path))
+    assert encoded == [], "the state of the last micro-batch was written before the kill"
+    assert last.predictions == whole.predictions
+    assert last.record == whole.record.model_copy(update={"resumed": len(kills)})
+    assert last.earlier_seconds > 0
+
+
+def test_reading_the_states_ends_when_asked_and_each_seed_after_it_is_its_own(
+    setup: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(features, "micro_batch_tokens", lambda device: 256)
+    monkeypatch.setattr(savepoint.Savepoint, "due", lambda self: False)
     loaded, prepared = setup("bert", "demo_topic", "training.encoder=frozen", "probe.epochs=2")
-    finetune(loaded, prepared, 1, "fp32", _silent, _keep(tmp_path))
-    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(STOP, "set", True)
+    with pytest.raises(RunStoppedError):
+        finetune(loaded, prepared, 1, "fp32", _silent, _keep(tmp_path))
+    monkeypatch.setattr(STOP, "set", False)
+    saved = _keep(tmp_path).load()
+    assert saved is not None
+    assert saved["ended"] == 1
+    records = [finetune(loaded, prepared, seed, "fp32", _silent, _keep(tmp_path)).record for seed in (1, 2)]
+    assert [record.resumed for record in records] == [1, 0]
+
+
+def test_states_that_memory_or_numbers_ended_begin_anew(
+    setup: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(features, "micro_batch_tokens", lambda device: 512)
+    encode = features._Extraction._encode
+
+    def short(self: Any, *split: Any) -> None:
+        if self.budget > 300 and self.ended == 2:
+            raise torch.OutOfMemoryError("not enough memory")
+        encode(self, *split)
+
+    monkeypatch.setattr(features._Extraction, "_encode", short)
+    arguments = ("bert", "demo_topic", "training.encoder=frozen", "probe.epochs=2")
+    encoded: list[int] = []
+    whole = finetune(*setup(*arguments), 1, "fp32", lambda done, total, what: encoded.append(total))
+    assert whole.record.backoffs == ("out of memory: micro-batch cut to 256 tokens",)
+    with pytest.raises(KilledError):
+        finetune(*setup(*arguments), 1, "fp32", _killed_at(encoded[0], "encoded"), _keep(tmp_path))
+    last = finetune(*setup(*arguments), 1, "fp32", _silent, _keep(tmp_path))
+    assert last.record == whole.record.model_copy(update={"resumed": 1})
