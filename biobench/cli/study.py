@@ -38,11 +38,21 @@ def study(
     check_ours("trainer")
     from biobench.cli.pretrain import exported, stderr
     from biobench.models.loading import quiet_libraries
-    from biobench.workflows.study import load_study, mismatches, planned_runs, pretrain_run, scores_of, table
+    from biobench.workflows.study import (
+        check_windows,
+        load_study,
+        mismatches,
+        planned_runs,
+        pretrain_run,
+        scores_of,
+        table,
+    )
 
     quiet_libraries()
     declared, root = load_study(folder)
     runs = planned_runs(declared, root, data_dir)
+    if not table_only:
+        check_windows(declared, runs)
     if dry_run:
         _costs(runs)
         return
@@ -84,7 +94,7 @@ def _score(declared: Study, run: StudyRun, out: Path, data_dir: str | None, devi
 
     make_runs(
         str(out / "runs" / run.name / "model"),
-        tasks=declared.benchmark.tasks,
+        tasks=declared.benchmark.all_tasks,
         seeds=declared.benchmark.seeds,
         protocol=declared.benchmark.protocol,
         overrides=declared.benchmark.overrides,

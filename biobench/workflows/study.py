@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field, field_validator
 
+from biobench.data.catalog import load_task
+from biobench.data.readers.needle import NeedleOptions
 from biobench.errors import SpecError, UsageError
 from biobench.schema.protocols import PROTOCOLS, protocol_named_by
 from biobench.schema.record import RunRecord
@@ -37,10 +39,23 @@ class Benchmark(Strict):
     """How every encoder of the study is scored."""
 
     tasks: tuple[str, ...] = Field(min_length=1)
+    """Ids, or YAML files beside the declaration. Their mean is what arms are compared by."""
+    beside: tuple[str, ...] = ()
+    """Tasks that are scored and shown too, and do not enter the mean."""
     seeds: str = "42"
     protocol: str | None = None
     overrides: tuple[str, ...] = ()
     """``KEY=VALUE`` texts; none beside a protocol."""
+
+    @property
+    def all_tasks(self) -> tuple[str, ...]:
+        """As they are run."""
+        return (*self.tasks, *self.beside)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Of the tasks whose mean counts. Raises SpecError or UsageError for a task that is none."""
+        return _ids(self.tasks)
 
     @field_validator("seeds")
     @classmethod
@@ -127,7 +142,41 @@ def load_study(folder: str | Path) -> tuple[Study, Path]:
             raise SpecError(f"there is no recipe {RECIPES}/{arm}.yaml", hint="arms are names of recipes", file=path)
     if study.reference not in study.arms:
         raise SpecError(f"reference '{study.reference}' is no arm", hint="name one of the arms", file=path)
-    return study, path.parent
+    here = {
+        name: tuple(str(path.parent / t) if t.endswith(".yaml") else t for t in getattr(study.benchmark, name))
+        for name in ("tasks", "beside")
+    }
+    return study.model_copy(update={"benchmark": study.benchmark.model_copy(update=here)}), path.parent
+
+
+def _ids(tasks: Sequence[str]) -> tuple[str, ...]:
+    return tuple(load_task(task).id if task.endswith(".yaml") else task for task in tasks)
+
+
+def check_windows(study: Study, runs: Sequence[StudyRun]) -> None:
+    """Whether the encoders to be made read a document of each needle task.
+
+    Raises UsageError for the first task whose shortest document is longer than the windows that an encoder with a
+    tokenizer of its own is trained on, which is the longest text that it then reads.
+    """
+    from trainer.api import load_recipe
+
+    shortest = {}
+    for task in map(load_task, study.benchmark.all_tasks):
+        if task.spec.type == "needle":
+            shortest[task.id] = min(
+                min(options.lengths) for options in task.options.values() if isinstance(options, NeedleOptions)
+            )
+    for run in runs:
+        recipe = load_recipe(run.recipe, run.overrides)
+        window = recipe.corpus.sequence_length
+        for task_id, length in shortest.items():
+            if recipe.base.tokenizer is not None and length > window:
+                raise UsageError(
+                    f"{task_id}: its shortest documents have {length} tokens, and {run.name} will read {window}",
+                    hint="leave the task out of benchmark.tasks, name a spec with shorter reader.lengths, or raise "
+                    "corpus.sequence_length",
+                )
 
 
 def planned_runs(study: Study, folder: Path, data_dir: str | None) -> list[StudyRun]:
@@ -224,7 +273,7 @@ def scores_of(study: Study, runs: Sequence[StudyRun], out: Path) -> dict[str, di
 
 def _declared(benchmark: Benchmark, record: RunRecord) -> bool:
     """Whether the study asks for this run; beside it may lie others of the same encoder."""
-    if record.task.id not in benchmark.tasks or record.seed not in parse_seeds(benchmark.seeds):
+    if record.task.id not in _ids(benchmark.all_tasks) or record.seed not in parse_seeds(benchmark.seeds):
         return False
     if record.limit is not None or record.track != "fixed":
         return False
@@ -263,10 +312,11 @@ def table(study: Study, runs: Sequence[StudyRun], scores: dict[str, dict[str, fl
 
     A run counts where all tasks of the study have a score.
     """
+    tasks = study.benchmark.ids
     whole = {
-        (run.budget, run.arm, run.seed): fmean(scores[run.name].values())
+        (run.budget, run.arm, run.seed): fmean(scores[run.name][task] for task in tasks)
         for run in runs
-        if set(study.benchmark.tasks) <= set(scores.get(run.name, {}))
+        if set(tasks) <= set(scores.get(run.name, {}))
     }
     rows = []
     for budget in study.budgets:

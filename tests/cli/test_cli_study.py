@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from biobench.errors import SpecError, UsageError
-from biobench.workflows.study import ArmRow, Study, StudyRun, load_study, table
+from biobench.workflows.study import ArmRow, Study, StudyRun, check_windows, load_study, table
 from tests.helpers.cli_make import Said
 
 ROOT = Path(__file__).parents[2]
@@ -74,6 +74,51 @@ def test_a_study_is_made_once_and_its_table_comes_from_what_is_stored(
     assert max(map(len, text.splitlines())) <= 120
 
 
+NEEDLE = """\
+id: short
+version: 1
+name: Short
+language: en
+type: needle
+source: {id: synthetic, generated: true}
+reader: {format: needle, lengths: [LENGTH], notes: 60, examples: {train: 24, validation: 8, test: 16}}
+labels: [absent, present]
+unit: document
+protocol: {max_length: 256}
+training: {encoder: frozen, epochs: 1, learning_rate: 2e-5}
+head: {kind: sequence}
+probe: {pooling: mean, learning_rates: [1e-3], epochs: 1}
+metric: {primary: accuracy, paper: accuracy}
+gate: {expect: chance}
+access: open
+licence: none
+homepage: https://example.org
+citation: none
+"""
+
+
+def test_tasks_beside_the_mean_are_scored_and_those_that_no_encoder_can_read_are_refused_before_training(
+    biobench: Callable[..., Said], folder: Path, tmp_path: Path
+) -> None:
+    declared = folder / "study.yaml"
+    one = DECLARED.replace("arms: [twin, detour]", "arms: [twin]").replace("[1, 2]", "[1]")
+    declared.write_text(one.replace("}\n", ", beside: [short.yaml]}\n"))
+    (folder / "short.yaml").write_text(NEEDLE.replace("LENGTH", "128"))
+    for more in ((), ("--dry-run",)):
+        said = biobench("study", folder, "--device", "cpu", *more)
+        assert said.status == 2
+        assert "short: its shortest documents have 128 tokens, and twin-6k-s1 will read 64" in said.err
+    assert not (tmp_path / "study").exists()
+    (folder / "recipes" / "twin.yaml").write_text(
+        (folder / "recipes" / "twin.yaml").read_text().replace("sequence_length: 64", "sequence_length: 128")
+    )
+    said = biobench("study", folder, "--device", "cpu", "--json")
+    assert said.status == 0, said.err
+    (row,), scores = said.json()["rows"], said.json()["runs"]["twin-6k-s1"]
+    assert set(scores) == {"demo_topic", "short"}
+    assert row["mean"] == scores["demo_topic"]
+
+
 def test_a_run_made_under_another_declaration_is_not_taken_for_this_one(
     biobench: Callable[..., Said], folder: Path, tmp_path: Path
 ) -> None:
@@ -126,14 +171,16 @@ def test_what_is_wrong_is_named(folder: Path, tmp_path: Path) -> None:
         load_study(folder)
 
 
-@pytest.mark.parametrize("declaration", ["study", "study/pilot.yaml"])
+@pytest.mark.parametrize("declaration", ["study", "study/pilot.yaml", "study/longer.yaml"])
 def test_the_shipped_studies_are_valid_and_their_arms_spend_the_same_tokens(declaration: str) -> None:
     from biobench.workflows.study import planned_runs
     from trainer.api import load_recipe
 
     study, root = load_study(ROOT / "results" / declaration)
     spent = set()
-    for run in planned_runs(study, root, None):
+    runs = planned_runs(study, root, None)
+    check_windows(study, runs)
+    for run in runs:
         phases = load_recipe(run.recipe, run.overrides).phases
         spent.add((run.budget, sum(p.tokens for p in phases), phases[0].schedule.warmup))
     assert len(spent) == len(study.budgets), spent
