@@ -171,7 +171,7 @@ def test_what_is_wrong_is_named(folder: Path, tmp_path: Path) -> None:
         load_study(folder)
 
 
-@pytest.mark.parametrize("declaration", ["study", "study/pilot.yaml", "study/longer.yaml"])
+@pytest.mark.parametrize("declaration", ["study", "study/pilot.yaml", "study/longer.yaml", "study/freezing.yaml"])
 def test_the_shipped_studies_are_valid_and_their_arms_spend_the_same_tokens(declaration: str) -> None:
     from biobench.workflows.study import planned_runs
     from trainer.api import load_recipe
