@@ -12,7 +12,16 @@ import torch
 from biobench.errors import UsageError
 from biobench.runs import speed_against
 from biobench.runs.speed import measure
-from biobench.runs.speed_against import OURS, Figures, Work, compare_speed, contenders, cost_fits, measure_contender
+from biobench.runs.speed_against import (
+    OURS,
+    Figures,
+    Work,
+    best_flags,
+    compare_speed,
+    contenders,
+    cost_fits,
+    measure_contender,
+)
 from tests.helpers.checkpoints import make_checkpoint
 
 
@@ -79,6 +88,46 @@ def test_contenders_alternate_and_ratios_are_within_rounds(tmp_path: Path, monke
         ("hf-trainer bf16", 2.0, 2.0, 1.0),
     ]
     assert ratios[0].score == pytest.approx(0.6)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "best", "as_good"),
+    [
+        ((42, 43, 44), "hf-trainer bf16", [True, True, True, False]),
+        ((42,), None, [None, None, None, None]),  # one seed tells nothing of noise
+    ],
+)
+def test_best_flags_are_those_of_an_equal_score(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    seeds: tuple[int, ...],
+    best: str | None,
+    as_good: list[bool | None],
+) -> None:
+    """The fastest contender trains to nothing: it is named as the fastest, and not as the best flags."""
+    scores = {
+        OURS: (0.30, 0.34, 0.35),
+        "hf-trainer defaults": (0.33, 0.31, 0.37),
+        "hf-trainer bf16": (0.31, 0.32, 0.36),
+        "hf-trainer bf16, length groups": (0.0, 0.03, 0.02),
+    }
+    seconds = dict(zip(scores, (10.0, 32.0, 19.0, 12.0), strict=True))
+
+    def pretended(name: str, flags: Any, part: Work) -> Figures:
+        return Figures(name, seconds[name], seconds[name], 100, scores[name][: len(part.seeds)])
+
+    monkeypatch.setattr(speed_against, "_in_process", pretended)
+    ratios = compare_speed(
+        work(tmp_path, seeds=seeds), 2, names=[n for n in scores if n != OURS], report=lambda turn, figures: None
+    )
+    assert [r.as_good for r in ratios][1:] == as_good[1:]
+    equal, fastest = best_flags(ratios)
+    assert (None if equal is None else equal.contender) == best
+    assert fastest is not None
+    assert fastest.contender == "hf-trainer bf16, length groups"
+    assert ratios[3].difference == pytest.approx(
+        sum(scores[ratios[3].contender][: len(seeds)]) / len(seeds) - sum(scores[OURS][: len(seeds)]) / len(seeds)
+    )
 
 
 def test_another_kind_of_task_is_refused(tmp_path: Path) -> None:
