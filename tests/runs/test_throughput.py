@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
-from biobench.errors import UsageError
-from biobench.runs import speed_against
+from biobench.data.catalog import load_task
+from biobench.data.load import load_data
+from biobench.errors import TrainingError, UsageError
+from biobench.runs import hf_trainer, speed_against
 from biobench.runs.speed import measure
 from biobench.runs.speed_against import (
     OURS,
@@ -58,6 +63,44 @@ def test_the_contenders_do_the_same_work(tmp_path: Path) -> None:
             assert figures.wall_seconds > 0
             assert figures.cpu_seconds > 0
             assert figures.peak_memory_bytes > 10 * 2**20
+
+
+class Oracle(torch.nn.Module):
+    """Predicts the labels that it is given."""
+
+    def __init__(self, outputs: int) -> None:
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.ones(()))
+        self.outputs = outputs
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, labels: Tensor) -> dict[str, Tensor]:
+        logits = torch.nn.functional.one_hot(labels.clamp(min=0), self.outputs) * self.scale
+        return {"loss": logits.mean(), "logits": logits}
+
+
+@pytest.mark.parametrize("select", [False, True])
+def test_length_groups_are_scored_against_their_own_documents(
+    select: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under them the Trainer evaluates in an order of its own; what it predicts of one document is not another's."""
+    task = load_task("demo_ner")
+    folder = make_checkpoint("bert", tmp_path / "m")
+    monkeypatch.setattr(
+        hf_trainer.AutoModelForTokenClassification, "from_pretrained", lambda _, num_labels: Oracle(num_labels)
+    )
+    flags = {"train_sampling_strategy": "group_by_length"}
+    run = hf_trainer.train_peer(folder, task.spec, load_data(task, None, 24), 1, epochs=1, select=select, flags=flags)
+    assert run.scores["micro_f1"] == 1.0
+
+
+def test_labels_of_other_documents_are_refused() -> None:
+    """Logits that stand in another order than was thought would be scored in silence."""
+    sentences = object.__new__(hf_trainer._Sentences)
+    sentences.rows = [{"labels": [0, -100, 1]}, {"labels": [2, 0]}]
+    found = SimpleNamespace(predictions=np.arange(6).reshape(2, 3, 1), label_ids=np.array([[2, 0, -100], [0, -100, 1]]))
+    assert {i: x.ravel().tolist() for i, x in sentences.in_order(found, [1, 0]).items()} == {1: [0, 1, 2], 0: [3, 4, 5]}
+    with pytest.raises(TrainingError, match="in an order that is not that of its loader"):
+        sentences.in_order(found, [0, 1])
 
 
 def test_a_contender_with_loaders_of_its_own_works_in_its_process(tmp_path: Path) -> None:
