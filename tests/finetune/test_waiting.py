@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -196,6 +197,44 @@ def test_the_watcher_sees_what_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = {"__float__", "index by a mask", "nonzero", "__bool__", "a copy from pageable memory", "tolist"}
     assert {*wanted, "repeat_interleave"} == set(seen)
     assert seen.count("repeat_interleave") == 1
+
+
+def test_a_cuda_device_fetches_a_pinned_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[Any] = []
+
+    def pinned(self: Tensor) -> Tensor:
+        done.append("pinned")
+        return self.clone()
+
+    monkeypatch.setattr(Tensor, "pin_memory", pinned)
+    monkeypatch.setattr(Tensor, "to", lambda self, *where, **how: done.append((where, how)) or self)
+    sent = transfer.to_device([3, 4], torch.device("cuda"))
+    assert sent.tolist() == [3, 4]
+    assert done == ["pinned", ((torch.device("cuda"),), {"non_blocking": True})]
+
+
+def test_a_step_that_is_repeated_on_cuda_draws_the_devices_numbers_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    run = object.__new__(loop.Run)
+    run.device, run.budget, run.backoffs = torch.device("cuda"), 100, []
+    run.network = torch.nn.Linear(1, 1)
+    run.prepared = SimpleNamespace(train=SimpleNamespace(lengths=[30, 40]))
+    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda device: "its state")
+    monkeypatch.setattr(torch.cuda, "set_rng_state", lambda state, device: done.append(state))
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: done.append("emptied"))
+
+    def step(batch: list[int]) -> Tensor:
+        if not done:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return torch.rand(())
+
+    run._backward_once = step
+    torch.manual_seed(3)
+    wanted = torch.rand(())
+    torch.manual_seed(3)
+    assert run._backward([0, 1]) == wanted
+    assert (done, run.budget) == (["emptied", "its state"], 35)
+    assert run.backoffs == ["out of memory: micro-batch cut to 35 tokens"]
 
 
 @pytest.mark.parametrize("task", ["demo_ner", "demo_topic"])
