@@ -112,7 +112,8 @@ def train_peer(
 
     def predictions(found: Any, name: str) -> list[Prediction]:
         # Under length groups the Trainer evaluates in an order of its own, and gives what it predicts in that order.
-        order = [i for batch in trainer.get_test_dataloader(sets[name]).batch_sampler for i in batch]
+        loader: Any = trainer.get_test_dataloader(sets[name])
+        order = [i for batch in loader.batch_sampler for i in batch]
         logits, spans = sets[name].in_order(found, order), []
         for row, (document, first) in enumerate(zip(data.documents[name], sets[name].first, strict=True)):
             decided = ["O"] * len(document.tokens)
