@@ -10,7 +10,7 @@ from biobench.cli.console.common import DataDir, Json, Threads, print_json
 from biobench.errors import UsageError
 
 if TYPE_CHECKING:
-    from biobench.runs.speed_against import Work
+    from biobench.runs.speed_against import SpeedRatio, Work
 
 
 def register(app: typer.Typer) -> None:
@@ -84,9 +84,8 @@ def speed(
 
 def _compare(work: Work, rounds: int, *, fits: bool, as_json: bool) -> None:
     """Run the contenders for so many rounds, then the fits, and print both."""
-    import os
-
-    from biobench.runs.speed_against import Figures, compare_speed, cost_fits
+    from biobench.core.threads import machine_load
+    from biobench.runs.speed_against import Figures, best_flags, compare_speed, cost_fits
     from biobench.runs.speed_against import as_json as plain
 
     def report(turn: int, figures: Figures) -> None:
@@ -97,18 +96,40 @@ def _compare(work: Work, rounds: int, *, fits: bool, as_json: bool) -> None:
             err=True,
         )
 
-    typer.echo(f"load of the machine at the start: {os.getloadavg()[0]:.1f}, {work.threads} threads", err=True)
+    load = machine_load()
+    typer.echo(
+        f"load of the machine at the start: {'not known' if load is None else f'{load:.1f}'}, {work.threads} threads",
+        err=True,
+    )
     ratios = compare_speed(work, rounds, report=report) if rounds else []
     lines = cost_fits(work, report) if fits else []
+    best, fastest = best_flags(ratios)
     if as_json:
-        print_json({"ratios": plain(ratios), "fits": plain(lines)})
+        names = {"best_at_our_score": best and best.contender, "fastest": fastest and fastest.contender}
+        print_json({"ratios": plain(ratios), **names, "fits": plain(lines)})
         return
     for r in ratios:
         typer.echo(
             f"{r.contender}: {r.wall_seconds:.1f} s; of ours: wall {r.wall:.2f}, CPU {r.cpu:.2f}, "
-            f"memory {r.memory:.2f}; micro F1 {100 * r.score:.1f}"
+            f"memory {r.memory:.2f}; micro F1 {100 * r.score:.1f}{_over_ours(r)}"
         )
+    if fastest is not None:
+        shown = "none" if best is None else f"{best.contender}, {best.wall:.2f} times our wall time"
+        if fastest.interval is None:
+            shown = "not known from one seed; give several, such as --seeds 42-46"
+        typer.echo(f"best flags with a score not below ours within the noise of seeds: {shown}")
+        typer.echo(f"fastest flags whatever the score: {fastest.contender}, {fastest.wall:.2f} times our wall time")
     for line in lines:
         typer.echo(
             f"seconds = {line.fixed:.2f} + {line.slope:.3g} x {line.size} (off by {100 * line.worst:.0f} % at most)"
         )
+
+
+def _over_ours(ratio: SpeedRatio) -> str:
+    """The score's distance from ours with its interval, in points."""
+    from biobench.runs.speed_against import OURS
+
+    if ratio.interval is None or ratio.contender == OURS:
+        return ""
+    low, high = (100 * end for end in ratio.interval)
+    return f" ({100 * ratio.difference:+.1f} points, 95 % interval {low:+.1f} to {high:+.1f}, paired by seed)"

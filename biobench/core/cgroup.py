@@ -44,7 +44,8 @@ def _levels(controller: str, groups: Path, root: Path) -> Iterator[Path]:
         if not controllers:
             bases = [root, root / "unified"]
         elif controller in controllers.split(","):
-            bases = [root / controller]
+            # Mounted under the names of its controllers together; most systems add a link for each.
+            bases = [root / name for name in dict.fromkeys((controller, controllers))]
         else:
             continue
         group = Path(path.lstrip("/"))

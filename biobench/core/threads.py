@@ -27,10 +27,12 @@ def prepare_threads(threads: int | None = None) -> int:
     environment are kept. To be called before torch is imported; where torch is loaded already, a number that the user
     asked for is set there too, but how its threads wait stays. Returns the number of threads.
     """
-    count = threads or _number("OMP_NUM_THREADS") or usable_cpus()
-    os.environ["OMP_NUM_THREADS"] = str(count)
+    own = _users_number()
+    count = threads or own or usable_cpus()
+    if count != own:
+        os.environ["OMP_NUM_THREADS"] = str(count)
     if not any(name in os.environ for name in _WAITING):
-        if cpu_quota() is not None or os.getloadavg()[0] > CROWDED * usable_cpus():
+        if cpu_quota() is not None or (machine_load() or 0.0) > CROWDED * usable_cpus():
             os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
         else:
             os.environ["GOMP_SPINCOUNT"] = str(SPINS)
@@ -48,10 +50,19 @@ def usable_cpus() -> int:
 
 def spare_cpus(busy: int) -> int:
     """CPUs that this process may use beside `busy` ones and that the machine has idle by its load, at least 0."""
-    idle = (os.cpu_count() or 1) - int(os.getloadavg()[0])
+    idle = (os.cpu_count() or 1) - int(machine_load() or 0.0)
     return max(0, min(usable_cpus() - busy, idle))
 
 
-def _number(name: str) -> int | None:
-    text = os.environ.get(name, "")
+def machine_load() -> float | None:
+    """Load of the last minute; None where the system does not tell it, as in a container that hides it."""
+    try:
+        return os.getloadavg()[0]
+    except OSError:
+        return None
+
+
+def _users_number() -> int | None:
+    """The first of `OMP_NUM_THREADS`, which lists a number for each level of nesting; the others concern no torch."""
+    text = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     return int(text) if text.isdecimal() and int(text) > 0 else None

@@ -36,4 +36,5 @@ class Network(nn.Module):
             to_device(np.concatenate(rows), hidden.device)
             for rows in zip(*((e.first + b, e.stop + b) for e, b in zip(encoded, begins, strict=True)), strict=True)
         )
-        return self.head(hidden, Units(first, stop, [len(e.words) for e in encoded], lengths))
+        tokens = sum(int((e.stop - e.first).sum()) for e in encoded)
+        return self.head(hidden, Units(first, stop, [len(e.words) for e in encoded], lengths, tokens))

@@ -291,6 +291,8 @@ def _sampled_loss(scores: SpanScores, targets: Sequence[NDArray[Any]]) -> Tensor
     import torch
     from torch.nn.functional import binary_cross_entropy_with_logits
 
+    from biobench.core.transfer import to_device
+
     total = scores.logits.sum() * 0.0
     begin = 0
     for rows, count in zip(targets, scores.counts, strict=True):
@@ -303,8 +305,8 @@ def _sampled_loss(scores: SpanScores, targets: Sequence[NDArray[Any]]) -> Tensor
             reach = min(first + scores.logits.shape[1], count)
             others += [(first, last, 0) for last in range(first, reach) if (first, last) not in gold]
         drawn = [(a, b, kind + 1) for a, b, kind in rows.tolist()] + others[:_NEGATIVES]
-        chosen = torch.tensor(drawn, dtype=torch.long).view(-1, 3)
-        chosen = chosen[torch.randperm(len(chosen))[:_SAMPLED]].to(scores.logits.device)
+        every = torch.tensor(drawn, dtype=torch.long).view(-1, 3)
+        chosen = to_device(every[torch.randperm(len(every))[:_SAMPLED]], scores.logits.device)
         logits = scores.logits[begin + chosen[:, 0], chosen[:, 1] - chosen[:, 0]]
         wanted = torch.zeros_like(logits)
         wanted[torch.arange(len(chosen), device=logits.device), chosen[:, 2]] = 1.0

@@ -20,7 +20,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 
 from biobench.core.attention import Kernel, choose_kernel, repeated
 from biobench.core.transfer import to_device
-from biobench.models.grouped import Gather, Group, Groups, Spread, grouped_attention, make_groups, visible
+from biobench.models.grouped import Gather, Group, Groups, Spread, added, grouped_attention, make_groups, visible
 from biobench.models.local import in_blocks
 
 PACKED = "biobench_packed"
@@ -100,7 +100,9 @@ def _packed_attention(
     groups = layout.remember(f"groups {query.shape[1]}", lambda: make_groups(layout.lengths, query.shape[1]))
 
     def masks() -> list[Tensor | None]:
-        blocks = [dropout == 0.0 and in_blocks(g.length, sliding_window) for g in groups.groups]
+        if dropout > 0.0:
+            return [added(visible(g, sliding_window)) for g in groups.groups]
+        blocks = [in_blocks(g.length, sliding_window) for g in groups.groups]
         return [None if block else visible(g, sliding_window) for g, block in zip(groups.groups, blocks, strict=True)]
 
     known = layout.remember(f"masks {sliding_window} {dropout > 0.0}", masks)

@@ -3,7 +3,7 @@
 A document alone is too small a call for the kernel, and a whole batch padded to its longest document does
 mostly nothing. Documents are put into groups whose lengths differ by at most a third; a group is one padded
 block that only attention sees. With dropout the whole layer is one autograd node that keeps the
-probabilities and what was dropped, and nothing else of size tokens x tokens.
+probabilities, with what was dropped as their signs, and nothing else of size tokens x tokens.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from biobench.models.dropout import draws, threshold
+from biobench.models.dropout import signs, threshold
 from biobench.models.local import in_blocks, local_attention
 
 _GROWTH = 4 / 3
@@ -105,6 +105,11 @@ def visible(group: Group, window: int | None, device: torch.device | None = None
     return mask
 
 
+def added(mask: Tensor | None) -> Tensor | None:
+    """What makes of scores those under `mask`: 0 where it is True, minus infinity elsewhere."""
+    return None if mask is None else torch.zeros(mask.shape).masked_fill_(~mask, float("-inf"))
+
+
 class Spread(torch.autograd.Function):
     """Rows to padded blocks. A padded row never receives a gradient, so the way back is a plain gather."""
 
@@ -133,7 +138,10 @@ class Gather(torch.autograd.Function):
 
 
 class _Attention(torch.autograd.Function):
-    """Attention with dropout on the probabilities. q, k, v: (tokens x heads, width), one dtype."""
+    """Attention with dropout on the probabilities. q, k, v: (tokens x heads, width), one dtype.
+
+    What is kept for the way back are the probabilities, with a minus before those that were dropped.
+    """
 
     @staticmethod
     def forward(
@@ -147,23 +155,23 @@ class _Attention(torch.autograd.Function):
         dropout: float,
     ) -> Tensor:
         padded = [groups.blocks(x) for x in (q, k, v)]
-        least, scale = threshold(dropout)
-        random = draws(sum(g.count * groups.heads * g.length**2 for g in groups.groups))
+        scale = threshold(dropout)[1]
+        kept = signs(sum(g.count * groups.heads * g.length**2 for g in groups.groups), dropout)
         out = torch.empty_like(padded[2])
-        kept: list[Tensor] = []
+        signed: list[Tensor] = []
         used = 0
         for group, mask in zip(groups.groups, masks, strict=True):
             n = group.length
             query, key, value = (groups.block(x, group).to(_compute(x, n)) for x in padded)
             scores = torch.bmm(query, key.transpose(1, 2)).mul_(scaling)
             if mask is not None:
-                scores.view(group.count, groups.heads, n, n).masked_fill_(~mask, float("-inf"))
+                scores.view(group.count, groups.heads, n, n).add_(mask.to(scores.dtype))
             chances = torch.softmax(scores, -1, dtype=torch.float32).to(scores.dtype)
-            keep = random[used : used + chances.numel()].view(chances.shape) >= least
+            chances.mul_(kept[used : used + chances.numel()].view(chances.shape).to(chances.dtype))
             used += chances.numel()
-            groups.block(out, group).copy_(torch.bmm((chances * keep).mul_(scale), value))
-            kept += [chances, keep]
-        ctx.save_for_backward(*padded, *kept)
+            groups.block(out, group).copy_(torch.bmm(chances.relu().mul_(scale), value))
+            signed.append(chances)
+        ctx.save_for_backward(*padded, *signed)
         ctx.groups, ctx.scaling, ctx.scale = groups, scaling, scale
         return out.index_select(0, groups.gather)
 
@@ -171,19 +179,20 @@ class _Attention(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         groups: Groups = ctx.groups
         saved = ctx.saved_tensors  # read once: where layers are computed anew it can be unpacked only once
-        padded, kept = saved[:3], saved[3:]
+        padded, signed = saved[:3], saved[3:]
         gradients = groups.blocks(gradient)
         changes = [torch.empty_like(x) for x in padded]
-        for at, group in enumerate(groups.groups):
-            chances, keep = kept[2 * at], kept[2 * at + 1]
+        for group, chances in zip(groups.groups, signed, strict=True):
             block, q, k, v = (groups.block(x, group).to(chances.dtype) for x in (gradients, *padded))
             if group.real is not None:
                 # What a padded query row shows is another token's gradient.
-                real = group.real[:, None, :].expand(-1, groups.heads, -1).reshape(-1, group.length, 1)
-                block = block * real
-            change = torch.bmm(block, v.transpose(1, 2)).mul_(keep).mul_(ctx.scale)
-            change = torch._softmax_backward_data(change, chances, -1, change.dtype).mul_(ctx.scaling)
-            value = torch.bmm((chances * keep).mul_(ctx.scale).transpose(1, 2), block)
+                real = group.real.to(block.dtype)[:, None, :].expand(-1, groups.heads, -1)
+                block = block * real.reshape(-1, group.length, 1)
+            change = torch.bmm(block, v.transpose(1, 2))
+            # A probability of 0 is no reason to stop its gradient here: the softmax multiplies by that 0.
+            change = torch.ops.aten.threshold_backward(change, chances, 0).mul_(ctx.scale)
+            change = torch._softmax_backward_data(change, chances.abs(), -1, change.dtype).mul_(ctx.scaling)
+            value = torch.bmm(chances.relu().mul_(ctx.scale).transpose(1, 2), block)
             results = torch.bmm(change, k), torch.bmm(change.transpose(1, 2), q), value
             for whole, part in zip(changes, results, strict=True):
                 groups.block(whole, group).copy_(part)
@@ -209,8 +218,8 @@ def grouped_attention(
 ) -> Tensor:
     """query, key, value: (1, heads, tokens, width) of packed documents; result (1, tokens, heads, width).
 
-    masks: of each group (see `visible`). window: that of the masks, where long documents may be computed in
-    blocks; without dropout their masks are not read.
+    masks: of each group (see `visible`); with dropout, what to add to its scores (see `added`). window: that of the
+    masks, where long documents may be computed in blocks; without dropout their masks are not read.
     """
     heads, tokens, width = query.shape[1:]
     if torch.is_autocast_enabled("cpu"):

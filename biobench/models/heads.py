@@ -16,13 +16,15 @@ from biobench.core.transfer import to_device
 class Units:
     """Where the words of each sequence stand.
 
-    first, stop: (words,) rows of `hidden`; counts: (sequences,) words; lengths: (sequences,) tokens.
+    first, stop: (words,) rows of `hidden`; counts: (sequences,) words; lengths: (sequences,) tokens. tokens: of all
+    words together; None makes the mean over a word's tokens ask the device for it.
     """
 
     first: Tensor
     stop: Tensor
     counts: Sequence[int]
     lengths: Sequence[int] = ()
+    tokens: int | None = None
 
 
 def _starts(lengths: Sequence[int], device: torch.device) -> Tensor:

@@ -58,11 +58,13 @@ class GatedBiLSTM(nn.Module):
 
     def forward(self, states: Tensor, counts: Sequence[int]) -> Tensor:
         """states: (sequences, words, width) -> the same; counts: words of each sequence."""
-        sizes = torch.tensor(counts)
+        # Sorted here and not by the library, which asks the device for the order in which to put the sequences back.
+        sizes, order = torch.sort(torch.tensor(counts), descending=True)
+        longest_first, back = (to_device(x, states.device) for x in (order, order.argsort()))
         for rnn, gate, norm in zip(self.rnns, self.gates, self.norms, strict=True):
-            packed = pack_padded_sequence(states, sizes, batch_first=True, enforce_sorted=False)
+            packed = pack_padded_sequence(states.index_select(0, longest_first), sizes, batch_first=True)
             context, _ = pad_packed_sequence(rnn(packed)[0], batch_first=True, total_length=states.shape[1])
-            context = self.dropout(context)
+            context = self.dropout(context.index_select(0, back))
             g = torch.sigmoid(gate(context))
             states = norm((1 - g) * states + g * context)
         return states
@@ -107,14 +109,10 @@ class SpanHead(nn.Module):
         real = torch.arange(max(counts))[None] < sizes[:, None]
         mask = to_device(real, states.device)
         rows = to_device(real.view(-1).nonzero()[:, 0], states.device)
-        padded = torch.zeros(len(counts), max(counts), self.options.width, device=states.device)
-        padded = padded.masked_scatter(mask[:, :, None], self.project(states))
-        padded = self.context(padded, counts)
+        padded = self.context(_padded(self.project(states), rows, real.shape), counts)
         flat = padded.flatten(0, 1)[rows]
-        tags = self.tagger(self.dropout(flat))
         groups = 1 if self.options.variant == "paper_variant" else self.types
-        emissions = torch.zeros(*mask.shape, tags.shape[1], device=tags.device).masked_scatter(mask[:, :, None], tags)
-        emissions = emissions.view(*mask.shape, groups, -1)
+        emissions = _padded(self.tagger(self.dropout(flat)), rows, real.shape).view(*real.shape, groups, -1)
         sums = self.crf.forward_sums(emissions, mask)
         paper = self.options.variant == "paper_variant"
         with torch.set_grad_enabled(paper and torch.is_grad_enabled()):
@@ -133,12 +131,19 @@ class SpanHead(nn.Module):
         return scores
 
 
+def _padded(rows: Tensor, places: Tensor, shape: torch.Size) -> Tensor:
+    """rows: (units, width) -> (sequences, words, width), 0 between; places: of each unit in sequences x words."""
+    empty = rows.new_zeros(shape.numel(), rows.shape[1])
+    return empty.index_copy(0, places, rows).view(*shape, -1)
+
+
 def pool_units(hidden: Tensor, units: Units, pooling: str) -> Tensor:
     """(units, width): the first token of each unit, or the mean of its tokens."""
     if pooling != "mean":
         return hidden[units.first]
     sizes = units.stop - units.first
-    owner = torch.repeat_interleave(torch.arange(len(sizes), device=hidden.device), sizes)
+    each = torch.arange(len(sizes), device=hidden.device)
+    owner = torch.repeat_interleave(each, sizes, output_size=units.tokens)
     within = torch.arange(len(owner), device=hidden.device) - (sizes.cumsum(0) - sizes)[owner]
     total = torch.zeros(len(sizes), hidden.shape[1], device=hidden.device)
     return total.index_add(0, owner, hidden[units.first[owner] + within]) / sizes[:, None]
@@ -184,7 +189,7 @@ def _span_chances(marginals: Tensor, classes: int | None, longest: int, inside: 
         tags = torch.cat([tags[..., :1], tags], dim=-1)
     begin = torch.logaddexp(tags[..., BEGIN], tags[..., UNIT])
     end = torch.logaddexp(tags[..., LAST], tags[..., UNIT])
-    covered = torch.logsumexp(tags[..., [INSIDE, BEGIN, LAST, UNIT]], dim=-1).clamp(max=0.0)
+    covered = torch.logsumexp(tags[..., INSIDE:], dim=-1).clamp(max=0.0)
     # In double: the sum runs over all sequences, and a short span is a small difference of it.
     sums = nn.functional.pad(covered.double().cumsum(0), (0, 0, 1, 0))
     count = len(begin)

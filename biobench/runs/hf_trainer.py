@@ -20,10 +20,14 @@ from transformers import (
     TrainingArguments,
 )
 
+from biobench.errors import TrainingError
 from biobench.kinds.token_ner import spans_of_tags, tag_set
 from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.task import TaskSpec
 from biobench.score import compute
+
+IGNORED = -100
+"""Label of the tokens that begin no word, and of padding."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class _Sentences(torch.utils.data.Dataset):  # type: ignore[type-arg]
             labels, first, seen = [], [], set()
             for at, word in enumerate(encoding.word_ids(i)):
                 new = word is not None and word not in seen
-                labels.append(index[document.tags[word]] if new else -100)
+                labels.append(index[document.tags[word]] if new else IGNORED)
                 if new:
                     seen.add(word)
                     first.append((at, word))
@@ -63,6 +67,22 @@ class _Sentences(torch.utils.data.Dataset):  # type: ignore[type-arg]
 
     def __getitem__(self, i: int) -> dict[str, Any]:
         return self.rows[i]
+
+    def in_order(self, found: Any, order: Sequence[int]) -> dict[int, Any]:
+        """The logits of each document. found: what the Trainer predicted. order: of the documents in it.
+
+        Raises TrainingError where the labels that came with the logits are not those of these documents.
+        """
+        logits: dict[int, Any] = {}
+        for i, values, labels in zip(order, np.asarray(found.predictions), np.asarray(found.label_ids), strict=True):
+            wanted = self.rows[i]["labels"]
+            if labels[: len(wanted)].tolist() != wanted or (labels[len(wanted) :] != IGNORED).any():
+                raise TrainingError(
+                    "the HF Trainer gave its predictions in an order that is not that of its loader",
+                    hint="compare with the version of transformers that pyproject.toml names",
+                )
+            logits[i] = values
+        return logits
 
 
 def train_peer(
@@ -90,23 +110,26 @@ def train_peer(
     }
     network = AutoModelForTokenClassification.from_pretrained(model, num_labels=len(tags))
 
-    def predictions(logits: Any, name: str) -> list[Prediction]:
-        spans = []
+    def predictions(found: Any, name: str) -> list[Prediction]:
+        # Under length groups the Trainer evaluates in an order of its own, and gives what it predicts in that order.
+        loader: Any = trainer.get_test_dataloader(sets[name])
+        order = [i for batch in loader.batch_sampler for i in batch]
+        logits, spans = sets[name].in_order(found, order), []
         for row, (document, first) in enumerate(zip(data.documents[name], sets[name].first, strict=True)):
             decided = ["O"] * len(document.tokens)
             for at, word in first:
-                decided[word] = tags[int(logits[row, at].argmax())]
+                decided[word] = tags[int(logits[row][at].argmax())]
             tagged = spans_of_tags(document, decided, "strict")
             spans.append(Prediction(document.id, tuple(s for s, _, _ in tagged)))
         return spans
 
-    def score(logits: Any, name: str) -> dict[str, float]:
+    def score(found: Any, name: str) -> dict[str, float]:
         return compute(
             type=spec.type,
             labels=data.labels,
             gold_labels=data.gold_labels,
             gold=data.documents[name],
-            predictions=predictions(logits, name),
+            predictions=predictions(found, name),
         ).values
 
     with tempfile.TemporaryDirectory() as folder:
@@ -136,12 +159,12 @@ def train_peer(
             train_dataset=sets["train"],
             eval_dataset=sets["validation"],
             data_collator=DataCollatorForTokenClassification(tokenizer),
-            compute_metrics=(lambda p: score(np.asarray(p.predictions), "validation")) if select else None,
+            compute_metrics=(lambda found: score(found, "validation")) if select else None,
         )
         trainer.remove_callback(PrinterCallback)  # stdout is the command's
         training = time.perf_counter()
         trainer.train()
         trained = time.perf_counter()
         trainer.compute_metrics = None  # that of validation, where the documents are others
-        scores = score(np.asarray(trainer.predict(sets["test"]).predictions), "test")
+        scores = score(trainer.predict(sets["test"]), "test")
     return PeerRun(trained - training, time.perf_counter() - began, scores)

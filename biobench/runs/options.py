@@ -13,6 +13,8 @@ from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast, overload
 
+from biobench.errors import UsageError
+
 Declared = TypeVar("Declared")
 Converted = TypeVar("Converted")
 Arguments = ParamSpec("Arguments")
@@ -46,6 +48,9 @@ class Option(Generic[Declared, Converted]):
         return self.default if instance is None else cast(Converted, instance.__dict__[self.name])
 
     def __set__(self, instance: object, value: Declared) -> None:
+        least = self.shown.get("min")
+        if least is not None and value is not None and cast(Any, value) < least:
+            raise UsageError(f"{self.name} is {value}", hint=f"give {least} or more")
         instance.__dict__[self.name] = value if self.convert is None else self.convert(value)
 
 

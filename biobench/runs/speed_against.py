@@ -31,6 +31,7 @@ from biobench.errors import UsageError
 from biobench.finetune.engine import finetune, load_encoder
 from biobench.finetune.prepare import prepare
 from biobench.models.loading import find_checkpoint, load_tokenizer, quiet_libraries, window
+from biobench.stats.paired import compare_seeds
 
 OURS = "biobench"
 
@@ -65,7 +66,10 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class SpeedRatio:
-    """A contender over ours, medians over rounds; mean score as a fraction."""
+    """A contender over ours, medians over rounds; mean score as a fraction.
+
+    difference: its score minus ours, mean over paired seeds. interval: of that mean, 95%; None for one seed.
+    """
 
     contender: str
     wall: float
@@ -73,6 +77,13 @@ class SpeedRatio:
     memory: float
     wall_seconds: float
     score: float
+    difference: float = 0.0
+    interval: tuple[float, float] | None = None
+
+    @property
+    def as_good(self) -> bool | None:
+        """Whether the noise of seeds explains a score below ours; None where one seed tells nothing of noise."""
+        return None if self.interval is None else self.interval[1] >= 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +141,27 @@ def _ratio(name: str, theirs: Sequence[Figures], ours: Sequence[Figures]) -> Spe
         ratios: list[float] = [getattr(t, field) / getattr(o, field) for t, o in pairs]
         return statistics.median(ratios)
 
-    score = statistics.fmean(s for figures in theirs for s in figures.scores)
-    wall = statistics.median(f.wall_seconds for f in theirs)
-    return SpeedRatio(name, over("wall_seconds"), over("cpu_seconds"), over("peak_memory_bytes"), wall, score)
+    def by_seed(rounds: Sequence[Figures]) -> list[float]:
+        return [statistics.fmean(scores) for scores in zip(*(f.scores for f in rounds), strict=True)]
+
+    scores = by_seed(theirs)
+    test = compare_seeds(scores, by_seed(ours)).test
+    return SpeedRatio(
+        contender=name,
+        wall=over("wall_seconds"),
+        cpu=over("cpu_seconds"),
+        memory=over("peak_memory_bytes"),
+        wall_seconds=statistics.median(f.wall_seconds for f in theirs),
+        score=statistics.fmean(scores),
+        difference=test.estimate,
+        interval=None if test.interval is None else (test.interval.low, test.interval.high),
+    )
+
+
+def best_flags(ratios: Sequence[SpeedRatio]) -> tuple[SpeedRatio | None, SpeedRatio | None]:
+    """The fastest of the others whose score is not below ours beyond the noise of seeds, and the fastest of all."""
+    others = sorted((r for r in ratios if r.contender != OURS), key=lambda r: r.wall)
+    return next((r for r in others if r.as_good), None), next(iter(others), None)
 
 
 def cost_fits(work: Work, report: Callable[[int, Figures], None]) -> list[Fit]:

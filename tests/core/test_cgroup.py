@@ -28,6 +28,11 @@ def groups(root: Path, line: str, files: dict[str, str]) -> tuple[Path, Path]:
         ("0::/pod/box\n", {"pod/cpu.max": "50000 100000\n", "pod/box/cpu.max": "400000 100000\n"}, 0.5),
         ("4:cpu,cpuacct:/job\n", {"cpu/job/cpu.cfs_quota_us": "200000", "cpu/job/cpu.cfs_period_us": "100000"}, 2.0),
         ("4:cpu,cpuacct:/job\n", {"cpu/job/cpu.cfs_quota_us": "-1", "cpu/job/cpu.cfs_period_us": "100000"}, None),
+        (
+            "4:cpu,cpuacct:/job\n",
+            {"cpu,cpuacct/cpu.cfs_quota_us": "50000", "cpu,cpuacct/cpu.cfs_period_us": "100000"},
+            0.5,
+        ),
         ("0::/../elsewhere\n", {"cpu.max": "damaged"}, None),
         ("no groups\n", {"cpu.max": "150000 100000\n"}, None),
     ],

@@ -51,6 +51,37 @@ def test_the_users_own_settings_are_kept(bare: pytest.MonkeyPatch) -> None:
     assert "OMP_WAIT_POLICY" not in os.environ
 
 
+@pytest.mark.parametrize(
+    ("own", "count", "kept"),
+    [("3,2", 3, "3,2"), (" 2 ", 2, " 2 "), ("0", 4, "4"), ("-1", 4, "4"), ("many", 4, "4"), ("", 4, "4")],
+)
+def test_the_users_number_may_be_a_list_and_what_openmp_refuses_is_replaced(
+    bare: pytest.MonkeyPatch, own: str, count: int, kept: str
+) -> None:
+    bare.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0))
+    bare.setenv("OMP_NUM_THREADS", own)
+    assert threads.prepare_threads() == count
+    assert os.environ["OMP_NUM_THREADS"] == kept
+
+
+def test_one_cpu_in_the_affinity_is_one_thread(bare: pytest.MonkeyPatch) -> None:
+    bare.setattr(os, "sched_getaffinity", lambda _: {3})
+    bare.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0))
+    assert threads.prepare_threads() == 1
+    assert threads.spare_cpus(1) == 0
+
+
+def test_a_machine_that_hides_its_load_counts_as_free(bare: pytest.MonkeyPatch) -> None:
+    def hidden() -> tuple[float, float, float]:
+        raise OSError("Load averages are unobtainable")
+
+    bare.setattr(os, "getloadavg", hidden)
+    bare.setattr(os, "cpu_count", lambda: 4)
+    assert threads.prepare_threads() == 4
+    assert os.environ["GOMP_SPINCOUNT"] == "1000"
+    assert threads.spare_cpus(1) == 3
+
+
 def test_torch_obeys_what_was_prepared() -> None:
     code = (
         "import sys\nfrom biobench.core.threads import prepare_threads\n"

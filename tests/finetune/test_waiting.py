@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,7 +27,9 @@ WAITS = {
     *("_local_scalar_dense", "nonzero", "masked_select", "is_nonzero", "equal", "_unique2", "unique_dim"),
     *("bincount", "repeat_interleave"),
 }
-"""Operations whose result the host must know."""
+"""Operations whose result the host must know; `repeat_interleave` not where it is told the size of its result."""
+ON_THE_HOST = {"_pack_padded_sequence": 1}
+"""Operations one of whose results stays on the host, and its place."""
 READS = ("tolist", "item", "numpy", "cpu", "__bool__", "__float__", "__int__", "__index__", "__len__")
 
 
@@ -52,7 +55,7 @@ class Device(TorchDispatchMode):
         leaves = tree_leaves((args, kwargs or {}))
         touches = any(self.holds(x) for x in leaves)
         name = function._schema.name.removeprefix("aten::")
-        if touches and name.rstrip("_") in WAITS | {f"{w}" for w in WAITS}:
+        if touches and name.rstrip("_") in WAITS and (kwargs or {}).get("output_size") is None:
             self.note(name)
         if (
             touches
@@ -62,8 +65,8 @@ class Device(TorchDispatchMode):
             self.note(f"{name} by a mask")
         out = function(*args, **(kwargs or {}))
         if touches:
-            for tensor in tree_leaves(out):
-                if isinstance(tensor, Tensor):
+            for place, tensor in enumerate(tree_leaves(out)):
+                if isinstance(tensor, Tensor) and place != ON_THE_HOST.get(name):
                     self.tensors[tensor] = True
         return out
 
@@ -133,6 +136,8 @@ FAST = ("training.epochs=", "training.max_steps=6", "training.evaluate_every=6")
         ("bert", "golden_numbers", ()),
         ("bert", "golden_options", ()),
         ("bert", "nested", ("head={kind: span, span: {variant: biaffine, biaffine_width: 8, max_span: 3}}",)),
+        ("bert", "nested", ("head={kind: span, pooling: mean, span: {width: 12, biaffine_width: 8, max_span: 3}}",)),
+        ("bert", "nested", ("head={kind: span, span: {variant: paper_variant, width: 12, biaffine_width: 8}}",)),
     ],
 )
 def test_six_steps_wait_only_to_read_their_losses(
@@ -181,14 +186,55 @@ def test_the_watcher_sees_what_waits(monkeypatch: pytest.MonkeyPatch) -> None:
         float(loss)
         (states * 3)[states > 0]
         (states * 2).nonzero()
+        torch.repeat_interleave(states, (states * 2).long())
+        torch.repeat_interleave(states, (states * 2).long(), output_size=8)
         bool(loss > 1)
         torch.ones(2).to(torch.device("cpu"))
         transfer.to_device([1, 2], torch.device("cpu"))
         torch.ones(3).nonzero().tolist()
         loss.detach().tolist()
-    assert {"__float__", "index by a mask", "nonzero", "__bool__", "a copy from pageable memory", "tolist"} == {
-        w for w in device.waits if w != "_local_scalar_dense"
-    }
+    seen = [w for w in device.waits if w != "_local_scalar_dense"]
+    wanted = {"__float__", "index by a mask", "nonzero", "__bool__", "a copy from pageable memory", "tolist"}
+    assert {*wanted, "repeat_interleave"} == set(seen)
+    assert seen.count("repeat_interleave") == 1
+
+
+def test_a_cuda_device_fetches_a_pinned_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[Any] = []
+
+    def pinned(self: Tensor) -> Tensor:
+        done.append("pinned")
+        return self.clone()
+
+    monkeypatch.setattr(Tensor, "pin_memory", pinned)
+    monkeypatch.setattr(Tensor, "to", lambda self, *where, **how: done.append((where, how)) or self)
+    sent = transfer.to_device([3, 4], torch.device("cuda"))
+    assert sent.tolist() == [3, 4]
+    assert done == ["pinned", ((torch.device("cuda"),), {"non_blocking": True})]
+
+
+def test_a_step_that_is_repeated_on_cuda_draws_the_devices_numbers_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    run = object.__new__(loop.Run)
+    run.device, run.budget, run.backoffs = torch.device("cuda"), 100, []
+    run.network = torch.nn.Linear(1, 1)
+    run.prepared = SimpleNamespace(train=SimpleNamespace(lengths=[30, 40]))
+    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda device: "its state")
+    monkeypatch.setattr(torch.cuda, "set_rng_state", lambda state, device: done.append(state))
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: done.append("emptied"))
+
+    def step(batch: list[int]) -> Tensor:
+        if not done:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return torch.rand(())
+
+    run._backward_once = step
+    torch.manual_seed(3)
+    wanted = torch.rand(())
+    torch.manual_seed(3)
+    assert run._backward([0, 1]) == wanted
+    assert (done, run.budget) == (["emptied", "its state"], 35)
+    assert run.backoffs == ["out of memory: micro-batch cut to 35 tokens"]
 
 
 @pytest.mark.parametrize("task", ["demo_ner", "demo_topic"])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -83,7 +85,20 @@ def flash_attn_varlen_func(
     return kernel(q, k, v, cu_seqlens_q, (left, 0 if causal else right), softmax_scale)
 
 
+def third_varlen_func(
+    q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, seqused_q=None, seqused_k=None,
+    softmax_scale=None, causal=False, qv=None, q_descale=None, k_descale=None, v_descale=None, window_size=(-1, -1),
+    attention_chunk=0, softcap=0.0, num_splits=1, pack_gqa=None, deterministic=False, sm_margin=0,
+    return_attn_probs=False,
+):  # fmt: skip
+    """As FlashAttention 3 declares it; earlier versions of it give the log sums beside the states, as here."""
+    CALLS.append({"name": "flash_attn_3", "heads": k.shape[1]})
+    left, right = window_size
+    return kernel(q, k, v, cu_seqlens_q, (left, 0 if causal else right), softmax_scale), torch.zeros(q.shape[:2])
+
+
 TORCH = Kernel("torch", varlen_attn)
+THIRD = Kernel("flash_attn_3", third_varlen_func)
 FLASH = Kernel("flash_attn", flash_attn_varlen_func, drops=True)
 
 
@@ -114,7 +129,7 @@ def test_the_substitutes_have_the_signature_of_torchs_kernel() -> None:
 @pytest.mark.parametrize("groups", [HEADS, 2, 1])
 @pytest.mark.parametrize("window", [None, 1, 3, 9, 20])
 @pytest.mark.parametrize("scaling", [None, 1.0])
-@pytest.mark.parametrize("kernels", [(), (TORCH,), (FLASH,), (Kernel("torch", varlen_attn, groups=False),)])
+@pytest.mark.parametrize("kernels", [(), (TORCH,), (FLASH,), (THIRD,), (Kernel("torch", varlen_attn, groups=False),)])
 def test_values_and_gradients_are_those_of_each_document_alone(
     kernels: tuple[Kernel, ...], scaling: float | None, window: int | None, groups: int
 ) -> None:
@@ -129,6 +144,38 @@ def test_values_and_gradients_are_those_of_each_document_alone(
     assert list(layout.paths) == [kernels[0].name if kernels else GATHERED]
     if kernels:
         assert CALLS[-1]["heads"] == (groups if kernels[0].groups else HEADS), "keys are not repeated without need"
+
+
+@pytest.mark.parametrize(
+    ("capability", "packages", "varlen", "names", "groups"),
+    [
+        ((9, 0), ("flash_attn_interface", "flash_attn"), varlen_attn, ["flash_attn_3", "flash_attn", "torch"], True),
+        ((8, 0), ("flash_attn_interface", "flash_attn"), varlen_attn, ["flash_attn", "torch"], True),
+        ((9, 0), (), lambda q, k, v, *, window_size: q, ["torch"], False),
+        ((9, 0), ("flash_attn",), lambda q, k, v, is_causal: q, ["flash_attn"], True),  # torch 2.10: no windows
+        ((8, 0), (), None, [], True),
+    ],
+)
+def test_kernels_are_found_fastest_first(
+    capability: tuple[int, int],
+    packages: tuple[str, ...],
+    varlen: Any,
+    names: list[str],
+    groups: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
+    functions = {"flash_attn_interface": third_varlen_func, "flash_attn": flash_attn_varlen_func}
+    for package, function in functions.items():
+        module = SimpleNamespace(flash_attn_varlen_func=function) if package in packages else None
+        monkeypatch.setitem(sys.modules, package, module)
+    module = None if varlen is None else SimpleNamespace(varlen_attn=varlen)
+    monkeypatch.setitem(sys.modules, "torch.nn.attention.varlen", module)
+    kernels = core.find_kernels.__wrapped__()
+    assert [k.name for k in kernels] == names
+    assert [k.drops for k in kernels] == [name == "flash_attn" for name in names]
+    assert all(k.groups for k in kernels) == groups
 
 
 def test_dropout_is_left_to_the_kernel_that_has_it() -> None:

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from biobench.models.dropout import Dropout, draws, threshold, use_cheap_dropout
-from biobench.models.grouped import grouped_attention, make_groups, visible
+from biobench.models import dropout as dropping
+from biobench.models.dropout import Dropout, draws, signs, threshold, use_cheap_dropout
+from biobench.models.grouped import added, grouped_attention, make_groups, visible
 
 HEADS, WIDTH = 3, 8
 
@@ -39,6 +40,7 @@ def _grouped(
 ) -> Tensor:
     groups = make_groups(lengths, HEADS)
     masks = [visible(group, window) for group in groups.groups]
+    masks = [added(mask) for mask in masks] if dropout > 0.0 else masks
     return grouped_attention(groups, *states, masks, dropout=dropout, scaling=scaling)
 
 
@@ -150,6 +152,28 @@ def test_draws_are_uniform_and_thresholds_exact() -> None:
     assert float(((counts - expected) ** 2 / expected).sum()) < 50  # chi-square, 15 degrees: p < 1e-5 beyond
     least, scale = threshold(0.25)
     assert (least, scale) == (-16384, pytest.approx(4 / 3))
+
+
+@pytest.mark.parametrize("rate", [1e-6, 0.1, 0.25, 0.4999, 0.5, 0.5001, 0.9, 0.99999])
+def test_signs_are_those_of_the_comparison_for_every_draw(rate: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    every = torch.arange(-32768, 32768).to(torch.int16)
+    monkeypatch.setattr(dropping, "draws", lambda count: every[:count].clone())
+    wanted = torch.where(every >= threshold(rate)[0], 1.0, -1.0)
+    assert torch.equal(signs(len(every), rate).float(), wanted)
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
+def test_dropped_states_are_bit_for_bit_those_of_a_mask_of_truth_values(kind: torch.dtype) -> None:
+    """The sign bits that stand for the mask change no number, so stored results stay comparable."""
+    (query, key, value), rate, length = (x.detach() for x in _states(250, 6, kind)), 0.3, 250
+    torch.manual_seed(7)
+    ours = _grouped([query, key, value], [length], None, rate)
+    torch.manual_seed(7)
+    least, scale = threshold(rate)
+    keep = draws(HEADS * length**2).view(HEADS, length, length) >= least
+    scores = torch.bmm(query[0], key[0].transpose(1, 2)).mul_(WIDTH**-0.5)
+    chances = torch.softmax(scores, -1, dtype=torch.float32).to(kind)
+    assert torch.equal(ours[0].transpose(0, 1), torch.bmm((chances * keep).mul_(scale), value[0]))
 
 
 def test_only_plain_dropout_is_replaced() -> None:

@@ -8,10 +8,11 @@ import sys
 import numpy as np
 import pytest
 import torch
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from biobench.kinds.span_ner import bioul_targets, sampled, span_answers, span_loss
 from biobench.models.crf import BEGIN, INSIDE, LAST, OUTSIDE, UNIT
-from biobench.models.span_head import SpanHead, SpanScores, Units, _band, pool_units
+from biobench.models.span_head import GatedBiLSTM, SpanHead, SpanScores, Units, _band, pool_units
 from biobench.schema.span import SpanOptions
 
 VARIANTS = ("crf_biaffine", "biaffine", "paper_variant")
@@ -46,6 +47,29 @@ def test_pooling_takes_the_first_token_or_the_mean() -> None:
     torch.testing.assert_close(pool_units(hidden, units, "first"), hidden[[0, 2, 5]])
     mean = torch.stack([hidden[0:2].mean(0), hidden[2:5].mean(0), hidden[5]])
     torch.testing.assert_close(pool_units(hidden, units, "mean"), mean)
+
+
+def test_sequences_sorted_on_the_host_give_the_librarys_own_states_bit_for_bit() -> None:
+    """Dropout on, lengths with ties: the same states, gradients and random numbers as its `enforce_sorted=False`."""
+    torch.manual_seed(0)
+    counts = [3, 7, 1, 7, 5, 3, 2]
+    layers = GatedBiLSTM(12, 2, 0.3).train()
+    states = torch.randn(len(counts), max(counts), 12, requires_grad=True)
+    torch.manual_seed(1)
+    ours = layers(states, counts)
+    after = torch.get_rng_state()
+    changes = torch.autograd.grad(ours.square().sum(), [states, *layers.parameters()])
+    torch.manual_seed(1)
+    theirs = states
+    for rnn, gate, norm in zip(layers.rnns, layers.gates, layers.norms, strict=True):
+        packed = pack_padded_sequence(theirs, torch.tensor(counts), batch_first=True, enforce_sorted=False)
+        context = layers.dropout(pad_packed_sequence(rnn(packed)[0], batch_first=True)[0])
+        share = torch.sigmoid(gate(context))
+        theirs = norm((1 - share) * theirs + share * context)
+    assert torch.equal(ours, theirs)
+    assert torch.equal(after, torch.get_rng_state())
+    wanted = torch.autograd.grad(theirs.square().sum(), [states, *layers.parameters()])
+    assert all(torch.equal(a, b) for a, b in zip(changes, wanted, strict=True))
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

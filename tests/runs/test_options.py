@@ -131,6 +131,12 @@ def test_shares_that_are_no_numbers_are_one_line(commanded: Any) -> None:
         commanded("m", "--train-fraction", "0.1;1")
 
 
+@pytest.mark.parametrize("threads", [0, -1])
+def test_a_number_below_the_least_is_one_line_from_python_too(threads: int) -> None:
+    with pytest.raises(UsageError, match=f"threads is {threads}"):
+        RunRequest("m", threads=threads)
+
+
 def test_a_dry_run_from_python_makes_nothing(tmp_path: Path) -> None:
     from tests.helpers.tiny import make_tiny_encoder
 
