@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from biobench.report.literature.published import load_published
 from biobench.report.tasks import NEEDLE
 from biobench.schema.document import Document, Prediction
 from biobench.schema.record import RunRecord
@@ -45,6 +46,8 @@ SKILL = 0.75
 """Errors, as a share of those of the commonest answer, below which a run knows enough to share what is hard."""
 MANY_SPANS = 6
 """From here on documents count as equally full of mentions."""
+LEAP = 0.5
+"""Share of the best published encoder's errors below which a score is no progress that anybody has seen."""
 ORACLE = 0.995
 """A score from which the predictions may be the gold."""
 
@@ -273,8 +276,27 @@ def _pair(run: Print, other: Print) -> list[Check]:
     return []
 
 
+def _leap(record: RunRecord) -> str | None:
+    """What to say where the run errs less than half as much as the best published encoder, by a published average."""
+    for (task, average), best in _best_published().items():
+        score = record.scores.get(average, 0.0)
+        if task == record.task.id and 1 - score < LEAP * (1 - best):
+            return f"{average} {score:.4f}, where the best published encoder has {best:.4f}"
+    return None
+
+
+def _best_published() -> dict[tuple[str, str], float]:
+    """(task, average) to the best value of the shipped papers."""
+    best: dict[tuple[str, str], float] = {}
+    for value in load_published().values:
+        if value.comparable is not None:
+            place = (value.task, value.comparable)
+            best[place] = max(value.value, best.get(place, 0.0))
+    return best
+
+
 def check_scores(records: Sequence[RunRecord]) -> list[Check]:
-    """P03 and P04: scores of the oracle, and seeds without any spread."""
+    """P03, P04 and P06: scores of the oracle, seeds without any spread, and scores far above all published ones."""
     checks = []
     by_task: dict[str, list[RunRecord]] = defaultdict(list)
     for record in records:
@@ -284,6 +306,8 @@ def check_scores(records: Sequence[RunRecord]) -> list[Check]:
         if best >= ORACLE:
             what = f"scores {best:.4f}, as the gold itself does"
             checks.append(Check("P03", "person", f"runs/{record.task.id}/{record.key}.json", what))
+        elif (leap := _leap(record)) is not None:
+            checks.append(Check("P06", "person", f"runs/{record.task.id}/{record.key}.json", leap))
     for task, task_records in by_task.items():
         several = len(task_records) > 1 and all(r.scores == task_records[0].scores for r in task_records)
         most = len(task_records) > 2 and len({r.scores.get(r.task.primary) for r in task_records}) == 1

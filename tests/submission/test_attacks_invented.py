@@ -21,8 +21,8 @@ from biobench.submission.guard import ALLOWANCE, SECONDS, SECONDS_A_FILE, Limits
 from biobench.submission.layout import MOST_SEEDS
 from biobench.submission.names import check_near_names, odd_letters
 from biobench.submission.pack import MANIFEST, submit
-from biobench.submission.twins import check_twins, print_of
-from biobench.submission.unpack import DIRECTORY_BYTES, unpack
+from biobench.submission.twins import check_scores, check_twins, print_of
+from biobench.submission.unpack import DIRECTORY_BYTES, RATIO_FROM, unpack
 from biobench.submission.verify import examine
 from tests.helpers.store_make import record
 from tests.helpers.submission_make import TASK, change_record, codes, honest_run, relist
@@ -334,6 +334,16 @@ def test_more_runs_of_a_task_than_can_be_compared(packed):
     assert codes(packed) == {"L04"}
 
 
+def test_a_score_far_above_all_published_ones_needs_a_person():
+    """A single seed of gold with noise has no other to be compared with."""
+    made = record(task="gad", score=False)
+    for score, found in ((0.85, []), (0.93, ["P06"]), (0.999, ["P03"])):
+        claimed = made.model_copy(update={"scores": {"macro_f1": score, "micro_f1": score}})
+        assert [c.code for c in check_scores([claimed])] == found
+    elsewhere = made.model_copy(update={"task": made.task.model_copy(update={"id": "demo_topic"})})
+    assert check_scores([elsewhere.model_copy(update={"scores": {"macro_f1": 0.93}})]) == []
+
+
 # spans
 
 
@@ -402,6 +412,16 @@ def directory_of(entries: int, locator: bytes = b"", size: int | None = None) ->
 def test_a_list_of_members_is_bounded_before_it_is_read(make, tmp_path, monkeypatch):
     monkeypatch.setattr(zipfile, "ZipFile", None)
     assert [(c.code, c.grade) for c in unpack(make(), tmp_path)] == [("L04", "error")]
+
+
+def test_a_few_bytes_that_unpack_to_much_are_stopped_early(tmp_path):
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(MANIFEST, "{}")
+        for number in range(2):
+            archive.writestr(f"runs/{TASK}/{number:032x}.parquet", bytes(RATIO_FROM - 1))
+    assert [(c.code, c.grade) for c in unpack(held, tmp_path)] == [("L03", "error")]
+    assert sum(p.stat().st_size for p in tmp_path.rglob("*") if p.is_file()) <= RATIO_FROM
 
 
 @pytest.mark.parametrize("top", ["../", "/", "C:\\x/", "sub/../../"])
