@@ -1,8 +1,8 @@
 """`python -m tests.benchmarks.twins`: what comparing runs finds in the shipped runs, and in fakes made from them.
 
-Honest: the seeds of each model with each other and with those of the other models, a line a task. Fakes: three seeds of
-the gold with errors drawn into it, a copy with shaken scores and turned answers, a copy of which half of the errors were
-mended; each is checked as `verify-submission --against` does.
+Honest: the seeds of each model with each other and with those of the other models, a line a task. Fakes: three seeds
+of the gold with errors drawn into it, a copy with shaken scores and turned answers, a copy of which half of the errors
+were mended; each is checked as `verify-submission --against` does.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from biobench.schema.document import Document, Prediction
+from biobench.schema.document import Document, Prediction, Span
+from biobench.schema.kind import traits_of
 from biobench.schema.record import RunRecord
 from biobench.store import Store
 from biobench.submission.twins import Print, check_twins, following, print_of, shared_errors
@@ -28,11 +29,14 @@ def scores_of(number: int, chance: random.Random) -> tuple[float, ...]:
     return tuple(round(chance.uniform(0.6, 0.99), 6) for _ in range(number))
 
 
-def other(document: Document, labels: Sequence[str], chance: random.Random) -> Prediction:
-    """A wrong answer: one mention too few, or one label exchanged."""
+def other(document: Document, record: RunRecord, chance: random.Random) -> Prediction:
+    """A wrong answer: a mention too few or too many, or one label in the place of all."""
+    labels = record.task.labels
     if document.spans:
-        kept = tuple(s for s in document.spans if s != chance.choice(document.spans))
-        return Prediction(document.id, spans=kept)
+        lost = chance.choice(document.spans)
+        return Prediction(document.id, spans=tuple(s for s in document.spans if s != lost))
+    if traits_of(record.task.type).spans:
+        return Prediction(document.id, spans=(Span(0, 1, labels[0]),))
     return Prediction(document.id, labels=(chance.choice([n for n in labels if n not in document.labels]),))
 
 
@@ -52,7 +56,7 @@ def noisy(run: Run, share: float, seed: int) -> Print:
     """The gold, wrong in that share of the documents."""
     record, gold, _ = run
     chance = random.Random(seed)
-    said = [right(d) if chance.random() >= share else other(d, record.task.labels, chance) for d in gold]
+    said = [right(d) if chance.random() >= share else other(d, record, chance) for d in gold]
     made = record.model_copy(update={"seed": seed, "key": f"{seed:032x}"})
     return print_of(made, gold, [scored(p, record.task.labels, chance) for p in said])
 
@@ -68,7 +72,7 @@ def copied(run: Run, turned: float, mended: float = 0.0) -> Print:
         if mended:
             made.append(scored(right(d) if is_right or chance.random() < mended else p, record.task.labels, chance))
         elif chance.random() < turned:
-            made.append(scored(other(d, record.task.labels, chance), record.task.labels, chance))
+            made.append(scored(other(d, record, chance), record.task.labels, chance))
         else:
             shaken = [tuple(min(max(s + chance.uniform(-0.002, 0.002), 0), 1) for s in some)
                       for some in (p.span_scores, p.label_scores)]  # fmt: skip
@@ -91,22 +95,17 @@ def line(name: str, runs: Sequence[Run]) -> None:
     for what, same in (("seeds", True), ("models", False)):
         shares = [share for is_same, share, _ in pairs if is_same == same and share is not None]
         ends.append(f"{what} share {min(shares):.2f} to {max(shares):.2f}" if shares else f"{what} -")
-    print(
-        f"{name}: {len(prints)} runs, {sum(p.skilled for p in prints)} with skill; {', '.join(ends)}; correlation at most "
-        f"{max(c for *_, c in pairs):.3f}; {len(honest)} findings",
-        *{c.what for c in honest}, sep="; ", flush=True,
-    )  # fmt: skip
+    skilled, most = sum(p.skilled for p in prints), max(c for *_, c in pairs)
+    print(f"{name}: {len(prints)} runs, {skilled} with skill; {', '.join(ends)}; correlation up to {most:.3f}")
+    print(f"  honest: {codes(honest)}", *sorted({c.what for c in honest}), sep="; ", flush=True)
     for share in (0.02, 0.1, 0.2):
         fakes = [noisy(runs[0], share, seed) for seed in (1, 2, 3)]
-        seeds, single = check_twins(fakes), check_twins(fakes[:1], before)
-        print(
-            f"  gold with {share:.0%} noise: {codes(seeds)} by its seeds, {codes(single)} by other models", flush=True
-        )
+        seeds, single = codes(check_twins(fakes)), codes(check_twins(fakes[:1], before))
+        print(f"  gold with {share:.0%} noise: {seeds} by its seeds, {single} by other models", flush=True)
     for turned in (0.01, 0.03, 0.1):
         print(f"  copy with {turned:.0%} turned: {codes(check_twins([copied(runs[0], turned)], before))}", flush=True)
-    print(
-        f"  copy with half of its errors mended: {codes(check_twins([copied(runs[0], 0.0, 0.5)], before))}", flush=True
-    )
+    mended = codes(check_twins([copied(runs[0], 0.0, 0.5)], before))
+    print(f"  copy with half of its errors mended: {mended}", flush=True)
 
 
 def codes(checks: Sequence[object]) -> str:
