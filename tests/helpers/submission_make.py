@@ -60,7 +60,7 @@ def honest_run(results: Path, seed: int = 42, model: str = "org/tiny", weights: 
 
 
 def course(base: RunRecord, spec: TaskSpec) -> dict[str, Any]:
-    """Training and cost as a run of that spec has them, which got better with each epoch."""
+    """Training, cost and window as a run of that spec has them, which got better with each epoch."""
     epochs = spec.training.epochs or 1
     points = tuple(
         base.training.curve[0].model_copy(
@@ -73,6 +73,7 @@ def course(base: RunRecord, spec: TaskSpec) -> dict[str, Any]:
     return {
         "training": base.training.model_copy(update=training),
         "cost": base.cost.model_copy(update={"peak_memory_bytes": 10**8}),
+        "windows": base.windows.model_copy(update={"max_length": min(128, spec.protocol.max_length)}),
     }
 
 
