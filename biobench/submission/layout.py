@@ -31,6 +31,8 @@ PREDICTIONS_BYTES = 64 * 2**20
 TOTAL_BYTES = 2**30
 MOST_RUNS = 400
 """Of one model; all shipped tasks with their seeds are under 200."""
+LONGEST_ID = 100
+"""Characters of a task's id."""
 MOST_SEEDS = 60
 """Runs of one task: each is compared with each. Protocols have ten at most."""
 
@@ -91,7 +93,7 @@ def allowed_bytes(where: str) -> int | None:
     if where == MANIFEST:
         return MANIFEST_BYTES
     parts = where.split("/")
-    if len(parts) != 3 or parts[0] not in ("runs", "floors") or not is_task_id(parts[1]):
+    if len(parts) != 3 or parts[0] not in ("runs", "floors") or not is_task_id(parts[1]) or len(parts[1]) > LONGEST_ID:
         return None
     key, dot, suffix = parts[2].partition(".")
     if not is_key(key) or not dot:
