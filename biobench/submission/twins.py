@@ -115,7 +115,7 @@ def print_of(record: RunRecord, gold: Sequence[Document], predictions: Sequence[
         right=are_right,
         leaning=_centred(leaning, [prediction_of[d.id].labels if d.id in prediction_of else () for d in documents]),
         kind=kind,
-        skilled=known and _skilled(are_right, kind, np.array([bool(d.spans) for d in documents])),
+        skilled=known and _skilled(are_right, kind, np.array([bool(d.spans or d.labels) for d in documents])),
     )
 
 
@@ -142,10 +142,10 @@ def _kinds(documents: Sequence[Document], *, known: bool) -> NDArray[np.int64]:
     return np.array([numbers.setdefault(kind, len(numbers)) if known else -1 for kind in kinds], np.int64)
 
 
-def _skilled(right: NDArray[np.bool_], kind: NDArray[np.int64], mentions: NDArray[np.bool_]) -> bool:
-    """mentions: the documents with mentions. Where there are any, none is the commonest answer, and wrong on these."""
-    if mentions.any():
-        return int((~right & mentions).sum()) < SKILL * int(mentions.sum())
+def _skilled(right: NDArray[np.bool_], kind: NDArray[np.int64], some: NDArray[np.bool_]) -> bool:
+    """some: documents with any gold. Where others have none, none is the commonest answer, and wrong on these."""
+    if not some.all():
+        return int((~right & some).sum()) < SKILL * int(some.sum())
     return int((~right).sum()) < SKILL * (len(right) - int(np.bincount(kind).max()))
 
 

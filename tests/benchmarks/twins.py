@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks.twins`: what comparing runs finds in the shipped runs, and in fakes made from them.
+"""`python -m tests.benchmarks.twins [TASK ...]`: what comparing finds in the shipped runs and in fakes of them.
 
 Honest: the seeds of each model with each other and with those of the other models, a line a task. Fakes: three seeds
 of the gold with errors drawn into it, a copy with shaken scores and turned answers, a copy of which half of the errors
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -120,7 +121,8 @@ def main() -> None:
     for record in store.records():
         runs[record.task.id].append((record, *store.load_predictions(record)))
     for task, some in runs.items():
-        line(task, some)
+        if task in (sys.argv[1:] or runs):
+            line(task, some)
 
 
 if __name__ == "__main__":
