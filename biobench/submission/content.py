@@ -185,10 +185,10 @@ def _prediction(record: RunRecord, prediction: Prediction) -> str:
 
 def _spans_follow(document: Document, prediction: Prediction, decode: str) -> bool:
     try:
-        found = decode_tags(prediction.tags, "lenient" if decode == "lenient" else "strict")
+        entities = decode_tags(prediction.tags, "lenient" if decode == "lenient" else "strict")
     except ValueError:
         return False
-    spans = {(document.tokens[i][0], document.tokens[j - 1][1], label) for i, j, label in found}
+    spans = {(document.tokens[i][0], document.tokens[j - 1][1], label) for i, j, label in entities}
     return spans == set(prediction.spans)
 
 

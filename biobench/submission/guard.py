@@ -81,7 +81,7 @@ def _environment() -> dict[str, str]:
     return {**os.environ, **single, "PYTHONPATH": os.pathsep.join(paths), "ARROW_DEFAULT_MEMORY_POOL": "system"}
 
 
-class Limits:
+class FileLimits:
     """What is done inside one has `SECONDS` and `MEMORY`, and of the time no more than is left for all files."""
 
     def __init__(self) -> None:
@@ -98,9 +98,9 @@ class Limits:
 
         soft, hard = resource.getrlimit(resource.RLIMIT_AS)
         self.left += SECONDS_A_FILE
-        given, began = max(min(SECONDS, self.left), 0.01), time.process_time()
+        seconds, began = max(min(SECONDS, self.left), 0.01), time.process_time()
         # without a handler the kernel ends the process when the timer has run down
-        signal.setitimer(signal.ITIMER_PROF, given)
+        signal.setitimer(signal.ITIMER_PROF, seconds)
         try:
             resource.setrlimit(resource.RLIMIT_AS, (_size() + MEMORY, hard))
             yield
@@ -131,7 +131,7 @@ def _main() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     prepare()
     try:
-        verification = examine(folder, data_dir or None, against or None, Limits())
+        verification = examine(folder, data_dir or None, against or None, FileLimits())
     except Exception as error:
         print("".join(traceback.format_exception_only(error)).strip(), file=sys.stderr)
         sys.exit(1)

@@ -32,8 +32,12 @@ NEAR_FROM = 10
 SAME_SCORES = 0.5
 """Share of documents with scores equal to the last stored digit that no two trainings reach."""
 SCORES_FROM = 10
-FOLLOWING = 0.97
+FOLLOWING = 0.99
 """Correlation of two runs' scores, where they decide the same, from which one may be the other's with noise."""
+NORMAL = 0.6745
+"""Half of a normal variable's values are at most so many standard deviations from its mean."""
+SURELY = 0.01
+"""Below this, and above one less this, scores count as equal: what is rounded or shaken there would count most."""
 FOLLOWING_FROM = 30
 """Documents with such scores that are needed to say so."""
 WITHIN = 0.95
@@ -76,7 +80,7 @@ class Print:
     right: NDArray[np.bool_]
     """Where the decision is the gold; all false where the gold is not known."""
     leaning: NDArray[np.float64]
-    """The scores as one number, less its mean over documents with the same answer; NaN without scores."""
+    """The scores as one number, less its median over documents with the same answer; NaN without scores."""
     kind: NDArray[np.int64]
     """Documents with the same number are alike by their gold (its labels, or how many mentions); -1: not known."""
     skilled: bool
@@ -121,7 +125,7 @@ def print_of(record: RunRecord, gold: Sequence[Document], predictions: Sequence[
 
 def _leaning(scores: Sequence[float]) -> float:
     """Log-odds of all scores; weights tell the labels apart. NaN without scores. Spans: their mean."""
-    odds = [math.log(p / (1 - p)) for p in (min(max(s, 1e-6), 1 - 1e-6) for s in scores)]
+    odds = [math.log(p / (1 - p)) for p in (min(max(s, SURELY), 1 - SURELY) for s in scores)]
     return sum(math.sqrt(2 + i) * o for i, o in enumerate(odds)) / len(odds) if odds else math.nan
 
 
@@ -132,7 +136,7 @@ def _centred(leaning: Sequence[float], answers: Sequence[tuple[str, ...]]) -> ND
     for place, answer in enumerate(answers):
         places[answer].append(place)
     for some in places.values():
-        values[some] = values[some] - np.nanmean(values[some]) if np.isfinite(values[some]).sum() > 2 else math.nan
+        values[some] = values[some] - np.nanmedian(values[some]) if np.isfinite(values[some]).sum() > 2 else math.nan
     return values
 
 
@@ -190,12 +194,23 @@ def shared_errors(a: Print, b: Print) -> Shared:
 
 
 def following(a: Print, b: Print) -> float:
-    """Correlation of the scores of two runs where they decide the same; 0 where too few do or nothing varies."""
+    """Correlation of the scores of two runs where they decide the same; 0 where too few do or hardly any vary.
+
+    By medians, so that scores which were drawn anew on a few documents do not hide the rest: of two normal variables
+    with correlation r, half of the differences are below 0.6745 sqrt(2 - 2 r).
+    """
     same = (a.decided == b.decided) & np.isfinite(a.leaning) & np.isfinite(b.leaning)
-    one, other = a.leaning[same], b.leaning[same]
-    if len(one) < FOLLOWING_FROM or not one.std() or not other.std():
+    if same.sum() < FOLLOWING_FROM:
         return 0.0
-    return float(np.corrcoef(one, other)[0, 1])
+    standard = []
+    for values in (a.leaning[same], b.leaning[same]):
+        away = values - np.median(values)
+        spread = float(np.median(np.abs(away)))
+        if spread < 1e-6:
+            return 0.0
+        standard.append(NORMAL * away / spread)
+    difference = float(np.median(np.abs(standard[0] - standard[1])))
+    return 1 - (difference / NORMAL) ** 2 / 2
 
 
 class Alike(NamedTuple):

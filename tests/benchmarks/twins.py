@@ -104,7 +104,9 @@ def line(name: str, runs: Sequence[Run]) -> None:
         seeds, single = codes(check_twins(fakes)), codes(check_twins(fakes[:1], before))
         print(f"  gold with {share:.0%} noise: {seeds} by its seeds, {single} by other models", flush=True)
     for turned in (0.01, 0.03, 0.1):
-        print(f"  copy with {turned:.0%} turned: {codes(check_twins([copied(runs[0], turned)], before))}", flush=True)
+        copy = copied(runs[0], turned)
+        what = codes(check_twins([copy], before))
+        print(f"  copy with {turned:.0%} turned: {what}, correlation {following(copy, prints[0]):.3f}", flush=True)
     mended = codes(check_twins([copied(runs[0], 0.0, 0.5)], before))
     print(f"  copy with half of its errors mended: {mended}", flush=True)
 

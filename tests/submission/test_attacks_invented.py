@@ -17,7 +17,7 @@ import pytest
 from biobench.schema.document import Document, Prediction, Span
 from biobench.schema.record import Resampling
 from biobench.store import Store
-from biobench.submission.guard import ALLOWANCE, SECONDS, SECONDS_A_FILE, Limits
+from biobench.submission.guard import ALLOWANCE, SECONDS, SECONDS_A_FILE, FileLimits
 from biobench.submission.layout import MOST_SEEDS
 from biobench.submission.names import check_near_names, odd_letters
 from biobench.submission.pack import MANIFEST, submit
@@ -382,7 +382,7 @@ def test_tags_that_do_not_give_the_spans(tags):
 def test_all_files_together_have_a_bounded_time(monkeypatch):
     given: list[float] = []
     monkeypatch.setattr(signal, "setitimer", lambda _, seconds: given.append(seconds))
-    limits = Limits()
+    limits = FileLimits()
     for left in (ALLOWANCE, 1.0, -5.0):
         limits.left = left
         with limits("a file"):
