@@ -65,7 +65,9 @@ def launch(
     data_dir: str | Path | None = None,
     tasks: Sequence[str | Path] = (),
 ) -> int:
-    """Serve the app until it is interrupted; gives its exit status. Raises UsageError for a bad folder or address.
+    """Serve the app until it is interrupted. Raises UsageError for a bad folder or address.
+
+    On POSIX this process becomes the server; elsewhere the server's exit status is given.
 
     pretraining_dir: where the runs of the pretraining view lie; `pretraining` in the results folder without one.
     data_dir: where the corpora lie whose texts are shown. tasks: YAML files of own tasks; SpecError where one is wrong.
@@ -99,7 +101,13 @@ def launch(
         for path in tasks:
             load_task(path)
         environment[TASKS_VARIABLE] = os.pathsep.join(str(Path(path).resolve()) for path in tasks)
+    words = command(port, host)
+    if os.name == "posix":
+        sys.stdout.flush()
+        sys.stderr.flush()
+        # the command becomes the server, so that whatever ends the one, a SIGKILL too, ends the other
+        os.execve(words[0], words, environment)
     try:
-        return subprocess.run(command(port, host), env=environment, check=False).returncode
+        return subprocess.run(words, env=environment, check=False).returncode
     except KeyboardInterrupt:
         return 0

@@ -72,6 +72,20 @@ def test_the_lock_file_has_a_hash_for_every_version_of_the_constraints() -> None
     assert {name: version for name, version in locked.items() if name in pins and version != pins[name]} == {}
 
 
+def test_the_tests_and_measurements_that_promises_rest_on_exist() -> None:
+    """Every `pytest FILE` and `python -m tests.X` of docs/reliability.md and of the workflows."""
+    places = [ROOT / "docs" / "reliability.md", *sorted((ROOT / ".github" / "workflows").glob("*.yml"))]
+    texts = [path.read_text(encoding="utf-8") for path in places]
+    files = {file for text in texts for file in re.findall(r"\b(tests/[\w/]+(?:\.py)?)", text)}
+    modules = {module for text in texts for module in re.findall(r"python -m (tests(?:\.\w+)+)", text)}
+    assert len(files) > 20
+    assert {"tests.fuzz", "tests.kills"} <= modules
+    assert [file for file in sorted(files) if not (ROOT / file).exists()] == []
+    found = {module: ROOT / Path(*module.split(".")) for module in modules}
+    missing = [m for m, p in found.items() if not p.with_suffix(".py").is_file() and not (p / "__main__.py").is_file()]
+    assert missing == []
+
+
 def test_commands_named_in_the_documents_exist() -> None:
     from typer.main import get_command
 

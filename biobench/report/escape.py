@@ -35,12 +35,12 @@ _LATEX = {
 
 def plain(text: str) -> str:
     """One line of visible characters: control, direction and invisible ones become U+FFFD; long texts are cut."""
-    cleaned = "".join("\ufffd" if unicodedata.category(c) in _HIDDEN else c for c in text)
+    cleaned = "".join("\ufffd" if unicodedata.category(c) in HIDDEN else c for c in text)
     return cleaned if len(cleaned) <= LONGEST else cleaned[: LONGEST - 1] + "…"
 
 
 #: Control, format (bidirectional overrides, zero width), surrogate, private, unassigned; line and paragraph ends.
-_HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 def for_markdown(text: str) -> str:

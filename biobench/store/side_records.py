@@ -16,6 +16,9 @@ from biobench.store.keys import is_task_id
 
 R = TypeVar("R", bound=BaseModel)
 
+DEEPEST = 50
+"""Lists and objects that lie in one another in a record; ours have under ten."""
+
 
 def task_folder(results_dir: str | Path, room: str, task: str) -> Path:
     """Where the room keeps the records of a task. Raises StoreError for what is no task id."""
@@ -34,7 +37,7 @@ def parsed(content: bytes, path: Path, again: str) -> dict[str, Any]:
 
     Raises StoreError for what is no JSON object in UTF-8, and for what Python's reader takes but no other file of ours
     can hold: numbers that are not finite or over 64 bits, a name that stands twice in one object (readers differ in
-    which value they keep), a byte-order mark, and halves of surrogate pairs.
+    which value they keep), a byte-order mark, halves of surrogate pairs, and objects in objects without end.
     """
     try:
         data: Any = json.loads(
@@ -44,6 +47,8 @@ def parsed(content: bytes, path: Path, again: str) -> dict[str, Any]:
             parse_float=_finite,
             parse_int=_within_64_bits,
         )
+        if content.count(b"[") + content.count(b"{") > DEEPEST and _depth(data) > DEEPEST:
+            raise _JsonError(f"more than {DEEPEST} lists and objects lie in one another")
         if b"\\ud" in content.lower():
             json.dumps(data, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
@@ -68,6 +73,16 @@ def canonical_json(data: Any) -> bytes:
     """
     text = json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False)
     return (text + "\n").encode("utf-8", "surrogatepass").decode("utf-8", "replace").encode()
+
+
+def _depth(data: Any) -> int:
+    """How many lists and objects lie in one another; counted without recursion."""
+    depth, level = 0, [data]
+    while level:
+        inner = (value for one in level for value in (one.values() if isinstance(one, dict) else one))
+        level = [value for value in inner if isinstance(value, dict | list)]
+        depth += 1
+    return depth
 
 
 class _JsonError(ValueError):

@@ -22,6 +22,7 @@ from biobench.score import ScoreError
 from biobench.score.averages import Sums, f1_averages, per_label, ratio
 from biobench.store import run_key
 from biobench.store.side_records import canonical_json, parsed
+from biobench.submission import course
 from biobench.submission.checks import Check
 from biobench.submission.pack import Manifest
 
@@ -72,6 +73,8 @@ def check_record(record: RunRecord, manifest: Manifest) -> list[Check]:
         checks.append(error("R03", f"was made by engine {record.engine_version}, this is engine {ENGINE_VERSION}"))
     if record.limit is not None or record.track != "fixed" or record.overrides or record.training.trials:
         checks.append(error("R04", "is a limited, tuned or overridden run; submissions hold full runs"))
+    if (record.origin, record.split) != ("run", "test") or record.label_map:
+        checks.append(error("R04", "is no run that was fine-tuned here and scored on the test split"))
     if record.key not in _keys(record):
         checks.append(error("R05", "the key does not follow from what the record says"))
     name = record.model.id if record.model.revision is None else f"{record.model.id}@{record.model.revision}"
@@ -87,7 +90,8 @@ def check_record(record: RunRecord, manifest: Manifest) -> list[Check]:
     elif _says_otherwise(record, info, info.spec):
         checks.append(error("T03", "labels, protocol, metric, type or language are not those of the shipped spec"))
     elif not any(c.code == "R02" for c in checks):
-        checks += [error("S06", f"{what}: these claims contradict each other") for what in _contradictions(record)]
+        lies = [*_contradictions(record), *course.contradictions(record, info.spec)]
+        checks += [error("S06", f"{what}: these claims contradict each other") for what in lies]
     if record.contamination is not None:
         what = "what it says of the model's training text is the submitter's word: nothing here shows it"
         checks.append(Check("C04", "warning", where, what))
@@ -145,6 +149,7 @@ def _impossible(record: RunRecord) -> Iterator[str]:
     yield from (name for name, value in texts.items() if value is not None and not _PLAIN.fullmatch(value))
     if datetime.fromisoformat(record.provenance.started) > datetime.now(UTC) + timedelta(days=1):
         yield "provenance.started"
+    yield from course.impossible_texts(record)
     yield from _contamination(record)
 
 

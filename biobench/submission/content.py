@@ -16,6 +16,7 @@ from biobench.report.tasks import shipped
 from biobench.schema.document import Document, Prediction
 from biobench.schema.kind import traits_of
 from biobench.schema.record import RunRecord
+from biobench.schema.tags import decode_tags
 from biobench.store.keys import is_key
 from biobench.store.tables import SCHEMA, TEXTS
 from biobench.submission.checks import Check
@@ -114,9 +115,12 @@ def check_predictions(
     problems += ["documents of another split than test"] if any(d.split != "test" for d in gold) else []
     problems += [p for prediction in predictions if (p := _prediction(record, prediction))]
     if traits_of(record.task.type).tagged and not record.redacted:
+        documents = {d.id: d for d in gold}
         tokens = {d.id: len(d.tokens) for d in gold}
         if any(p.tags and len(p.tags) != tokens.get(p.document, -1) for p in predictions):
             problems.append("another number of tags than of tokens")
+        elif any(p.tags and not _spans_follow(documents[p.document], p, record.task.decode) for p in predictions):
+            problems.append("spans that do not follow from their tags")
     if record.redacted and record.task.labels and not _predicts_as_claimed(record, predictions):
         problems.append("another number of predictions of a label than the record counts")
     return [Check("P01", "error", where, f"holds {what}") for what in dict.fromkeys(filter(None, problems))]
@@ -151,6 +155,8 @@ def _prediction(record: RunRecord, prediction: Prediction) -> str:
             return "another number of span scores than of spans"
         if len(set(prediction.spans)) < len(prediction.spans):
             return "a span twice"
+        if any(not 0 <= s.start < s.end for s in prediction.spans):
+            return "spans that end before they begin"
         return ""
     if prediction.spans or prediction.span_scores or prediction.tags:
         return "spans in a task of document labels"
@@ -175,6 +181,15 @@ def _prediction(record: RunRecord, prediction: Prediction) -> str:
         best = len(chosen) == 1 and max(others, default=0.0) <= max(chosen.values()) + ROUNDING
         fits = all(score <= threshold + ROUNDING for score in others) and (passed or best)
     return "" if fits else "labels that do not follow from their scores"
+
+
+def _spans_follow(document: Document, prediction: Prediction, decode: str) -> bool:
+    try:
+        entities = decode_tags(prediction.tags, "lenient" if decode == "lenient" else "strict")
+    except ValueError:
+        return False
+    spans = {(document.tokens[i][0], document.tokens[j - 1][1], label) for i, j, label in entities}
+    return spans == set(prediction.spans)
 
 
 def _predicts_as_claimed(record: RunRecord, predictions: Sequence[Prediction]) -> bool:

@@ -183,7 +183,7 @@ def _lay(
             return PulledSubmission(name, "kept", "one of this name is here that did not come from there")
         if known.get("files") == digest:
             return PulledSubmission(name, "unchanged")
-    verification = verify(source, data_dir)
+    verification = verify(source, data_dir, target.parent)
     if not verification.accepted:
         first = next((f"{c.where}: {c.what}" for c in verification.checks if c.grade in ("error", "person")), "")
         return PulledSubmission(

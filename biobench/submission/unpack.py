@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 import zipfile
 from pathlib import Path
@@ -15,9 +16,15 @@ from biobench.submission.pack import MANIFEST
 
 UPLOAD_BYTES = 64 * 2**20
 """Size of the zip file."""
-UNPACKED_BYTES = 512 * 2**20
-"""Size of everything in it."""
+UNPACKED_BYTES, RATIO, RATIO_FROM = 512 * 2**20, 30, 32 * 2**20
+"""Size of everything in it; from `RATIO_FROM` bytes on no more than so many times the zip file. Predictions are packed
+already, and records shrink to a tenth."""
+DIRECTORY_BYTES = 4 * 2**20
+"""Of the list of members, which is read as a whole: what `MOST_FILES` names need, many times over."""
 _CHUNK = 2**20
+_END, _END64 = b"PK\5\6", b"PK\6\7"
+_TAIL = 22 + 2**16
+"""Bytes from the end of a zip file in which its last record may begin."""
 
 
 def unpack(file: IO[bytes], target: Path) -> list[Check]:
@@ -31,6 +38,9 @@ def unpack(file: IO[bytes], target: Path) -> list[Check]:
     file.seek(0)
     if size > UPLOAD_BYTES:
         return [_error("L03", ".", f"has {size} bytes, at most {UPLOAD_BYTES} are taken")]
+    if (listed := _directory_bytes(file, size)) > DIRECTORY_BYTES:
+        return [_error("L04", ".", f"has {listed} bytes of names, at most {DIRECTORY_BYTES} are taken")]
+    file.seek(0)
     try:
         with zipfile.ZipFile(file) as archive:
             members = [m for m in archive.infolist() if not m.is_dir()]
@@ -40,9 +50,21 @@ def unpack(file: IO[bytes], target: Path) -> list[Check]:
             checks = [check for m in members if (check := _refused(m, top))]
             if len({m.filename for m in members}) < len(members):
                 checks.append(_error("L02", ".", "names a file twice"))
-            return checks or _write(archive, members, top, target)
+            return checks or _write(archive, members, top, target, min(UNPACKED_BYTES, max(RATIO_FROM, RATIO * size)))
     except DAMAGED as error:
         return [_error("L06", ".", f"is not a zip file that can be read ({type(error).__name__})")]
+
+
+def _directory_bytes(file: IO[bytes], size: int) -> int:
+    """The greatest size of a list of members that any reading of the file's end finds; zip64 counts as endless.
+
+    A file of at most `UPLOAD_BYTES` needs no zip64, whose sizes would stand in for those looked at here.
+    """
+    file.seek(max(0, size - _TAIL - 20))
+    tail = file.read()
+    places = [m.start() for m in re.finditer(re.escape(_END), tail) if m.start() + 16 <= len(tail)]
+    sizes = [int.from_bytes(tail[place + 12 : place + 16], "little") for place in places]
+    return max([0, *sizes, *([2**32] if _END64 in tail else [])])
 
 
 def _top(members: list[zipfile.ZipInfo]) -> str:
@@ -66,7 +88,7 @@ def _refused(member: zipfile.ZipInfo, top: str) -> Check | None:
     return None
 
 
-def _write(archive: zipfile.ZipFile, members: list[zipfile.ZipInfo], top: str, target: Path) -> list[Check]:
+def _write(archive: zipfile.ZipFile, members: list[zipfile.ZipInfo], top: str, target: Path, most: int) -> list[Check]:
     total = 0
     for member in members:
         path = target / member.filename.removeprefix(top)
@@ -74,8 +96,8 @@ def _write(archive: zipfile.ZipFile, members: list[zipfile.ZipInfo], top: str, t
         with archive.open(member) as source, path.open("xb") as out:
             while chunk := source.read(_CHUNK):
                 total += len(chunk)
-                if total > UNPACKED_BYTES:
-                    return [_error("L03", ".", f"unpacks to more than {UNPACKED_BYTES} bytes")]
+                if total > most:
+                    return [_error("L03", ".", f"unpacks to more than {most} bytes")]
                 out.write(chunk)
     return []
 

@@ -33,6 +33,7 @@ from biobench.submission.checks import Bounded, Check, RunState, State, Verifica
 from biobench.submission.claims import TOLERANCE, check_canonical, check_record
 from biobench.submission.content import check_content, check_predictions
 from biobench.submission.layout import check_layout, check_manifest
+from biobench.submission.names import check_near_names
 from biobench.submission.twins import Print, check_scores, check_twins, print_of
 
 
@@ -83,8 +84,11 @@ def examine(
             continue
         record_checks, states[record.key] = desk.check(record)
         checks += record_checks
-    checks += desk.remarks() + check_scores(records)
-    checks += check_twins(desk.prints, () if against is None else _earlier(Path(against), folder, desk.prints, bounded))
+    checks += desk.remarks() + check_scores(records) + _of_one_model(records)
+    earlier = [] if against is None else list(_earlier(Path(against), folder, desk.prints, bounded))
+    checks += check_twins(desk.prints, earlier) + check_near_names(
+        manifest.model.partition("@")[0], {run.model for run in earlier}
+    )
     with bounded("floors"):
         checks += _check_floors(folder, records)
     checks += _completeness(records)
@@ -138,6 +142,7 @@ def _inside(folder: Path, file: str) -> str:
 def _check_floors(folder: Path, records: Sequence[RunRecord]) -> list[Check]:
     """G codes: the gate's verdicts that came along. The board asks its own gate and takes none of these over."""
     floors, findings = scan_floors(folder)
+    idle = len(list(folder.glob("floors/*/*.json"))) - len(floors) - len(findings)
     checks = [Check("G01", "error", _inside(folder, f.file), f.what) for f in findings]
     data = {(r.task.id, r.task.data_hash) for r in records}
     for floor in floors:
@@ -146,7 +151,17 @@ def _check_floors(folder: Path, records: Sequence[RunRecord]) -> list[Check]:
             checks.append(Check("G02", "error", where, "is a gate verdict on data that no run here was made on"))
         elif not floor.passed:
             checks.append(Check("G03", "error", where, "says that the task fails its gate: its runs are not ranked"))
+    if idle:
+        checks.append(Check("G04", "warning", "floors", f"{idle} verdicts are of another version of the gate"))
     return checks
+
+
+def _of_one_model(records: Sequence[RunRecord]) -> list[Check]:
+    """R09: runs of several checkpoints under one name. What is known of one checkpoint is the same in all its runs."""
+    for name in ("hash", "revision", "architecture", "parameters", "max_positions"):
+        if len({getattr(r.model, name) for r in records}) > 1:
+            return [Check("R09", "error", "runs", f"are of several checkpoints (model.{name}) under one name")]
+    return []
 
 
 @dataclass(slots=True)
@@ -211,6 +226,10 @@ class _Desk:
                 yield from error("D01", "its documents or their gold are not those of the data")
                 return
             gold = expected
+            lengths = {d.id: len(d.text) for d in gold}
+            if any(p.spans and max(s.end for s in p.spans) > lengths[p.document] for p in predictions):
+                yield from error("P01", "holds spans that end beyond the text")
+                return
         self.prints.append(print_of(record, gold, predictions))
         if record.redacted and documents is None:
             return  # its gold is nowhere to be had
@@ -251,6 +270,8 @@ def _other_data(record: RunRecord, data: TaskData) -> tuple[str, str] | None:
         return "D01", "the number of documents is not that of the data"
     if record.resampling is not None and len(data.train) != record.resampling.train_documents:
         return "D01", "the number of training documents is not that of the data"
+    if record.unexpressed_gold != data.unexpressed:
+        return "D01", "the mentions that no score counts (unexpressed_gold) are not those of the data"
     return None
 
 
@@ -306,9 +327,13 @@ def _completeness(records: Sequence[RunRecord]) -> list[Check]:
             checks.append(Check("C03", "error", f"runs/{task}", "a seed is there twice"))
         needed = folds.get(task) or ([] if spec is None else parse_seeds(spec.seeds))
         missing = sorted(set(needed) - set(present))
+        others = sorted(set(present) - set(needed))
         if missing:
             what = f"seeds {', '.join(map(str, missing))} of the protocol are missing"
             checks.append(Check("C02", "warning", f"runs/{task}", what))
+        if missing and others and needed:
+            what = f"seeds {', '.join(map(str, others[:10]))} stand in their place: they may have been chosen"
+            checks.append(Check("C05", "person", f"runs/{task}", what))
     for suite in sorted({tasks[t].suite for t in seeds if t in tasks and tasks[t].in_suite}):
         lacking = [i.id for i in tasks.values() if i.in_suite and i.suite == suite and i.id not in seeds]
         if lacking:

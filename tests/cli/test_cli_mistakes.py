@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -126,9 +127,8 @@ def test_the_board_is_told_of_own_tasks(own: Path, tmp_path: Path, monkeypatch: 
     from leaderboard import launch
 
     seen: dict[str, str] = {}
-    monkeypatch.setattr(
-        launch.subprocess, "run", lambda *_, env, check: seen.update(env) or type("Done", (), {"returncode": 0})
-    )
+    monkeypatch.setattr(launch.os, "execve", lambda _, words, environment: seen.update(environment))
+    monkeypatch.setattr(launch.subprocess, "run", lambda words, **_: subprocess.CompletedProcess(words, 0))
     launch.launch(tmp_path / "results", 18_502, data_dir=tmp_path / "corpora", tasks=[own])
     monkeypatch.setenv(launch.TASKS_VARIABLE, seen[launch.TASKS_VARIABLE])
     assert launch.own_tasks() == {"my_notes": own}

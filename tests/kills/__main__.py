@@ -1,4 +1,4 @@
-"""`python -m tests.kills --kills 500 [--seed 1] [--command pretrain]`: seeded kills of all commands but `run`.
+"""`python -m tests.kills --kills 500 [--minutes 15] [--seed 1] [--command pretrain]`: seeded kills, but of `run`.
 
 A chain begins with fresh inputs: three times the command is started and killed, by SIGKILL, SIGTERM or SIGINT, half of
 them at a seeded moment within the time that it takes undisturbed and half right after a file has changed, where a kill
@@ -20,6 +20,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -144,11 +145,11 @@ def prepared(folder: Path, environment: Mapping[str, str] | None = None) -> Iter
         ground.close()
 
 
-def attack(ground: Field, names: list[str], kills: int, seed: int) -> dict[str, Figures]:
-    """So many kills in turns of the commands; figures by command."""
+def attack(ground: Field, names: list[str], kills: int, seed: int, seconds: float = inf) -> dict[str, Figures]:
+    """So many kills in turns of the commands, or as many as the seconds allow; figures by command."""
     figures = {name: Figures() for name in names}
-    number = 0
-    while sum(f.kills for f in figures.values()) < kills:
+    number, until = 0, time.monotonic() + seconds
+    while sum(f.kills for f in figures.values()) < kills and time.monotonic() < until:
         name = names[number % len(names)]
         began = time.monotonic()
         ground.chain(ground.victims[name], random.Random(f"{seed} {number}"), figures[name])
@@ -161,11 +162,13 @@ def main() -> int:
     """Print a line for each command, and what was wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=500)
+    parser.add_argument("--minutes", type=float, default=inf, help="begin no further chain after so many")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--command", action="append")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="biobench-kills-") as folder, prepared(Path(folder)) as ground:
-        figures = attack(ground, options.command or list(ground.victims), options.kills, options.seed)
+        names = options.command or list(ground.victims)
+        figures = attack(ground, names, options.kills, options.seed, 60 * options.minutes)
     for name, f in figures.items():
         print(f"{name}: {f.kills} kills, {f.hit} at work, {f.chains} chains, {f.seconds:.0f} s, {len(f.wrong)} wrong")
     wrong = [line for f in figures.values() for line in f.wrong]

@@ -12,7 +12,7 @@ import pytest
 
 from biobench.errors import UsageError
 from leaderboard import words
-from leaderboard.launch import RESULTS_VARIABLE, command, launch
+from leaderboard.launch import launch
 
 
 def test_a_file_is_no_results_folder(tmp_path):
@@ -38,30 +38,37 @@ def test_an_address_of_another_machine_is_named(tmp_path, host):
 
 def test_only_this_machine_is_served_unless_told_otherwise(tmp_path, monkeypatch):
     called = []
-    monkeypatch.setattr(
-        "leaderboard.launch.subprocess.run",
-        lambda words, **_: called.append(words) or subprocess.CompletedProcess(words, 0),
-    )
+
+    def become(program, words, environment):
+        called.append(words)
+        raise SystemExit(0)
+
+    monkeypatch.setattr("leaderboard.launch.os.execve", become)
     for given in ({}, {"host": "0.0.0.0"}):
-        assert launch(tmp_path, 18_501, **given) == 0
+        with pytest.raises(SystemExit):
+            launch(tmp_path, 18_501, **given)
     addresses = [words[words.index("--server.address") + 1] for words in called]
     assert addresses == ["127.0.0.1", "0.0.0.0"]
 
 
-def test_the_server_answers(tmp_path):
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere the server is a process of its own")
+def test_the_server_answers_and_ends_with_its_command(tmp_path):
+    """Killed without a chance to end anything else, the command takes the board with it."""
     with socket.socket() as free:
         free.bind(("", 0))
         port = free.getsockname()[1]
-    environment = os.environ | {RESULTS_VARIABLE: str(tmp_path)}
-    server = subprocess.Popen(command(port), env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    words = [sys.executable, "-m", "biobench", "leaderboard", "--results-dir", str(tmp_path), "--port", str(port)]
+    server = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:
         assert server.stdout is not None
         assert any(str(port).encode() in line for line in server.stdout), "the server ended"
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=20) as answer:
             assert answer.status == 200
     finally:
-        server.terminate()
+        server.kill()
         server.communicate(timeout=10)
+    with pytest.raises(OSError, match="refused"):
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=20)
 
 
 def test_both_languages_have_every_text():

@@ -28,7 +28,7 @@ from biobench.submission.layout import MOST_RUNS
 from biobench.submission.pack import MANIFEST, submit
 from biobench.submission.verify import examine
 from tests.helpers.store_make import record
-from tests.helpers.submission_make import TASK, change_record, codes, honest_run, relist
+from tests.helpers.submission_make import TASK, change_record, codes, course, honest_run, relist
 
 
 def rekeyed(made, results: Path, said=None, gold=None, **model):
@@ -154,6 +154,7 @@ def redacted_run(results: Path, change=None, claim=None):
     key = run_key(model_hash=base.model.hash, task_hash=identity.hash, data_hash="0" * 64, seed=42, precision="fp32")
     made = base.model_copy(
         update={"task": identity, "key": key, "protocol": task_identity(task, source), "redacted": True}
+        | course(base, task.spec)
     )
     made = scored(made, gold, said)
     stored = redacted(gold, said)
@@ -281,7 +282,7 @@ RECORD_LIES = {
     "loss of 1e9": lambda r: r["training"].update(curve=[POINT | {"train_loss": 1e9}]),
     "step -1": lambda r: r["training"].update(curve=[POINT | {"step": -1}]),
     "steps backwards": lambda r: r["training"].update(curve=[POINT, POINT | {"step": 2}]),
-    "step beyond the last": lambda r: r["training"].update(curve=[POINT | {"step": 11}]),
+    "step beyond the last": lambda r: r["training"].update(curve=[POINT | {"step": 10**6}]),
     "best step beyond the last": lambda r: r["training"].update(best_step=r["training"]["steps"] + 1),
     "year 9999": lambda r: r["provenance"].update(started="9999-12-31T00:00:00+00:00"),
     "next year": lambda r: r["provenance"].update(

@@ -1,0 +1,445 @@
+"""More submissions with recomputed hashes that must not be taken: names, seeds, claims of the run, uploads."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import shutil
+import signal
+import struct
+import unicodedata
+import zipfile
+from dataclasses import replace
+
+import pytest
+
+from biobench.schema.document import Document, Prediction, Span
+from biobench.schema.record import Resampling
+from biobench.store import Store
+from biobench.submission.guard import ALLOWANCE, SECONDS, SECONDS_A_FILE, FileLimits
+from biobench.submission.layout import MOST_SEEDS
+from biobench.submission.names import check_near_names, odd_letters
+from biobench.submission.pack import MANIFEST, submit
+from biobench.submission.twins import check_scores, check_twins, print_of
+from biobench.submission.unpack import DIRECTORY_BYTES, RATIO_FROM, unpack
+from biobench.submission.verify import examine
+from tests.helpers.store_make import record
+from tests.helpers.submission_make import TASK, change_record, codes, honest_run, relist
+from tests.submission.test_attacks import rekeyed
+
+
+def with_manifest(packed, change):
+    manifest = json.loads((packed / MANIFEST).read_text())
+    change(manifest)
+    (packed / MANIFEST).write_text(json.dumps(manifest, ensure_ascii=False))
+
+
+# claims of training, windows, cost and provenance that nothing can recompute
+
+
+def last(r):
+    return r["training"]["curve"][-1]
+
+
+CONTRADICTIONS = {
+    "another batch than the recipe's": lambda r: r["training"].update(batch_size=999),
+    "no step": lambda r: r["training"].update(steps=0, best_step=0, curve=[]),
+    "no validation": lambda r: r["training"].update(curve=[]),
+    "steps after the last validation": lambda r: r["training"].update(steps=r["training"]["steps"] + 1),
+    "epochs that are no multiple of steps": lambda r: r["training"]["curve"][0].update(epoch=1.4),
+    "more epochs than the recipe": lambda r: [p.update(epoch=p["epoch"] * 2) for p in r["training"]["curve"]],
+    "fewer epochs, and not stopped early": lambda r: r["training"].update(
+        curve=r["training"]["curve"][:3], steps=30, best_step=30
+    ),
+    "stopped early without patience": lambda r: r["training"].update(stopped_early=True),
+    "weights that validation did not choose": lambda r: r["training"].update(best_step=10),
+    "a higher learning rate": lambda r: last(r).update(learning_rate=1.0),
+    "trained weights of an adapter": lambda r: r["training"].update(trained_parameters=10**12),
+    "more tokens than the batches hold": lambda r: r["cost"].update(train_tokens_per_second=10**8),
+    "a longer window than the protocol's": lambda r: r["windows"].update(max_length=8192),
+    "a longer window than the model's": lambda r: r["model"].update(max_positions=32),
+    "strided documents of a task that truncates": lambda r: r["windows"].update(strided_documents=5),
+    "more gold lost than there is": lambda r: r["windows"].update(lost_gold=5000),
+    "a ceiling of no score": lambda r: r["windows"].update(ceiling={"speed": 0.5}),
+    "longer training than run": lambda r: r["cost"].update(train_seconds=1e6),
+    "no time at all": lambda r: r["cost"].update(seconds=0, train_seconds=0, evaluation_seconds=0),
+    "less memory than the weights": lambda r: r["cost"].update(peak_memory_bytes=1),
+    "a split of several": lambda r: r.update(resampling={"fold": 0, "folds": 1, "train_documents": 9}),
+}
+
+
+@pytest.mark.parametrize("lie", CONTRADICTIONS.values(), ids=CONTRADICTIONS.keys())
+def test_claims_that_contradict_the_recipe_or_each_other(packed, lie):
+    change_record(packed, lie)
+    assert codes(packed) & {"S06"}
+
+
+IMPOSSIBLE = {
+    "escapes in backoffs": lambda r: r["training"].update(backoffs=["\x1b[2J"]),
+    "escapes in kernels": lambda r: r["training"].update(kernels={"sdpa": "\x1b[2J"}),
+    "a direction mark in a kernel's name": lambda r: r["training"].update(kernels={"a\u202e": "x"}),
+    "escapes in the model's source": lambda r: r["model"].update(source="\x1b[2J"),
+    "escapes in problems of counts": lambda r: r.update(count_problems=["\x1b[2J"]),
+    "a direction mark in the driver": lambda r: r["provenance"].update(driver="\u202e"),
+    "escapes in a corpus": lambda r: r.update(
+        contamination={"corpus": "\x1b[2J".replace("\x1b", "\u200b"), "corpus_hash": "a" * 64, "excluded": True}
+    ),
+    "fewer than no mentions": lambda r: r.update(unexpressed_gold={"test": {"x": -5}}),
+    "mentions of another split": lambda r: r.update(unexpressed_gold={"\x1b": {"x": 5}}),
+    "before there was a first version": lambda r: r["provenance"].update(started="2001-01-01T00:00:00+00:00"),
+    "a week for a date": lambda r: r["provenance"].update(started="2026-W10-1T00:00+00:00"),
+}
+
+
+@pytest.mark.parametrize("lie", IMPOSSIBLE.values(), ids=IMPOSSIBLE.keys())
+def test_texts_and_dates_that_no_run_writes(packed, lie):
+    change_record(packed, lie)
+    assert codes(packed) & {"R02"}
+
+
+@pytest.mark.parametrize(
+    "fields", [{"split": "validation"}, {"origin": "outside"}, {"origin": "checkpoint"}, {"label_map": {"a": "b"}}]
+)
+def test_scores_of_another_split_or_of_no_training_here(packed, fields):
+    change_record(packed, lambda r: r.update(fields))
+    assert codes(packed) == {"R04"}
+
+
+def test_mentions_that_the_data_does_not_lose(packed):
+    change_record(packed, lambda r: r.update(unexpressed_gold={"test": {"x": 5}}))
+    assert codes(packed) == {"D01"}
+
+
+def test_objects_in_objects_without_end(packed):
+    path = next(packed.glob("runs/*/*.json"))
+    deep = b'"protocol": {"x": ' + b"[" * 700 + b"]" * 700 + b","
+    path.write_bytes(path.read_bytes().replace(b'"protocol": {', deep, 1))
+    relist(packed)
+    found = examine(packed)
+    assert found.state == "refused"
+    assert any(c.code == "R01" and "lie in one another" in c.what for c in found.checks)
+    records, unusable = Store(packed).scan()
+    assert (len(records), len(unusable)) == (1, 1), "a results folder is read past it"
+
+
+# several checkpoints, chosen seeds
+
+
+def test_seeds_of_several_weights_under_one_name(tmp_path):
+    """The best of three models a seed."""
+    for seed, digit in ((42, "a"), (43, "b")):
+        honest_run(tmp_path / digit, seed, weights=digit * 64)
+        submit("org/tiny", tmp_path / digit, tmp_path / f"pack-{digit}")
+    shutil.copytree(tmp_path / "pack-a", tmp_path / "pack-b", dirs_exist_ok=True)
+    relist(tmp_path / "pack-b")
+    assert codes(tmp_path / "pack-b") == {"R09"}
+
+
+@pytest.mark.parametrize("fields", [{"parameters": 999}, {"architecture": "OtherModel"}, {"max_positions": 256}])
+def test_one_checkpoint_that_is_described_in_two_ways(packed, fields):
+    change_record(packed, lambda r: r["model"].update(fields))
+    assert "R09" in codes(packed)
+
+
+def test_seeds_that_may_have_been_chosen(tmp_path):
+    for seed in (42, 1007, 77):
+        honest_run(tmp_path / "results", seed)
+    found = examine(submit("org/tiny", tmp_path / "results", tmp_path / "pack"))
+    assert found.state == "person"
+    assert [c.code for c in found.checks if c.grade == "person"] == ["C05"]
+
+
+def test_more_seeds_than_the_protocol_are_no_finding(tmp_path):
+    for seed in (42, 43, 44):
+        honest_run(tmp_path / "results", seed)
+    assert examine(submit("org/tiny", tmp_path / "results", tmp_path / "pack")).state == "verified"
+
+
+# names
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "\u043erg/tiny",
+        "\uff4frg/tiny",
+        "\U0001d428rg/tiny",
+        "org/t\u0131ny",
+        "org/tiny\u00a0",
+        "org/tiny ",
+        "org/tiny\u2800",
+        "org/ti\u3164ny",
+        "org/t\u0336iny",
+        unicodedata.normalize("NFD", "org/modèle"),
+        "org/\u1ea5tiny",
+    ],
+)
+def test_letters_that_look_like_others_need_a_person(tmp_path, name):
+    honest_run(tmp_path / "results", model=name)
+    found = examine(submit(name, tmp_path / "results", tmp_path / "pack"))
+    assert found.state == "person"
+    assert [c.code for c in found.checks if c.grade == "person"] == ["M06"]
+
+
+def test_names_as_people_give_them_are_no_finding():
+    for name in ("org/tiny", "google-bert/bert-base@v1.0", "modèle français", "Grösse_2 (mlm)", "cœur", "<b>&'\""):
+        assert odd_letters(name) == [], name
+
+
+def test_nearly_the_name_of_another_model_needs_a_person(tmp_path):
+    honest_run(tmp_path / "board", model="org/tiny")
+    honest_run(tmp_path / "mine", model="Org/T1ny")
+    pack = submit("Org/T1ny", tmp_path / "mine", tmp_path / "pack")
+    assert examine(pack).state == "verified"
+    found = examine(pack, against=tmp_path / "board")
+    assert [c.code for c in found.checks if c.grade == "person"] == ["M07"]
+    known = {"org/tiny", "org/other"}
+    assert [c.code for name in ("org/tiny", "org/tinier") for c in check_near_names(name, known)] == []
+
+
+def test_the_weights_of_another_under_a_new_name(tmp_path):
+    """The same key and the same predictions; the board would show a second line of them."""
+    honest_run(tmp_path / "board", model="org/tiny", weights="a" * 64)
+    made = honest_run(tmp_path / "mine", model="org/tiny", weights="a" * 64)
+    rekeyed(made, tmp_path / "mine", id="org/better")
+    found = examine(submit("org/better", tmp_path / "mine", tmp_path / "pack"), against=tmp_path / "board")
+    assert found.state == "person"
+    assert any(c.code == "P02" and "under another name, of org/tiny" in c.what for c in found.checks)
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (lambda m: m.update(version=7), "M01"),
+        (lambda m: m["files"].append(m["files"][0]), "M02"),
+        (lambda m: m["files"].insert(0, m["files"][0] | {"sha256": "0" * 64}), "M02"),
+    ],
+)
+def test_manifests_with_two_readings(packed, change, code):
+    with_manifest(packed, change)
+    assert codes(packed) == {code}
+
+
+def test_a_verdict_of_no_gate_is_told(packed):
+    (packed / "floors" / TASK).mkdir(parents=True)
+    (packed / "floors" / TASK / f"{'0' * 32}.json").write_text("{}")
+    relist(packed)
+    assert "G04" in {c.code for c in examine(packed).checks}
+
+
+# predictions: five hundred documents, of which a third is hard for every model
+
+LABELS = ("no", "yes")
+DOCUMENTS = [Document(f"d{i:03d}", f"d{i:03d}", "", "test", labels=(LABELS[i % 2],)) for i in range(500)]
+
+
+def run_of(said, seed=1, place="", weights="a"):
+    made = record(seed=seed, score=False)
+    task = made.task.model_copy(update={"labels": LABELS, "gold_labels": LABELS, "type": "single_label"})
+    made = made.model_copy(
+        update={"task": task, "model": made.model.model_copy(update={"id": f"org/{weights}", "hash": weights * 64})}
+    )
+    return print_of(made.model_copy(update={"key": f"{seed:032x}"}), DOCUMENTS, said, place)
+
+
+def answer(document, right, strength):
+    label = document.labels[0] if right else LABELS[1 - LABELS.index(document.labels[0])]
+    return Prediction(
+        document.id, labels=(label,), label_scores=tuple(strength if n == label else 1 - strength for n in LABELS)
+    )
+
+
+def trained(seed, hard=0.5, easy=0.05):
+    """Errors mostly on the documents that are hard for all; scores that vary by document and by seed."""
+    chance, said = random.Random(seed), []
+    for i, document in enumerate(DOCUMENTS):
+        wrong = chance.random() < (hard if i % 3 == 0 else easy)
+        said.append(answer(document, not wrong, round(0.6 + 0.1 * (i % 7) / 7 + 0.25 * chance.random(), 6)))
+    return said
+
+
+def noisy_gold(seed, share):
+    chance = random.Random(seed)
+    return [answer(d, chance.random() >= share, round(chance.uniform(0.6, 0.99), 6)) for d in DOCUMENTS]
+
+
+def found_in(runs, others=()):
+    return {(c.code, c.grade) for c in check_twins(runs, others)}
+
+
+def test_trainings_that_share_what_is_hard_are_no_finding():
+    runs = [run_of(trained(seed), seed) for seed in (1, 2, 3)]
+    others = [run_of(trained(seed, 0.6), seed, "results", "b") for seed in (4, 5)]
+    assert found_in(runs, others) == set()
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.2])
+def test_gold_with_noise_errs_where_no_training_does(share):
+    runs = [run_of(noisy_gold(seed, share), seed) for seed in (1, 2, 3)]
+    assert found_in(runs) == {("P05", "person")}
+
+
+def test_one_run_of_noisy_gold_errs_unlike_the_models_before_it():
+    others = [run_of(trained(seed, 0.6), seed, "results", "b") for seed in (4, 5)]
+    assert found_in([run_of(noisy_gold(1, 0.1))], others) == {("P05", "person")}
+
+
+def test_runs_without_skill_share_nothing_and_are_no_finding():
+    assert found_in([run_of(noisy_gold(seed, 0.45), seed) for seed in (1, 2, 3)]) == set()
+
+
+@pytest.mark.parametrize("flipped", [0.0, 0.03, 0.1, 0.2])
+def test_a_copy_with_shaken_scores_and_turned_answers_follows_its_source(flipped):
+    chance, source = random.Random(9), trained(1)
+    copy = []
+    for d, p in zip(DOCUMENTS, source, strict=True):
+        strength = min(max(max(p.label_scores) + chance.uniform(-0.002, 0.002), 0.51), 0.999)
+        right = (p.labels == d.labels) != (chance.random() < flipped)
+        copy.append(answer(d, right, round(strength, 6)))
+    others = [run_of(source, 1, "results", "b")]
+    assert found_in([run_of(copy)], others) == {("P02", "person")}
+
+
+def test_a_copy_whose_scores_were_cooled_down_follows_its_source():
+    source = trained(1)
+    cooled = [
+        replace(p, label_scores=tuple(round(s**0.5 / sum(x**0.5 for x in p.label_scores), 6) for s in p.label_scores))
+        for p in source
+    ]
+    turned = [answer(d, i % 20 != 0, max(p.label_scores)) if i % 10 == 0 else p
+              for i, (d, p) in enumerate(zip(DOCUMENTS, cooled, strict=True))]  # fmt: skip
+    assert found_in([run_of(turned)], [run_of(source, 1, "results", "b")]) == {("P02", "person")}
+
+
+def test_a_copy_that_was_mended_with_the_gold_errs_within_its_source():
+    chance, source = random.Random(9), trained(1)
+    mended = [
+        answer(d, p.labels == d.labels or chance.random() < 0.5, round(chance.uniform(0.6, 0.99), 6))
+        for d, p in zip(DOCUMENTS, source, strict=True)
+    ]
+    assert found_in([run_of(mended)], [run_of(source, 1, "results", "b")]) == {("P02", "person")}
+
+
+def test_splits_of_one_task_are_not_compared_with_each_other():
+    first, second = run_of(trained(1), 1), run_of(trained(2), 2)
+    assert found_in([first, replace(second, fold=1, documents=b"others")]) == set()
+    assert found_in([first, replace(second, documents=b"others")]) == {("P02", "person")}
+
+
+def test_more_runs_of_a_task_than_can_be_compared(packed):
+    folder = next(packed.glob("runs/*"))
+    for number in range(MOST_SEEDS):
+        (folder / f"{number:032x}.json").write_bytes(b"{}")
+    assert codes(packed) == {"L04"}
+
+
+def test_a_score_far_above_all_published_ones_needs_a_person():
+    """A single seed of gold with noise has no other to be compared with."""
+    made = record(task="gad", score=False)
+    for score, found in ((0.85, []), (0.93, ["P06"]), (0.999, ["P03"])):
+        claimed = made.model_copy(update={"scores": {"macro_f1": score, "micro_f1": score}})
+        assert [c.code for c in check_scores([claimed])] == found
+    elsewhere = made.model_copy(update={"task": made.task.model_copy(update={"id": "demo_topic"})})
+    assert check_scores([elsewhere.model_copy(update={"scores": {"macro_f1": 0.93}})]) == []
+
+
+# spans
+
+
+@pytest.mark.parametrize(
+    ("span", "said"),
+    [
+        (Span(-5, 3, "Disease"), "end before"),
+        (Span(3, 3, "Disease"), "end before"),
+        (Span(9, 3, "Disease"), "end before"),
+        (Span(10**6, 10**6 + 3, "Disease"), ""),
+    ],
+)
+def test_spans_that_no_text_has(span, said):
+    from biobench.submission.content import check_predictions
+
+    made = record()
+    gold = [Document("n", "n", "", "test", tokens=((0, 5),), tags=("O",))]
+    found = check_predictions(made, "here", gold, [Prediction("n", spans=(span,))])
+    assert [said in c.what for c in found] == ([True] if said else [])
+
+
+@pytest.mark.parametrize("tags", [("B-Evil",), ("O",), ("X-\x1b",), ("I-Disease",)])
+def test_tags_that_do_not_give_the_spans(tags):
+    from biobench.submission.content import check_predictions
+
+    gold = [Document("n", "n", "", "test", tokens=((0, 5),), tags=("O",))]
+    said = Prediction("n", spans=(Span(0, 5, "Disease"),), tags=tags)
+    assert [c.code for c in check_predictions(record(), "here", gold, [said])] == ["P01"]
+    honest = replace(said, tags=("B-Disease",))
+    assert check_predictions(record(), "here", gold, [honest]) == []
+
+
+# time, and the upload
+
+
+def test_all_files_together_have_a_bounded_time(monkeypatch):
+    given: list[float] = []
+    monkeypatch.setattr(signal, "setitimer", lambda _, seconds: given.append(seconds))
+    limits = FileLimits()
+    for left in (ALLOWANCE, 1.0, -5.0):
+        limits.left = left
+        with limits("a file"):
+            pass
+    assert given[::2] == [SECONDS, 1.0 + SECONDS_A_FILE, 0.01]
+    assert 2 * SECONDS_A_FILE <= 1.0, "a run has two files"
+
+
+def directory_of(entries: int, locator: bytes = b"", size: int | None = None) -> io.BytesIO:
+    """A zip file whose list names one and the same member so many times."""
+    member = b"PK\3\4" + struct.pack("<HHHHHIIIHH", 20, 0, 0, 0, 0, 0, 0, 0, 1, 0) + b"a"
+    entry = b"PK\1\2" + struct.pack("<HHHHHHIIIHHHHHII", 20, 20, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0) + b"a"
+    listed = entry * entries
+    count = min(entries, 0xFFFF)
+    end = struct.pack("<HHHHIIH", 0, 0, count, count, len(listed) if size is None else size, len(member), 0)
+    return io.BytesIO(member + listed + locator + b"PK\5\6" + end)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: directory_of(DIRECTORY_BYTES // 46),
+        lambda: directory_of(9, locator=b"PK\6\7" + struct.pack("<LQL", 0, 0, 1)),
+        lambda: directory_of(9, size=2**32 - 1),
+    ],
+)
+def test_a_list_of_members_is_bounded_before_it_is_read(make, tmp_path, monkeypatch):
+    monkeypatch.setattr(zipfile, "ZipFile", None)
+    assert [(c.code, c.grade) for c in unpack(make(), tmp_path)] == [("L04", "error")]
+
+
+def test_a_few_bytes_that_unpack_to_much_are_stopped_early(tmp_path):
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(MANIFEST, "{}")
+        for number in range(2):
+            archive.writestr(f"runs/{TASK}/{number:032x}.parquet", bytes(RATIO_FROM - 1))
+    assert [(c.code, c.grade) for c in unpack(held, tmp_path)] == [("L03", "error")]
+    assert sum(p.stat().st_size for p in tmp_path.rglob("*") if p.is_file()) <= RATIO_FROM
+
+
+@pytest.mark.parametrize("top", ["../", "/", "C:\\x/", "sub/../../"])
+def test_an_upload_does_not_leave_its_folder(packed, tmp_path, top):
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w") as archive:
+        for path in sorted(p for p in packed.rglob("*") if p.is_file()):
+            archive.write(path, top + path.relative_to(packed).as_posix())
+    target = tmp_path / "a" / "target"
+    target.mkdir(parents=True)
+    refused = unpack(held, target)
+    written = [p for p in (tmp_path / "a").rglob("*") if p.is_file()]
+    assert all(target in p.resolve().parents for p in written)
+    assert refused or examine(target).state == "verified"
+
+
+def test_a_fold_of_no_rule_is_refused_under_its_own_key(tmp_path):
+    made = honest_run(tmp_path / "results")
+    fold = Resampling(fold=0, folds=1, train_documents=9)
+    Store(tmp_path / "results").update(made.model_copy(update={"resampling": fold}))
+    assert {"R05", "S06"} & codes(submit("org/tiny", tmp_path / "results", tmp_path / "pack"))
