@@ -106,7 +106,7 @@ def _difference(row: ArmRow) -> str:
 
 
 def arms(studies: Sequence[Told]) -> str:
-    """Budgets and arms down: the mean over the common tasks by pretraining seed, and the difference to the reference."""
+    """Budgets and arms down: the mean over the common tasks of each pretraining seed, and the difference."""
     study = studies[0].study
     seeds = " | ".join(f"seed {seed}" for seed in study.seeds)
     lines = [
