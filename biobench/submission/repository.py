@@ -341,7 +341,7 @@ def _git_bytes(words: Sequence[str], folder: Path | None = None) -> bytes:
 def _reason(said: str) -> str:
     """The line of git's answer that says why: what follows is advice."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
-    for sign in ("! [", "remote: error", "fatal: ", "error: "):
+    for sign in ("! [", "remote: error", "ssh: ", "fatal: ", "error: "):
         for line in lines:
             if line.startswith(sign):
                 return line

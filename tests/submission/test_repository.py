@@ -204,7 +204,7 @@ def test_names_in_a_tree_that_lead_out_are_read_by_nobody(bare: Path, tmp_path: 
     git(bare, "update-ref", "refs/heads/main", commit)
     _, pulled = repository.pull(str(bare), tmp_path / "mine")
     assert {one.outcome for one in pulled} == {"refused"}
-    assert {one.name for one in pulled} == {"a b", "-x", "x" * 120}
+    assert {one.name for one in pulled} == {"a b", "-x", ".git", "x" * 120}
     assert all(one.reason == "its name is no folder's name" for one in pulled)
     assert not (tmp_path / "mine" / "submitted").exists()
 
