@@ -60,7 +60,7 @@ def demo(
         write_untrained(trained[0], untrained)
     say(
         f"3. Fine-tuning both, and {UNTRAINED} (random weights), on two generated tasks: {TASKS[0]} (mark drugs, "
-        f"symptoms and tests) and {TASKS[1]} (which of them is named first). No name of a test split stands in training."
+        f"symptoms and tests) and {TASKS[1]} (which of them is first). No name of a test split stands in training."
     )
     request = RunRequest(
         [*trained, untrained],
@@ -81,9 +81,8 @@ def demo(
     say(str(compare(*models, results_dir=results_dir, tasks=TASKS).verdict[0]))
     used = os.times()
     cpu = used.user + used.system + used.children_user + used.children_system
-    say(
-        f"Done in {time.perf_counter() - began:.0f} s ({cpu:.0f} s of CPU). All remarks: biobench report --notes{shown}"
-    )
+    say(f"All remarks: biobench report{shown} --notes")
+    say(f"Done in {time.perf_counter() - began:.0f} s, {cpu:.0f} s of CPU.")
     say(f"See it in a browser: biobench leaderboard{shown} opens {BOARD}")
 
 
@@ -95,7 +94,7 @@ def say(text: str) -> None:
 
 
 def print_results(results_dir: str) -> None:
-    """The table of models and floors, and at most three notes: what the story rests on, and what runs are to be doubted.
+    """The table of models and floors, and at most three notes: what the story rests on, and which runs to doubt.
 
     That the training text was not compared with the test documents, which a report says of each model and task, is
     known here: it is generated, holds the test's names on purpose and none of its sentences.
