@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 import shlex
@@ -15,7 +17,10 @@ import yaml
 from typer.main import get_command
 
 from biobench.cli.main import app
-from biobench.submission.pack import submit
+from biobench.store import run_key
+from biobench.store.floors import floor_key
+from biobench.store.tables import SCHEMA
+from biobench.submission.pack import Manifest, SubmittedFile, submit
 from biobench.submission.repository import push
 from tests.helpers.submission_make import change_record, honest_run
 
@@ -58,6 +63,27 @@ def test_the_commands_and_their_options_exist():
         command = getattr(known[name], "commands", {}).get(words[0] if words else "", known[name])
         options = {o for p in command.params for o in p.opts}
         assert {w for w in words if w.startswith("--")} <= options
+
+
+def test_the_specification_names_what_the_files_hold():
+    section = PAGE.split("## What stands in the files")[1].split("\n## ")[0]
+    columns = re.findall(r"`(\w+)`", section.split("<!-- columns -->")[1].split("<!-- end -->")[0])
+    assert sorted(columns) == sorted(SCHEMA.names)
+    manifest = next(part for part in section.split("\n- ") if part.startswith("**`submission.json`**"))
+    assert {*Manifest.model_fields, *SubmittedFile.model_fields} == set(re.findall(r"`(\w+)`", manifest))
+    decided = re.search(r'`(\{"data".*?\})`', section)
+    assert decided is not None
+    names = {"seed": 1, "precision": "fp32", "track": "fixed", "limit": None, "protocol": None}
+    names |= {"model": "m", "task": "t", "data": "d", "engine": 2}
+    assert set(re.findall(r'"(\w+)"', decided[1])) == set(names)
+    text = json.dumps(names, sort_keys=True, separators=(",", ":"))
+    key = run_key(model_hash="m", task_hash="t", data_hash="d", seed=1, precision="fp32", engine_version=2)
+    assert hashlib.sha256(text.encode()).hexdigest()[:32] == key
+    assert floor_key("t", "d") == hashlib.sha256(b"t\nd").hexdigest()[:32]
+    program = re.search(r'`python -c "(.*?)"`', section)
+    assert program is not None
+    said = subprocess.run([sys.executable, "-c", program[1]], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert {"key", "predictions_sha256", "scores"} <= set(json.loads(said.stdout)["properties"])
 
 
 def test_packages_are_pinned_and_container_paths_exist():
