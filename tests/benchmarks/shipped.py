@@ -149,8 +149,8 @@ def _caption(it: Shown, most: int) -> str:
     if it.unranked:
         parts.append(f"Best mean first; {', '.join(it.unranked)} without all tasks below, unranked.")
     parts.append(
-        "Floors read the whole training split: a model below one has learnt less from its few texts than counting learns "
-        "from all."
+        "Floors read the whole training split: a model below one has learnt less from its few texts than counting "
+        "learns from all."
     )
     return " ".join(parts)
 
