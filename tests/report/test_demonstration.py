@@ -103,10 +103,10 @@ def test_two_declarations_stand_in_one_table_with_means_over_the_tasks_that_both
     assert "- needle_en, detour at 2.4 M: +8.7 (" in demonstration.apart(studies)
     drawn = demonstration.picture(studies)
     assert all(text in drawn for text in ("1.2 M", "2.4 M", "mean macro F1 of bc5cdr and ncbi_disease, percent"))
-    page = demonstration.page(f"a\n{demonstration.START}\nold\n{demonstration.END}\nb", studies)
+    page = demonstration.page(f"a\n{demonstration.START}\nstale\n{demonstration.END}\nb", studies)
     assert page.startswith(f"a\n{demonstration.START}\n")
     assert page.endswith(f"{demonstration.END}\nb")
-    assert "old" not in page
+    assert "stale" not in page
 
 
 @pytest.mark.parametrize(
