@@ -135,7 +135,7 @@ def _model(record: RunRecord, models: str | Path | None) -> str:
         revision = record.model.revision
         name = record.model.source or record.model.id
         return name if revision is None else f"{name}@{revision}"
-    folder = Path(models)
+    folder = Path(models).absolute()  # `models/name` would be an id of the hub where there is no such folder
     return str(folder if (folder / "config.json").is_file() else folder / (record.model.source or record.model.id))
 
 
