@@ -208,14 +208,6 @@ def _put(text: str, output: Path | None) -> None:
         write_output(output, text)
 
 
-def print_report(results_dir: str, tasks: Collection[str], sources: Collection[str] | None = None) -> None:
-    """The terminal table of these tasks."""
-    from biobench.report.table import build
-    from biobench.report.terminal import print_table
-
-    print_table(build(results_dir, "macro", tasks=tasks, sources=sources))
-
-
 def _some(values: list[str]) -> list[str] | None:
     return values or None
 

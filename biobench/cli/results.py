@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -43,7 +44,8 @@ def pull(
         typer.echo(f"{remote.without_password(repository)} at {commit[:12]}: {len(pulled)} submissions")
         for one in pulled:
             typer.echo(f"  {one.name}: {one.outcome}" + (f" ({one.reason})" if one.reason else ""))
-        typer.echo("Next: `biobench report`, or `biobench compare` with your own model")
+        shown = "" if results_dir == "results" else f" --results-dir {results_dir}"
+        typer.echo(f"Next: `biobench report{shown}`, or `biobench compare` with your own model")
     if any(one.outcome == "refused" for one in pulled):
         raise typer.Exit(1)
 
@@ -51,14 +53,22 @@ def pull(
 def push(
     repository: Repository,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A submission that `biobench submit` packed.")],
+    as_json: Json = False,
 ) -> None:
-    """Send a packed submission: a branch with one folder, and the text of the pull request."""
+    """Send a packed submission: a branch with one folder, and the text of the pull request.
+
+    Sent again after a change it continues that branch.
+    """
     from biobench.submission import repository as remote
 
-    sent(remote.push(repository, folder))
+    submission = remote.push(repository, folder)
+    if as_json:
+        print_json(asdict(submission))
+    else:
+        print_sent(submission)
 
 
-def sent(submission: SentSubmission) -> None:
+def print_sent(submission: SentSubmission) -> None:
     """Say where a submission went and what stands in its request."""
     typer.echo(f"branch {submission.branch}" + (f": open the request at {submission.page}" if submission.page else ""))
     typer.echo(f"\n{submission.text}", nl=False)

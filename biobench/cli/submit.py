@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -39,19 +40,23 @@ def submit(
 
     folder = pack(model, results_dir, out, notes=notes)
     submission = examine(folder)
-    if as_json:
-        print_json(submission.as_json())
-    else:
+    if not as_json:
         typer.echo(f"{folder}: {submission.records} runs packed")
         for check in submission.checks:
             typer.echo(f"{check.code} {check.grade}: {check.where}: {check.what}")
-    if submission.state == "refused":
-        raise typer.Exit(1)
-    if open_pr is not None:
-        from biobench.cli.results import sent
+    request = None
+    if open_pr is not None and submission.state != "refused":
         from biobench.submission.repository import push
 
-        sent(push(open_pr, folder))
+        request = push(open_pr, folder)
+    if as_json:
+        print_json(submission.as_json() | ({} if request is None else {"request": asdict(request)}))
+    elif request is not None:
+        from biobench.cli.results import print_sent
+
+        print_sent(request)
+    if submission.state == "refused":
+        raise typer.Exit(1)
 
 
 def verify_submission(

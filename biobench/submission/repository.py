@@ -28,6 +28,7 @@ from biobench.report.escape import plain
 from biobench.report.table import SUBMITTED, load
 from biobench.schema.record import RunRecord
 from biobench.store import Store
+from biobench.store.index import FILE as INDEX
 from biobench.submission.checks import Verification
 from biobench.submission.guard import verify
 from biobench.submission.layout import allowed_bytes
@@ -48,7 +49,7 @@ Outcome = Literal["new", "updated", "unchanged", "refused", "kept"]
 
 @dataclass(frozen=True, slots=True)
 class PulledSubmission:
-    """One submission of a repository. kept: one of this name is here that did not come from there."""
+    """One submission of a repository. kept: what is here was left alone, for the reason given."""
 
     name: str
     outcome: Outcome
@@ -72,19 +73,24 @@ def pull(
     Raises StoreError where the repository cannot be read and UsageError for an address that is none.
     """
     target = Path(results_dir) / SUBMITTED
-    shown = without_password(address)
+    shown = without_password(address if address.startswith(HUB) else _checked(address))
+    state = _state(target)
     with tempfile.TemporaryDirectory() as place:
         commit = _fetch(address, Path(place) / "remote")
-        sources = _submissions(Path(place) / "remote", Path(place) / "packed")
-        state = _state(target)
-        pulled = []
-        for name, source in sources:
-            pulled.append(_lay(name, source, target, state.get(name), shown, data_dir))
-            if pulled[-1].outcome in ("new", "updated"):
+        pulled: dict[str, PulledSubmission] = {}
+        for name, source in _submissions(Path(place) / "remote", Path(place) / "packed"):
+            if name in pulled:
+                continue  # the owner's runs of a model that the owner submitted too
+            pulled[name] = _lay(name, source, target, state.get(name), shown, data_dir)
+            if pulled[name].outcome in ("new", "updated"):
                 state[name] = {"from": shown, "commit": commit, "files": _digest(source)}
-        if any(one.outcome in ("new", "updated") for one in pulled):
-            write_atomic(target / _STATE, (json.dumps(state, indent=1, sort_keys=True) + "\n").encode())
-    return commit, pulled
+                # after each, so that a killed command leaves nothing of which nobody knows where it came from
+                write_atomic(target / _STATE, (json.dumps(state, indent=1, sort_keys=True) + "\n").encode())
+    gone = [name for name, known in state.items() if known.get("from") == shown and name not in pulled]
+    for name in sorted(gone):
+        if (target / name).exists():
+            pulled[name] = PulledSubmission(name, "kept", "it is no longer in the repository")
+    return commit, list(pulled.values())
 
 
 def push(address: str, folder: str | Path) -> SentSubmission:
@@ -108,14 +114,22 @@ def push(address: str, folder: str | Path) -> SentSubmission:
     with tempfile.TemporaryDirectory() as place:
         clone = Path(place) / "clone"
         _git(["clone", "--quiet", "--depth", "1", "--no-tags", "--", _checked(address), str(clone)])
+        _head(clone, address)
         base = _git(["rev-parse", "--abbrev-ref", "HEAD"], clone).strip()
-        _git(["checkout", "--quiet", "-b", branch], clone)
+        if _git(["ls-remote", "origin", f"refs/heads/{branch}"], clone).strip():
+            # sent before: the request is continued, and nothing that somebody added to it is overwritten
+            _git(["fetch", "--quiet", "--depth", "1", "--no-tags", "origin", f"refs/heads/{branch}"], clone)
+            _git(["checkout", "--quiet", "-b", branch, "FETCH_HEAD"], clone)
+        else:
+            _git(["checkout", "--quiet", "-b", branch], clone)
         into = clone / SUBMITTED / name
-        if into.is_symlink() or (clone / SUBMITTED).is_symlink():
-            raise StoreError("is a link in the repository", hint="ask its owner", file=into.relative_to(clone))
+        # links are checked out as files with the address in them, so that none is followed
+        for part in (clone / SUBMITTED, into):
+            if part.exists() and not part.is_dir():
+                raise StoreError("is no folder in the repository", hint="ask its owner", file=part.relative_to(clone))
         if into.exists():
             shutil.rmtree(into)
-        for path in [folder / MANIFEST, *packed_files(folder)]:
+        for path in _sent_files(folder):
             file = into / path.relative_to(folder)
             file.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, file)
@@ -125,6 +139,29 @@ def push(address: str, folder: str | Path) -> SentSubmission:
         _git(["commit", "--quiet", "-m", text.partition("\n")[0]], clone)
         _git(["push", "--quiet", "origin", branch], clone)
     return SentSubmission(branch, _compare_page(address, base, branch), text)
+
+
+def _sent_files(folder: Path) -> list[Path]:
+    return [folder / MANIFEST, *packed_files(folder)]
+
+
+def _listed(clone: Path, commit: str, *below: str) -> list[tuple[str, str, int]]:
+    """(path, blob, bytes) of the plain files of a commit below these paths."""
+    found = []
+    for line in filter(None, _git(["ls-tree", "-r", "-z", "-l", commit, "--", *below], clone).split("\0")):
+        about, _, path = line.partition("\t")
+        mode, _, blob, size = about.split()
+        if mode == "100644":
+            found.append((path, blob, int(size)))
+    return found
+
+
+def _head(clone: Path, address: str) -> str:
+    """The newest commit. Raises StoreError where there is none."""
+    try:
+        return _git(["rev-parse", "--verify", "--quiet", "HEAD"], clone).strip()
+    except StoreError:
+        raise StoreError(f"{without_password(address)} has no commit", hint="name a repository of results") from None
 
 
 def request_text(folder: Path, verification: Verification) -> str:
@@ -181,7 +218,9 @@ def _lay(
     if place.exists() or place.is_symlink():
         if known is None or known.get("from") != address:
             return PulledSubmission(name, "kept", "one of this name is here that did not come from there")
-        if known.get("files") == digest:
+        if place.is_symlink() or _digest(place) != known.get("files"):
+            return PulledSubmission(name, "kept", "it was changed here since; delete it to pull it again")
+        if known["files"] == digest:
             return PulledSubmission(name, "unchanged")
     verification = verify(source, data_dir, target.parent)
     if not verification.accepted:
@@ -199,19 +238,28 @@ def _lay(
 
 
 def _digest(folder: Path) -> str:
-    """Of names and contents."""
+    """Of names and contents, but for the index that a report lays into it."""
     total = hashlib.sha256()
-    for path in sorted(p for p in folder.rglob("*") if p.is_file() and not p.is_symlink()):
+    for path in sorted(p for p in folder.rglob("*") if p.is_file() and not p.is_symlink() and p.name != INDEX):
         total.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return total.hexdigest()
 
 
 def _state(target: Path) -> dict[str, dict[str, str]]:
+    """Where each pulled submission came from. Raises StoreError where the file of it is damaged."""
     try:
         state = json.loads((target / _STATE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except FileNotFoundError:
         return {}
-    return state if isinstance(state, dict) and all(isinstance(v, dict) for v in state.values()) else {}
+    except (OSError, ValueError):
+        state = None
+    if not isinstance(state, dict) or not all(isinstance(known, dict) for known in state.values()):
+        raise StoreError(
+            "is damaged, so nobody can say what was pulled",
+            hint="delete it and the submissions that came from repositories, and pull again",
+            file=target / _STATE,
+        )
+    return state
 
 
 def _fetch(address: str, folder: Path) -> str:
@@ -221,23 +269,13 @@ def _fetch(address: str, folder: Path) -> str:
         return _fetch_hub(address.removeprefix(HUB), folder)
     clone = folder.parent / "clone"
     _git(["clone", "--quiet", "--depth", "1", "--no-tags", "--no-checkout", "--", _checked(address), str(clone)])
-    try:
-        commit = _git(["rev-parse", "--verify", "--quiet", "HEAD"], clone).strip()
-    except StoreError:
-        raise StoreError(f"{without_password(address)} has no commit", hint="name a repository of results") from None
-    listed = _git(["ls-tree", "-r", "-z", "-l", "HEAD", "--", *_ROOTS], clone)
-    entries = []
-    for line in filter(None, listed.split("\0")):
-        about, _, path = line.partition("\t")
-        mode, _, blob, size = about.split()
-        if mode == "100644" and _is_wanted(path):
-            entries.append((path, blob, int(size)))
+    commit = _head(clone, address)
+    entries = [entry for entry in _listed(clone, "HEAD", *_ROOTS) if _is_wanted(entry[0])]
     _check_bounds([size for _, _, size in entries], address)
     for path, blob, _ in entries:
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("wb") as out:
-            subprocess.run(["git", "cat-file", "blob", blob], cwd=clone, stdout=out, check=True, timeout=SECONDS)
+        file.write_bytes(_git_bytes(["cat-file", "blob", blob], clone))
     return commit
 
 
@@ -267,25 +305,69 @@ def _checked(address: str) -> str:
 
 
 def _git(words: Sequence[str], folder: Path | None = None) -> str:
-    """Stdout of a git command that asks nothing, follows no link and runs no hook of a repository."""
+    """Stdout of `_git_bytes` as text."""
+    return _git_bytes(words, folder).decode("utf-8", "surrogateescape")
+
+
+def _git_bytes(words: Sequence[str], folder: Path | None = None) -> bytes:
+    """Stdout of a git command that asks nothing, follows no link and runs no hook of a repository.
+
+    Raises StoreError with git's own reason.
+    """
     safe = ["-c", "core.hooksPath=/dev/null", "-c", "core.symlinks=false", "-c", "protocol.ext.allow=never"]
     environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_LFS_SKIP_SMUDGE": "1", "LC_ALL": "C"}
+    environment.setdefault("GIT_SSH_COMMAND", "ssh -oBatchMode=yes")
     try:
         done = subprocess.run(
-            ["git", *safe, *words], cwd=folder, env=environment, capture_output=True, check=False, timeout=SECONDS
+            ["git", *safe, *words],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=SECONDS,
         )
     except FileNotFoundError:
         raise StoreError("git is not installed", hint="install git, or use hub:owner/name") from None
     except subprocess.TimeoutExpired:
         raise StoreError(f"git {words[0]} took more than {SECONDS} s", hint="try again later") from None
     if done.returncode:
-        lines = [line for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
-        reason = without_addresses(lines[-1]) if lines else f"status {done.returncode}"
-        hint = "check address and rights" if words[0] in ("clone", "push") else "see what git says"
-        if words[0] == "push":
-            hint = "fork the repository, give the fork's address, and open the request from there"
-        raise StoreError(f"git {words[0]}: {plain(reason)}", hint=hint)
-    return done.stdout.decode("utf-8", "surrogateescape")
+        said = done.stderr.decode("utf-8", "replace")
+        reason = _reason(said) or f"status {done.returncode}"
+        raise StoreError(f"git {words[0]}: {plain(without_addresses(reason))}", hint=_remedy(words[0], said))
+    return done.stdout
+
+
+def _reason(said: str) -> str:
+    """The line of git's answer that says why: what follows is advice."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    for sign in ("! [", "remote: error", "ssh: ", "fatal: ", "error: "):
+        for line in lines:
+            if line.startswith(sign):
+                return line
+    return lines[-1] if lines else ""
+
+
+_REMEDIES = (
+    (("could not read Username", "could not read Password", "Authentication failed", "terminal prompts disabled"),
+     "nobody is asked for a password here: store a token with git's credential helper, or give the ssh address"),
+    (("Permission denied (publickey", "Host key verification failed"),
+     "`ssh -T` to that host must work without a question: add your key and its host key first"),
+    (("(fetch first)", "(non-fast-forward)", "(stale info)"),
+     "somebody else sent to this branch meanwhile: give the command again"),
+    (("tell me who you are", "auto-detect email", "empty ident name"),
+     "git config --global user.name NAME, and user.email ADDRESS"),
+)  # fmt: skip
+"""What git says, and what to do."""
+
+
+def _remedy(command: str, said: str) -> str:
+    for signs, remedy in _REMEDIES:
+        if any(sign in said for sign in signs):
+            return remedy
+    if command == "push":
+        return "fork the repository, give the fork's address, and open the request from there"
+    return "check address and rights" if command in ("clone", "fetch", "ls-remote") else "see what git says"
 
 
 def without_addresses(line: str) -> str:
@@ -334,7 +416,7 @@ def _push_hub(repository: str, folder: Path, name: str, text: str) -> SentSubmis
     from huggingface_hub import CommitOperationAdd, HfApi
 
     title, _, body = text.partition("\n")
-    files = [folder / MANIFEST, *packed_files(folder)]
+    files = _sent_files(folder)
     with _hub_errors(repository):
         # One commit that opens the request: `upload_folder` sends several and leaves the request a draft.
         commit = HfApi().create_commit(

@@ -1,105 +1,201 @@
-"""What docs/demonstration.md shows of the pilot study.
+"""What docs/demonstration.md shows of the studies that were run.
 
     biobench study results/study/pilot.yaml --out pilot --table --json > results/study/pilot.json
-    python -m tests.benchmarks.demonstration    # tables, sentences and picture, from that file
+    biobench study results/study/longer.yaml --out longer --table --json > results/study/longer.json
+    python -m tests.benchmarks.demonstration    # tables, sentences and picture, from those files
 
-A test holds the page to what this would write.
+Each declaration beside which its scores lie takes part. Means are over the tasks that all of them have, computed here
+from the scores of the runs, so that budgets may be compared; any other task stands in a column of its own. A test
+holds the page to what this would write.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 import altair as alt
 import pandas as pd
 
 from biobench.report import charts
-from biobench.workflows.study import Study, load_study, planned_runs
+from biobench.workflows.study import ArmRow, Study, load_study, planned_runs, table
 
 ROOT = Path(__file__).resolve().parents[2]
-DECLARATION = ROOT / "results" / "study" / "pilot.yaml"
-STORED = DECLARATION.with_suffix(".json")
+FOLDER = ROOT / "results" / "study"
+DECLARATIONS = (FOLDER / "pilot.yaml", FOLDER / "longer.yaml")
 PAGE, PICTURE = ROOT / "docs" / "demonstration.md", ROOT / "docs" / "images" / "demonstration.svg"
 START, END = "<!-- pilot: start -->", "<!-- pilot: end -->"
+SAME = ("reference", "overrides", "seeds")
+"""Fields in which the declarations must agree, so that their rows may stand in one table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One declaration and its scores. scores: run -> task -> primary score, the mean over fine-tuning seeds."""
+
+    study: Study
+    folder: Path
+    scores: Mapping[str, Mapping[str, float]]
+
+    def rows(self, tasks: Sequence[str]) -> list[ArmRow]:
+        """One row an arm and budget, over these tasks alone."""
+        benchmark = self.study.benchmark.model_copy(update={"tasks": tuple(tasks)})
+        study = self.study.model_copy(update={"benchmark": benchmark})
+        chosen = {name: {t: v for t, v in of.items() if t in tasks} for name, of in self.scores.items()}
+        return table(study, planned_runs(study, self.folder, None), chosen)
+
+    def mean(self, row: ArmRow, task: str) -> float | None:
+        """Over the pretraining seeds of an arm at a budget; None where no run has the task."""
+        runs = planned_runs(self.study, self.folder, None)
+        names = [run.name for run in runs if (run.arm, run.budget) == (row.arm, row.budget)]
+        values = [self.scores[name][task] for name in names if task in self.scores.get(name, {})]
+        return fmean(values) if values else None
+
+
+def told(declarations: Sequence[Path] = DECLARATIONS) -> list[Told]:
+    """The declarations whose scores lie beside them. Raises ValueError where two may not stand in one table."""
+    found = []
+    for path in declarations:
+        stored = path.with_suffix(".json")
+        if stored.is_file():
+            study, folder = load_study(path)
+            found.append(Told(study, folder, json.loads(stored.read_text(encoding="utf-8"))["runs"]))
+    for other in found[1:]:
+        if differing := [f for f in SAME if getattr(found[0].study, f) != getattr(other.study, f)]:
+            raise ValueError(f"'{found[0].study.name}' and '{other.study.name}' differ in {', '.join(differing)}")
+        if not common([found[0], other]):
+            raise ValueError(f"'{found[0].study.name}' and '{other.study.name}' share no task")
+        if shared := set(found[0].study.budgets) & set(other.study.budgets):
+            raise ValueError(f"the budget {min(shared)} is declared twice")
+    return found
+
+
+def common(studies: Sequence[Told]) -> list[str]:
+    """Tasks that all of them have, in the order of the first: means are over these."""
+    return [t for t in studies[0].study.benchmark.tasks if all(t in s.study.benchmark.tasks for s in studies)]
+
+
+def others(studies: Sequence[Told]) -> list[str]:
+    """Tasks that only some have."""
+    every = dict.fromkeys(task for s in studies for task in s.study.benchmark.tasks)
+    return [task for task in every if task not in common(studies)]
+
+
+def _lines(studies: Sequence[Told]) -> list[tuple[Told, ArmRow]]:
+    """Small budgets first, arms as declared; means over the common tasks."""
+    tasks = common(studies)
+    found = [(s, row) for s in studies for row in s.rows(tasks)]
+    return sorted(found, key=lambda line: (line[1].budget, line[0].study.arms.index(line[1].arm)))
 
 
 def _words(tokens: int) -> str:
     return f"{tokens / 1e6:.1f} M"
 
 
-def _in_order(study: Study, rows: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Small budgets first, arms as declared."""
-    return sorted(rows, key=lambda row: (row["budget"], study.arms.index(row["arm"])))
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.1f}"
 
 
-def arms(study: Study, stored: Mapping[str, Any]) -> str:
-    """Budgets and arms down: the mean over tasks of each pretraining seed, and the difference to the reference."""
+def _difference(row: ArmRow) -> str:
+    if row.difference is None or row.low is None or row.high is None:
+        return "–"
+    return f"{100 * row.difference:+.1f} ({100 * row.low:+.1f} to {100 * row.high:+.1f})"
+
+
+def arms(studies: Sequence[Told]) -> str:
+    """Budgets and arms down: the mean over the common tasks of each pretraining seed, and the difference."""
+    study = studies[0].study
     seeds = " | ".join(f"seed {seed}" for seed in study.seeds)
     lines = [
         f"| tokens | arm | {seeds} | mean | difference to {study.reference} (95% interval) |",
         f"|--:|---|{'--:|' * len(study.seeds)}--:|--:|",
     ]
-    for row in _in_order(study, stored["rows"]):
-        each = " | ".join(f"{100 * row['scores'][str(s)]:.1f}" if str(s) in row["scores"] else "–" for s in study.seeds)
-        difference = "–"
-        if row["low"] is not None:
-            difference = f"{100 * row['difference']:+.1f} ({100 * row['low']:+.1f} to {100 * row['high']:+.1f})"
-        lines.append(f"| {_words(row['budget'])} | {row['arm']} | {each} | {100 * row['mean']:.1f} | {difference} |")
+    for _, row in _lines(studies):
+        each = " | ".join(_percent(row.scores.get(seed)) for seed in study.seeds)
+        lines.append(f"| {_words(row.budget)} | {row.arm} | {each} | {_percent(row.mean)} | {_difference(row)} |")
     return "\n".join(lines)
 
 
-def by_task(study: Study, stored: Mapping[str, Any]) -> str:
-    """Budgets and arms down, tasks across: the mean over pretraining seeds."""
-    tasks = study.benchmark.tasks
+def by_task(studies: Sequence[Told]) -> str:
+    """Budgets and arms down, tasks across, those of some budgets alone last: the mean over pretraining seeds."""
+    tasks = [*common(studies), *others(studies)]
     lines = [f"| tokens | arm | {' | '.join(tasks)} |", f"|--:|---|{'--:|' * len(tasks)}"]
-    runs = planned_runs(study, DECLARATION.parent, None)
-    for row in _in_order(study, stored["rows"]):
-        names = {run.name for run in runs if (run.arm, run.budget) == (row["arm"], row["budget"])}
-        scores = [stored["runs"][name] for name in sorted(names & stored["runs"].keys())]
-        cells = " | ".join(f"{100 * fmean(of[t] for of in scores):.1f}" for t in tasks)
-        lines.append(f"| {_words(row['budget'])} | {row['arm']} | {cells} |")
+    for told_of, row in _lines(studies):
+        cells = " | ".join(_percent(told_of.mean(row, task)) for task in tasks)
+        lines.append(f"| {_words(row.budget)} | {row.arm} | {cells} |")
     return "\n".join(lines)
 
 
-def sentences(study: Study, stored: Mapping[str, Any]) -> str:
-    """Which differences have an interval without 0, and how many were looked at."""
-    rows = [row for row in _in_order(study, stored["rows"]) if row["low"] is not None]
-    shown = [row for row in rows if row["low"] > 0 or row["high"] < 0]
+def apart(studies: Sequence[Told]) -> str:
+    """For each task that only some budgets have: its differences to the reference, in no mean. Empty without one."""
+    lines = []
+    for task in others(studies):
+        for told_of in studies:
+            if task in told_of.study.benchmark.tasks:
+                rows = [row for row in told_of.rows([task]) if row.difference is not None]
+                lines += [
+                    f"- {task}, {row.arm} at {_words(row.budget)}: {_difference(row)}"
+                    for row in rows
+                    if row.low is not None
+                ]
+    if not lines:
+        return ""
+    which = " and ".join(others(studies))
+    what = f"In no mean above, difference to the {studies[0].study.reference} on {which} (95% interval):"
+    return "\n".join([what, "", *lines])
+
+
+def sentences(studies: Sequence[Told]) -> str:
+    """Which differences have an interval without 0, and how many were looked at, each task apart counted too."""
+    reference = studies[0].study.reference
+    rows = [("", row) for _, row in _lines(studies)]
+    rows += [
+        (f" on {task}", row)
+        for task in others(studies)
+        for s in studies
+        if task in s.study.benchmark.tasks
+        for row in s.rows([task])
+    ]
+    rows = [(where, row) for where, row in rows if row.low is not None]
     if not rows:
         return "No arm has two seeds yet."
-    lines = []
-    for row in shown:
-        side = "better" if row["low"] > 0 else "worse"
+    lines, rest = [], []
+    for where, row in rows:
+        assert row.difference is not None
+        assert row.low is not None
+        assert row.high is not None
+        if row.low <= 0 <= row.high:
+            rest.append(f"{row.arm} at {_words(row.budget)}{where}")
+            continue
+        side = "better" if row.low > 0 else "worse"
         lines.append(
-            f"At {_words(row['budget'])} tokens the {row['arm']} arm is {side} than the {study.reference} by "
-            f"{abs(100 * row['difference']):.1f} points (95% interval {100 * row['low']:+.1f} to "
-            f"{100 * row['high']:+.1f} over {len(row['scores'])} pretraining seeds)."
+            f"At {_words(row.budget)} tokens the {row.arm} arm is {side} than the {reference}{where} by "
+            f"{abs(100 * row.difference):.1f} points (95% interval {100 * row.low:+.1f} to {100 * row.high:+.1f} "
+            f"over {len(row.scores)} pretraining seeds)."
         )
-    rest = [f"{row['arm']} at {_words(row['budget'])}" for row in rows if row not in shown]
     if rest:
-        lines.append(f"Not told apart from the {study.reference}: {', '.join(rest)}.")
+        lines.append(f"Not told apart from the {reference}: {', '.join(rest)}.")
     lines.append(f"{len(rows)} differences were looked at; the intervals are not corrected for that.")
     return " ".join(lines)
 
 
-def picture(study: Study, stored: Mapping[str, Any]) -> str:
-    """The mean over tasks of every pretraining seed, by arm and budget."""
+def picture(studies: Sequence[Told]) -> str:
+    """The mean over the common tasks of every pretraining seed, by arm and budget."""
     points = [
-        {"arm": row["arm"], "tokens": _words(row["budget"]), "seed": seed, "score": 100 * value}
-        for row in _in_order(study, stored["rows"])
-        for seed, value in row["scores"].items()
+        {"arm": row.arm, "tokens": _words(row.budget), "seed": seed, "score": 100 * value}
+        for _, row in _lines(studies)
+        for seed, value in row.scores.items()
     ]
-    budgets = [_words(b) for b in sorted(study.budgets)]
+    budgets = [_words(b) for b in sorted(b for s in studies for b in s.study.budgets)]
     chart = (
         alt.Chart(pd.DataFrame(points))
         .mark_circle(size=80, opacity=0.8)
         .encode(
-            x=alt.X("score:Q", title="mean of the tasks' macro F1, percent", scale=alt.Scale(zero=False)),
-            y=alt.Y("arm:N", sort=list(study.arms), title=None),
+            x=alt.X("score:Q", title=_mean_of(studies), scale=alt.Scale(zero=False)),
+            y=alt.Y("arm:N", sort=list(dict.fromkeys(a for s in studies for a in s.study.arms)), title=None),
             yOffset=alt.YOffset("tokens:N", sort=budgets),
             color=alt.Color(
                 "tokens:N",
@@ -114,28 +210,34 @@ def picture(study: Study, stored: Mapping[str, Any]) -> str:
     return charts.svg(chart, width=560) + "\n"
 
 
-def block(study: Study, stored: Mapping[str, Any]) -> str:
+def _mean_of(studies: Sequence[Told]) -> str:
+    if not others(studies):
+        return "mean of the tasks' macro F1, percent"
+    return f"mean macro F1 of {' and '.join(common(studies))}, percent"
+
+
+def block(studies: Sequence[Told]) -> str:
     """What stands between the page's markers."""
     parts = [
         START,
         "![Mean score of every pretraining seed, by arm and budget](images/demonstration.svg)",
-        arms(study, stored),
-        sentences(study, stored),
+        arms(studies),
+        sentences(studies),
         "By task, the mean over pretraining seeds:",
-        by_task(study, stored),
+        by_task(studies),
+        apart(studies),
         END,
     ]
-    return "\n\n".join(parts)
+    return "\n\n".join(part for part in parts if part)
 
 
-def page(text: str) -> str:
+def page(text: str, studies: Sequence[Told]) -> str:
     """The page with the block made anew."""
-    study, _ = load_study(DECLARATION)
     before, _, rest = text.partition(START)
-    return before + block(study, json.loads(STORED.read_text(encoding="utf-8"))) + rest.partition(END)[2]
+    return before + block(studies) + rest.partition(END)[2]
 
 
 if __name__ == "__main__":
-    declared, _ = load_study(DECLARATION)
-    PICTURE.write_text(picture(declared, json.loads(STORED.read_text(encoding="utf-8"))), encoding="utf-8")
-    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    here = told()
+    PICTURE.write_text(picture(here), encoding="utf-8")
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), here), encoding="utf-8")

@@ -7,10 +7,16 @@ import re
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
+from biobench.cli.demo import BOARD, TASKS, print_results, say
+from biobench.cli.main import app
 from biobench.core.words import read_words
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
+from biobench.report.table import build
+from biobench.schema.contamination import Contamination
+from tests.helpers.report_make import save_runs
 from trainer.corpus.embedded import documents
 
 CONDITIONS = read_words("biobench.core", "conditions.json")
@@ -54,6 +60,38 @@ def test_pretraining_text_holds_every_test_name() -> None:
     data = load_data(load_task("demo_names"), None)
     unseen = {d.text[s.start : s.end] for d in data.documents["test"] for s in d.spans}
     assert [name for name in unseen if name.casefold() not in text] == []
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_pretraining_text_holds_no_test_sentence(task: str) -> None:
+    words = " ".join("\n".join(documents(3000, seed=0)).casefold().split())
+    tests = load_data(load_task(task), None).documents["test"]
+    sentences = [" ".join(d.text.casefold().split()).rstrip(" .") for d in tests]
+    assert len(sentences) == 80
+    assert [sentence for sentence in sentences if sentence in words] == []
+
+
+def test_the_demo_ends_with_one_table_three_notes_and_the_boards_address(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a store of made-up scores: what a report would say besides is left to `report --notes`."""
+    for model, score in (("toy-detour", 0.8), ("toy-mlm-twin", 0.7), ("toy-untrained", 0.2)):
+        for task in TASKS:
+            text = Contamination(corpus="toy", corpus_hash="0" * 64)
+            save_runs(tmp_path, model, task, {42: score, 43: score + 0.01, 44: score - 0.01}, contamination=text)
+    assert len(build(tmp_path, "macro", tasks=TASKS).notes) >= 6
+    for width in ("80", "120"):
+        monkeypatch.setenv("COLUMNS", width)
+        print_results(str(tmp_path))
+        say("word " * 60)
+        shown = capsys.readouterr().out
+        assert all(len(line) <= int(width) for line in shown.splitlines())
+        assert shown.count("toy-detour") == 1
+        assert 1 <= shown.count("\n* ") <= 3
+        assert "the pretraining text holds the test names" in shown
+        assert "has not been compared" not in shown
+    (port,) = [p.default for p in get_command(app).commands["leaderboard"].params if p.name == "port"]  # type: ignore[attr-defined]
+    assert f"http://localhost:{port}" == BOARD
 
 
 @pytest.mark.slow

@@ -1,48 +1,126 @@
-"""docs/demonstration.md says what the stored scores of the pilot study say."""
+"""docs/demonstration.md says what the stored scores of the studies say, however many declarations there are."""
 
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 
 import pytest
+import yaml
 
 from biobench.workflows.study import load_study, planned_runs, table
 from tests.benchmarks import demonstration
 
-pytestmark = pytest.mark.skipif(not demonstration.STORED.is_file(), reason="an installed copy has no study")
+PILOT = demonstration.DECLARATIONS[0]
+pytestmark = pytest.mark.skipif(not PILOT.with_suffix(".json").is_file(), reason="an installed copy has no study")
+
+Score = Callable[[str, int, str], float]
+"""From arm, seed and task."""
 
 
-def test_the_page_is_what_the_study_gave() -> None:
+def test_the_page_is_what_the_studies_gave() -> None:
     text = demonstration.PAGE.read_text(encoding="utf-8")
-    assert demonstration.page(text) == text, "python -m tests.benchmarks.demonstration"
+    assert demonstration.page(text, demonstration.told()) == text, "python -m tests.benchmarks.demonstration"
 
 
-def test_the_stored_rows_follow_from_the_scores_of_its_runs() -> None:
-    study, root = load_study(demonstration.DECLARATION)
-    stored = json.loads(demonstration.STORED.read_text(encoding="utf-8"))
-    runs = planned_runs(study, root, None)
-    assert set(stored["runs"]) == {run.name for run in runs}
-    assert all(set(scores) == set(study.benchmark.tasks) for scores in stored["runs"].values())
-    rows = [asdict(row) | {"mean": row.mean} for row in table(study, runs, stored["runs"])]
-    assert json.loads(json.dumps(rows)) == stored["rows"]
+def test_the_stored_rows_follow_from_the_scores_of_their_runs() -> None:
+    stored_ones = [p for p in demonstration.DECLARATIONS if p.with_suffix(".json").is_file()]
+    assert stored_ones
+    for path in stored_ones:
+        study, root = load_study(path)
+        stored = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+        runs = planned_runs(study, root, None)
+        assert set(stored["runs"]) == {run.name for run in runs}
+        assert all(set(scores) == set(study.benchmark.tasks) for scores in stored["runs"].values())
+        rows = [asdict(row) | {"mean": row.mean} for row in table(study, runs, stored["runs"])]
+        assert json.loads(json.dumps(rows)) == stored["rows"]
 
 
-def test_a_difference_is_named_only_where_its_interval_leaves_zero_out() -> None:
-    study, root = load_study(demonstration.DECLARATION)
-    scores = {
-        run.name: dict.fromkeys(study.benchmark.tasks, 0.4 + 0.01 * run.seed - 0.2 * (run.arm == "causal"))
+def declared(folder: Path, name: str, score: Score, **changes: object) -> Path:
+    """The pilot's declaration with changes (`tasks` of its benchmark), and made-up scores of its runs beside it."""
+    text = yaml.safe_load(PILOT.read_text(encoding="utf-8"))
+    if tasks := changes.pop("tasks", None):
+        text["benchmark"]["tasks"] = tasks
+    folder.mkdir(exist_ok=True)
+    if not (folder / "recipes").is_dir():
+        shutil.copytree(PILOT.parent / "recipes", folder / "recipes")
+    path = folder / f"{name}.yaml"
+    path.write_text(yaml.safe_dump(text | {"name": name} | changes), encoding="utf-8")
+    study, root = load_study(path)
+    runs = {
+        run.name: {task: score(run.arm, run.seed, task) for task in study.benchmark.tasks}
         for run in planned_runs(study, root, None)
     }
-    scores = {
-        name: {
-            t: v + 0.02 * ("detour" in name and "s2" in name) + 0.001 * name.startswith("causal-1.2M-s1")
-            for t, v in s.items()
-        }
-        for name, s in scores.items()
-    }
-    rows = [asdict(row) | {"mean": row.mean} for row in table(study, planned_runs(study, root, None), scores)]
-    said = demonstration.sentences(study, {"rows": rows, "runs": scores})
+    path.with_suffix(".json").write_text(json.dumps({"study": name, "rows": [], "runs": runs}), encoding="utf-8")
+    return path
+
+
+def plain(arm: str, seed: int, task: str) -> float:
+    """The causal arm 20 points below, detour and random order above in one seed each, the needle far above all."""
+    of = {"twin": 0.4, "detour": 0.4 + 0.02 * (seed == 2), "random_order": 0.4 + 0.02 * (seed == 3), "causal": 0.2}
+    return of[arm] + 0.01 * seed + 0.001 * (arm == "causal" and seed == 1) + 0.5 * (task == "needle_en")
+
+
+def test_a_difference_is_named_only_where_its_interval_leaves_zero_out(tmp_path: Path) -> None:
+    said = demonstration.sentences(demonstration.told([declared(tmp_path, "one", plain)]))
     assert "the causal arm is worse than the twin by 20.0 points (95% interval -20.1 to -19.8" in said
     assert "detour arm is" not in said
-    assert "Not told apart from the twin: detour at 1.2 M" in said
+    assert "Not told apart from the twin: detour at 1.2 M, random_order at 1.2 M." in said
+    assert said.endswith(" 3 differences were looked at; the intervals are not corrected for that.")
+
+
+def test_two_declarations_stand_in_one_table_with_means_over_the_tasks_that_both_have(tmp_path: Path) -> None:
+    first = declared(tmp_path, "one", plain)
+    second = declared(
+        tmp_path,
+        "two",
+        lambda arm, seed, task: plain(arm, seed, task) + 0.1 + 0.04 * seed * (arm == "detour" and task == "needle_en"),
+        budgets=[2_400_000],
+        tasks=["needle_en", "bc5cdr", "ncbi_disease"],
+    )
+    studies = demonstration.told([second, first, tmp_path / "not_run.yaml"])
+    assert demonstration.others(studies) == ["needle_en"]
+    lines = demonstration.arms(studies).splitlines()
+    assert [line.split(" | ")[:2] for line in lines[2:]] == [
+        [f"| {budget}", arm] for budget in ("1.2 M", "2.4 M") for arm in ("twin", "detour", "causal", "random_order")
+    ]
+    # the needle's 0.5 more is in no mean: 0.4 + 0.1 + 0.01, 0.02, 0.03
+    assert lines[6] == "| 2.4 M | twin | 51.0 | 52.0 | 53.0 | 52.0 | – |"
+    assert lines[2] == "| 1.2 M | twin | 41.0 | 42.0 | 43.0 | 42.0 | – |"
+    tasks = demonstration.by_task(studies).splitlines()
+    assert tasks[0] == "| tokens | arm | bc5cdr | ncbi_disease | needle_en |"
+    assert tasks[2] == "| 1.2 M | twin | 42.0 | 42.0 | – |"
+    assert tasks[6] == "| 2.4 M | twin | 52.0 | 52.0 | 102.0 |"
+    said = demonstration.sentences(studies)
+    for budget in ("1.2 M", "2.4 M"):
+        assert f"At {budget} tokens the causal arm is worse than the twin by 20.0 points" in said
+    assert "At 2.4 M tokens the causal arm is worse than the twin on needle_en by 20.0 points" in said
+    assert "Not told apart from the twin: detour at 1.2 M, random_order at 1.2 M, detour at 2.4 M" in said
+    assert said.endswith(" 9 differences were looked at; the intervals are not corrected for that.")
+    assert "- needle_en, detour at 2.4 M: +8.7 (" in demonstration.apart(studies)
+    drawn = demonstration.picture(studies)
+    assert all(text in drawn for text in ("1.2 M", "2.4 M", "mean macro F1 of bc5cdr and ncbi_disease, percent"))
+    page = demonstration.page(f"a\n{demonstration.START}\nstale\n{demonstration.END}\nb", studies)
+    assert page.startswith(f"a\n{demonstration.START}\n")
+    assert page.endswith(f"{demonstration.END}\nb")
+    assert "stale" not in page
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"overrides": ["base.tokenizer.vocabulary=2048"], "budgets": [2_400_000]}, "differ in overrides"),
+        ({"seeds": [1, 2], "budgets": [2_400_000]}, "differ in seeds"),
+        ({"tasks": ["gad"], "budgets": [2_400_000]}, "share no task"),
+        ({}, "the budget 1200000 is declared twice"),
+    ],
+)
+def test_declarations_that_differ_in_more_than_budget_and_tasks_are_refused(
+    tmp_path: Path, changes: dict[str, object], said: str
+) -> None:
+    paths = [declared(tmp_path, "one", plain), declared(tmp_path, "two", plain, **changes)]
+    with pytest.raises(ValueError, match=said):
+        demonstration.told(paths)

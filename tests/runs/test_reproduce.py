@@ -63,11 +63,91 @@ def test_other_weights_data_or_engine_are_not_run(biobench: Callable[..., Said],
     assert not (tmp_path / "reproduced").exists()
 
 
-def test_a_score_that_was_made_up_does_not_agree(biobench: Callable[..., Said], stored: Path) -> None:
-    """The record claims more than its predictions give; so does the parquet file's hash."""
+def test_a_score_that_the_predictions_do_not_give_does_not_agree(biobench: Callable[..., Said], stored: Path) -> None:
+    rewritten(stored, lambda r: r["scores"].update(macro_f1=0.875))
+    said = biobench("reproduce", stored, "--models", "models")
+    assert said.status == 1
+    assert "macro_f1 87.50, again " in said.out
+    assert "does not agree (the predictions are the same, the record's score is not theirs)" in said.out
+
+
+def test_a_record_with_another_seed_than_its_key_says_is_not_run(biobench: Callable[..., Said], stored: Path) -> None:
+    rewritten(stored, lambda r: r.update(seed=4))
+    (row,) = biobench("reproduce", stored, "--models", "models", "--json").json()
+    assert row["agreement"] == "other"
+    assert row["reason"].startswith("key ")
+
+
+def test_predictions_that_are_not_the_records_are_no_evidence(biobench: Callable[..., Said], stored: Path) -> None:
     rewritten(stored, lambda r: r.update(predictions_sha256="0" * 64))
-    said = biobench("reproduce", stored, "--models", "models", "--json")
-    assert said.status != 0, "predictions that are not those of the record are no evidence"
+    said = biobench("reproduce", stored, "--models", "models")
+    assert said.status == 1
+    assert "not run (" in said.out
+    assert "is not the file that was stored with the record" in said.out
+
+
+def test_another_writer_of_the_file_changes_no_bit_of_the_predictions(
+    biobench: Callable[..., Said], stored: Path
+) -> None:
+    import hashlib
+
+    import pyarrow.parquet as pq
+
+    file = stored.with_suffix(".parquet")
+    before = file.read_bytes()
+    pq.write_table(pq.read_table(file), file, compression="none")
+    assert file.read_bytes() != before
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    rewritten(stored, lambda r: r.update(predictions_sha256=digest))
+    (row,) = biobench("reproduce", stored, "--models", "models", "--json").json()
+    assert (row["agreement"], row["same"]) == ("identical", 1.0)
+
+
+def test_what_is_missing_for_one_record_stops_no_other(
+    biobench: Callable[..., Said], stored: Path, tmp_path: Path
+) -> None:
+    from tests.helpers.tiny import make_tiny_encoder
+
+    make_tiny_encoder(tmp_path / "models" / "gone", window=64)
+    biobench("run", "models/gone", "--task", "demo_ner", "--seeds", "3", "--no-gate", *FAST)
+    shutil.rmtree(tmp_path / "models" / "gone")
+    said = biobench("reproduce", "results", "--models", "models")
+    assert said.status == 1
+    gone, tiny, summary = said.out.splitlines()
+    assert f"not run (no such folder: {tmp_path}/models/gone; " in gone
+    assert tiny.endswith("agrees, the same predictions bit for bit")
+    assert summary == "1 of 2 runs agree, 1 bit for bit, 1 not run"
+    assert "2 runs, " in said.err
+
+
+def test_a_task_without_a_spec_or_a_model_without_a_folder_is_named(
+    biobench: Callable[..., Said], stored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    said = biobench("reproduce", stored, "--offline")
+    assert said.status == 1
+    assert "name its folder with --models" in said.out
+    rewritten(stored, lambda r: r["task"].update(id="my_task"))
+    rewritten(stored, lambda r: r.update(predictions=r["predictions"].replace("demo_ner", "my_task")))
+    stored.parent.rename(stored.parents[1] / "my_task")
+    said = biobench("reproduce", "results", "--models", "models", "--json")
+    (row,) = said.json()
+    assert (said.status, row["agreement"]) == (1, "unavailable")
+    assert "my_task" in row["reason"]
+
+
+def test_the_record_says_how_many_threads(
+    biobench: Callable[..., Said], stored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from biobench.cli import reproduce as module
+
+    asked: list[int] = []
+    monkeypatch.setattr(module, "prepare_threads", asked.append)
+    rewritten(stored, lambda r: r["provenance"].update(threads=7) or r["provenance"]["packages"].update(torch="0.0"))
+    (row,) = biobench("reproduce", stored, "--models", "models", "--json").json()
+    assert asked == [7]
+    assert any(line.startswith("threads 7 then, ") for line in row["machine"])
+    assert any(line.startswith("torch 0.0 then, ") for line in row["machine"])
 
 
 def test_predictions_that_differ_agree_within_the_interval_alone(
@@ -97,3 +177,15 @@ def test_nothing_to_reproduce_is_one_line(biobench: Callable[..., Said], stored:
     assert "no record here" in biobench("reproduce", tmp_path / "nowhere").refusal()
     same = biobench("reproduce", stored, "--models", "models", "--results-dir", stored.parents[2])
     assert "the records lie here" in same.err
+    for option, value in (("--models", "nowhere"), ("--data-dir", "nowhere"), ("--device", "tpu")):
+        said = biobench("reproduce", stored, *({"--models": "models"} | {option: value}).popitem())
+        assert (said.status, value in said.err, "hint: " in said.err) == (2, True, True), said.err
+
+
+def test_a_damaged_record_is_named_and_one_beside_it_is_no_matter(biobench: Callable[..., Said], stored: Path) -> None:
+    other = stored.with_name(f"{'0' * 32}.json")
+    other.write_text("{")
+    assert biobench("reproduce", stored, "--models", "models").status == 0
+    for named in (other, stored.parent):
+        said = biobench("reproduce", named, "--models", "models")
+        assert (said.status, other.name in said.err, said.out) == (2, True, ""), said.err

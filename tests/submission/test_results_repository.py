@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,12 @@ import yaml
 from typer.main import get_command
 
 from biobench.cli.main import app
+from biobench.store import run_key
+from biobench.store.floors import floor_key
+from biobench.store.tables import SCHEMA
+from biobench.submission.pack import Manifest, SubmittedFile, submit
+from biobench.submission.repository import push
+from tests.helpers.submission_make import change_record, honest_run
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "results-repository.md").read_text(encoding="utf-8")
@@ -54,6 +63,27 @@ def test_the_commands_and_their_options_exist():
         command = getattr(known[name], "commands", {}).get(words[0] if words else "", known[name])
         options = {o for p in command.params for o in p.opts}
         assert {w for w in words if w.startswith("--")} <= options
+
+
+def test_the_specification_names_what_the_files_hold():
+    section = PAGE.split("## What stands in the files")[1].split("\n## ")[0]
+    columns = re.findall(r"`(\w+)`", section.split("<!-- columns -->")[1].split("<!-- end -->")[0])
+    assert sorted(columns) == sorted(SCHEMA.names)
+    manifest = next(part for part in section.split("\n- ") if part.startswith("**`submission.json`**"))
+    assert {*Manifest.model_fields, *SubmittedFile.model_fields} == set(re.findall(r"`(\w+)`", manifest))
+    decided = re.search(r'`(\{"data".*?\})`', section)
+    assert decided is not None
+    names = {"seed": 1, "precision": "fp32", "track": "fixed", "limit": None, "protocol": None}
+    names |= {"model": "m", "task": "t", "data": "d", "engine": 2}
+    assert set(re.findall(r'"(\w+)"', decided[1])) == set(names)
+    text = json.dumps(names, sort_keys=True, separators=(",", ":"))
+    key = run_key(model_hash="m", task_hash="t", data_hash="d", seed=1, precision="fp32", engine_version=2)
+    assert hashlib.sha256(text.encode()).hexdigest()[:32] == key
+    assert floor_key("t", "d") == hashlib.sha256(b"t\nd").hexdigest()[:32]
+    program = re.search(r'`python -c "(.*?)"`', section)
+    assert program is not None
+    said = subprocess.run([sys.executable, "-c", program[1]], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert {"key", "predictions_sha256", "scores"} <= set(json.loads(said.stdout)["properties"])
 
 
 def test_packages_are_pinned_and_container_paths_exist():
@@ -167,3 +197,115 @@ def test_other_requests_are_refused(tmp_path, change, said):
     assert said in log
     assert output == ""
     assert len(log.splitlines()) == 1
+
+
+PIP_ONLY = """#!{python}
+import os, sys
+assert sys.argv[1:4] == ["-m", "pip", "install"], sys.argv
+print("pip", "[" + os.path.basename(os.getcwd()) + "]", *sys.argv[4:], *sorted(os.listdir()))
+"""
+"""Stands for the python of setup-python: it installs nothing, and says what it was to install and what lies there."""
+
+
+def checked(bare: Path, work: Path, number: int) -> tuple[str | None, str, str]:
+    """Every `run` step of the workflow over the merge of `request-<number>`, as a runner gives them: (the step that
+    failed or None, log, summary). `python` and `biobench` are stand-ins for installing; the second is ours."""
+    merge, place = work / f"merge-{number}", work / f"runner-{number}"
+    git(work, "clone", "-q", str(bare), str(merge))
+    git(merge, "merge", "-q", "--no-ff", "-m", "merge", f"origin/request-{number}")
+    git(merge, "push", "-q", "origin", f"HEAD:refs/pull/{number}/merge")
+    shutil.rmtree(merge)
+    # what actions/checkout does with fetch-depth 2
+    git(work, "init", "-q", str(merge))
+    git(
+        merge,
+        "fetch",
+        "-q",
+        "--depth",
+        str(STEPS[0]["with"]["fetch-depth"]),
+        f"file://{bare}",
+        f"refs/pull/{number}/merge",
+    )
+    git(merge, "checkout", "-q", "FETCH_HEAD")
+    bin_folder = place / "bin"
+    bin_folder.mkdir(parents=True)
+    (bin_folder / "python").write_text(PIP_ONLY.format(python=sys.executable))
+    (bin_folder / "biobench").write_text(f'#!/bin/sh\nexec {sys.executable} -m biobench "$@"\n')
+    for program in bin_folder.iterdir():
+        program.chmod(0o755)
+    files = {name: place / name for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+    for file in files.values():
+        file.touch()
+    environment = os.environ | {"RUNNER_TEMP": str(place), "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    environment |= {name: str(file) for name, file in files.items()}
+    environment |= {"PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}"}
+    log, failed = "", None
+    for step in STEPS:
+        if "run" not in step:
+            continue
+        outputs = dict(line.split("=", 1) for line in files["GITHUB_OUTPUT"].read_text().splitlines())
+        own = dict(step.get("env", {}))
+        for name, value in outputs.items():
+            expression = f"${{{{ steps.paths.outputs.{name} }}}}"
+            own = {k: v.replace(expression, value) for k, v in own.items()}
+        assert not any("${{" in value for value in own.values())
+        done = subprocess.run(
+            ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+            cwd=merge,
+            env=environment | own,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        log += done.stdout + done.stderr
+        if done.returncode:
+            failed = step["name"]
+            break
+    return failed, log, files["GITHUB_STEP_SUMMARY"].read_text()
+
+
+def test_the_workflow_judges_requests_to_a_bare_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An honest request passes; one that lies and one that brings tools of its own do not."""
+    for who in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{who}_NAME", "x")
+        monkeypatch.setenv(f"GIT_{who}_EMAIL", "x@example.org")
+    owner = tmp_path / "owner"
+    (owner / "tools").mkdir(parents=True)
+    for name in ("biobench-0.1.0-py3-none-any.whl", "constraints.txt"):
+        (owner / "tools" / name).write_text("the owner's")
+    git(tmp_path, "init", "-q", "-b", "main", str(owner))
+    git(owner, "add", "-A")
+    git(owner, "commit", "-qm", "tools")
+    bare = tmp_path / "there.git"
+    git(tmp_path, "clone", "-q", "--bare", str(owner), str(bare))
+    honest_run(tmp_path / "mine", model="org/mine")
+    pack = submit("org/mine", tmp_path / "mine", tmp_path / "packs" / "mine")
+    git(bare, "update-ref", "refs/heads/request-1", push(str(bare), pack).branch)
+    failed, log, summary = checked(bare, tmp_path, 1)
+    assert failed is None, log
+    assert "verified: 1 runs" in summary
+    installed = [line for line in log.splitlines() if line.startswith("pip [tools]")]
+    assert len(installed) == 2
+    assert all(line.endswith(" biobench-0.1.0-py3-none-any.whl constraints.txt") for line in installed)
+    first, *_, last = [line for line in log.splitlines() if line.startswith("::")]
+    assert first == f"::stop-commands::{last.strip(':')}"
+
+    # moved on meanwhile, as repositories do; a second request lies
+    change_record(pack, lambda record: record["scores"].update(macro_f1=0.99))
+    work = tmp_path / "work"
+    git(tmp_path, "clone", "-q", str(bare), str(work))
+    shutil.copytree(pack, work / "submitted" / "liar")
+    git(work, "add", "-A", "-f")
+    git(work, "commit", "-qm", "a lie")
+    git(work, "push", "-q", "origin", "HEAD:refs/heads/request-2")
+    failed, log, summary = checked(bare, tmp_path, 2)
+    assert failed == "Verify"
+    assert re.search(r"^    S01 error: runs/demo_topic/", summary, flags=re.MULTILINE), summary
+
+    (work / "tools" / "biobench-0.1.0-py3-none-any.whl").write_text("a stranger's")
+    git(work, "commit", "-qam", "and tools")
+    git(work, "push", "-q", "origin", "HEAD:refs/heads/request-3")
+    failed, log, summary = checked(bare, tmp_path, 3)
+    assert failed == "One folder, plain files, bounded size"
+    assert "refused: outside submitted/<name>/" in log
+    assert summary == ""
