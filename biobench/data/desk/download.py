@@ -7,6 +7,7 @@ import gzip
 import io
 import re
 import shutil
+import ssl
 import time
 import urllib.error
 import urllib.request
@@ -89,7 +90,7 @@ def _tried(url: str, ask: Callable[[], T]) -> T:
             if asked is not None and asked > _LONGEST_WAIT:
                 raise _failed(url, f"{what} and takes requests again in {asked:.0f} s") from None
             wait = wait if asked is None else asked
-        except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError) as error:
+        except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError, ssl.SSLError) as error:
             what = f"cannot be reached ({getattr(error, 'reason', None) or error})"
         if attempt + 1 < _TRIES:
             time.sleep(wait)
