@@ -149,8 +149,9 @@ def slurm(
     ] = False,
 ) -> None:
     """Print a batch script: a job array for a plan, or a job of several nodes that pretrains."""
+    from biobench.core.progress import in_words
     from biobench.runs.jobs.plan_file import read_plan
-    from biobench.runs.jobs.slurm import SlurmJob, array_script, pretraining_script, torchrun_script
+    from biobench.runs.jobs.slurm import SlurmJob, array_script, pretraining_script, torchrun_script, without_end
 
     job = SlurmJob(
         time=time,
@@ -173,8 +174,15 @@ def slurm(
     elif torchrun:
         raise UsageError("--torchrun goes with --nodes", hint="add --nodes 2, or leave it out")
     else:
-        runs = len(read_plan(Path(target)).runs)
-        parts = runs if shards is None else shards
+        file = read_plan(Path(target))
+        runs = len(file.runs)
+        for task, seconds in without_end(file, job).items():
+            typer.echo(
+                f"warning: a run of {task} takes about {in_words(seconds)}, longer than --time without --grace; "
+                "on text under an agreement it writes no state, so its job would begin anew without end",
+                err=True,
+            )
+        parts = runs if shards is None else min(shards, runs)  # no job without a run
         script = array_script(job, target, parts, shard=shards is not None, options=option, at_once=at_once)
     typer.echo(script, nl=False)
 

@@ -5,14 +5,22 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import time
+from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from biobench.core.text import first_line
 
+T = TypeVar("T")
 RepositoryKind = Literal["model", "dataset"]
 _PATIENCE = 60.0
 """Seconds without a byte after which a request ends, unless HF_HUB_DOWNLOAD_TIMEOUT says otherwise."""
+_TRIES = 3
+_BUSY = (429, 500, 502, 503, 504)
+_LONGEST_WAIT = 300.0
+"""Seconds that the hub may ask for between two tries: its limits count requests in windows of five minutes."""
 _LOGIN = "set HF_TOKEN or run `hf auth login`"
 
 
@@ -45,6 +53,35 @@ def _end_in_time(request: Any) -> None:
         **request.extensions,
         "timeout": {name: seconds if wait is None else wait for name, wait in waits.items()},
     }
+
+
+def patiently(ask: Callable[[], T]) -> T:
+    """What the hub's client gives, asked three times where the hub is busy (429 and 5xx).
+
+    Between two tries it waits for as long as the hub says, up to five minutes, else half a second and then one. The
+    client itself does so for files, but not where it asks what a repository holds.
+    """
+    for attempt in range(_TRIES - 1):
+        try:
+            return ask()
+        except client_errors() as error:
+            response = getattr(error, "response", None) or getattr(error.__cause__, "response", None)
+            if response is None or response.status_code not in _BUSY:
+                raise
+            asked = _asked_to_wait(response)
+            wait = 0.5 * 2**attempt if asked is None else asked
+            if wait > _LONGEST_WAIT:
+                raise
+        time.sleep(wait)
+    return ask()
+
+
+def _asked_to_wait(response: Any) -> float | None:
+    """Seconds until the hub takes requests again: `Retry-After` in seconds, or the `t` of `RateLimit`; else None."""
+    found = re.fullmatch(r"\s*(\d{1,9})\s*", response.headers.get("Retry-After", ""), re.ASCII)
+    if found is None and response.status_code == 429:
+        found = re.search(r"\bt=(\d{1,9})\b", response.headers.get("RateLimit", ""), re.ASCII)
+    return None if found is None else float(found[1])
 
 
 def explain(
@@ -88,9 +125,11 @@ def explain(
     if status == 403:
         return f"the hub forbids it: {_message(response)}", "check the rights of your token"
     if status:
+        wait = _asked_to_wait(response)
+        later = "later" if wait is None else f"in {wait:.0f} s"
         return (
             f"the hub answers {status}",
-            "try again later; whole files are kept" if status >= 429 else f"look at {page}",
+            f"try again {later}; whole files are kept" if status >= 429 else f"look at {page}",
         )
     if isinstance(error, hub.HFValidationError):
         return f"it is no repository's id: {first_line(error)}", "an id is owner/name"
@@ -149,3 +188,21 @@ def cached_commit(name: str, revision: str) -> str | None:
         return place.read_text(encoding="ascii").strip()
     except (OSError, ValueError):
         return None
+
+
+@lru_cache(maxsize=64)
+def model_commit(name: str, revision: str | None) -> str | None:
+    """The commit of a model's branch or tag (None: `main`), asked once by a process: its files are then of one commit.
+
+    Where the hub does not tell, what the cache knows; None where it knows nothing.
+    """
+    if revision is not None and re.fullmatch(r"[0-9a-f]{40}", revision):
+        return revision
+    from huggingface_hub import HfApi
+
+    set_patience()
+    try:
+        commit: str | None = patiently(lambda: HfApi().model_info(name, revision=revision)).sha
+    except client_errors():
+        return cached_commit(name, revision or "main")
+    return commit

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from biobench.core.files import broken_file
-from biobench.core.hub import client_errors, explain, is_incomplete, set_patience
+from biobench.core.hub import client_errors, explain, is_incomplete, patiently, set_patience
 from biobench.core.strangers import check_pickle, check_sizes
 from biobench.core.text import first_line
 from biobench.errors import ModelError
@@ -149,11 +149,13 @@ def _locate(model: str, offline: bool) -> tuple[Path, str, str | None]:
     name, _, revision = model.partition("@")
     try:
         set_patience()
-        folder = snapshot_download(
-            name,
-            revision=revision or None,
-            local_files_only=offline,
-            allow_patterns=["*.json", "*.txt", "*.model", "*.bpe", "bpe.codes", "*.safetensors", "*.py"],
+        folder = patiently(
+            lambda: snapshot_download(
+                name,
+                revision=revision or None,
+                local_files_only=offline,
+                allow_patterns=["*.json", "*.txt", "*.model", "*.bpe", "bpe.codes", "*.safetensors", "*.py"],
+            )
         )
         commit = Path(folder).name
         if not list(Path(folder).glob("*.safetensors")):

@@ -6,10 +6,11 @@ another process is making is left for later, and is then done or made here.
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -19,6 +20,7 @@ from typing import Protocol
 import torch
 
 from biobench.core.memory import is_out_of_memory, peak_memory_bytes, reset_peak_memory, within_the_limit
+from biobench.core.progress import QUIET
 from biobench.core.stop import STOP, RunStoppedError
 from biobench.errors import BioBenchError, ModelError, TrainingError
 from biobench.finetune.engine import LoadedEncoder, finetune
@@ -40,7 +42,7 @@ from biobench.schema.document import TaskData
 from biobench.schema.record import Cost, Resampling, RunRecord
 from biobench.score import scored
 from biobench.store import Store
-from biobench.store.claims import Claim
+from biobench.store.claims import Claim, read_heartbeat
 
 _POLL_SECONDS = 0.5
 _MORE_MEMORY = "use a machine, or a container, with more memory, or a smaller model"
@@ -77,21 +79,27 @@ def execute(
     reporter: Reporter,
     known: Mapping[str, RunResult] | None = None,
     workshop: Workshop | None = None,
+    *,
+    one_of_several: bool = False,
 ) -> Iterator[RunResult]:
     """Make every run of the plan; yields one result a run, as each ends. Raises RunStoppedError where a signal asks.
 
     known: results by key that workers have ended with and the reporter has heard of; they stand. workshop: of the plan
-    that this one is a part of, so that what one part has loaded serves the next.
+    that this one is a part of, so that what one part has loaded serves the next. one_of_several: the process is a
+    worker beside others, which does not say that it waits for them.
     """
     known = known or {}
     for result in without_data(plan):
         reporter.finish(result)
         yield result
     with Workshop(plan) if workshop is None else nullcontext(workshop) as shared:
-        yield from _walk(plan, shared, reporter, known)
+        yield from _walk(plan, shared, reporter, known, float("inf") if one_of_several else 0.0)
 
 
-def _walk(plan: RunPlan, workshop: Workshop, reporter: Reporter, known: Mapping[str, RunResult]) -> Iterator[RunResult]:
+def _walk(
+    plan: RunPlan, workshop: Workshop, reporter: Reporter, known: Mapping[str, RunResult], tell: float
+) -> Iterator[RunResult]:
+    """tell: when it is to be said next that runs of other processes are waited for, by the monotonic clock."""
     waiting = list(plan.items)
     position, total = 0, len(waiting)
     while waiting:
@@ -109,7 +117,22 @@ def _walk(plan: RunPlan, workshop: Workshop, reporter: Reporter, known: Mapping[
             yield finished
         waiting = left
         if waiting:
+            if time.monotonic() >= tell:
+                tell = time.monotonic() + QUIET
+                logging.getLogger("biobench").warning(_waiting_for(waiting, workshop.store))
             time.sleep(_POLL_SECONDS)
+
+
+def _waiting_for(items: Sequence[Item], store: Store) -> str:
+    """How many runs other processes are making, and where the first of them is."""
+    first = items[0]
+    count = "a run that another process makes" if len(items) == 1 else f"{len(items)} runs that other processes make"
+    line = f"waiting for {count}: {first.task.id}, seed {first.seed}"
+    beat = read_heartbeat(store.heartbeat_path(first.task.id, first.key))
+    if beat is None:
+        return line
+    where = f"{line} on {beat.host} (pid {beat.pid}{f', job {beat.job}' if beat.job else ''})"
+    return where + (f", step {beat.step}/{beat.steps}" if beat.steps else "")
 
 
 def without_data(plan: RunPlan) -> list[RunResult]:

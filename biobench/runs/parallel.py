@@ -203,7 +203,7 @@ def _work(request: RunRequest, reporter: Reporter, sharing: int) -> None:
         plan = make_plan(request)
         plan.sharing = sharing
         plan.items = longest_items(plan)
-        for _ in execute(plan, reporter):
+        for _ in execute(plan, reporter, one_of_several=True):
             pass
     except (torch.OutOfMemoryError, RunStoppedError):
         return

@@ -22,7 +22,7 @@ from typing import Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from biobench.core.files import write_atomic
-from biobench.core.hub import client_errors, damage, explain, set_patience
+from biobench.core.hub import client_errors, damage, explain, patiently, set_patience
 from biobench.errors import StoreError, UsageError
 from biobench.report.escape import plain
 from biobench.report.table import SUBMITTED, load
@@ -397,7 +397,7 @@ def _fetch_hub(repository: str, folder: Path) -> str:
 
     with _hub_errors(repository):
         set_patience()
-        info = HfApi().dataset_info(repository, files_metadata=True)
+        info = patiently(lambda: HfApi().dataset_info(repository, files_metadata=True))
         files = [f for f in info.siblings or [] if _is_wanted(f.rfilename)]
         _check_bounds([f.size or 0 for f in files], f"{HUB}{repository}")
         for file in files:

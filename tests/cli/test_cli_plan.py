@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from biobench.store import Store
 from tests.helpers.cli_make import Said
 
 Command = Callable[..., Said]
@@ -89,12 +93,38 @@ def test_an_empty_shard_says_so(biobench: Command, planned: dict[str, Any]) -> N
     assert "shard 8/8 has no runs" in said.err
 
 
+def test_a_run_that_another_process_makes_is_waited_for_aloud(
+    biobench: Command, planned: dict[str, Any], tmp_path: Path
+) -> None:
+    run, log, claimed = planned["runs"][0], tmp_path / "run.log", threading.Event()
+    log.touch()
+
+    def other() -> None:
+        with Store(tmp_path / "results").claim(run["task"], run["key"]):
+            claimed.set()
+            until = time.monotonic() + 60
+            while "waiting for" not in log.read_text() and time.monotonic() < until:
+                time.sleep(0.02)
+
+    holder = threading.Thread(target=other)
+    holder.start()
+    assert claimed.wait(20)
+    said = biobench("run", "--plan", "plan.json", "--array-index", "0", "--no-gate", "--log-file", str(log), "--json")
+    holder.join()
+    assert [row["status"] for row in said.json()] == ["done"], said.err
+    line = f"waiting for a run that another process makes: {run['task']}, seed {run['seed']} on {socket.gethostname()}"
+    assert said.err.count("waiting for") == 1
+    assert line in said.err
+    assert line in log.read_text()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("--array-index", "6"), "--array-index 6: the plan has 6 runs"),
         (("--shard", "0/4"), "--shard '0/4' is not a part"),
         (("--shard", "5/4"), "--shard '5/4' is not a part"),
+        (("--shard", f"1/{'9' * 5000}"), "is not a part"),
         (("--shard", "1/4", "--array-index", "0"), "exclude each other"),
         (("--seeds", "7"), "--plan says what is run, and --seeds would change it"),
         (("some/model",), "--plan says what is run, and a MODEL would change it"),

@@ -53,6 +53,27 @@ def test_a_note_has_its_line_at_once(capsys: pytest.CaptureFixture[str]) -> None
     ]
 
 
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_a_long_name_drives_neither_steps_nor_time_from_the_line(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    shown = io.StringIO()
+    monkeypatch.setattr(
+        "biobench.core.progress.Console", lambda stderr: Console(file=io.StringIO(), force_terminal=True, width=width)
+    )
+    run = RunName("k", "almanach/camembert-bio-base", "quaero_medline", 42)
+    with RunTerminal() as terminal:
+        assert terminal.bar is not None
+        terminal.start(run, 101, 127)
+        terminal.step(run, 1234, 4000, "epoch 3, loss 0.1234, validation 87.12")
+        (task,) = terminal.bar.tasks
+        Console(file=shown, width=width).print(terminal.bar.make_tasks_table(terminal.bar.tasks))
+    (line,) = shown.getvalue().splitlines()
+    assert line.startswith("[101/127] ")
+    for part in ("seed 42 ", " 1234/4000 ", ":", " epoch"):
+        assert part in line, line
+    assert len(line) <= width
+    assert task.description.endswith("quaero_medline · seed 42"), "the whole name stays the run's"
+
+
 def test_a_bar_for_each_run_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = io.StringIO()
     monkeypatch.setattr(

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from biobench.runs.jobs.slurm import SlurmJob, array_script
 from tests.helpers.cli_make import Said
 
 Command = Callable[..., Said]
@@ -56,6 +57,14 @@ def test_an_array_of_shards_without_a_gpu(biobench: Command, plan: str) -> None:
     assert "#SBATCH --array=1-3\n" in out
     assert '--shard "$SLURM_ARRAY_TASK_ID/3" &' in out
     assert "gres" not in out
+    # no more jobs than runs
+    assert "#SBATCH --array=1-5\n" in biobench("slurm", plan, "--time", "60", "--shards", "1000000000").out
+
+
+@pytest.mark.parametrize(("parts", "shard", "said"), [(1001, False, False), (1002, False, True), (1001, True, True)])
+def test_an_array_that_many_clusters_refuse_says_so(parts: int, shard: bool, said: bool) -> None:
+    script = array_script(SlurmJob(time="60"), "plan.json", parts, shard=shard, options=(), at_once=None)
+    assert ("# a cluster whose MaxArraySize is not above 1001 needs `--shards`" in script) == said
 
 
 @pytest.mark.parametrize(

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import re
 import socket
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from typing import Any, Literal
 from urllib.parse import parse_qs, unquote, urlsplit
 
-FaultKind = Literal["cut", "stall", "drop", "status", "size", "etag", "body", "meet"]
+FaultKind = Literal[
+    "cut", "stall", "drop", "status", "size", "etag", "body", "meet", "packed", "whole", "shifted", "then"
+]
 
 
 @dataclass
@@ -21,9 +25,12 @@ class Fault:
     """What goes wrong with the next `times` requests whose `METHOD path` matches the pattern; -1: with all of them.
 
     cut: the connection is closed after `value` bytes of the body. stall: nothing comes for `value` seconds.
-    drop: the connection is closed before any answer. status: this status is answered. size: the file is announced
-    with `value` bytes. etag: it is announced under the entity tag of `body`. body: `body` is sent in its place.
-    meet: nothing comes until `value` such requests wait at the same time.
+    drop: the connection is closed before any answer. status: this status is answered, with `body` as Retry-After where
+    there is one. size: the file is announced with `value` bytes. etag: it is announced under the entity tag of `body`.
+    body: `body` is sent in its place. meet: nothing comes until `value` such requests wait at the same time. packed:
+    the file comes as gzip, which nobody asked for, and `body` names the encoding. whole: a range is answered with the
+    whole file. shifted: it is answered with one that begins `value` bytes later. then: after the answer `action` is
+    called.
     """
 
     pattern: str
@@ -31,6 +38,7 @@ class Fault:
     value: int = 0
     body: bytes = b""
     times: int = 1
+    action: Callable[[], object] = object
 
 
 @dataclass
@@ -60,6 +68,10 @@ class Traffic:
             self.meeting = threading.Barrier(value, timeout=30)
             times = value
         self.faults.append(Fault(pattern, kind, value, body, times))
+
+    def after(self, pattern: str, action: Callable[[], object]) -> None:
+        """Call this after the answer to the first such request."""
+        self.faults.append(Fault(pattern, "then", action=action))
 
     def take(self, line: str, kind: FaultKind) -> Fault | None:
         """The first fault of this kind that this request is to meet."""
@@ -125,8 +137,11 @@ class WireHandler(BaseHTTPRequestHandler):
             if self.traffic.take(self.line, "drop"):
                 raise _Dropped
             if fault := self.traffic.take(self.line, "status"):
-                raise RefusedRequest(fault.value, "", "as the test wants it")
+                wait = {"Retry_After": fault.body.decode()} if fault.body else {}
+                raise RefusedRequest(fault.value, "", "as the test wants it", **wait)
             self.route([unquote(s) for s in parts.path.strip("/").split("/")])
+            if fault := self.traffic.take(self.line, "then"):
+                fault.action()
         except RefusedRequest as refused:
             about = {"Content-Type": "application/json", **refused.headers}
             self.send(json.dumps({"error": str(refused)}).encode(), refused.status, about)
@@ -185,12 +200,23 @@ class WireHandler(BaseHTTPRequestHandler):
             content = fault.body
         wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range") or "")
         condition = self.headers.get("If-Range")
+        if fault := self.traffic.take(self.line, "packed"):
+            self.send(gzip.compress(content), 200, {"Content-Encoding": fault.body.decode(), **_without_size(headers)})
+            return
+        if wanted is not None and self.traffic.take(self.line, "whole"):
+            wanted = None
         if wanted is None or (condition is not None and condition != headers.get("ETag")):
             self.send(content, 200, {"Accept-Ranges": "bytes", **headers})
             return
         first, last = int(wanted[1]), int(wanted[2] or len(content) - 1)
+        if fault := self.traffic.take(self.line, "shifted"):
+            first, last = first + fault.value, last + fault.value
         if first >= len(content):
             raise RefusedRequest(416, "", "no such range", Content_Range=f"bytes */{len(content)}")
         part = content[first : last + 1]
         place = f"bytes {first}-{first + len(part) - 1}/{len(content)}"
         self.send(part, 206, {"Accept-Ranges": "bytes", "Content-Range": place, **headers})
+
+
+def _without_size(headers: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name != "Content-Length"}

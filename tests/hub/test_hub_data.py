@@ -101,7 +101,14 @@ def test_sources_on_the_hub_are_fetched_at_their_commit(hub: HubServer, command:
     wanted = {f"all/{s}.parquet": parquet(s) for s in SPLITS}
     repository = hub.repository("datasets", "org/texts", {**wanted, "texts.py": b"raise SystemExit", "README.md": b"x"})
     first = repository.refs["main"]
-    repository.commit({"all/train.parquet": parquet("test")})
+    second = repository.commit({"all/train.parquet": parquet("test")})
+    # between two files of it the branch moves on, and the hub is busy
+    hub.fault("GET /api/datasets/org/texts/revision/main", "status", 429, body=b"0")
+    hub.fault(f"GET /api/datasets/org/texts/tree/{second}", "status", 503, body=b"0")
+    hub.after(
+        f"GET /api/datasets/org/texts/tree/{second}",
+        lambda: repository.commit({"all/validation.parquet": parquet("test")}),
+    )
     lines = {f"{s}.tsv": tsv(s) for s in SPLITS}
     hub.repository("datasets", "org/gated", lines, gated=True)
     hub.repository("datasets", "org/wrong", lines)
@@ -136,7 +143,9 @@ def test_sources_on_the_hub_are_fetched_at_their_commit(hub: HubServer, command:
     assert [Path(f).name for f in fetched.json()[0]["files"]] == ["test.parquet", "train.parquet", "validation.parquet"]
     assert (tmp_path / "data" / "texts" / "train.parquet").read_bytes() == parquet("train"), "of the pinned commit"
     assert [r["counts"]["train"]["documents"] for r in verified.json()] == [3]
-    assert f"'main' was commit {repository.refs['main']}" in moving.json()[0]["notes"][0]
+    assert f"'main' was commit {second}" in moving.json()[0]["notes"][0]
+    assert repository.refs["main"] != second
+    assert (tmp_path / "data" / "moving" / "validation.parquet").read_bytes() == parquet("validation")
     assert not hub.requests("texts.py|README.md")
     assert "it is gated, and no token was sent" in refusal(gated)
     assert f"accept its terms at {hub.address}/datasets/org/gated" in gated.err
@@ -232,6 +241,7 @@ def test_results_go_to_a_dataset_as_one_open_request_and_come_back(
     repository.refs["main"] = repository.refs["refs/pr/1"]
     hub.forget()
     hub.fault("GET /datasets/org/results/", "cut", 50)
+    hub.fault("GET /api/datasets/org/results", "status", 503, body=b"0")
     pull = ("results", "pull", "hub:org/results", "--results-dir", tmp_path / "theirs", "--json")
     first, second, none = command.several(pull, pull, ("results", "pull", "hub:org/none"))
     assert [s["outcome"] for s in first.json()[0]["submissions"]] == ["new"]

@@ -58,7 +58,8 @@ def test_a_tag_is_resolved_to_its_commit_which_the_record_names(
 def test_what_the_hub_refuses_is_one_line_that_says_what_to_do(
     hub: HubServer, command: HubCommands, encoder: dict[str, bytes]
 ) -> None:
-    for name in ("gated", "tiny", "down", "cut", "drop", "stall", "size", "page", "etag", "bits"):
+    names = ("gated", "tiny", "down", "later", "cut", "drop", "stall", "size", "page", "etag", "bits", "busy", "moves")
+    for name in names:
         hub.repository("models", f"org/{name}", encoder, gated=name == "gated")
     hub.repositories["models", "org/cut"].commit({"large.txt": bytes(CHUNK + 100)})
     hub.account("outside")
@@ -66,6 +67,7 @@ def test_what_the_hub_refuses_is_one_line_that_says_what_to_do(
     flipped = bytearray(encoder["model.safetensors"])
     flipped[-5] ^= 1
     hub.fault("org/down/revision", "status", 503, times=-1)
+    hub.fault("org/later/revision", "status", 429, body=b"3600")
     hub.fault("org/drop/revision", "drop", times=-1)
     hub.fault("org/stall/revision", "stall", 3, times=-1)
     hub.fault("GET /models/org/cut/", "cut", 100_000)
@@ -79,6 +81,7 @@ def test_what_the_hub_refuses_is_one_line_that_says_what_to_do(
         "nothing": ("it does not exist, or is private, and no token was sent", "check the id; for a private one set"),
         "tiny@v9": ("it has no revision 'v9'", f"name a branch, a tag or a commit of {hub.address}/org/tiny"),
         "down": ("the hub answers 503", "try again later"),
+        "later": ("the hub answers 429", "try again in 3600 s"),
         "drop": ("the connection broke off: Server disconnected", "check the network"),
         "stall": ("is neither a local folder nor at hand, and the hub cannot be reached", "check the name"),
         "size": ("Consistency check failed: file should be of size 1000 but has size", "run the same again"),
@@ -94,14 +97,25 @@ def test_what_the_hub_refuses_is_one_line_that_says_what_to_do(
     assert not list(command.home.glob("hub/**/*.incomplete")), "no part of a file is kept"
     whole = {len(content) for content in encoder.values()}
     assert {p.stat().st_size for p in command.home.glob("hub/models--*/blobs/*")} <= whole
-    # now in order: the cut file is continued, the wrong one replaced after its removal; with tokens of three users
+    assert [len(hub.requests(f"org/{name}/revision")) for name in ("down", "later")] == [3, 1]
+    # now in order: the cut file is continued, the wrong one replaced after its removal; with tokens of three users; a
+    # hub that is busy is asked again, and of a branch that moves all files are of its first commit
     (place,) = [word for word in answers[-1].err.split() if "/blobs/" in word]
     os.remove(place)
+    hub.fault("org/busy/revision", "status", 429, body=b"0")
+    hub.fault("org/busy/revision", "status", 503, body=b"0")
+    hub.fault("GET /models/org/busy/", "status", 429, body=b"0")
+    hub.fault("GET /api/resolve-cache/models/org/busy/.*config.json", "packed", body=b"gzip")
+    moving = hub.repositories["models", "org/moves"]
+    first = moving.refs["main"]
+    hub.after("GET .*org/moves/revision/main", lambda: moving.commit({"config.json": b"{}"}))
     *again, outside, old, inside = command.several(
-        *(("run", f"org/{name}", *PLAN) for name in ("cut", "bits", "size", "page")),
+        *(("run", f"org/{name}", *PLAN) for name in ("cut", "bits", "size", "page", "busy", "moves")),
         *((f"token={token}", "run", "org/gated", *PLAN) for token in ("outside", "old", "inside")),
     )
-    assert [answer.status for answer in again] == [0, 0, 0, 0], [answer.err for answer in again]
+    assert [answer.status for answer in again] == [0] * 6, [answer.err for answer in again]
+    assert moving.refs["main"] != first
+    assert [p.name for p in command.home.glob("hub/models--org--moves/snapshots/*")] == [first]
     assert [s.range for s in hub.requests("GET /models/org/cut/")] == [None, None], "less than a chunk is nothing"
     assert [s.range for s in hub.requests("GET .*org/cut/.*large.txt")] == [None, f"bytes={CHUNK}-"]
     assert refusal(outside).endswith("it is gated, and the account of your token has no access")

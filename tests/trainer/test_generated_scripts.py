@@ -1,5 +1,6 @@
 """The scripts that `biobench slurm --nodes` prints, run on this machine: two nodes of two processes each.
 
+apt-get install slurm-wlm munge
 pytest -m slow tests/trainer/test_generated_scripts.py
 """
 
@@ -16,6 +17,7 @@ from safetensors.torch import load_file
 
 from tests.helpers.cli_make import SCRIPT, process
 from tests.helpers.ports import free_port
+from tests.helpers.slurm_make import slurm_cluster, wait_for, why_not
 from trainer import api
 from trainer.ledger.fields import read_ledger
 from trainer.train.metrics import read_metrics
@@ -76,7 +78,7 @@ def build_as_it_says(text: str, folder: Path) -> Path:
     return folder / "runs" / "corpora"
 
 
-def equals_one_process(folder: Path, small: list[str]) -> None:
+def equals_one_process(folder: Path, small: list[str], steps: int = 20) -> None:
     """The same ledger, losses and weights as one process that was never interrupted."""
     sets = [field for field in small if not field.startswith("corpus.cache")]
     api.pretrain("toy_detour", out=folder / "runs" / "one", overrides=sets, progress="none", built_corpus=True)
@@ -87,7 +89,7 @@ def equals_one_process(folder: Path, small: list[str]) -> None:
         [line["loss"] for line in read_metrics(out / "metrics.jsonl") if line["event"] == "train"]
         for out in (one, four)
     ]
-    assert len(losses[0]) == 20
+    assert len(losses[0]) == steps
     assert losses[1] == pytest.approx(losses[0], abs=1e-5)
     a, b = (load_file(out / "model" / "model.safetensors") for out in (one, four))
     assert a.keys() == b.keys()
@@ -150,3 +152,36 @@ def test_the_batch_script_of_two_nodes(small: list[str], tmp_path: Path) -> None
     assert not (tmp_path / "requeued").exists()
     assert files(corpora) == before, "the job reads the corpus and builds nothing"
     equals_one_process(tmp_path, small)
+
+
+@pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
+def test_the_batch_script_on_two_nodes_of_slurm(
+    small: list[str], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Its own `srun`; in the middle the job gets the signal that comes before a time limit, and is requeued."""
+    longer = [field.replace("phases.0.tokens=4608", "phases.0.tokens=73728") for field in small]
+    setup = f"export PATH={SCRIPT.parent}:$PATH PYTHONPATH={ROOT} OMP_NUM_THREADS=1"
+    text = script(tmp_path, longer, "--cpus", "1", "--setup", setup, "--setup", "unset BIOBENCH_DATA_DIR")
+    (tmp_path / "job.sh").write_text(text)
+    (tmp_path / "logs").mkdir()
+    build_as_it_says(text, tmp_path)
+    metrics = tmp_path / "runs" / "model" / "metrics.jsonl"
+    # the first node's name must be one that all can reach
+    with slurm_cluster(tmp_path_factory.mktemp("slurm"), ("localhost", "n2"), 2) as slurm:
+        job = slurm("sbatch", "--parsable", "job.sh", cwd=tmp_path)
+
+        def why() -> str:
+            return slurm("squeue") + words_of(tmp_path)
+
+        wait_for(lambda: metrics.is_file() and "train" in metrics.read_text(), why)
+        slurm("scancel", "--signal=TERM", job)
+        wait_for(lambda: not slurm("squeue", "-h"), why)
+        told = slurm("scontrol", "show", "job", job)
+    assert "JobState=COMPLETED" in told, words_of(tmp_path)
+    assert "Restarts=1" in told
+    assert "NumNodes=2" in told
+    equals_one_process(tmp_path, longer, steps=200)
+
+
+def words_of(folder: Path) -> str:
+    return "".join(path.read_text()[-3000:] for path in (folder / "logs").iterdir())

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from biobench.core.hub import client_errors, explain, set_patience
+from biobench.core.hub import client_errors, explain, patiently, set_patience
 from biobench.core.text import first_line
 from biobench.errors import DataFormatError, DataUnavailableError
 from trainer.recipe.corpus import CorpusSource
@@ -35,7 +35,8 @@ def commit(repository: str, revision: str | None) -> str | None:
     from huggingface_hub import HfApi
 
     try:
-        commit_hash: str | None = HfApi().dataset_info(repository, revision=revision, timeout=30).sha
+        info = patiently(lambda: HfApi().dataset_info(repository, revision=revision, timeout=30))
+        commit_hash: str | None = info.sha
     except client_errors() as error:
         if revision is not None and getattr(error, "response", None) is None:
             return revision

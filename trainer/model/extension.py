@@ -42,16 +42,17 @@ def extend_tokenizer(tokenizer: PreTrainedTokenizerBase, tokens: list[str]) -> N
     tokenizer.add_tokens(fresh)
 
 
-def extend_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, base: Base) -> None:
+def extend_model(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, base: Base, *, revision: str | None = None
+) -> None:
     """Give every added token rows in the embedding and in the projection, drawn from the rows of the old vocabulary.
 
     `pieces`: the mean over the tokens that the checkpoint's tokenizer splits it into; `mean`: over all its tokens.
-    Raises ModelError where the checkpoint has no tokenizer to split with.
+    revision: of the checkpoint, where it lies on the hub. Raises ModelError where it has no tokenizer to split with.
     """
     assert base.added_tokens is not None
-    original = load_tokenizer(
-        base.tokenizer if isinstance(base.tokenizer, str) else str(base.model), revision=base.revision
-    )
+    named = isinstance(base.tokenizer, str)
+    original = load_tokenizer(str(base.tokenizer if named else base.model), revision=None if named else revision)
     old = original.get_vocab()
     fresh = {token: number for token, number in tokenizer.get_vocab().items() if token not in old}
     if not fresh:

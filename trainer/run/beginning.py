@@ -6,7 +6,7 @@ from pathlib import Path
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from biobench.core.hub import cached_commit
+from biobench.core.hub import model_commit
 from biobench.core.tokenizer import load_tokenizer
 from trainer.corpus.builder import Texts, documents, excluded_documents
 from trainer.corpus.sources import pinned
@@ -32,20 +32,23 @@ def tokenizer_for(recipe: Recipe, exclude: Texts = ()) -> PreTrainedTokenizerBas
         allowed = (text for text in everything if excluded.why(text) is None)
         return train_tokenizer(allowed, wanted.vocabulary, recipe.corpus.sequence_length)
     assert wanted is not None or recipe.base.model is not None
-    tokenizer = (
-        load_tokenizer(wanted) if wanted else load_tokenizer(str(recipe.base.model), revision=recipe.base.revision)
-    )
+    tokenizer = load_tokenizer(wanted) if wanted else load_tokenizer(str(recipe.base.model), revision=_commit(recipe))
     if recipe.base.added_tokens is not None:
         extend_tokenizer(tokenizer, added_tokens(recipe.base.added_tokens, Path(recipe.corpus.root)))
     return tokenizer
 
 
 def base_commit(recipe: Recipe) -> str | None:
-    """The commit of a base checkpoint that was downloaded from the hub by a branch or a tag; else None."""
+    """The commit of a base checkpoint on the hub, the same for its tokenizer, its config and its weights; else None."""
     base = recipe.base
     if base.model is None or Path(base.model).is_dir():
         return None
-    return cached_commit(base.model, base.revision or "main")
+    return model_commit(base.model, base.revision)
+
+
+def _commit(recipe: Recipe) -> str | None:
+    """The revision under which the base's files are loaded: its commit where that is known."""
+    return base_commit(recipe) or recipe.base.revision
 
 
 def base_model(recipe: Recipe, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:
@@ -54,11 +57,11 @@ def base_model(recipe: Recipe, tokenizer: PreTrainedTokenizerBase) -> PreTrained
         model = new_model(recipe.base.config, tokenizer, recipe.seeds.init)
     else:
         assert recipe.base.model is not None
-        model = load_model(recipe.base.model, revision=recipe.base.revision)
+        model = load_model(recipe.base.model, revision=_commit(recipe))
         if recipe.base.added_tokens is not None:
-            extend_model(model, tokenizer, recipe.base)
+            extend_model(model, tokenizer, recipe.base, revision=_commit(recipe))
     check_phases(model, recipe)
     check_fit(model, tokenizer, masked=any("mlm" in p.directions for p in recipe.phases))
     if recipe.base.model is not None and recipe.base.tokenizer is not None:
-        check_own_ids(recipe.base.model, tokenizer, revision=recipe.base.revision)
+        check_own_ids(recipe.base.model, tokenizer, revision=_commit(recipe))
     return model

@@ -2,17 +2,60 @@
 
 from __future__ import annotations
 
+import logging
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, Task, TaskID, TimeRemainingColumn
+from rich.text import Text
 
 from biobench.cli.console.common import percent
 from biobench.core.progress import QUIET, Display, in_words
 from biobench.finetune.loop import ProgressNote
 from biobench.runs.result import RunName, RunResult
+
+_BAR = 6
+_FIXED = _BAR + 22
+"""Columns of the terminal for the bar, the steps, the time that is left and the gaps between all parts of a line."""
+_LABEL_SHARE, _WHAT_SHARE = 0.7, 0.3
+"""Of what is left, for which run it is and for what it does."""
+_END = 24
+"""Letters at the end of a run's name that stay where it is shortened: its task and its seed."""
+
+
+class _Shortened(ProgressColumn):
+    """A text in its share of the line, so that a long one drives nothing else out. end: letters of its end that stay.
+
+    width: of the terminal, in columns.
+    """
+
+    def __init__(self, width: Callable[[], int], share: float, end: int) -> None:
+        super().__init__()
+        self.width, self.share, self.end = width, share, end
+
+    def text(self, task: Task) -> str:
+        """What is shown where there is room for it."""
+        return str(task.fields["what"])
+
+    def render(self, task: Task) -> Text:
+        """All of it, or what fits."""
+        text, room = self.text(task), max(8, int(self.share * (self.width() - _FIXED)))
+        if len(text) > room:
+            end = min(self.end, room // 2)
+            text = f"{text[: room - end - 1]}…{text[len(text) - end :]}"
+        return Text(text, no_wrap=True)
+
+
+class _Label(_Shortened):
+    """Which run it is."""
+
+    def text(self, task: Task) -> str:
+        """Its place, model, task and seed."""
+        return task.description
 
 
 @dataclass
@@ -24,19 +67,45 @@ class _Shown:
     last: float
 
 
+class _Warnings(logging.Handler):
+    """Warnings of the program as lines among the others, in the log file too."""
+
+    def __init__(self, display: Display) -> None:
+        super().__init__(logging.WARNING)
+        self.display = display
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Say it."""
+        with suppress(RuntimeError):  # a signal came in the middle of a line, which is not to be written into
+            self.display.say(record.getMessage())
+
+
 class RunTerminal(Display):
-    """A `Reporter` for people."""
+    """A `Reporter` for people; while it stands it also says what the program warns of."""
 
     def __init__(self, log: Path | None = None) -> None:
-        columns = (TextColumn("{task.completed}/{task.total}"), TimeRemainingColumn())
-        super().__init__("{task.description}", BarColumn(), *columns, "{task.fields[what]}", transient=True, log=log)
+        columns: tuple[ProgressColumn, ...] = (
+            _Label(self._width, _LABEL_SHARE, _END),
+            BarColumn(bar_width=_BAR),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            _Shortened(self._width, _WHAT_SHARE, 0),
+        )
+        super().__init__(*columns, transient=True, log=log)
         self.runs: dict[str, _Shown] = {}
+        self.warnings = _Warnings(self)
 
     def __enter__(self) -> RunTerminal:
+        logging.getLogger("biobench").addHandler(self.warnings)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
+        logging.getLogger("biobench").removeHandler(self.warnings)
         self.close()
+
+    def _width(self) -> int:
+        """Columns of the terminal."""
+        return self.console.width
 
     def start(self, run: RunName, position: int, total: int) -> None:
         """A run begins."""

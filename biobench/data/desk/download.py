@@ -3,26 +3,41 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import io
+import re
+import shutil
+import ssl
 import time
 import urllib.error
 import urllib.request
+import zlib
 from collections.abc import Callable
 from email.message import Message
+from email.utils import parsedate_to_datetime
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from biobench import __version__
 from biobench.core.files import file_hash
 from biobench.errors import DataUnavailableError
 
+T = TypeVar("T")
 Progress = Callable[[str, int, int | None], None]
 """Called with (address, bytes so far, bytes in all or None)."""
 
 _CHUNK = 1 << 18
 _TIMEOUT = 60
 _TRIES = 3
+_BUSY = (429, 500, 502, 503, 504)
+_LONGEST_WAIT = 60.0
+"""Seconds that a server may ask for between two tries."""
+
+
+class _Unfinished(Exception):  # noqa: N818
+    """An answer that is not what was asked for, or not all of it; another one may be."""
 
 
 def download(url: str, target: Path, sha256: str | None = None, progress: Progress | None = None) -> Path:
@@ -36,39 +51,61 @@ def download(url: str, target: Path, sha256: str | None = None, progress: Progre
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + ".part")
-    version = part.with_name(part.name + ".version")
-    for attempt in range(_TRIES):
-        try:
-            expected = _receive(url, part, progress)
-        except urllib.error.HTTPError as error:
-            if error.code == 416:  # the part is longer than the file: another version
-                part.unlink(missing_ok=True)
-                continue
-            if error.code < 500 or attempt + 1 == _TRIES:
-                raise _failed(url, f"the server answers {error.code} {error.reason}") from None
-        except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError) as error:
-            reason = getattr(error, "reason", None) or error
-            if attempt + 1 == _TRIES:
-                raise _failed(url, f"cannot be reached ({reason})") from None
-        except OSError as error:
-            raise _disk(error, part, url) from None
-        else:
-            size = part.stat().st_size
-            if expected is None or size >= expected:
-                break
-            if attempt + 1 == _TRIES:
-                raise _failed(url, f"the download is cut off: {size} of {expected} bytes")
-        time.sleep(0.2 * attempt)
-    if sha256 is not None and (digest := file_hash(part)) != sha256:
-        part.unlink()
-        version.unlink(missing_ok=True)
+    try:
+        encoding = _tried(url, lambda: _receive(url, part, progress))
+        whole = _decoded(part, encoding, url) if encoding else part
+    except OSError as error:
+        raise _disk(error, part, url) from None
+    wrong = sha256 is not None and (digest := file_hash(whole)) != sha256
+    if not wrong:
+        whole.replace(target)
+    for path in (whole, part, _version_of(part)):
+        path.unlink(missing_ok=True)
+    if wrong:
         raise DataUnavailableError(
             f"{url}: the SHA-256 is {digest}, the spec says {sha256}",
             hint="the file has changed or was damaged on its way; fetch again, and do not use it if this stays",
         )
-    part.replace(target)
-    version.unlink(missing_ok=True)
     return target
+
+
+def _tried(url: str, ask: Callable[[], T]) -> T:
+    """What `ask` gives, asked anew where the connection breaks, the server is busy or the answer is not all.
+
+    A server that is busy is given the time that it asks for. Raises DataUnavailableError for what stays, and at once
+    for what another try cannot change.
+    """
+    for attempt in range(_TRIES):
+        wait = 0.2 * attempt
+        try:
+            return ask()
+        except _Unfinished as error:
+            what = str(error)
+        except urllib.error.HTTPError as error:
+            error.close()
+            what = f"the server answers {error.code} {error.reason}"
+            if error.code not in _BUSY:
+                raise _failed(url, what) from None
+            asked = _asked_to_wait(error.headers)
+            if asked is not None and asked > _LONGEST_WAIT:
+                raise _failed(url, f"{what} and takes requests again in {asked:.0f} s") from None
+            wait = wait if asked is None else asked
+        except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError, ssl.SSLError) as error:
+            what = f"cannot be reached ({getattr(error, 'reason', None) or error})"
+        if attempt + 1 < _TRIES:
+            time.sleep(wait)
+    raise _failed(url, what)
+
+
+def _asked_to_wait(headers: Message) -> float | None:
+    """Seconds that `Retry-After` names, as a number or as a date (RFC 9110, section 10.2.3); else None."""
+    text = (headers.get("Retry-After") or "").strip()
+    if re.fullmatch(r"\d{1,9}", text, re.ASCII):
+        return float(text)
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return None
 
 
 def _failed(url: str, what: str) -> DataUnavailableError:
@@ -76,7 +113,8 @@ def _failed(url: str, what: str) -> DataUnavailableError:
 
 
 def _disk(error: OSError, part: Path, url: str) -> DataUnavailableError:
-    part.unlink(missing_ok=True)
+    for path in (part, _aside_of(part)):
+        path.unlink(missing_ok=True)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return DataUnavailableError(
             f"{url}: the disk of {part.parent} is full", hint="free some space, or use another --data-dir"
@@ -88,19 +126,41 @@ def _request(url: str, **headers: str) -> urllib.request.Request:
     return urllib.request.Request(url, headers={"User-Agent": f"biobench/{__version__}", **headers})
 
 
-def _receive(url: str, part: Path, progress: Progress | None) -> int | None:
-    """Append what is lacking of `url` to `part`; gives the size of the whole file where the server tells it.
+def _version_of(part: Path) -> Path:
+    """The file that names the version of the file that a part is of."""
+    return part.with_name(part.name + ".version")
+
+
+def _aside_of(part: Path) -> Path:
+    """Where what a part was packed as is unpacked."""
+    return part.with_name(f"{part.name.removesuffix('.part')}.decoded.part")
+
+
+def _receive(url: str, part: Path, progress: Progress | None) -> str | None:
+    """Append what is lacking of `url` to `part`, until it is whole; gives its encoding where it is not the file itself.
 
     A part is continued where the file is still the one that it was begun from: the server then sends the rest, else
     the whole (If-Range, RFC 9110, section 13.1.5). A server that names no version of its files is taken at its word.
+    Raises _Unfinished and what urllib raises.
     """
     have = part.stat().st_size if part.is_file() else 0
-    version = part.with_name(part.name + ".version")
+    version = _version_of(part)
+    known = version.read_text(encoding="latin-1") if have and version.is_file() else None
     headers = {"Range": f"bytes={have}-"} if have else {}
-    if have and version.is_file():
-        headers["If-Range"] = version.read_text(encoding="latin-1")
-    with urllib.request.urlopen(_request(url, **headers), timeout=_TIMEOUT) as response:
+    if known is not None:
+        headers["If-Range"] = known
+    try:
+        response = urllib.request.urlopen(_request(url, **headers), timeout=_TIMEOUT)
+    except urllib.error.HTTPError as error:
+        if error.code != 416 or not have:
+            raise
+        part.unlink()
+        raise _Unfinished("the server has another version of the file, which is shorter") from None
+    with response:
         resumed = response.status == 206
+        if resumed and not _continues(response.headers, have, known):
+            part.unlink(missing_ok=True)
+            raise _Unfinished("the server sends another part of the file than was asked for")
         length = response.headers.get("Content-Length")
         expected = None if length is None else int(length) + (have if resumed else 0)
         done = have if resumed else 0
@@ -112,7 +172,50 @@ def _receive(url: str, part: Path, progress: Progress | None) -> int | None:
                 done += len(chunk)
                 if progress is not None:
                     progress(url, done, expected)
-    return expected
+        encoding = _encoding(response.headers, url)
+    if expected is not None and done < expected:
+        raise _Unfinished(f"the download is cut off: {done} of {expected} bytes")
+    return encoding
+
+
+def _begins_at(headers: Message) -> int | None:
+    """The place of the first byte of an answer with a part of a file."""
+    found = re.match(r"bytes (\d+)-", headers.get("Content-Range") or "", re.ASCII)
+    return None if found is None else int(found[1])
+
+
+def _continues(headers: Message, have: int, known: str | None) -> bool:
+    """Whether an answer goes on where the part ends, as far as it tells of the file that the part is of."""
+    tag = headers.get("ETag") or ""
+    same = not (tag.startswith('"') and known is not None and known.startswith('"')) or tag == known
+    return same and _begins_at(headers) == have
+
+
+def _encoding(headers: Message, url: str) -> str | None:
+    """How the body is packed on its way, which nobody asked for; None where it is the file itself.
+
+    Web servers also say so of files that are archives and are to stay what they are.
+    """
+    encoding: str = (headers.get("Content-Encoding") or "identity").strip().lower()
+    if encoding == "identity" or urlsplit(url).path.lower().endswith((".gz", ".tgz", ".bz2", ".xz")):
+        return None
+    return encoding
+
+
+def _decoded(part: Path, encoding: str, url: str) -> Path:
+    """The unpacked body beside the part. Raises DataUnavailableError for an encoding that is not gzip, or is broken."""
+    if encoding not in ("gzip", "x-gzip"):
+        part.unlink()
+        raise _failed(url, f"the server packs the file as '{encoding}', which was not asked for")
+    aside = _aside_of(part)
+    try:
+        with gzip.open(part) as packed, aside.open("wb") as out:
+            shutil.copyfileobj(packed, out, _CHUNK)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        for path in (aside, part):
+            path.unlink(missing_ok=True)
+        raise _failed(url, f"what came is not the gzip that the server says ({error})") from None
+    return aside
 
 
 def _keep_version(file: Path, headers: Message) -> None:
@@ -128,21 +231,38 @@ def _keep_version(file: Path, headers: Message) -> None:
 class RangeFile(io.RawIOBase):
     """A remote file read by ranges, so that a few members of a large zip need not cost all of it.
 
-    Raises DataUnavailableError where the server does not serve ranges; callers then download the whole.
+    Raises DataUnavailableError where the server does not serve ranges; callers then download the whole. Also where the
+    file changes while it is read.
     """
 
     def __init__(self, url: str) -> None:
         self.url = url
         self.position = 0
         self.received = 0
-        try:
-            with urllib.request.urlopen(_request(url, Range="bytes=0-0"), timeout=_TIMEOUT) as response:
-                size = response.headers.get("Content-Range", "").rpartition("/")[2]
-                if response.status != 206 or not size.isdecimal():
-                    raise DataUnavailableError(f"{url}: the server serves no ranges", hint="download the whole file")
-        except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError) as error:
-            raise _failed(url, f"cannot be reached ({getattr(error, 'reason', None) or error})") from None
-        self.size = int(size)
+        self.size, self.tag = _tried(url, self._look)
+
+    def _look(self) -> tuple[int, str | None]:
+        """The file's size in bytes and its entity tag."""
+        with urllib.request.urlopen(_request(self.url, Range="bytes=0-0"), timeout=_TIMEOUT) as response:
+            size = response.headers.get("Content-Range", "").rpartition("/")[2]
+            packed = response.headers.get("Content-Encoding", "identity") != "identity"
+            if response.status != 206 or not size.isdecimal() or packed:
+                raise DataUnavailableError(f"{self.url}: the server serves no ranges", hint="download the whole file")
+            return int(size), response.headers.get("ETag")
+
+    def _read(self, last: int) -> bytes:
+        """The bytes from the current position to `last`."""
+        wanted = _request(self.url, Range=f"bytes={self.position}-{last}")
+        with urllib.request.urlopen(wanted, timeout=_TIMEOUT) as response:
+            size = response.headers.get("Content-Range", "").rpartition("/")[2]
+            if response.status == 206 and (size != str(self.size) or response.headers.get("ETag") != self.tag):
+                raise _failed(self.url, "the file changed while it was read")
+            if response.status != 206 or _begins_at(response.headers) != self.position:
+                raise _Unfinished("the server sends another part of the file than was asked for")
+            data: bytes = response.read()
+        if len(data) != last - self.position + 1:
+            raise _Unfinished(f"the download is cut off: {len(data)} of {last - self.position + 1} bytes")
+        return data
 
     def seekable(self) -> bool:
         """Always."""
@@ -168,15 +288,7 @@ class RangeFile(io.RawIOBase):
         last = min(self.size, self.position + len(view)) - 1
         if last < self.position:
             return 0
-        try:
-            with urllib.request.urlopen(
-                _request(self.url, Range=f"bytes={self.position}-{last}"), timeout=_TIMEOUT
-            ) as response:
-                data = response.read()
-        except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError) as error:
-            raise _failed(self.url, f"broke off ({getattr(error, 'reason', None) or error})") from None
-        if len(data) != last - self.position + 1:
-            raise _failed(self.url, f"the download is cut off: {len(data)} of {last - self.position + 1} bytes")
+        data = _tried(self.url, lambda: self._read(last))
         view[: len(data)] = data
         self.position += len(data)
         self.received += len(data)

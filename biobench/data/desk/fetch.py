@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from filelock import FileLock
 
-from biobench.core.hub import client_errors, damage, explain, set_patience
+from biobench.core.hub import client_errors, damage, explain, patiently, set_patience
 from biobench.data.catalog import LoadedTask
 from biobench.data.desk.download import Progress, RangeFile, download
 from biobench.data.desk.status import agreement_steps, preferred, urls
@@ -194,11 +194,12 @@ def _fetch_hub(source: Source, hub: HubSource, data_dir: Path, result: Fetched) 
         set_patience()
         commit = hub.revision
         if not hub.pinned:
-            commit = HfApi().dataset_info(hub.repo, revision=hub.revision).sha or hub.revision
+            info = patiently(lambda: HfApi().dataset_info(hub.repo, revision=hub.revision))
+            commit = info.sha or hub.revision
             result.notes.append(
                 f"hub dataset {hub.repo}: '{hub.revision}' was commit {commit}; `revision: {commit}` pins it"
             )
-        listed = HfApi().list_repo_files(hub.repo, revision=commit, repo_type="dataset")
+        listed = patiently(lambda: HfApi().list_repo_files(hub.repo, revision=commit, repo_type="dataset"))
         names = [n for n in listed if any(fnmatch.fnmatch(n, prefix + p) for p in patterns)]
         for name in names:
             at = f"{name}: "

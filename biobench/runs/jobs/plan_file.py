@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -43,10 +44,14 @@ class PlannedModel(Strict):
 
 
 class PlannedTask(Strict):
-    """A task: its id, and what names its spec (the id of a shipped one, else the file's path)."""
+    """A task: its id, and what names its spec (the id of a shipped one, else the file's path).
+
+    resumes: whether a run that was stopped continues; one on text under an agreement writes no state and begins anew.
+    """
 
     id: Line
     spec: Line
+    resumes: bool = True
 
 
 class PlannedRun(Strict):
@@ -197,10 +202,13 @@ def keys_of_part(plan: PlanFile, array_index: int | None, shard: str | None) -> 
         return [keys[array_index]]
     if shard is None:
         return keys
-    number, _, count = shard.partition("/")
-    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+    found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", shard, re.ASCII)
+    number, count = (0, 0) if found is None else (int(found[1]), int(found[2]))
+    if not 1 <= number <= count:
         raise UsageError(f"--shard '{shard}' is not a part", hint="give i/n with i from 1 to n, such as 1/8")
-    return in_order(keys, shards(plan.loads(), int(count))[int(number) - 1])
+    # parts beyond the number of runs are empty: only the others are made
+    parts = shards(plan.loads(), min(count, len(keys)))
+    return in_order(keys, parts[number - 1]) if number <= len(parts) else []
 
 
 def in_order(keys: Iterable[str], chosen: Iterable[str]) -> list[str]:

@@ -54,7 +54,7 @@ def plan_file(
         request=request_fields(request),
         models=tuple(PlannedModel(name=names[c.hash], id=c.id, hash=c.hash) for c in plan.checkpoints),
         tasks=tuple(
-            PlannedTask(id=task.id, spec=_spec_name(task, shipped))
+            PlannedTask(id=task.id, spec=_spec_name(task, shipped), resumes=task.spec.access != "agreement")
             for task in {entry.id: entry.loaded for entry in plan.tasks if entry.data is not None}.values()
         ),
         runs=tuple(runs),
@@ -135,9 +135,9 @@ def plan_of_part(file: Path, plan: PlanFile, request: RunRequest, keys: Sequence
     for entry in here.tasks:
         if entry.unavailable is not None:
             raise entry.unavailable
-    known = {item.key for item in here.items}
+    known = {item.key: (item.task.id, item.seed) for item in here.items}
     for run in runs:
-        if run.key not in known:
+        if known.get(run.key) != (run.task, run.seed):
             raise UsageError(
                 f"the plan does not fit what is here: {_difference(run, plan, here)}",
                 hint="restore what the plan was made with, or make it anew with `biobench plan`",

@@ -9,9 +9,12 @@ from dataclasses import dataclass
 
 from biobench.core.stop import STOPPED_EXIT
 from biobench.errors import UsageError
+from biobench.runs.jobs.plan_file import PlanFile
 
 _TIME = re.compile(r"\d+(:\d{2}){0,2}|\d+-\d{1,2}(:\d{2}){0,2}")
 _PORT = 29_500
+_LAST = 1000
+"""The largest number of a job in an array, unless the cluster's `MaxArraySize` is more than its default, 1001."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +52,15 @@ class SlurmJob:
                 raise UsageError(f"{option} '{value}' has characters that a batch script cannot hold", hint="rename it")
         if not 10 <= self.grace <= 65_535:
             raise UsageError(f"--grace {self.grace} is out of range", hint="10 to 65535 seconds")
+
+    @property
+    def seconds(self) -> int:
+        """From the start of a job to the signal that ends it."""
+        days, dash, rest = self.time.rpartition("-")
+        parts = [int(part) for part in rest.split(":")]
+        # minutes, minutes:seconds or hours:minutes:seconds; behind days hours come first
+        hours, minutes, seconds = parts if len(parts) == 3 else [*parts, 0, 0][:3] if dash else [0, *parts, 0][:3]
+        return ((int(days or 0) * 24 + hours) * 60 + minutes) * 60 + seconds - self.grace
 
     def header(self, *, output: str, signal: str, gpus: int, lines: Sequence[str] = ()) -> list[str]:
         """The `#SBATCH` lines. gpus: on each node."""
@@ -102,6 +114,7 @@ def array_script(
     if parts < 1:
         raise UsageError("the plan has no runs", hint="make a plan with runs in it")
     first, last = (1, parts) if shard else (0, parts - 1)
+    large = [f"# a cluster whose MaxArraySize is not above {last} needs `--shards`"] if last > _LAST else []
     limit = f"%{at_once}" if at_once else ""
     part = ["--shard", f"$SLURM_ARRAY_TASK_ID/{parts}"] if shard else ["--array-index", "$SLURM_ARRAY_TASK_ID"]
     command = shlex.join(["biobench", "run", "--plan", plan, *options]) + f' {part[0]} "{part[1]}"'
@@ -109,6 +122,7 @@ def array_script(
     return "\n".join(
         [
             *header,
+            *large,
             f"# before: mkdir -p {shlex.quote(job.logs)}",
             "set -u",
             *job.setup,
@@ -118,6 +132,16 @@ def array_script(
             _WAIT,
         ]
     )
+
+
+def without_end(plan: PlanFile, job: SlurmJob) -> dict[str, float]:
+    """Tasks whose longest run, in seconds, is stopped before its end and begins anew, again and again."""
+    anew = {task.id for task in plan.tasks if not task.resumes}
+    longest: dict[str, float] = {}
+    for run in plan.runs:
+        if run.task in anew and run.seconds is not None and run.seconds > job.seconds:
+            longest[run.task] = max(run.seconds, longest.get(run.task, 0.0))
+    return longest
 
 
 def pretraining_script(job: SlurmJob, recipe: str, out: str, *, nodes: int, gpus: int, options: Sequence[str]) -> str:
