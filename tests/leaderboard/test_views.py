@@ -371,8 +371,8 @@ def test_compare_opens_on_the_pair_and_the_suite_of_page_one_and_its_link_says_a
     assert page_one.startswith(f"## **{first}** leads"), "the first is whom page one names"
     assert app.selectbox(key="compare_suite").value == app_suite(monkeypatch, tmp_path)
     assert said(app).startswith(f"## Certain: {first}") or said(app).startswith(f"## {first}")
-    (link,) = (code.value for code in app.code if code.value.startswith("?"))
-    asked = {key: values[0] for key, values in parse_qs(link[1:]).items()}
+    (link,) = (code.value for code in app.code if "compare_suite=" in code.value)
+    asked = {key: values[0] for key, values in parse_qs(link.partition("?")[2]).items()}
     assert asked["models"].split("\x1f") == names
     assert (
         open_app(monkeypatch, tmp_path, view="compare_view", **asked).selectbox(key="compare_suite").value
@@ -397,12 +397,12 @@ def test_the_average_is_asked_for_where_it_plays_a_part_and_kept_elsewhere(monke
 
 def test_the_task_view_shows_samples_where_it_may(monkeypatch, tmp_path):
     monkeypatch.setenv("BIOBENCH_DATA_DIR", str(tmp_path / "nothing"))
-    for task, said in (("bc5cdr", "not at hand"), ("deid", "agreement")):
+    for task, told in (("bc5cdr", "not at hand"), ("deid", "agreement")):
         app = open_app(monkeypatch, tmp_path, view="task_view", task=task)
         assert not bodies(app), "on demand alone"
         app.toggle(key=f"samples_{task}").set_value(True).run()
         assert not app.exception
-        assert said in app.info[0].value
+        assert told in app.info[0].value
 
 
 @pytest.mark.real
