@@ -200,6 +200,13 @@ def _verdict(comparison: Comparison, short: Mapping[str, str], words: Mapping[st
     first, others = lines[about], (*lines[:about], *lines[about + 1 :])
     with st.container(border=True, key="bb_verdict"):
         st.markdown(f"## {literal(plain_note(_named(first, short)))}")
+        effect = None if len(comparison.pairs) > 1 or comparison.parts else comparison.pairs[0].within
+        interval = None if effect is None or effect.test is None else effect.test.interval
+        if effect is not None and interval is not None:
+            ends = [
+                number(100 * value, 1, words, sign=True) for value in (effect.difference, interval.low, interval.high)
+            ]
+            st.text(words["effect"].format(*ends))
     with st.expander(words["how_sure"]):
         # names come from users: text, never Markdown
         for sentence in others:

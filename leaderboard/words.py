@@ -27,6 +27,10 @@ _WORDS: dict[str, tuple[str, str]] = {
     "publication": ("Publication", "Publication"),
     "without_values": ("Baselines without published values", "Références sans valeurs publiées"),
     "choose_models": ("Two to five models", "Deux à cinq modèles"),
+    "effect": (
+        "A − B on these tasks: {} points, 95% interval {} to {}.",
+        "A − B sur ces tâches : {} points, intervalle à 95 % de {} à {}.",
+    ),
     "copy_link": ("Link to this comparison", "Lien vers cette comparaison"),
     "pick_two": ("Choose at least two models.", "Choisissez au moins deux modèles."),
     "all": ("all tasks in common", "toutes les tâches communes"),

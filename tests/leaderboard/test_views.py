@@ -371,6 +371,9 @@ def test_compare_opens_on_the_pair_and_the_suite_of_page_one_and_its_link_says_a
     assert page_one.startswith(f"## **{first}** leads"), "the first is whom page one names"
     assert app.selectbox(key="compare_suite").value == app_suite(monkeypatch, tmp_path)
     assert said(app).startswith(f"## Certain: {first}") or said(app).startswith(f"## {first}")
+    (effect,) = (text.value for text in app.text if text.value.startswith("A − B on these tasks: "))
+    low, difference, high = (float(effect.split()[at].rstrip(".")) for at in (-3, 6, -1))
+    assert low <= difference <= high
     (link,) = (code.value for code in app.code if "compare_suite=" in code.value)
     asked = {key: values[0] for key, values in parse_qs(link.partition("?")[2]).items()}
     assert asked["models"].split("\x1f") == names
