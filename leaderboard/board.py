@@ -244,8 +244,8 @@ def _sentence(standing: Leaders, words: Mapping[str, str], scope: Sequence[str])
         if standing.badges:
             with st.container(horizontal=True, gap="small"):
                 for key, good in standing.badges:
-                    icon, color = (":material/check:", "green") if good else (":material/question_mark:", "orange")
-                    st.badge(words[key], icon=icon, color=color)
+                    icon = ":material/check:" if good else ":material/question_mark:"
+                    st.badge(words[key], icon=icon, color="green" if good else "orange")
         if others:
             st.markdown(" ".join(others))
         if scope:

@@ -49,7 +49,11 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     # the pair that page one names is asked where it names it: one answer for one question
     start("compare_suite", from_link("compare_suite", SUITES, _usual_suite(linked or usual, usual, best_suite)))
     chosen = st.multiselect(
-        words["choose_models"], names, key="models", max_selections=MOST, format_func=without_revisions(names).get
+        words["choose_models"],
+        names,
+        key="models",
+        max_selections=MOST,
+        format_func=without_revisions(names).__getitem__,
     )
     left, right = st.columns(2)
     suite = left.selectbox(words["suite"], SUITES, key="compare_suite", format_func=words.__getitem__)

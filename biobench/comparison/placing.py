@@ -161,7 +161,7 @@ def holds_elsewhere(
         if not _may_hold(both, match):
             return False
         (pair,) = measured(both, [duel_of(match, None)], Options(0.0, ALPHA, ALPHA)).pairs
-        if pair.unspoken(ALPHA) or not pair.pair.different or pair.pair.difference <= 0:
+        if pair.unspoken(ALPHA) or not pair.pair.different or pair.pair.comparison.difference <= 0:
             return False
     return None if unknown else True
 

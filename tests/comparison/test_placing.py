@@ -97,7 +97,7 @@ def test_a_lead_on_other_tasks_is_what_compare_shows(tmp_path, seed, gap, spread
     results = load(tmp_path)
     for first, second in (MODELS[:2], MODELS[1::-1]):
         (pair,) = compare([first, second], results_dir=tmp_path, suite="fr", documents=False).pairs
-        shown = pair.pair.different and not pair.unspoken(0.05) and pair.pair.difference > 0
+        shown = pair.pair.different and not pair.unspoken(0.05) and pair.pair.comparison.difference > 0
         assert holds_elsewhere(results, first, [second], "macro", suite="fr") == shown
     assert holds_elsewhere(results, "alpha", ["beta"], "macro", suite="fr") == (gap == 0.05)
     assert holds_elsewhere(results, "alpha", [], "macro", suite="fr") is None
