@@ -12,6 +12,7 @@ import streamlit as st
 
 from biobench.comparison.classes import class_differences, comparable_groups
 from biobench.comparison.compare import Comparison, compare
+from biobench.comparison.placing import differ_within
 from biobench.comparison.result import Compared, PairResult, TaskLine
 from biobench.comparison.twins import Twins
 from biobench.comparison.verdict_fr import verdict_fr
@@ -204,19 +205,26 @@ def _verdict(comparison: Comparison, short: Mapping[str, str], words: Mapping[st
     first, others = lines[about], (*lines[:about], *lines[about + 1 :])
     with st.container(border=True, key="bb_verdict"):
         st.markdown(f"## {literal(plain_note(_named(first, short)))}")
-        effect = None if len(comparison.pairs) > 1 or comparison.parts else comparison.pairs[0].within
-        interval = None if effect is None or effect.test is None else effect.test.interval
-        if effect is not None and interval is not None:
-            ends = [
-                number(100 * value, 1, words, sign=True) for value in (effect.difference, interval.low, interval.high)
-            ]
-            st.text(words["effect"].format(*ends))
+        if effect := _effect(comparison, words):
+            st.text(effect)
     with st.expander(words["how_sure"]):
         # names come from users: text, never Markdown
         for sentence in others:
             st.text(shorten(plain_note(sentence)))
         for note in comparison.notes:
             st.text(f"* {shorten(plain_note(spoken(note, words)))}")
+
+
+def _effect(comparison: Comparison, words: Mapping[str, str]) -> str:
+    """Effect and interval of a pair that is not told apart; of one that is, the verdict has them."""
+    if len(comparison.pairs) > 1 or comparison.parts:
+        return ""
+    (result,) = comparison.pairs
+    test = result.within.test
+    if result.pair.different or differ_within(result.within) or test is None or test.interval is None:
+        return ""
+    ends = (result.within.difference, test.interval.low, test.interval.high)
+    return words["effect"].format(*(number(100 * value, 1, words, sign=True) for value in ends))
 
 
 def _standings(compared: Compared, words: Mapping[str, str]) -> pd.DataFrame:

@@ -50,6 +50,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "badge_unknown": ("Not known whether it is sure", "On ne sait pas si c'est sûr"),
     "badge_elsewhere": ("Shown for other tasks like these", "Démontré pour d'autres tâches semblables"),
     "badge_here_alone": ("Not shown for other tasks", "Non démontré pour d'autres tâches"),
+    "in_percent": ("{}, in percent.", "{}, en pour cent."),
     "mean_over": ("{}, in percent: mean over {} tasks.", "{}, en pour cent : moyenne sur {} tâches."),
     "mean_of_one": ("{}, in percent, on one task.", "{}, en pour cent, sur une seule tâche."),
     "best_small": (
@@ -277,10 +278,15 @@ def first_pair(results: Results, average: AverageName) -> tuple[str, tuple[str, 
     return printed
 
 
-def what_means_are(standing: Leaders, average: AverageName, words: Mapping[str, str]) -> str:
-    """The score and over how many tasks, in a sentence; empty where nothing has a mean."""
+def what_means_are(standing: Leaders, average: AverageName, words: Mapping[str, str], *, counted: bool = False) -> str:
+    """The score and over how many tasks, in a sentence; empty where nothing has a mean.
+
+    counted: the sentence of `scope_of` beside it tells the tasks.
+    """
     if not standing.lines:
         return ""
+    if counted:
+        return words["in_percent"].format(words[average])
     tasks = mean_of((standing.testable or standing.lines)[0]).tasks
     return words["mean_of_one" if tasks == 1 else "mean_over"].format(words[average], tasks)
 

@@ -85,7 +85,13 @@ def _verdict(part: SuitePart) -> str:
     if scope is not None:
         parts.append(say(scope, "p", 'class="help"', len(part.shared), part.count, ", ".join(part.shared)))
     if part.standing.lines:
-        parts.append(both(*in_both(lambda w: what_means_are(part.standing, part.average, w)), "p", 'class="help"'))
+        parts.append(
+            both(
+                *in_both(lambda w: what_means_are(part.standing, part.average, w, counted=scope is not None)),
+                "p",
+                'class="help"',
+            )
+        )
     return f'<div class="verdict">{"".join(parts)}</div>'
 
 
