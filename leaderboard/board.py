@@ -38,7 +38,7 @@ from biobench.report.languages.labels import number
 from biobench.report.names import in_sentences, labels, shorten
 from biobench.report.render import plain_note, render
 from biobench.report.rows import AverageName, Report
-from biobench.report.table import Results, build
+from biobench.report.table import Results, build, metric_of
 from biobench.report.wide import RUNS_FIRST, Block, ModelLine, blocks
 from biobench.store import Brief
 from leaderboard.draw import draw, ink, show_table
@@ -334,8 +334,8 @@ def _is_printed(block: Block) -> bool:
     """Whether publications print scores of these tasks which stand beside another average than the page's."""
     if "published" not in st.session_state["sources"] or st.session_state["search"]:
         return False
-    tasks = {column.id for column in block.columns}
-    return any(row.source == "published" and row.task in tasks for row in results().rows("paper").rows)
+    read_as = {(value.task, value.comparable) for value in results().published}
+    return any((column.published_as, metric_of(column, "paper")) in read_as for column in block.columns)
 
 
 def _no_runs(loaded: Results, words: Mapping[str, str]) -> None:
