@@ -58,6 +58,7 @@ VIEWS: dict[str, tuple[str, View]] = {
     "submit_view": ("submit", submit_view.show),
 }
 EXPLORE = ("errors_view", "needle_view", "pretraining_view", "published_view", "efficiency_view")
+AVERAGED = ("board", "model_view", "task_view", "compare_view", "efficiency_view")
 AVERAGES: tuple[AverageName, ...] = ("macro", "micro", "weighted", "paper")
 
 
@@ -148,7 +149,7 @@ def _pages(texts: Mapping[str, str]) -> dict[str, dict[str, StreamlitPage]]:
 def _draw(view: str, texts: Mapping[str, str]) -> None:
     place = st.empty()
     try:
-        VIEWS[view][1](texts, _average(texts))
+        VIEWS[view][1](texts, _average(texts, shown=view in AVERAGED))
     except BioBenchError as error:
         _say(error)
     names = lost()
@@ -160,9 +161,14 @@ def _say(error: BioBenchError) -> None:
     st.error(f"{literal(plain_note(inside(str(error))))}\n\n{literal(plain_note(inside(error.hint)))}")
 
 
-def _average(texts: Mapping[str, str]) -> AverageName:
+def _average(texts: Mapping[str, str], *, shown: bool) -> AverageName:
     first = first_average(results())
     start("average", from_link("average", AVERAGES, first), everywhere=True)
+    if not shown:
+        # the framework forgets what a page does not draw, unless it is set anew
+        kept: AverageName = st.session_state["average"]
+        st.session_state["average"] = kept
+        return kept
     with st.sidebar:
         chosen = st.radio(
             texts["average"], AVERAGES, key="average", format_func=texts.__getitem__, help=texts["average_help"]

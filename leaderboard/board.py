@@ -13,10 +13,13 @@ import biobench
 from biobench import __version__
 from biobench.comparison.placing import MOST, Placing, place
 from biobench.comparison.standing import (
+    SUITES,
     TESTABLE,
     Leaders,
+    first_pair,
     headline,
     lacks_leader,
+    lead_elsewhere,
     mean_of,
     means_over,
     outside_suite,
@@ -24,6 +27,9 @@ from biobench.comparison.standing import (
     placeable,
     scope_of,
     shared_tasks,
+    suite_block,
+    suite_order,
+    what_means_are,
     with_mean,
 )
 from biobench.report import charts
@@ -32,7 +38,7 @@ from biobench.report.languages.labels import number
 from biobench.report.names import in_sentences, labels, shorten
 from biobench.report.render import plain_note, render
 from biobench.report.rows import AverageName, Report
-from biobench.report.table import Results, build
+from biobench.report.table import Results, build, metric_of
 from biobench.report.wide import RUNS_FIRST, Block, ModelLine, blocks
 from biobench.store import Brief
 from leaderboard.draw import draw, ink, show_table
@@ -73,7 +79,9 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
         count = sum(info.in_suite and info.suite == suite for info in loaded.infos.values()) or len(block.columns)
         part = () if tasks else part_of(block, shared, count)
         scope = scope_of(standing, block, part, count)
-        _sentence(standing, words, scope and words[scope].format(len(part), count, literal(", ".join(part))))
+        about = scope and words[scope].format(len(part), count, literal(", ".join(part)))
+        what = what_means_are(standing, average, words, counted=scope is not None)
+        _sentence(standing, words, [line for line in (about, what) if line])
         _charts(standing, words)
         _table(block, standing, shared or tasks, words)
     _no_runs(loaded, words)
@@ -86,15 +94,11 @@ def _choice(
 ) -> tuple[str, tuple[str, ...], Mapping[str, float] | None, Report, tuple[str, ...]]:
     """The suite, the tasks that matter (none for all of them), their weights, the report of these, and the tasks that
     its means are over where nobody picked any and no model has them all."""
-    order = ("fr", "en", "needle")
-    ran = {loaded.infos[g.task].suite for g in loaded.groups}
-    there = {info.suite for info in loaded.infos.values() if info.in_suite} | ran
-    suites = [s for s in order if s in there] + sorted(there - set(order))
-    suites.sort(key=lambda s: s not in ran if ran else False)
+    suites = suite_order(loaded)
     left, middle, right = st.container(key="bb_choice").columns((2, 5, 2))
     with left:
         suite = choose(words["suite"], suites, "suite", {s: words.get(s, s) for s in suites})
-    options = [i for i, info in loaded.infos.items() if info.suite == suite and (info.in_suite or suite not in order)]
+    options = [i for i, info in loaded.infos.items() if info.suite == suite and (info.in_suite or suite not in SUITES)]
     start("only", list_from_link("only", options, ()))
     st.session_state["only"] = [t for t in st.session_state["only"] if t in options]
     tasks = middle.multiselect(words["matter"], options, key="only", placeholder=words["matter_all"])
@@ -121,15 +125,17 @@ def _filtered(
     Where no task was picked and no model with runs has the whole suite, the page's means are over
     `shared_tasks`, given beside it.
     """
-    start("sources", list_from_link("sources", SOURCES, SOURCES))
+    sources = _sources(loaded)
+    start("sources", list_from_link("sources", sources, sources))
+    st.session_state["sources"] = [source for source in st.session_state["sources"] if source in sources]
     start("search", str(st.query_params.get("search", ""))[:200])
     start("complete", st.query_params.get("complete") == "1")
     with st.sidebar:
         st.text_input(words["search"], key="search", max_chars=200)
-        st.multiselect(words["sources"], SOURCES, key="sources", format_func=words.__getitem__)
+        st.multiselect(words["sources"], sources, key="sources", format_func=words.__getitem__)
         st.toggle(words["complete"], key="complete", help=words["complete_help"])
     state = st.session_state
-    write_link("sources", "" if list(state["sources"]) == list(SOURCES) else ",".join(state["sources"]))
+    write_link("sources", "" if set(state["sources"]) == set(sources) else ",".join(state["sources"]))
     write_link("search", state["search"])
     write_link("complete", "1" if state["complete"] else "")
     wanted = state["search"].casefold().split()
@@ -157,6 +163,13 @@ def _filtered(
     return _complete(report) if state["complete"] else report, shared
 
 
+def _sources(loaded: Results) -> list[str]:
+    """Those of which the folder holds something."""
+    there: set[str] = {row.source for row in loaded.rows("macro").rows}
+    there |= {group.source for group in loaded.groups} | ({"published"} if loaded.published else set())
+    return [source for source in SOURCES if source in there]
+
+
 def _complete(report: Report) -> Report:
     """The rows of the lines that have a suite average, as the page shows them."""
     whole = {(row.line, row.suite) for row in report.averages}
@@ -176,14 +189,27 @@ def _standing(
     if len(block.columns) == 1:
         tasks = (block.columns[0].id,)
     pairs = None if weights is None else tuple(weights.items())
-    return Leaders(lines, _placed(placeable(lines), average, block.suite, tasks, pairs, results_state(), loaded))
+    placed, elsewhere = _placed(placeable(lines), average, block.suite, tasks, pairs, results_state(), loaded)
+    return Leaders(lines, placed, elsewhere)
 
 
 def placings(suite: str, average: AverageName) -> Leaders:
     """Where each model of a whole suite stands, as this page shows it without filters."""
     loaded = results()
-    block = next(b for b in blocks(build(loaded, average, suites=[suite])) if b.suite == suite)
-    return _standing(loaded, block, average, (), None)
+    block, shared = suite_block(loaded, average, suite)
+    return _standing(loaded, block, average, shared, None)
+
+
+def best_two(average: AverageName) -> tuple[str, tuple[str, ...]]:
+    """The suite that this page opens with and its first two models (`first_pair`)."""
+    return _best_two(average, results_state(), results())
+
+
+@st.cache_data(max_entries=16, show_spinner="…")
+def _best_two(average: AverageName, state: str, _loaded: Results) -> tuple[str, tuple[str, ...]]:
+    """`state` stands for the folder's content."""
+    del state
+    return first_pair(_loaded, average)
 
 
 @st.cache_data(max_entries=64, show_spinner="…")
@@ -195,17 +221,18 @@ def _placed(
     weights: tuple[tuple[str, float], ...] | None,
     state: str,
     _loaded: Results,
-) -> dict[str, Placing]:
-    """`state` stands for the folder's content."""
+) -> tuple[dict[str, Placing], bool | None]:
+    """Where each stands, and whether the first's lead is shown elsewhere. `state` stands for the folder's content."""
     del state
     shares = None if weights is None else dict(weights)
     if len(names) < 2:
-        return {}
-    return dict(place(_loaded, names, average, suite=suite, tasks=tasks or None, weights=shares))
+        return {}, None
+    placed = dict(place(_loaded, names, average, suite=suite, tasks=tasks or None, weights=shares))
+    return placed, lead_elsewhere(_loaded, suite, average, placed, tasks, shares)
 
 
-def _sentence(standing: Leaders, words: Mapping[str, str], scope: str | None) -> None:
-    """Who leads, who shares the place, and the best of the small ones; scope: on which tasks, where not on all."""
+def _sentence(standing: Leaders, words: Mapping[str, str], scope: Sequence[str]) -> None:
+    """Who leads, how sure that is, who shares the place, and the best of the small ones; scope: over what."""
     short = in_sentences(line.name for line in standing.lines)
     first, *others = headline(
         standing,
@@ -215,16 +242,24 @@ def _sentence(standing: Leaders, words: Mapping[str, str], scope: str | None) ->
     )
     with st.container(border=True, key="bb_verdict"):
         st.markdown(f"## {first}" if standing.lines else f"**{first}**")
+        if standing.badges:
+            with st.container(horizontal=True, gap="small"):
+                for key, good in standing.badges:
+                    icon = ":material/check:" if good else ":material/question_mark:"
+                    st.badge(words[key], icon=icon, color="green" if good else "orange")
         if others:
             st.markdown(" ".join(others))
         if scope:
-            st.caption(scope)
+            st.caption(" ".join(scope))
 
 
 def _charts(standing: Leaders, words: Mapping[str, str]) -> None:
     if not standing.lines:
         return
-    left, right = st.container(key="bb_charts").columns(2)
+    known = COSTS if standing.testable else ()
+    offered = [c for c in known if any(getattr(mean_of(line), c) is not None for line in standing.testable)]
+    # where no cost is known, the scale has the whole width
+    left, right = st.container(key="bb_charts").columns(2) if offered else (st.container(), None)
     ranks, short = standing.ranks, labels(line.name for line in standing.lines)
     rows = [
         {"line": short[line.name], "rank": ranks.get((line.name, line.source), ""), "own": line.source in TESTABLE}
@@ -236,13 +271,11 @@ def _charts(standing: Leaders, words: Mapping[str, str]) -> None:
         for r, line in zip(rows[:3], standing.lines, strict=False)
     )
     draw(charts.standing(rows, words, ink()), words["alt_standing"].format(first), words, left)
-    left.caption(words["standing_help"])
+    left.caption(" ".join(words[key] for key in charts.marks_of(rows)))
+    if right is None:
+        st.caption(words["no_cost"])
+        return
     with right:
-        known = COSTS if standing.testable else ()
-        offered = [c for c in known if any(getattr(mean_of(line), c) is not None for line in standing.testable)]
-        if not offered:
-            st.caption(words["no_cost"])
-            return
         cost = choose(words["cost"], offered, "cost", {c: words[f"cost_{c}"] for c in offered})
         points = [
             {"model": short[line.name], "cost": getattr(mean_of(line), cost)} | charts.ends(mean_of(line))
@@ -280,19 +313,29 @@ def _table(block: Block, standing: Leaders, tasks: Sequence[str], words: Mapping
         )
         rows = [shown[i] for i in picked["selection"]["rows"] if i < len(shown)]
         names = list(dict.fromkeys(line_name(li.model, li.variant) for li in rows if li is not None))
-        left, right = st.columns((1, 4), vertical_alignment="center")
-        if left.button(words["compare_picked"], key="to_compare", type="primary", disabled=not 2 <= len(names) <= 5):
+        row = st.container(horizontal=True, vertical_alignment="center")
+        if row.button(words["compare_picked"], key="to_compare", type="primary", disabled=not 2 <= len(names) <= 5):
             query = {"models": SEPARATOR.join(names), "compare_suite": block.suite}
             if tasks:
                 query["compare_tasks"] = ",".join(tasks)
             st.switch_page(st.session_state["pages"]["compare_view"], query_params=query)
-        right.caption(words["pick_rows"])
+        row.caption(words["pick_rows"])
     with st.container(key="bb_cards"):
         st.html(cards or "<p></p>")
     about_ranks = [words["rank_help"].format(MOST)] if standing.testable else []
     if any(line.source == "published" for line in standing.lines):
         about_ranks.append(words["printed_order"])
+    if not any(line.source == "published" for line in block.lines) and _is_printed(block):
+        about_ranks.append(words["other_average"].format(words["paper"]))
     st.caption(" ".join([words["caption"], *about_ranks]))
+
+
+def _is_printed(block: Block) -> bool:
+    """Whether publications print scores of these tasks which stand beside another average than the page's."""
+    if "published" not in st.session_state["sources"] or st.session_state["search"]:
+        return False
+    read_as = {(value.task, value.comparable) for value in results().published}
+    return any((column.published_as, metric_of(column, "paper")) in read_as for column in block.columns)
 
 
 def _no_runs(loaded: Results, words: Mapping[str, str]) -> None:

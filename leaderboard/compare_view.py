@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import quote, urlencode
 
 import pandas as pd
 import streamlit as st
 
 from biobench.comparison.classes import class_differences, comparable_groups
 from biobench.comparison.compare import Comparison, compare
+from biobench.comparison.placing import differ_within
 from biobench.comparison.result import Compared, PairResult, TaskLine
 from biobench.comparison.twins import Twins
 from biobench.comparison.verdict_fr import verdict_fr
@@ -17,12 +20,13 @@ from biobench.errors import StoreError
 from biobench.report import charts
 from biobench.report.entrants import Entrant, find_entrants, line_name
 from biobench.report.escape import plain
-from biobench.report.languages.labels import number
-from biobench.report.names import shorten
+from biobench.report.languages.labels import metric_in, number
+from biobench.report.names import in_sentences, shorten, without_revisions
 from biobench.report.render import plain_note
 from biobench.report.rows import AverageName
-from biobench.report.table import Results, build
+from biobench.report.table import Results
 from biobench.report.wide import SUITES as NAMES
+from leaderboard.board import best_two
 from leaderboard.draw import draw, ink, show_table
 from leaderboard.folder import inside, results, results_dir, results_state, trained_by
 from leaderboard.state import SEPARATOR, choose, from_link, list_from_link, several_from_link, start, switch, write_link
@@ -39,17 +43,24 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     loaded = results()
     names = _names(loaded)
     linked = several_from_link("models", names)
-    start("models", (linked or _first_two(loaded, average, names))[:MOST])
+    best_suite, best = best_two(average)
+    usual = [name for name in best if name in names]
+    start("models", (linked or usual)[:MOST])
     st.session_state["models"] = [n for n in st.session_state["models"] if n in names]
-    start("compare_suite", from_link("compare_suite", SUITES, "all"))
+    # the pair that page one names is asked where it names it: one answer for one question
+    start("compare_suite", from_link("compare_suite", SUITES, _usual_suite(linked or usual, usual, best_suite)))
     chosen = st.multiselect(
-        words["choose_models"], names, key="models", max_selections=MOST, format_func=lambda n: shorten(plain(n))
+        words["choose_models"],
+        names,
+        key="models",
+        max_selections=MOST,
+        format_func=without_revisions(names).__getitem__,
     )
     left, right = st.columns(2)
     suite = left.selectbox(words["suite"], SUITES, key="compare_suite", format_func=words.__getitem__)
     documents = switch(right, words["documents"], "documents", words["documents_help"])
-    write_link("models", "" if chosen == _first_two(loaded, average, names) else SEPARATOR.join(chosen))
-    write_link("compare_suite", "" if suite == "all" else suite)
+    write_link("models", "" if chosen == usual else SEPARATOR.join(chosen))
+    write_link("compare_suite", "" if suite == _usual_suite(chosen, usual, best_suite) else suite)
     if len(chosen) < 2:
         st.info(words["pick_two"])
         return
@@ -65,10 +76,12 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
         # a damaged ledger takes the verdict on twins away, not the comparison
         st.warning(literal(plain_note(inside(str(error)))))
         comparison = _compare(tuple(chosen), folder, state, part, tasks, average, documents, ())
-    _verdict(comparison, words)
+    short = in_sentences(comparison.models)
+    _verdict(comparison, short, words)
     _twins(comparison, words)
+    _link(chosen, suite, tasks, average, documents, words)
     for pair in comparison.pairs:
-        _pair(pair, words)
+        _pair(pair, short, words)
     if len(comparison.models) > 2:
         st.header(words["standings"])
         for one in comparison.parts or (comparison,):
@@ -116,18 +129,31 @@ def _names(loaded: Results) -> list[str]:
     return ran + sorted({line_name(v.model, v.variant) for v in loaded.published} - set(ran), key=str.casefold)
 
 
-def _first_two(loaded: Results, average: AverageName, names: Sequence[str]) -> list[str]:
-    """The two best means of the first suite that has two, runs before printed scores: what most readers ask about."""
-    rows = build(loaded, average).averages
-    order = {"fr": 0, "en": 1}
-    for sources in (("run", "submitted"), ("published",)):
-        for suite in sorted({row.suite for row in rows}, key=lambda suite: (order.get(suite, 2), suite)):
-            lines = [row for row in rows if row.suite == suite and row.source in sources]
-            best = [line_name(r.model, r.variant) for r in sorted(lines, key=lambda r: -r.mean)]
-            pair = [name for name in dict.fromkeys(best) if name in names][:2]
-            if len(pair) == 2:
-                return pair
-    return []
+def _usual_suite(chosen: Sequence[str], usual: Sequence[str], suite: str) -> str:
+    """Where these models are compared unless the reader says otherwise: all tasks, but page one's pair on its suite."""
+    return suite if list(chosen) == list(usual) and suite in SUITES else "all"
+
+
+def _link(
+    chosen: Sequence[str],
+    suite: str,
+    tasks: Sequence[str],
+    average: AverageName,
+    documents: bool,
+    words: Mapping[str, str],
+) -> None:
+    """The address of exactly this comparison, with the framework's button that copies it."""
+    query = {
+        "models": SEPARATOR.join(chosen),
+        "compare_suite": suite,
+        "average": average,
+        "interface": words["verdict_language"],
+    }
+    query |= {"compare_tasks": ",".join(tasks)} if tasks else {}
+    query |= {"documents": "1"} if documents else {}
+    page = str(st.context.url or "").partition("?")[0]
+    with st.popover(words["copy_link"], icon=":material/link:"):
+        st.code(f"{page}?{urlencode(query, quote_via=quote)}", language=None, wrap_lines=True)
 
 
 def _tasks(loaded: Results, chosen: Sequence[str], suite: str | None, words: Mapping[str, str]) -> tuple[str, ...]:
@@ -165,19 +191,40 @@ def _place(comparison: Comparison, twins: Twins) -> str:
     return " – ".join(str(comparison.models.index(name) + 1) for name in (twins.first, twins.second))
 
 
-def _verdict(comparison: Comparison, words: Mapping[str, str]) -> None:
+def _named(text: str, short: Mapping[str, str]) -> str:
+    """A text of the comparison with the models' short names."""
+    # the longest first: a name may be the beginning of another
+    known = "|".join(re.escape(name) for name in sorted(short, key=len, reverse=True) if short[name] != name)
+    return re.sub(known, lambda found: short[found.group()], text) if known else text
+
+
+def _verdict(comparison: Comparison, short: Mapping[str, str], words: Mapping[str, str]) -> None:
     lines = verdict_fr(comparison) if words["verdict_language"] == "fr" else comparison.verdict
     # twins come first in it and have their badge here: the result is the headline
     about = len(comparison.twins)
     first, others = lines[about], (*lines[:about], *lines[about + 1 :])
     with st.container(border=True, key="bb_verdict"):
-        st.markdown(f"## {literal(shorten(plain_note(first)))}")
+        st.markdown(f"## {literal(plain_note(_named(first, short)))}")
+        if effect := _effect(comparison, words):
+            st.text(effect)
     with st.expander(words["how_sure"]):
         # names come from users: text, never Markdown
         for sentence in others:
             st.text(shorten(plain_note(sentence)))
         for note in comparison.notes:
             st.text(f"* {shorten(plain_note(spoken(note, words)))}")
+
+
+def _effect(comparison: Comparison, words: Mapping[str, str]) -> str:
+    """Effect and interval of a pair that is not told apart; of one that is, the verdict has them."""
+    if len(comparison.pairs) > 1 or comparison.parts:
+        return ""
+    (result,) = comparison.pairs
+    test = result.within.test
+    if result.pair.different or differ_within(result.within) or test is None or test.interval is None:
+        return ""
+    ends = (result.within.difference, test.interval.low, test.interval.high)
+    return words["effect"].format(*(number(100 * value, 1, words, sign=True) for value in ends))
 
 
 def _standings(compared: Compared, words: Mapping[str, str]) -> pd.DataFrame:
@@ -193,18 +240,19 @@ def _standings(compared: Compared, words: Mapping[str, str]) -> pd.DataFrame:
     )
 
 
-def _pair(result: PairResult, words: Mapping[str, str]) -> None:
+def _pair(result: PairResult, short: Mapping[str, str], words: Mapping[str, str]) -> None:
     pair = result.pair
     st.header(words["difference"].split(",")[0].capitalize(), anchor=False)
-    st.text(shorten(f"{plain(pair.first)} − {plain(pair.second)}"))
+    st.text(f"A: {short[pair.first]}\nB: {short[pair.second]}")
     shown = (("wins", pair.comparison.wins), ("ties", pair.comparison.ties), ("losses", pair.comparison.losses))
     for column, (key, count) in zip(st.columns(3), shown, strict=True):
         column.metric(words[key], count)
-    rows = [_row(line) for line in result.tasks]
+    lines = sorted(result.tasks, key=lambda line: -line.difference)
+    rows = [_row(line) for line in lines]
     alt = words["alt_differences"].format(_in_words(rows, words))
     draw(charts.differences(rows, words, ink()), alt, words)
     st.caption(words["difference_help"])
-    _show_differences(_table(result.tasks, rows, words), words)
+    _show_differences(_table(lines, rows, words), words)
 
 
 def _in_words(rows: Sequence[Mapping[str, Any]], words: Mapping[str, str]) -> str:
@@ -235,7 +283,8 @@ def _classes(entrants: Sequence[Entrant], comparison: Comparison, words: Mapping
     st.header(words["classes"], anchor=False)
     left, right = st.columns(2)
     with left:
-        names = {key: shorten(f"{plain(a.label)} − {plain(b.label)}") for key, (a, b) in pairs.items()}
+        short = in_sentences(comparison.models)
+        names = {key: f"{short[a.label]} − {short[b.label]}" for key, (a, b) in pairs.items()}
         pair = choose(words["pair"], list(pairs), "classes_pair", names)
     with right:
         task = choose(words["choose_task"], shared[pair], "classes_task")
@@ -273,7 +322,7 @@ def _table(lines: Sequence[TaskLine], rows: Sequence[Mapping[str, Any]], words: 
         table.append(
             {
                 words["task"]: line.task,
-                words["average"]: line.metric,
+                words["average"]: metric_in(line.metric, words),
                 "A": 100 * line.first,
                 "B": 100 * line.second,
                 words["difference"]: row["difference"],

@@ -19,7 +19,10 @@ def ink() -> str:
 
 def draw(chart: Any, alt: str, words: Mapping[str, str], place: DeltaGenerator | None = None, **options: Any) -> None:
     """A chart as wide as its place. alt: what it shows, for whoever does not see it."""
-    (place or st).altair_chart(localized(chart, words["verdict_language"]), **({"width": "stretch"} | options), alt=alt)
+    # the framework's own labels are fainter than text may be, and it moves the first name off its line
+    legible = localized(chart, words["verdict_language"]).configure_axis(labelColor=ink(), titleColor=ink())
+    legible = legible.configure_axisY(labelFlush=False).configure_legend(labelColor=ink())
+    (place or st).altair_chart(legible, **({"width": "stretch"} | options), alt=alt)
 
 
 def show_table(

@@ -52,6 +52,8 @@ def command(port: int, host: str = HERE) -> list[str]:
         *("--browser.gatherUsageStats", "false"),
         *("--client.toolbarMode", "minimal"),
         *("--theme.light.primaryColor", "#0072B2"),
+        # the names of pinned columns are drawn at 60% of it
+        *("--theme.light.textColor", "#000000"),
         # light enough for a dark ground, dark enough for the white letters on it
         *("--theme.dark.primaryColor", "#1776B0"),
     ]

@@ -14,7 +14,8 @@ from biobench.report.details.ledgers import ledger_facts
 from biobench.report.entrants import line_name
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
-from biobench.report.names import shorten
+from biobench.report.languages.labels import metric_in
+from biobench.report.names import shorten, without_revisions
 from biobench.report.remarks import hub_link
 from biobench.report.render import plain_note
 from biobench.report.rivals import Rivals
@@ -37,15 +38,15 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     if not lines:
         st.info(words["no_model"])
         return
+    short = without_revisions(line_name(model, variant) for model, variant, _ in lines.values())
     names = {
-        key: shorten(plain(f"{model} [{variant}]" if variant else model)) + f" · {words[source]}"
-        for key, (model, variant, source) in lines.items()
+        key: f"{short[line_name(model, variant)]} · {words[source]}" for key, (model, variant, source) in lines.items()
     }
     order = sorted(lines, key=lambda k: (lines[k][2] != "run", names[k].casefold()))
     line = lines[choose(words["choose_model"], order, "model", names)]
     rows = [row for row in report.rows if row.line == line]
     groups = [g for g in loaded.groups if (g.model, g.variant, g.source) == line]
-    st.title(literal(shorten(plain(line[0]))))
+    st.title(literal(short[line_name(line[0], line[1])]))
     if groups:
         _card(groups, words)
     else:
@@ -53,7 +54,7 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     _averages(report, average, line, words)
     rivals = Rivals(report)
     _strip(rivals, rows, words)
-    show_table(_table(rivals, rows, words), words, _digits(words), config=_right(words))
+    show_table(_table(rivals, rows, short, words), words, _digits(words), config=_right(words))
     _ledger(groups, words)
     chart = charts.seeds(rows, [plain(row.task) for row in rows], "task", words)
     if chart is not None:
@@ -66,6 +67,21 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
         st.caption(words["needle_help"])
         show_maps(needles, words)
     _curves(groups, rows, words)
+    _cite(groups, words)
+
+
+def _cite(groups: Sequence[RunGroup], words: Mapping[str, str]) -> None:
+    """An entry for the model: its name, its page and the revision whose scores these are."""
+    if not groups:
+        return
+    brief = groups[0].briefs[0]
+    link = hub_link(brief)
+    if link is None:
+        return
+    key = "".join(c if c.isalnum() and c.isascii() else "_" for c in brief.model.partition("@")[0])
+    with st.expander(words["cite"]):
+        st.code(f"@misc{{{key},\n  title = {{{{{brief.model}}}}},\n  url   = {{{link}}}\n}}", language="bibtex")
+        st.caption(words["cite_help"])
 
 
 def _card(groups: Sequence[RunGroup], words: Mapping[str, str]) -> None:
@@ -127,14 +143,14 @@ def _strip(rivals: Rivals, rows: Sequence[Row], words: Mapping[str, str]) -> Non
     st.caption(words["strip_help"])
 
 
-def _table(rivals: Rivals, rows: Sequence[Row], words: Mapping[str, str]) -> pd.DataFrame:
+def _table(rivals: Rivals, rows: Sequence[Row], short: Mapping[str, str], words: Mapping[str, str]) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
                 words["task"]: row.task,
-                words["average"]: row.metric,
+                words["average"]: metric_in(row.metric, words),
                 words["score"]: score(row, words),
-                words["best"]: _beside(best, line_name(best.model, best.variant), words),
+                words["best"]: _beside(best, short[line_name(best.model, best.variant)], words),
                 words["gap"]: 100 * (best.mean - row.mean),
                 words["floor"]: _floor(rivals.floors.get(row.task), words),
                 words["seeds"]: row.n_seeds or None,
@@ -155,7 +171,7 @@ def _floor(row: Row | None, words: Mapping[str, str]) -> str:
 
 def _beside(row: Row, name: str, words: Mapping[str, str]) -> str:
     """A score and whose it is."""
-    return f"{score(row, words, margin=False)} ({shorten(plain(name))})"
+    return f"{score(row, words, margin=False)} ({plain(name)})"
 
 
 def _digits(words: Mapping[str, str]) -> dict[str, int]:

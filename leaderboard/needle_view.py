@@ -11,10 +11,8 @@ import streamlit as st
 from biobench.errors import BioBenchError
 from biobench.report import charts
 from biobench.report.details.needle import CHANCE, NO_EXAMPLE, NOT_READ, NeedleGrid, grid_of
-from biobench.report.entrants import line_name
 from biobench.report.escape import for_html, plain
 from biobench.report.groups import RunGroup
-from biobench.report.names import shorten
 from biobench.report.render import plain_note
 from biobench.report.rows import AverageName
 from leaderboard.draw import draw, show_table
@@ -68,16 +66,18 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     if not chosen:
         st.info(words["pick_runs"])
         return
-    grids = _grids([group_of[name] for name in chosen], words)
+    grids = sorted(
+        _grids([group_of[name] for name in chosen], words),
+        key=lambda g: (-(g.reads_up_to or 0), -g.over_all_lengths, g.model),
+    )
     if grids:
         _ranking(grids, words)
         st.caption(words["needle_help"])
         st.html(maps_html(grids, words))
 
 
-def _ranking(grids: Sequence[NeedleGrid], words: Mapping[str, str]) -> None:
+def _ranking(ranked: Sequence[NeedleGrid], words: Mapping[str, str]) -> None:
     """Who reads furthest, then who answers best over all lengths; accuracy by length, a line a model."""
-    ranked = sorted(grids, key=lambda g: (-(g.reads_up_to or 0), -g.over_all_lengths, g.model))
     names = list(zip(ranked, shown_names(ranked, words), strict=True))
     rows = [
         {"model": name, "length": length, "score": 100 * (share.mean if share else CHANCE), "read": share is not None}
@@ -95,10 +95,10 @@ def _ranking(grids: Sequence[NeedleGrid], words: Mapping[str, str]) -> None:
             words["over_all"]: 100 * grid.over_all_lengths,
             words["window"]: grid.window,
         }
-        | {f"{n:,}": 100 * share.mean if share else None for n in lengths for share in [grid.share(n)]}
+        | {str(n): 100 * share.mean if share else None for n in lengths for share in [grid.share(n)]}
         for grid, name in names
     ]
-    digits = dict.fromkeys((words["over_all"], *(f"{n:,}" for n in lengths)), 1)
+    digits = dict.fromkeys((words["over_all"], *(str(n) for n in lengths)), 1)
     whole = st.column_config.NumberColumn(format="%d")
     config = {words["model"]: st.column_config.TextColumn(pinned=True)}
     config |= {words[key]: whole for key in ("reads_up_to", "window")}
@@ -139,11 +139,12 @@ def _read(store: str, state: str, _group: RunGroup) -> NeedleGrid:
 
 def maps_html(grids: Sequence[NeedleGrid], words: Mapping[str, str]) -> str:
     """A table a grid: lengths down, positions across, margins last; tinted by accuracy from chance to all right."""
-    return f'{_STYLE}<div class="bb-maps">{"".join(_map(grid, words) for grid in grids)}</div>'
+    names = shown_names(grids, words)
+    maps = "".join(_map(grid, name, words) for grid, name in zip(grids, names, strict=True))
+    return f'{_STYLE}<div class="bb-maps">{maps}</div>'
 
 
-def _map(grid: NeedleGrid, words: Mapping[str, str]) -> str:
-    name = shorten(line_name(grid.model, grid.variant)) + ("" if grid.source == "run" else f" · {words[grid.source]}")
+def _map(grid: NeedleGrid, name: str, words: Mapping[str, str]) -> str:
     about = (
         f"{len(grid.seeds)} {words['seeds']} · {words['window']} {grid.window} · "
         f"{words['majority']} {100 * grid.majority:.1f}"

@@ -11,7 +11,7 @@ import streamlit as st
 from biobench.report.charts import FEW_SEEDS
 from biobench.report.escape import for_html
 from biobench.report.languages.labels import number
-from biobench.report.names import without_revisions
+from biobench.report.names import in_cells, without_revisions
 from biobench.report.remarks import best_of, by_kind, hub_link, remarks_of
 from biobench.report.wide import Block, ModelLine
 from biobench.store import Brief
@@ -43,7 +43,7 @@ def to_frame(
     extra = [(words[key], cells) for key, cells in (("floor", floor), ("ceiling", ceiling)) if cells]
     blank = [None] * len(extra)
     averages = [line.average for line in shown]
-    names = without_revisions(line.name for line in shown)
+    names = in_cells(line.name for line in shown)
     remarks = [remarks_of(line, floor, words) for line in shown]
     columns: dict[str, list[Any]] = {
         words["rank"]: [ranks.get((line.name, line.source)) for line in shown] + blank,
@@ -62,8 +62,9 @@ def to_frame(
         speeds = [[row.train_tokens_per_second for row in line.cells.values()] for line in shown]
         columns |= {
             words["parameters"]: [None if b is None else b.parameters or None for b in briefs] + blank,
-            words["window"]: [None if b is None or b.origin == "outside" else b.max_length for b in briefs] + blank,
-            words["tokens_per_second"]: [
+            words["window_short_head"]: [None if b is None or b.origin == "outside" else b.max_length for b in briefs]
+            + blank,
+            words["speed_short_head"]: [
                 sum(x for x in each if x) / len(each) if each and all(each) else None for each in speeds
             ]
             + blank,
@@ -90,18 +91,18 @@ def columns_of(block: Block, words: Mapping[str, str]) -> dict[str, Any]:
     column, text = st.column_config.NumberColumn, st.column_config.TextColumn
     # the framework's bars print numbers with the separators of the reader's browser, not of the page
     french = words["verdict_language"] == "fr"
-    bar = st.column_config.ProgressColumn(min_value=0, max_value=100, width=120)
+    bar = st.column_config.ProgressColumn(min_value=0, max_value=100, width=112)
     shown: dict[str, Any] = {
-        words["rank"]: text(pinned=True, width=60, help=words["rank_short"]),
-        words["model"]: text(pinned=True, width=300),
-        words["mean"]: column(width=90) if french else bar,
-        "±": column(width=50, help=words["margin_help"]),
-        words["notes"]: text(width=60, help=words["marks_help"]),
+        words["rank"]: text(pinned=True, width=58, help=words["rank_short"]),
+        words["model"]: text(pinned=True, width=280),
+        words["mean"]: column(width=80) if french else bar,
+        "±": column(width=48, help=words["margin_help"]),
+        words["notes"]: text(width=56, help=words["marks_help"]),
         words["notes_in_words"]: text(width=420),
-        words["source"]: text(width=110),
-        words["parameters"]: column(format="compact", width=90),
-        words["window"]: column(format="%d", width=140),
-        words["tokens_per_second"]: column(format="compact", width=140),
+        words["source"]: text(width=94),
+        words["parameters"]: column(format="compact", width=92),
+        words["window_short_head"]: column(format="%d", width=72, help=words["window"]),
+        words["speed_short_head"]: column(format="compact", width=76, help=words["tokens_per_second"]),
         "hub": st.column_config.LinkColumn(display_text="↗", width=50),
     }
     return shown | {c.id: column(help=f"{c.name} · {c.type}", width=90) for c in block.columns}

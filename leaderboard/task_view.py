@@ -14,6 +14,7 @@ from biobench.report import charts
 from biobench.report.details.marked import sample
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
+from biobench.report.languages.labels import metric_in
 from biobench.report.names import labels
 from biobench.report.render import plain_note
 from biobench.report.rows import AverageName, Row
@@ -62,13 +63,19 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
         st.header(words["readings"])
         for caption, reading in readings:
             st.text(f"{caption} {reading}")
-    for note in report.notes:
-        st.text(plain_note(spoken(note, words)))
+    if report.notes:
+        with st.expander(f"{words['notes']} ({len(report.notes)})"):
+            for note in report.notes:
+                st.text(plain_note(spoken(note, words)))
 
 
 def _card(info: TaskInfo, words: Mapping[str, str]) -> None:
     spec = info.spec
-    about = {words["language"]: info.language, words["type"]: info.type, words["corpus"]: info.corpus}
+    about = {
+        words["language"]: words.get(info.language, info.language),
+        words["type"]: info.type,
+        words["corpus"]: info.corpus,
+    }
     if spec is None:
         st.caption(words["not_shipped"])
     else:
@@ -125,7 +132,7 @@ def _scores(rows: Sequence[Row], words: Mapping[str, str]) -> pd.DataFrame:
             {
                 words["model"]: name,
                 words["source"]: words[r.source],
-                words["average"]: r.metric,
+                words["average"]: metric_in(r.metric, words),
                 words["score"]: score(r, words),
                 words["seeds"]: r.n_seeds or None,
             }

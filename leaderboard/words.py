@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Literal
 
@@ -11,8 +12,11 @@ from biobench.report.languages.labels import LABELS
 from biobench.report.languages.notes_fr import in_french
 from biobench.report.rows import Row
 from biobench.report.wide import percent
+from leaderboard.launch import is_public
 from leaderboard.view_words import VIEW_WORDS
 
+_COMMAND = re.compile(r" ?;[^;]*`biobench [^`]*`[^;]*")
+"""A part of a note that says what to run."""
 Language = Literal["en", "fr"]
 LANGUAGES: dict[Language, str] = {"en": "English", "fr": "Français"}
 
@@ -23,6 +27,11 @@ _WORDS: dict[str, tuple[str, str]] = {
     "publication": ("Publication", "Publication"),
     "without_values": ("Baselines without published values", "Références sans valeurs publiées"),
     "choose_models": ("Two to five models", "Deux à cinq modèles"),
+    "effect": (
+        "A − B on these tasks: {} points, 95% interval {} to {}.",
+        "A − B sur ces tâches : {} points, intervalle à 95 % de {} à {}.",
+    ),
+    "copy_link": ("Link to this comparison", "Lien vers cette comparaison"),
     "pick_two": ("Choose at least two models.", "Choisissez au moins deux modèles."),
     "all": ("all tasks in common", "toutes les tâches communes"),
     "only_tasks": ("Only these tasks", "Seulement ces tâches"),
@@ -213,5 +222,8 @@ def score(row: Row, words: Mapping[str, str], *, margin: bool = True) -> str:
 
 
 def spoken(note: str, words: Mapping[str, str]) -> str:
-    """A note of the report in the language of the words."""
-    return in_french(note) if words["verdict_language"] == "fr" else note
+    """A note of the report in the language of the words; without commands for whoever cannot run them here."""
+    text = in_french(note) if words["verdict_language"] == "fr" else note
+    if not is_public():
+        return text
+    return _COMMAND.sub("", text) or text

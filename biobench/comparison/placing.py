@@ -8,16 +8,20 @@ from functools import cache
 from itertools import combinations
 from typing import Any
 
-from biobench.comparison.contest import Contest, contest
-from biobench.comparison.measure import seeds_alone
+import numpy as np
+
+from biobench.comparison.contest import Contest, Match, contest
+from biobench.comparison.measure import Options, duel_of, measured, seeds_alone
 from biobench.errors import UsageError
 from biobench.report.conditions import condition_of, is_full, lengths_read
 from biobench.report.entrants import Entrant, find_entrants
 from biobench.report.groups import RunGroup
 from biobench.report.rows import AverageName
 from biobench.report.table import Results, metric_of
-from biobench.stats import WithinTasks
+from biobench.stats import Estimand, WithinTasks, mean_test
 
+ALPHA = 0.05
+"""Of `compare` unless told otherwise."""
 MOST = 30
 """Models up to which all pairs are looked at."""
 
@@ -130,3 +134,44 @@ def place(
         )
         for name in names
     }
+
+
+def holds_elsewhere(
+    results: Results,
+    first: str,
+    others: Sequence[str],
+    average: AverageName,
+    *,
+    suite: str | None = None,
+    tasks: Sequence[str] | None = None,
+) -> bool | None:
+    """Whether `compare` shows the first model's lead over each of the others on tasks like these, pair by pair.
+
+    None where it has nothing to say: no others, one corpus, several languages, or runs under other conditions.
+    """
+    unknown = not others
+    for other in others:
+        try:
+            both = contest(find_entrants([first, other], results), results, average, suite=suite, tasks=tasks)
+            match = both.match(0, 1)
+        except UsageError:
+            return None
+        if len(set(both.clusters)) < 2 or len({info.language for info in both.tasks}) > 1:
+            return None
+        if not _may_hold(both, match):
+            return False
+        (pair,) = measured(both, [duel_of(match, None)], Options(0.0, ALPHA, ALPHA)).pairs
+        if pair.unspoken(ALPHA) or not pair.pair.different or pair.pair.comparison.difference <= 0:
+            return False
+    return None if unknown else True
+
+
+def _may_hold(both: Contest, match: Match) -> bool:
+    """Whether the plain t over corpora shows the lead: the test of `compare` is never surer, and dearer."""
+    corpora: dict[str, list[float]] = {}
+    for info in both.tasks:
+        first, second = (cells[info.id].mean for cells in match.cells)
+        corpora.setdefault(info.corpus, []).append(first - second)
+    means = np.array([sum(each) / len(each) for each in corpora.values()])
+    test = mean_test(means, estimand=Estimand.TASKS_LIKE_THESE, resolution=match.resolution)
+    return test.p is not None and test.p <= ALPHA and test.estimate > 0

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from biobench.comparison.placing import Placing, place
+from biobench.comparison.placing import Placing, holds_elsewhere, place
 from biobench.report.rows import AverageName, Report, Row
 from biobench.report.table import Results, build
-from biobench.report.wide import Block, ModelLine
+from biobench.report.wide import Block, ModelLine, blocks
 
 TESTABLE = ("run", "outside", "submitted")
 """Sources whose lines have runs or predictions of ours to test; the others are printed or stand for no model."""
 SMALL = 100_000_000
 """Parameters below which a model is named as the best of the small ones."""
 MOST_NAMED = 3
+SUITES = ("fr", "en", "needle")
+"""Those that ship, in the order of the pages; needle runs ask another kind of question and come last."""
 WORDS: dict[str, tuple[str, str]] = {
     "leads": ("{} leads with {}.", "{} est en tête avec {}."),
     "leads_printed": (
@@ -39,6 +41,18 @@ WORDS: dict[str, tuple[str, str]] = {
         "On these tasks its lead over every other model with runs is larger than seeds explain.",
         "Sur ces tâches, son avance sur tout autre modèle exécuté dépasse ce que les graines expliquent.",
     ),
+    "printed_unsure": (
+        "Printed means come without seeds, so nothing says how sure their order is.",
+        "Les moyennes imprimées viennent sans graines : rien ne dit si leur ordre est sûr.",
+    ),
+    "badge_sure": ("Sure on these tasks", "Sûr pour ces tâches"),
+    "badge_shared": ("Not sure: the place is shared", "Pas sûr : place partagée"),
+    "badge_unknown": ("Not known whether it is sure", "On ne sait pas si c'est sûr"),
+    "badge_elsewhere": ("Shown for other tasks like these", "Démontré pour d'autres tâches semblables"),
+    "badge_here_alone": ("Not shown for other tasks", "Non démontré pour d'autres tâches"),
+    "in_percent": ("{}, in percent.", "{}, en pour cent."),
+    "mean_over": ("{}, in percent: mean over {} tasks.", "{}, en pour cent : moyenne sur {} tâches."),
+    "mean_of_one": ("{}, in percent, on one task.", "{}, en pour cent, sur une seule tâche."),
     "best_small": (
         "Best below 100 million parameters: {} with {}.",
         "Le meilleur sous 100 millions de paramètres : {} avec {}.",
@@ -53,6 +67,22 @@ class Leaders:
 
     lines: tuple[ModelLine, ...]
     placed: Mapping[str, Placing]
+    elsewhere: bool | None = None
+    """Whether the lead of the first of those with runs is shown for other tasks (`holds_elsewhere`)."""
+
+    @property
+    def badges(self) -> list[tuple[str, bool]]:
+        """How sure the lead is, on these tasks and on others: keys of `WORDS`, and whether it is good news."""
+        if not self.lines:
+            return []
+        first = self.testable[0] if self.testable else None
+        placing = None if first is None else self.placed.get(first.name)
+        if first is None or placing is None or mean_of(first).low is None:
+            return [("badge_unknown", False)]
+        badges = [("badge_shared", False) if placing.alike else ("badge_sure", True)]
+        if self.elsewhere is not None:
+            badges.append(("badge_elsewhere", True) if self.elsewhere else ("badge_here_alone", False))
+        return badges
 
     @property
     def testable(self) -> list[ModelLine]:
@@ -180,7 +210,85 @@ def suite_standing(
     placed = {}
     if len(names) > 1:
         placed = dict(place(results, names, average, suite=block.suite, tasks=asked or None, weights=weights))
-    return Leaders(lines, placed)
+    return Leaders(lines, placed, lead_elsewhere(results, block.suite, average, placed, asked, weights))
+
+
+def lead_elsewhere(
+    results: Results,
+    suite: str,
+    average: AverageName,
+    placed: Mapping[str, Placing],
+    tasks: Sequence[str] = (),
+    weights: Mapping[str, float] | None = None,
+) -> bool | None:
+    """Whether the lead of the first of those placed is shown for other tasks; None where weights are the reader's."""
+    if weights is not None or len(placed) < 2:
+        return None
+    first, *others = placed
+    return holds_elsewhere(results, first, others, average, suite=suite, tasks=tasks or None)
+
+
+def suite_order(results: Results) -> list[str]:
+    """The suites in the order of the pages: those with runs first, and of these the one with the most of its tasks run.
+
+    Needle stands behind the two languages.
+    """
+    ran: dict[str, set[str]] = {}
+    for group in results.groups:
+        ran.setdefault(results.infos[group.task].suite, set()).add(group.task)
+    whole: dict[str, set[str]] = {}
+    for info in results.infos.values():
+        if info.in_suite:
+            whole.setdefault(info.suite, set()).add(info.id)
+
+    def order(suite: str) -> tuple[bool, bool, float, int, str]:
+        tasks = whole.get(suite, set())
+        share = len(ran.get(suite, set()) & tasks) / len(tasks) if tasks else 0.0
+        rank = SUITES.index(suite) if suite in SUITES else len(SUITES)
+        return suite not in ran, suite == SUITES[-1], -share, rank, suite
+
+    return sorted({*whole, *ran}, key=order)
+
+
+def suite_block(results: Results, average: AverageName, suite: str) -> tuple[Block, tuple[str, ...]]:
+    """A suite without filters, and the tasks that its means are over where no model has them all (`shared_tasks`)."""
+    report = build(results, average, suites=[suite])
+    shared = shared_tasks(report.rows, outside_suite(report)) if lacks_leader(report) else ()
+    ranked = replace(report, averages=means_over(results, report, shared)) if shared else report
+    found = next((block for block in blocks(ranked) if block.suite == suite), None)
+    return found or Block(suite, suite, (), ()), shared
+
+
+def first_pair(results: Results, average: AverageName) -> tuple[str, tuple[str, ...]]:
+    """The first suite whose page names a first and a second model, and these two; runs before printed scores.
+
+    An empty suite and no names where there are none.
+    """
+    printed: tuple[str, tuple[str, ...]] = "", ()
+    for suite in suite_order(results):
+        lines = with_mean(suite_block(results, average, suite)[0])
+        ran, read = (
+            tuple(dict.fromkeys(line.name for line in lines if line.source in sources))[:2]
+            for sources in (TESTABLE, ("published",))
+        )
+        if len(ran) > 1:
+            return suite, ran
+        if len(read) > 1 and not printed[1]:
+            printed = suite, read
+    return printed
+
+
+def what_means_are(standing: Leaders, average: AverageName, words: Mapping[str, str], *, counted: bool = False) -> str:
+    """The score and over how many tasks, in a sentence; empty where nothing has a mean.
+
+    counted: the sentence of `scope_of` beside it tells the tasks.
+    """
+    if not standing.lines:
+        return ""
+    if counted:
+        return words["in_percent"].format(words[average])
+    tasks = mean_of((standing.testable or standing.lines)[0]).tasks
+    return words["mean_of_one" if tasks == 1 else "mean_over"].format(words[average], tasks)
 
 
 def headline(
@@ -207,6 +315,8 @@ def headline(
         sentences.append(words["shares"].format(names + (words["and_more"].format(more) if more > 0 else "")))
     elif placing is not None:
         sentences.append(words["clearly"])
+    elif not rivals:
+        sentences.append(words["printed_unsure"])
     small = next((line for line in rivals if 0 < (mean_of(line).parameters or 0) < SMALL), None)
     if small is not None and small is not first:
         sentences.append(words["best_small"].format(named(small), number(100 * mean_of(small).mean)))

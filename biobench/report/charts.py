@@ -45,20 +45,32 @@ def localized(chart: Any, language: str) -> Any:
     return chart.configure(locale=_FRENCH) if language == "fr" else chart
 
 
-def cut(name: str) -> str:
+def cut(name: str, most: int = MOST_LETTERS) -> str:
     """A long name without its middle: the ends tell variants apart."""
-    half = (MOST_LETTERS - 1) // 2
-    return name if len(name) <= MOST_LETTERS else f"{name[:half]}…{name[-half:]}"
+    half = (most - 1) // 2
+    return name if len(name) <= most else f"{name[:half]}…{name[-half:]}"
 
 
 def ends(row: Row) -> dict[str, float | None]:
-    """score, low and high of a row in percent; the last two None where they would rest on too few seeds."""
-    known = row.n_seeds >= FEW_SEEDS
+    """score, low and high of a row in percent; the last two None where they would rest on too few seeds, or where a
+    run failed: the interval is then about the others, and the mean may lie outside.
+    """
+    known = row.n_seeds >= FEW_SEEDS and not row.failed
     return {
         "score": 100 * row.mean,
         "low": _percent(row.low) if known else None,
         "high": _percent(row.high) if known else None,
     }
+
+
+def marks_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Keys of the words for what `standing` draws of these rows, and for nothing else."""
+    there = (
+        ("filled_help", any(row["own"] for row in rows)),
+        ("line_help", any(row["low"] is not None for row in rows)),
+        ("hollow_help", not all(row["own"] for row in rows)),
+    )
+    return [key for key, is_drawn in there if is_drawn]
 
 
 def standing(rows: Sequence[Mapping[str, Any]], words: Mapping[str, str], ink: str = INK) -> Any:
@@ -178,7 +190,7 @@ def seeds(rows: Sequence[Row], names: Sequence[str], by: str, words: Mapping[str
     if not points:
         return None
     y = alt.Y(f"{by}:N", sort=list(names), title=None, axis=alt.Axis(labelLimit=320, labelOverlap=False))
-    x = alt.X("score:Q", title=words["score"], scale=alt.Scale(zero=False), axis=alt.Axis(format=_SHORT))
+    x = alt.X("score:Q", title=words["score"], scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=8, format=_SHORT))
     tips = [alt.Tooltip("seed:O"), alt.Tooltip("score:Q", format=".1f")]
     dots = alt.Chart(pd.DataFrame(points)).mark_circle(size=45, opacity=0.7, color=BLUE).encode(x=x, y=y, tooltip=tips)
     frame = pd.DataFrame(means)
@@ -201,7 +213,7 @@ def strip(
     scores: task -> `ends`. field: task -> the other models' scores in percent. floors: task -> the best policy's.
     """
     y = alt.Y("task:N", sort=list(tasks), title=None, axis=alt.Axis(labelLimit=200, labelOverlap=False))
-    x = alt.X("score:Q", title=words["score"], scale=alt.Scale(zero=False), axis=alt.Axis(format=_SHORT))
+    x = alt.X("score:Q", title=words["score"], scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=8, format=_SHORT))
     parts = [
         (pd.DataFrame(rows), words[key])
         for key, rows in (
@@ -264,10 +276,12 @@ def lengths(rows: Sequence[Mapping[str, Any]], unit: str, words: Mapping[str, st
     """`score` by `length`, a line a `model`; hollow where the length is not `read`."""
     frame = pd.DataFrame(rows)
     ordered = list(dict.fromkeys(row["model"] for row in rows))
-    x = alt.X("length:Q", title=unit, scale=alt.Scale(type="log", base=2), axis=alt.Axis(format="d", labelOverlap=True))
+    measured = sorted({row["length"] for row in rows})
+    axis = alt.Axis(format="d", values=measured, labelOverlap=True)
+    x = alt.X("length:Q", title=unit, scale=alt.Scale(type="log", base=2, nice=False), axis=axis)
     y = alt.Y("score:Q", title=words["score"], scale=alt.Scale(domain=[40, 100], clamp=True))
     colour = alt.Color("model:N", sort=ordered, title=None, scale=alt.Scale(range=list(COLOURS)))
-    colour = colour.legend(orient="top", columns=1, labelLimit=320)
+    colour = colour.legend(orient="top", columns=1, labelLimit=320, rowPadding=0)
     tips = ["model:N", "length:Q", alt.Tooltip("score:Q", format=".1f")]
     layers = [alt.Chart(frame).mark_line().encode(x=x, y=y, color=colour)]
     full, hollow = frame[frame["read"]], frame[~frame["read"]]
@@ -275,7 +289,8 @@ def lengths(rows: Sequence[Mapping[str, Any]], unit: str, words: Mapping[str, st
         layers.append(alt.Chart(full).mark_circle(size=70, opacity=1).encode(x=x, y=y, color=colour, tooltip=tips))
     if len(hollow):
         layers.append(alt.Chart(hollow).mark_point(size=60).encode(x=x, y=y, color=colour, tooltip=tips))
-    return alt.layer(*layers).properties(height=300)
+    # the height is that of the whole picture: a line of the legend must not flatten the curves
+    return alt.layer(*layers).properties(height=260 + 18 * len(ordered))
 
 
 def curves(records: Sequence[RunRecord], metric: str, words: Mapping[str, str]) -> Any:

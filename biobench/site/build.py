@@ -18,12 +18,10 @@ from typing import Any
 from biobench import __version__
 from biobench.comparison.compare import compare
 from biobench.comparison.standing import (
-    lacks_leader,
-    means_over,
-    outside_suite,
     part_of,
     placeable,
-    shared_tasks,
+    suite_block,
+    suite_order,
     suite_standing,
 )
 from biobench.data.locate import default_data_dir
@@ -37,7 +35,6 @@ from biobench.report.render import render
 from biobench.report.rivals import Rivals
 from biobench.report.rows import AverageName, Report, Row
 from biobench.report.table import Results, build
-from biobench.report.wide import blocks
 from biobench.site.details import comparison_page, difference_rows, model_page, notes_list, task_page
 from biobench.site.index import Line, SuitePart, suite_part, titles_of
 from biobench.site.markup import both, link, page, say, task_file
@@ -154,17 +151,15 @@ def _rounded(value: Any) -> Any:
 
 
 def _parts(results: Results, average: AverageName) -> list[SuitePart]:
-    """The suites, those with runs first."""
-    ran = {results.infos[group.task].suite for group in results.groups}
+    """The suites in the order of the app's."""
     parts = []
-    for suite in sorted(build(results, average).suites, key=lambda name: name not in ran):
-        report = build(results, average, suites=[suite])
-        shared = shared_tasks(report.rows, outside_suite(report)) if lacks_leader(report) else ()
-        ranked = replace(report, averages=means_over(results, report, shared)) if shared else report
-        block = blocks(ranked)[0]
+    there = build(results, average).suites
+    order = [suite for suite in suite_order(results) if suite in there]
+    for suite in [*order, *(suite for suite in there if suite not in order)]:
+        block, shared = suite_block(results, average, suite)
         count = sum(info.in_suite and info.suite == suite for info in results.infos.values()) or len(block.columns)
         standing = suite_standing(results, block, average, shared)
-        parts.append(SuitePart(block, standing, part_of(block, shared, count), count))
+        parts.append(SuitePart(block, standing, part_of(block, shared, count), count, average))
     return parts
 
 

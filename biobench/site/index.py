@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from biobench.comparison.placing import MOST
-from biobench.comparison.standing import TESTABLE, Leaders, headline, mean_of, scope_of
+from biobench.comparison.standing import TESTABLE, Leaders, headline, mean_of, scope_of, what_means_are
 from biobench.report import charts
 from biobench.report.escape import for_html
 from biobench.report.languages.labels import number
 from biobench.report.names import in_sentences, labels, without_revisions
 from biobench.report.remarks import best_of, by_kind, hub_link, remarks_of
-from biobench.report.rows import Row
+from biobench.report.rows import AverageName, Row
 from biobench.report.wide import Block, ModelLine, percent
 from biobench.site.figures import figure
 from biobench.site.markup import both, head, outward, say, table, tip
@@ -34,6 +34,7 @@ class SuitePart:
     standing: Leaders
     shared: tuple[str, ...]
     count: int
+    average: AverageName = "macro"
 
 
 def score_of(row: Row) -> str:
@@ -75,11 +76,22 @@ def _verdict(part: SuitePart) -> str:
 
     (first, *others), (first_fr, *others_fr) = sentences(ENGLISH), sentences(FRENCH)
     parts = [both(first, first_fr, "p", 'class="lead"')]
+    badges = [say(key, "span", f'class="badge {"good" if good else "open"}"') for key, good in part.standing.badges]
+    if badges:
+        parts.append(f"<p>{' '.join(badges)}</p>")
     if others:
         parts.append(both(" ".join(others), " ".join(others_fr), "p"))
     scope = scope_of(part.standing, part.block, part.shared, part.count)
     if scope is not None:
         parts.append(say(scope, "p", 'class="help"', len(part.shared), part.count, ", ".join(part.shared)))
+    if part.standing.lines:
+        parts.append(
+            both(
+                *in_both(lambda w: what_means_are(part.standing, part.average, w, counted=scope is not None)),
+                "p",
+                'class="help"',
+            )
+        )
     return f'<div class="verdict">{"".join(parts)}</div>'
 
 
@@ -98,7 +110,8 @@ def _charts(standing: Leaders) -> str:
     costs = [c for c in COSTS if any(getattr(mean_of(line), c) is not None for line in standing.testable)]
     if costs:
         parts.append(_scatter(standing, short, costs[0]))
-    return f'<div class="charts">{"".join(parts)}</div>{say("standing_help", "p", "class=help")}'
+    about = both(*in_both(lambda words: " ".join(words[key] for key in charts.marks_of(rows))), "p", "class=help")
+    return f'<div class="charts">{"".join(parts)}</div>{about}'
 
 
 def _scatter(standing: Leaders, short: Mapping[str, str], cost: str) -> str:

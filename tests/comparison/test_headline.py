@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from biobench.comparison.placing import Placing
-from biobench.comparison.standing import MOST_NAMED, WORDS, Leaders, headline
+from biobench.comparison.standing import MOST_NAMED, WORDS, Leaders, headline, what_means_are
 from biobench.report.rows import Row
 from biobench.report.wide import ModelLine
 
@@ -52,7 +54,10 @@ def test_without_a_rival_or_a_spread_nothing_is_claimed():
 def test_a_printed_mean_above_the_runs_does_not_lead_them():
     printed = line("paper", 0.95, "published", None)
     assert sentences([printed, line("a", 0.8), line("b", 0.7)], {"a": Placing(1, 1, ())})[0] == "a leads with 80.0."
-    assert sentences([printed], {}) == ["Of the printed scores, paper has the highest mean: 95.0."]
+    assert sentences([printed], {}) == [
+        "Of the printed scores, paper has the highest mean: 95.0.",
+        ENGLISH["printed_unsure"],
+    ]
 
 
 def test_the_best_of_the_small_is_named_unless_it_leads():
@@ -64,6 +69,30 @@ def test_the_best_of_the_small_is_named_unless_it_leads():
     )
     assert len(sentences(lines, placed)) == 2
     assert len(sentences([small, *lines], {"small": Placing(1, 1, ())})) == 2
+
+
+def badges(lines, placed, elsewhere=None):
+    return [key for key, _ in Leaders(tuple(lines), placed, elsewhere).badges]
+
+
+def test_the_badges_say_of_the_lead_what_the_sentence_says():
+    lines = [line("a", 0.8), line("b", 0.7)]
+    sure, shared = {"a": Placing(1, 1, ())}, {"a": Placing(1, 2, ("b",))}
+    assert badges(lines, sure) == ["badge_sure"], "nothing is known of other tasks"
+    assert badges(lines, sure, True) == ["badge_sure", "badge_elsewhere"]
+    assert badges(lines, shared, False) == ["badge_shared", "badge_here_alone"]
+    for unknown in ([line("a", 0.8)], [line("a", 0.8, spread=None), line("b", 0.7)], [line("p", 0.9, "published")]):
+        assert badges(unknown, sure if len(unknown) > 1 else {}) == ["badge_unknown"]
+    assert badges([], {}) == []
+
+
+def test_what_the_means_are_is_said_with_their_number_of_tasks():
+    row = replace(line("a", 0.8).average, tasks=8)
+    one = ModelLine("a", "", "run", {}, row)
+    shown = ENGLISH | {"macro": "Macro F1"}
+    assert what_means_are(Leaders((one,), {}), "macro", shown) == "Macro F1, in percent: mean over 8 tasks."
+    assert what_means_are(Leaders((line("a", 0.8),), {}), "macro", shown) == "Macro F1, in percent, on one task."
+    assert what_means_are(Leaders((), {}), "macro", shown) == ""
 
 
 @pytest.mark.parametrize("key", WORDS)

@@ -9,7 +9,8 @@ import sys
 import pytest
 
 from biobench.comparison.compare import compare
-from biobench.comparison.placing import MOST, differ_within, place
+from biobench.comparison.placing import MOST, differ_within, holds_elsewhere, place
+from biobench.comparison.standing import first_pair, suite_order
 from biobench.report.table import load
 from biobench.report.tasks import shipped
 from biobench.store import Store
@@ -79,3 +80,41 @@ def test_a_model_on_other_data_leaves_the_ranks_of_the_rest(tmp_path):
         save_runs(tmp_path, model, "gad", {42: score, 43: score + 0.01, 44: score + 0.02}, data=data)
     placed = place(load(tmp_path), ["alpha", "gamma", "beta"], "macro", tasks=["gad"])
     assert {name: (p.best, p.worst) for name, p in placed.items()} == {"alpha": (1, 2), "gamma": (1, 3), "beta": (2, 3)}
+
+
+@pytest.mark.parametrize(("seed", "gap", "spread"), [(1, 0.05, 0.002), (2, 0.01, 0.02), (3, 0.0, 0.01)])
+def test_a_lead_on_other_tasks_is_what_compare_shows(tmp_path, seed, gap, spread):
+    chance = random.Random(seed)
+    for place_, model in enumerate(MODELS[:2]):
+        for task in FRENCH:
+            level = 0.6 - gap * place_ + chance.gauss(0, spread)
+            save_runs(tmp_path, model, task, {42 + s: level + chance.gauss(0, 0.004) for s in range(3)})
+    store = Store(tmp_path)
+    for held in store.records():
+        # as much gold as corpora have: a score over three answers moves in thirds, and nothing is told apart
+        labels = {label: row | {"support": 3000.0} for label, row in held.per_label.items()}
+        store.update(held.model_copy(update={"per_label": labels}))
+    results = load(tmp_path)
+    for first, second in (MODELS[:2], MODELS[1::-1]):
+        (pair,) = compare([first, second], results_dir=tmp_path, suite="fr", documents=False).pairs
+        shown = pair.pair.different and not pair.unspoken(0.05) and pair.pair.comparison.difference > 0
+        assert holds_elsewhere(results, first, [second], "macro", suite="fr") == shown
+    assert holds_elsewhere(results, "alpha", ["beta"], "macro", suite="fr") == (gap == 0.05)
+    assert holds_elsewhere(results, "alpha", [], "macro", suite="fr") is None
+    assert holds_elsewhere(results, "alpha", ["beta"], "macro", tasks=FRENCH[:1]) is None, "one corpus"
+
+
+def test_the_suite_with_the_most_of_its_tasks_run_comes_first(tmp_path):
+    assert suite_order(load(tmp_path)) == ["fr", "en", "needle"]
+    for model, score in (("alpha", 0.6), ("beta", 0.5), ("gamma", 0.4)):
+        for task in (FRENCH[0], "gad", "bc5cdr", "hoc"):
+            save_runs(tmp_path, model, task, {42: score, 43: score + 0.01, 44: score + 0.02})
+    results = load(tmp_path)
+    assert suite_order(results) == ["en", "fr", "needle"]
+    assert first_pair(results, "macro") == ("en", ("alpha", "beta"))
+
+
+def test_without_runs_the_first_pair_is_printed(tmp_path):
+    suite, names = first_pair(load(tmp_path), "paper")
+    assert suite == "fr"
+    assert len(names) == 2

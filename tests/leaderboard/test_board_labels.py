@@ -10,10 +10,11 @@ import pytest
 
 from biobench.report.charts import MOST_LETTERS
 from biobench.report.escape import LONGEST
-from biobench.report.names import labels, shorten, without_revisions
+from biobench.report.names import MOST_IN_CELL, in_cells, labels, shorten, without_revisions
 from biobench.report.render import plain_note
 from leaderboard.folder import inside
-from leaderboard.launch import PRETRAINING_VARIABLE, RESULTS_VARIABLE
+from leaderboard.launch import PRETRAINING_VARIABLE, PUBLIC_VARIABLE, RESULTS_VARIABLE
+from leaderboard.words import spoken, words
 from tests.helpers.app_make import open_app
 from tests.helpers.report_make import save_runs
 
@@ -35,6 +36,26 @@ def test_what_tells_two_models_apart_stays():
     assert list(without_revisions(revisions).values()) == ["org/encoder@0123456", "org/encoder@fedcba9"]
     three = ["one/encoder", "two/encoder", f"two/encoder@{FIRST}"]
     assert len(set(labels(three).values())) == 3
+
+
+def test_a_name_too_long_for_its_cell_keeps_both_ends_and_never_hides_a_difference():
+    start, end = 30 * "a", 30 * "z"
+    ends = [f"org/{start}{end}-clm", f"org/{start}{end}-mlm"]
+    assert [len(shown) <= MOST_IN_CELL for shown in in_cells(ends).values()] == [True, True]
+    assert len(set(in_cells(ends).values())) == 2
+    middles = [f"org/{start}-clm-{end}", f"org/{start}-mlm-{end}"]
+    assert list(in_cells(middles).values()) == middles, "they differ where they would be cut"
+    assert in_cells(["short"]) == {"short": "short"}
+
+
+def test_readers_of_a_public_page_are_told_no_command_of_the_server(monkeypatch):
+    command = "anatem: no gate verdict on the data of its runs; `biobench tasks gate anatem` gives one"
+    alone = "`biobench rescore` computes it"
+    assert spoken(command, words("en")) == command
+    monkeypatch.setenv(PUBLIC_VARIABLE, "1")
+    assert spoken(command, words("en")) == "anatem: no gate verdict on the data of its runs"
+    assert spoken(f"gad: no macro F1; {alone}; left out", words("en")) == "gad: no macro F1; left out"
+    assert spoken("gad: cut at 512 tokens; 3 documents", words("en")) == "gad: cut at 512 tokens; 3 documents"
 
 
 def test_a_revision_in_brackets_or_a_text_is_cut_and_other_digits_are_not():

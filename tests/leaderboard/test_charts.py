@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
 from biobench.report import charts
+from biobench.report.rows import Row
 from leaderboard.words import words
 
 
@@ -77,3 +79,37 @@ def test_long_names_are_cut_in_the_middle():
     names = ["org/" + 40 * "x" + f" [weights {end}]" for end in ("0a1b", "ffff")]
     assert len({charts.cut(name) for name in names}) == 2
     assert all(len(charts.cut(name)) <= charts.MOST_LETTERS for name in names)
+
+
+def test_an_interval_that_is_drawn_holds_its_dot():
+    sound = Row("a", "gad", "macro_f1", 0.60, 0.01, 0.58, 0.62, 4, "run")
+    # one of four runs failed: the interval is about the three others, the mean about all
+    failed = replace(sound, mean=0.45, failed=1, kept=0.60)
+    for row in (sound, failed, replace(sound, n_seeds=2)):
+        ends = charts.ends(row)
+        assert ends["low"] is None or ends["low"] <= ends["score"] <= ends["high"]
+    assert charts.ends(sound)["low"] == pytest.approx(58)
+
+
+@pytest.mark.parametrize(("own", "low"), [(True, 1.0), (True, None), (False, None)])
+def test_only_what_is_drawn_is_explained(own, low):
+    rows = [{"line": "a", "score": 2.0, "low": low, "high": low, "rank": "1", "own": own}]
+    keys = charts.marks_of(rows)
+    assert ("filled_help" in keys) == own
+    assert ("hollow_help" in keys) == (not own)
+    assert ("line_help" in keys) == (low is not None)
+
+
+def test_curves_over_lengths_keep_their_height_below_the_names():
+    lengths = (512, 1024, 4096)
+    heights = []
+    for count in (1, 6):
+        rows = [
+            {"model": f"model {n}", "length": length, "score": 80.0, "read": True}
+            for n in range(count)
+            for length in lengths
+        ]
+        spec = charts.lengths(rows, "tokens", words("en")).to_dict()
+        assert spec["layer"][0]["encoding"]["x"]["axis"]["values"] == list(lengths)
+        heights.append(spec["height"])
+    assert heights[1] - heights[0] >= 5 * 15, "a name takes at least 15 pixels"

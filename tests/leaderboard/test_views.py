@@ -9,6 +9,7 @@ import json
 import re
 import stat
 import zipfile
+from urllib.parse import parse_qs
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -31,7 +32,7 @@ from leaderboard.launch import PRETRAINING_VARIABLE, launch
 from leaderboard.needle_view import maps_html
 from leaderboard.submit_view import _checked
 from leaderboard.words import words
-from tests.helpers.app_make import APP, Cells, board, bodies, open_app
+from tests.helpers.app_make import APP, Cells, board, bodies, open_app, said
 from tests.helpers.ledger_make import ledger, write
 from tests.helpers.report_make import save_run, save_runs
 from tests.helpers.submission_make import honest_run
@@ -358,14 +359,62 @@ def test_the_compare_view_badges_twins_and_lays_classes_side_by_side(monkeypatch
     assert not any("twins" in m.value for m in app.markdown)
 
 
+def test_compare_opens_on_the_pair_and_the_suite_of_page_one_and_its_link_says_all(monkeypatch, tmp_path):
+    for model, levels in (("org/first", (0.7, 0.4)), ("org/second", (0.6, 0.5)), ("org/third", (0.5, 0.6))):
+        for task, level in zip(("bc5cdr", "quaero_emea"), levels, strict=True):
+            save_runs(tmp_path, model, task, {42: level, 43: level + 0.02, 44: level + 0.01})
+        save_runs(tmp_path, model, "gad", {42: levels[0], 43: levels[0] + 0.02, 44: levels[0] + 0.01})
+    page_one = said(open_app(monkeypatch, tmp_path))
+    app = open_app(monkeypatch, tmp_path, view="compare_view")
+    names = app.multiselect(key="models").value
+    first = names[0].partition("/")[2]
+    assert page_one.startswith(f"## **{first}** leads"), "the first is whom page one names"
+    assert app.selectbox(key="compare_suite").value == app_suite(monkeypatch, tmp_path)
+    assert said(app).startswith(f"## Certain: {first}") or said(app).startswith(f"## {first}")
+    (link,) = (code.value for code in app.code if "compare_suite=" in code.value)
+    asked = {key: values[0] for key, values in parse_qs(link.partition("?")[2]).items()}
+    assert asked["models"].split("\x1f") == names
+    assert (
+        open_app(monkeypatch, tmp_path, view="compare_view", **asked).selectbox(key="compare_suite").value
+        == (asked["compare_suite"])
+    )
+    other = open_app(monkeypatch, tmp_path, view="compare_view", models="\x1f".join(names[::-1]))
+    assert other.selectbox(key="compare_suite").value == "all", "another question is asked of all tasks"
+
+
+def test_of_a_pair_not_told_apart_compare_gives_effect_and_interval(monkeypatch, tmp_path):
+    for model, scores in (("org/one", (0.60, 0.66, 0.63)), ("org/two", (0.64, 0.61, 0.63))):
+        for task in ("bc5cdr", "gad"):
+            save_runs(tmp_path, model, task, dict(zip((42, 43, 44), scores, strict=True)))
+    app = open_app(monkeypatch, tmp_path, view="compare_view", models="org/one\x1forg/two", compare_suite="en")
+    assert said(app) == "## No difference is shown between one and two."
+    (effect,) = (text.value for text in app.text if text.value.startswith("A − B on these tasks: "))
+    low, difference, high = (float(effect.split()[at].rstrip(".")) for at in (-3, 6, -1))
+    assert low < difference < high
+    assert low < 0 < high
+
+
+def app_suite(monkeypatch, folder):
+    """The suite that page one opens with."""
+    return open_app(monkeypatch, folder).selectbox(key="suite").value
+
+
+def test_the_average_is_asked_for_where_it_plays_a_part_and_kept_elsewhere(monkeypatch, tmp_path):
+    save_needle(tmp_path, "org/a", 1024, 0.9)
+    app = open_app(monkeypatch, tmp_path, view="needle_view", average="micro")
+    assert "average" not in [radio.key for radio in app.sidebar.radio]
+    assert app.session_state["average"] == "micro"
+    assert "average" in [radio.key for radio in open_app(monkeypatch, tmp_path, average="micro").sidebar.radio]
+
+
 def test_the_task_view_shows_samples_where_it_may(monkeypatch, tmp_path):
     monkeypatch.setenv("BIOBENCH_DATA_DIR", str(tmp_path / "nothing"))
-    for task, said in (("bc5cdr", "not at hand"), ("deid", "agreement")):
+    for task, told in (("bc5cdr", "not at hand"), ("deid", "agreement")):
         app = open_app(monkeypatch, tmp_path, view="task_view", task=task)
         assert not bodies(app), "on demand alone"
         app.toggle(key=f"samples_{task}").set_value(True).run()
         assert not app.exception
-        assert said in app.info[0].value
+        assert told in app.info[0].value
 
 
 @pytest.mark.real

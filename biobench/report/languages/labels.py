@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from biobench.report.literature.beside import NAMES
+
 LABELS: dict[str, tuple[str, str]] = {
     "title": ("Biomedical encoder leaderboard", "Classement des encodeurs biomédicaux"),
     "board": ("Leaderboard", "Classement"),
@@ -48,6 +50,8 @@ LABELS: dict[str, tuple[str, str]] = {
     "parameters": ("parameters", "paramètres"),
     "weights": ("weights hash", "empreinte des poids"),
     "window": ("window, tokens", "fenêtre, en tokens"),
+    "window_short_head": ("window", "fenêtre"),
+    "speed_short_head": ("tokens/s", "tokens/s"),
     "made_with": ("made with", "produit avec"),
     "published_only": (
         "Published scores only: no runs, so no seeds, speed or memory.",
@@ -74,11 +78,18 @@ LABELS: dict[str, tuple[str, str]] = {
     "any_size": ("any size", "toute taille"),
     "below_100": ("below 100 million", "moins de 100 millions"),
     "below_200": ("below 200 million", "moins de 200 millions"),
-    "standing_help": (
-        "Filled: runs, with the 95% interval over seeds and the ranks that the pairs leave open. Hollow: printed "
-        "scores.",
-        "Plein : exécutions, avec l'intervalle à 95 % sur les graines et les rangs que les paires laissent ouverts. "
-        "Creux : scores imprimés.",
+    "filled_help": (
+        "Filled: runs, with the ranks that the pairs leave open.",
+        "Plein : exécutions, avec les rangs que les paires laissent ouverts.",
+    ),
+    "line_help": ("Line: 95% interval over seeds.", "Trait : intervalle à 95 % sur les graines."),
+    "hollow_help": (
+        "Hollow: printed scores, in brackets their order.",
+        "Creux : scores imprimés, entre parenthèses leur ordre.",
+    ),
+    "other_average": (
+        "Publications print scores of these tasks under another average: choose “{}” to see them.",
+        "Des publications impriment des scores de ces tâches avec une autre moyenne : choisissez « {} » pour les voir.",
     ),
     "rank": ("rank", "rang"),
     "rank_short": (
@@ -202,6 +213,15 @@ LABELS: dict[str, tuple[str, str]] = {
     ),
     "tokens_per_second": ("tokens a second", "tokens par seconde"),
 }
+
+
+_METRICS = {"macro_f1": "macro", "micro_f1": "micro", "weighted_f1": "weighted"}
+
+
+def metric_in(metric: str, words: Mapping[str, str]) -> str:
+    """A score in words: the averages in the reader's language, others as reports name them."""
+    known = _METRICS.get(metric)
+    return NAMES.get(metric, metric) if known is None else words[known]
 
 
 def number(value: float, digits: int, words: Mapping[str, str], *, sign: bool = False) -> str:
