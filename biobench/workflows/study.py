@@ -57,6 +57,11 @@ class Benchmark(Strict):
         """Of the tasks whose mean counts. Raises SpecError or UsageError for a task that is none."""
         return _ids(self.tasks)
 
+    @property
+    def all_ids(self) -> tuple[str, ...]:
+        """Those beside the mean last."""
+        return _ids(self.all_tasks)
+
     @field_validator("seeds")
     @classmethod
     def _seeds(cls, value: str) -> str:
@@ -273,7 +278,7 @@ def scores_of(study: Study, runs: Sequence[StudyRun], out: Path) -> dict[str, di
 
 def _declared(benchmark: Benchmark, record: RunRecord) -> bool:
     """Whether the study asks for this run; beside it may lie others of the same encoder."""
-    if record.task.id not in _ids(benchmark.all_tasks) or record.seed not in parse_seeds(benchmark.seeds):
+    if record.task.id not in benchmark.all_ids or record.seed not in parse_seeds(benchmark.seeds):
         return False
     if record.limit is not None or record.track != "fixed":
         return False

@@ -79,8 +79,8 @@ def common(studies: Sequence[Told]) -> list[str]:
 
 
 def others(studies: Sequence[Told]) -> list[str]:
-    """Tasks that only some have."""
-    every = dict.fromkeys(task for s in studies for task in s.study.benchmark.tasks)
+    """Tasks that only some have, or that stand beside the mean."""
+    every = dict.fromkeys(task for s in studies for task in s.study.benchmark.all_ids)
     return [task for task in every if task not in common(studies)]
 
 
@@ -134,7 +134,7 @@ def apart(studies: Sequence[Told]) -> str:
     lines = []
     for task in others(studies):
         for told_of in studies:
-            if task in told_of.study.benchmark.tasks:
+            if task in told_of.study.benchmark.all_ids:
                 rows = [row for row in told_of.rows([task]) if row.difference is not None]
                 lines += [
                     f"- {task}, {row.arm} at {_words(row.budget)}: {_difference(row)}"
@@ -156,7 +156,7 @@ def sentences(studies: Sequence[Told]) -> str:
         (f" on {task}", row)
         for task in others(studies)
         for s in studies
-        if task in s.study.benchmark.tasks
+        if task in s.study.benchmark.all_ids
         for row in s.rows([task])
     ]
     rows = [(where, row) for where, row in rows if row.low is not None]
