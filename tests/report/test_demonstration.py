@@ -34,7 +34,7 @@ def test_the_stored_rows_follow_from_the_scores_of_their_runs() -> None:
         stored = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
         runs = planned_runs(study, root, None)
         assert set(stored["runs"]) == {run.name for run in runs}
-        assert all(set(scores) == set(study.benchmark.tasks) for scores in stored["runs"].values())
+        assert all(set(scores) == set(study.benchmark.all_ids) for scores in stored["runs"].values())
         rows = [asdict(row) | {"mean": row.mean} for row in table(study, runs, stored["runs"])]
         assert json.loads(json.dumps(rows)) == stored["rows"]
 
