@@ -300,7 +300,7 @@ def test_the_workflow_judges_requests_to_a_bare_repository(tmp_path: Path, monke
     git(work, "push", "-q", "origin", "HEAD:refs/heads/request-2")
     failed, log, summary = checked(bare, tmp_path, 2)
     assert failed == "Verify"
-    assert re.search(r"^    S01 error: runs/demo_topic/", summary, flags=re.MULTILINE), summary
+    assert re.search(r"^    S06 error: runs/demo_topic/", summary, flags=re.MULTILINE), summary
 
     (work / "tools" / "biobench-0.1.0-py3-none-any.whl").write_text("a stranger's")
     git(work, "commit", "-qam", "and tools")
