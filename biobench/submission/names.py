@@ -28,7 +28,7 @@ def odd_letters(name: str) -> list[str]:
 def _is_plain(character: str) -> bool:
     if " " <= character <= "~" or character in "œŒæÆ":
         return True
-    base, *marks = unicodedata.normalize("NFD", character)
+    base, *marks = list(unicodedata.normalize("NFD", character))
     return len(marks) == 1 and base.isascii() and base.isalpha() and unicodedata.combining(marks[0]) > 0
 
 
