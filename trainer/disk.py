@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from biobench.core.files import Remedy, write_atomic
+from biobench.core.files import Remedy, remove_stale, write_atomic
 from biobench.core.files import writing as _writing
 
 REMEDY = Remedy(
@@ -30,8 +30,15 @@ def make_folder(path: Path) -> Path:
     return path
 
 
+_CLEANED: set[Path] = set()
+"""Files beside which this process has looked for what killed ones left."""
+
+
 def write_text(path: Path, text: str) -> None:
-    """Replace a text file in one step. Raises StoreError."""
+    """Replace a text file in one step; what killed processes left of it is removed. Raises StoreError."""
+    if path not in _CLEANED and path.parent.is_dir():
+        remove_stale(path.parent, path.name)
+        _CLEANED.add(path)
     write_atomic(path, text.encode(), REMEDY)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import glob
 import hashlib
 import json
 import os
@@ -146,10 +147,10 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def remove_stale(folder: Path) -> int:
-    """Delete temporary files that dead processes left in `folder`; gives how many."""
+def remove_stale(folder: Path, name: str | None = None) -> int:
+    """Delete temporary files that dead processes left in `folder`, of all files or of that name; gives how many."""
     removed = 0
-    for path in folder.glob(f".*{_SUFFIX}"):
+    for path in folder.glob(f".*{_SUFFIX}" if name is None else f".{glob.escape(name)}.*{_SUFFIX}"):
         try:
             if is_abandoned(path):
                 path.unlink()
