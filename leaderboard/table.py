@@ -94,7 +94,7 @@ def columns_of(block: Block, words: Mapping[str, str]) -> dict[str, Any]:
     bar = st.column_config.ProgressColumn(min_value=0, max_value=100, width=112)
     shown: dict[str, Any] = {
         words["rank"]: text(pinned=True, width=58, help=words["rank_short"]),
-        words["model"]: text(pinned=True, width=280),
+        words["model"]: text(pinned=True, width=298),
         words["mean"]: column(width=80) if french else bar,
         "±": column(width=48, help=words["margin_help"]),
         words["notes"]: text(width=56, help=words["marks_help"]),

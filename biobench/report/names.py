@@ -10,7 +10,7 @@ from biobench.report.charts import cut
 from biobench.report.escape import plain
 
 _REVISION = re.compile(r"@([0-9a-f]{7})[0-9a-f]{33}(?![0-9a-f])")
-MOST_IN_CELL = 41
+MOST_IN_CELL = 43
 """Letters of a name in a column of page one."""
 _OWNER = re.compile(r"^[\w.-]+/(?=[^/\s])")
 

@@ -27,7 +27,7 @@ from tests.helpers.app_make import Cells, board, bodies, open_app, said, tables
 from tests.helpers.floors_make import play
 from tests.helpers.report_make import save_run, save_runs
 
-NO_SCORES = ("±", "parameters", "window, tokens", "tokens a second")
+NO_SCORES = ("±", "parameters", "window", "tokens/s")
 
 
 def shown(app):
@@ -142,7 +142,7 @@ def test_tasks_that_matter_are_averaged_and_ranked(monkeypatch, tmp_path):
     assert said(app).startswith("## **deep** leads with 81.4.")
     frame = board(app).set_index("model")
     assert frame.loc["deep", "mean"] == pytest.approx(81.44)
-    assert list(frame.columns[-2:]) == ["anatem", "gad"]
+    assert [name for name in frame.columns if name in shipped()] == ["anatem", "gad"]
     app.multiselect(key="only").set_value(["bc5cdr"]).run()
     assert said(app).startswith("## **wide** leads with 90.4.")
     assert app.query_params["only"] == "bc5cdr"
