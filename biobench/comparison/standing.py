@@ -255,8 +255,8 @@ def suite_block(results: Results, average: AverageName, suite: str) -> tuple[Blo
     report = build(results, average, suites=[suite])
     shared = shared_tasks(report.rows, outside_suite(report)) if lacks_leader(report) else ()
     ranked = replace(report, averages=means_over(results, report, shared)) if shared else report
-    found = next((block for block in blocks(ranked) if block.suite == suite), None)
-    return found or Block(suite, suite, (), ()), shared
+    first = next((block for block in blocks(ranked) if block.suite == suite), None)
+    return first or Block(suite, suite, (), ()), shared
 
 
 def first_pair(results: Results, average: AverageName) -> tuple[str, tuple[str, ...]]:

@@ -78,10 +78,10 @@ def patiently(ask: Callable[[], T]) -> T:
 
 def _asked_to_wait(response: Any) -> float | None:
     """Seconds until the hub takes requests again: `Retry-After` in seconds, or the `t` of `RateLimit`; else None."""
-    found = re.fullmatch(r"\s*(\d{1,9})\s*", response.headers.get("Retry-After", ""), re.ASCII)
-    if found is None and response.status_code == 429:
-        found = re.search(r"\bt=(\d{1,9})\b", response.headers.get("RateLimit", ""), re.ASCII)
-    return None if found is None else float(found[1])
+    match = re.fullmatch(r"\s*(\d{1,9})\s*", response.headers.get("Retry-After", ""), re.ASCII)
+    if match is None and response.status_code == 429:
+        match = re.search(r"\bt=(\d{1,9})\b", response.headers.get("RateLimit", ""), re.ASCII)
+    return None if match is None else float(match[1])
 
 
 def explain(

@@ -27,9 +27,9 @@ def prepare_threads(threads: int | None = None) -> int:
     environment are kept. To be called before torch is imported; where torch is loaded already, a number that the user
     asked for is set there too, but how its threads wait stays. Returns the number of threads.
     """
-    own = _users_number()
-    count = threads or own or usable_cpus()
-    if count != own:
+    wished = _users_number()
+    count = threads or wished or usable_cpus()
+    if count != wished:
         os.environ["OMP_NUM_THREADS"] = str(count)
     if not any(name in os.environ for name in _WAITING):
         if cpu_quota() is not None or (machine_load() or 0.0) > CROWDED * usable_cpus():

@@ -68,13 +68,13 @@ class _Sentences(torch.utils.data.Dataset):  # type: ignore[type-arg]
     def __getitem__(self, i: int) -> dict[str, Any]:
         return self.rows[i]
 
-    def in_order(self, found: Any, order: Sequence[int]) -> dict[int, Any]:
-        """The logits of each document. found: what the Trainer predicted. order: of the documents in it.
+    def in_order(self, output: Any, order: Sequence[int]) -> dict[int, Any]:
+        """The logits of each document. output: what the Trainer predicted. order: of the documents in it.
 
         Raises TrainingError where the labels that came with the logits are not those of these documents.
         """
         logits: dict[int, Any] = {}
-        for i, values, labels in zip(order, np.asarray(found.predictions), np.asarray(found.label_ids), strict=True):
+        for i, values, labels in zip(order, np.asarray(output.predictions), np.asarray(output.label_ids), strict=True):
             wanted = self.rows[i]["labels"]
             if labels[: len(wanted)].tolist() != wanted or (labels[len(wanted) :] != IGNORED).any():
                 raise TrainingError(
@@ -110,11 +110,11 @@ def train_peer(
     }
     network = AutoModelForTokenClassification.from_pretrained(model, num_labels=len(tags))
 
-    def predictions(found: Any, name: str) -> list[Prediction]:
+    def predictions(output: Any, name: str) -> list[Prediction]:
         # Under length groups the Trainer evaluates in an order of its own, and gives what it predicts in that order.
         loader: Any = trainer.get_test_dataloader(sets[name])
         order = [i for batch in loader.batch_sampler for i in batch]
-        logits, spans = sets[name].in_order(found, order), []
+        logits, spans = sets[name].in_order(output, order), []
         for row, (document, first) in enumerate(zip(data.documents[name], sets[name].first, strict=True)):
             decided = ["O"] * len(document.tokens)
             for at, word in first:
@@ -123,13 +123,13 @@ def train_peer(
             spans.append(Prediction(document.id, tuple(s for s, _, _ in tagged)))
         return spans
 
-    def score(found: Any, name: str) -> dict[str, float]:
+    def score(output: Any, name: str) -> dict[str, float]:
         return compute(
             type=spec.type,
             labels=data.labels,
             gold_labels=data.gold_labels,
             gold=data.documents[name],
-            predictions=predictions(found, name),
+            predictions=predictions(output, name),
         ).values
 
     with tempfile.TemporaryDirectory() as folder:
@@ -159,7 +159,7 @@ def train_peer(
             train_dataset=sets["train"],
             eval_dataset=sets["validation"],
             data_collator=DataCollatorForTokenClassification(tokenizer),
-            compute_metrics=(lambda found: score(found, "validation")) if select else None,
+            compute_metrics=(lambda output: score(output, "validation")) if select else None,
         )
         trainer.remove_callback(PrinterCallback)  # stdout is the command's
         training = time.perf_counter()

@@ -93,7 +93,7 @@ def _documents(count: int, length: int, vocabulary: int, pad: int) -> list[Encod
     positions = np.arange(length, dtype=np.int64)
     ids = rng.integers(0, vocabulary, size=(count, length))
     ids[ids == pad] = (pad + 1) % vocabulary
-    return [Encoded(row.astype(np.int64), positions, positions, False) for row in ids]
+    return [Encoded(row.astype(np.int64), positions, positions, False, stop=positions + 1) for row in ids]
 
 
 def _parts(network: Network, documents: Sequence[Encoded]) -> list[list[int]]:

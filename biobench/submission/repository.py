@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -30,6 +28,7 @@ from biobench.schema.record import RunRecord
 from biobench.store import Store
 from biobench.store.index import FILE as INDEX
 from biobench.submission.checks import Verification
+from biobench.submission.git import run_git, run_git_bytes
 from biobench.submission.guard import verify
 from biobench.submission.layout import allowed_bytes
 from biobench.submission.pack import MANIFEST, packed_files, slug, submit
@@ -38,8 +37,6 @@ HUB = "hub:"
 """Before the name of a dataset repository of the hub."""
 MOST_FILES, MOST_BYTES = 50_000, 4 * 2**30
 """Of one repository."""
-SECONDS = 900
-"""For one git command."""
 _STATE = ".pulled.json"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _ROOTS = ("submitted", "runs", "floors")
@@ -113,15 +110,15 @@ def push(address: str, folder: str | Path) -> SentSubmission:
     branch = f"submission/{name}"
     with tempfile.TemporaryDirectory() as place:
         clone = Path(place) / "clone"
-        _git(["clone", "--quiet", "--depth", "1", "--no-tags", "--", _checked(address), str(clone)])
+        run_git(["clone", "--quiet", "--depth", "1", "--no-tags", "--", _checked(address), str(clone)])
         _head(clone, address)
-        base = _git(["rev-parse", "--abbrev-ref", "HEAD"], clone).strip()
-        if _git(["ls-remote", "origin", f"refs/heads/{branch}"], clone).strip():
+        base = run_git(["rev-parse", "--abbrev-ref", "HEAD"], clone).strip()
+        if run_git(["ls-remote", "origin", f"refs/heads/{branch}"], clone).strip():
             # sent before: the request is continued, and nothing that somebody added to it is overwritten
-            _git(["fetch", "--quiet", "--depth", "1", "--no-tags", "origin", f"refs/heads/{branch}"], clone)
-            _git(["checkout", "--quiet", "-b", branch, "FETCH_HEAD"], clone)
+            run_git(["fetch", "--quiet", "--depth", "1", "--no-tags", "origin", f"refs/heads/{branch}"], clone)
+            run_git(["checkout", "--quiet", "-b", branch, "FETCH_HEAD"], clone)
         else:
-            _git(["checkout", "--quiet", "-b", branch], clone)
+            run_git(["checkout", "--quiet", "-b", branch], clone)
         into = clone / SUBMITTED / name
         # links are checked out as files with the address in them, so that none is followed
         for part in (clone / SUBMITTED, into):
@@ -133,11 +130,11 @@ def push(address: str, folder: str | Path) -> SentSubmission:
             file = into / path.relative_to(folder)
             file.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, file)
-        _git(["add", "--force", "--", f"{SUBMITTED}/{name}"], clone)
-        if not _git(["status", "--porcelain"], clone).strip():
+        run_git(["add", "--force", "--", f"{SUBMITTED}/{name}"], clone)
+        if not run_git(["status", "--porcelain"], clone).strip():
             raise UsageError(f"{SUBMITTED}/{name} is there already, as it is here", hint="nothing is to be sent")
-        _git(["commit", "--quiet", "-m", text.partition("\n")[0]], clone)
-        _git(["push", "--quiet", "origin", branch], clone)
+        run_git(["commit", "--quiet", "-m", text.partition("\n")[0]], clone)
+        run_git(["push", "--quiet", "origin", branch], clone)
     return SentSubmission(branch, _compare_page(address, base, branch), text)
 
 
@@ -147,19 +144,19 @@ def _sent_files(folder: Path) -> list[Path]:
 
 def _listed(clone: Path, commit: str, *below: str) -> list[tuple[str, str, int]]:
     """(path, blob, bytes) of the plain files of a commit below these paths."""
-    found = []
-    for line in filter(None, _git(["ls-tree", "-r", "-z", "-l", commit, "--", *below], clone).split("\0")):
+    files = []
+    for line in filter(None, run_git(["ls-tree", "-r", "-z", "-l", commit, "--", *below], clone).split("\0")):
         about, _, path = line.partition("\t")
         mode, _, blob, size = about.split()
         if mode == "100644":
-            found.append((path, blob, int(size)))
-    return found
+            files.append((path, blob, int(size)))
+    return files
 
 
 def _head(clone: Path, address: str) -> str:
     """The newest commit. Raises StoreError where there is none."""
     try:
-        return _git(["rev-parse", "--verify", "--quiet", "HEAD"], clone).strip()
+        return run_git(["rev-parse", "--verify", "--quiet", "HEAD"], clone).strip()
     except StoreError:
         raise StoreError(f"{without_password(address)} has no commit", hint="name a repository of results") from None
 
@@ -268,14 +265,14 @@ def _fetch(address: str, folder: Path) -> str:
     if address.startswith(HUB):
         return _fetch_hub(address.removeprefix(HUB), folder)
     clone = folder.parent / "clone"
-    _git(["clone", "--quiet", "--depth", "1", "--no-tags", "--no-checkout", "--", _checked(address), str(clone)])
+    run_git(["clone", "--quiet", "--depth", "1", "--no-tags", "--no-checkout", "--", _checked(address), str(clone)])
     commit = _head(clone, address)
     entries = [entry for entry in _listed(clone, "HEAD", *_ROOTS) if _is_wanted(entry[0])]
     _check_bounds([size for _, _, size in entries], address)
     for path, blob, _ in entries:
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(_git_bytes(["cat-file", "blob", blob], clone))
+        file.write_bytes(run_git_bytes(["cat-file", "blob", blob], clone))
     return commit
 
 
@@ -302,77 +299,6 @@ def _checked(address: str) -> str:
             f"'{plain(address)}' is no repository", hint="give its https or ssh address, or hub:owner/name"
         )
     return str(Path(address).resolve()) if Path(address).is_dir() else address
-
-
-def _git(words: Sequence[str], folder: Path | None = None) -> str:
-    """Stdout of `_git_bytes` as text."""
-    return _git_bytes(words, folder).decode("utf-8", "surrogateescape")
-
-
-def _git_bytes(words: Sequence[str], folder: Path | None = None) -> bytes:
-    """Stdout of a git command that asks nothing, follows no link and runs no hook of a repository.
-
-    Raises StoreError with git's own reason.
-    """
-    safe = ["-c", "core.hooksPath=/dev/null", "-c", "core.symlinks=false", "-c", "protocol.ext.allow=never"]
-    environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_LFS_SKIP_SMUDGE": "1", "LC_ALL": "C"}
-    environment.setdefault("GIT_SSH_COMMAND", "ssh -oBatchMode=yes")
-    try:
-        done = subprocess.run(
-            ["git", *safe, *words],
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-            timeout=SECONDS,
-        )
-    except FileNotFoundError:
-        raise StoreError("git is not installed", hint="install git, or use hub:owner/name") from None
-    except subprocess.TimeoutExpired:
-        raise StoreError(f"git {words[0]} took more than {SECONDS} s", hint="try again later") from None
-    if done.returncode:
-        said = done.stderr.decode("utf-8", "replace")
-        reason = _reason(said) or f"status {done.returncode}"
-        raise StoreError(f"git {words[0]}: {plain(without_addresses(reason))}", hint=_remedy(words[0], said))
-    return done.stdout
-
-
-def _reason(said: str) -> str:
-    """The line of git's answer that says why: what follows is advice."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    for sign in ("! [", "remote: error", "ssh: ", "fatal: ", "error: "):
-        for line in lines:
-            if line.startswith(sign):
-                return line
-    return lines[-1] if lines else ""
-
-
-_REMEDIES = (
-    (("could not read Username", "could not read Password", "Authentication failed", "terminal prompts disabled"),
-     "nobody is asked for a password here: store a token with git's credential helper, or give the ssh address"),
-    (("Permission denied (publickey", "Host key verification failed"),
-     "`ssh -T` to that host must work without a question: add your key and its host key first"),
-    (("(fetch first)", "(non-fast-forward)", "(stale info)"),
-     "somebody else sent to this branch meanwhile: give the command again"),
-    (("tell me who you are", "auto-detect email", "empty ident name"),
-     "git config --global user.name NAME, and user.email ADDRESS"),
-)  # fmt: skip
-"""What git says, and what to do."""
-
-
-def _remedy(command: str, said: str) -> str:
-    for signs, remedy in _REMEDIES:
-        if any(sign in said for sign in signs):
-            return remedy
-    if command == "push":
-        return "fork the repository, give the fork's address, and open the request from there"
-    return "check address and rights" if command in ("clone", "fetch", "ls-remote") else "see what git says"
-
-
-def without_addresses(line: str) -> str:
-    """A message of git in which no password stands."""
-    return re.sub(r"(\w+://)[^@/\s]*@", r"\1", line)
 
 
 def _compare_page(address: str, base: str, branch: str) -> str | None:

@@ -206,16 +206,18 @@ def _again(
         return replace(stored, agreement="failed", reason=result.reason)
     score = repeated.scores[metric]
     after = _answers(fresh, repeated)
-    made = replace(stored, again=score, same=_same(record.task, before, after), machine=_machine(record, repeated))
+    repetition = replace(
+        stored, again=score, same=_same(record.task, before, after), machine=_machine(record, repeated)
+    )
     # a file's bytes depend on the library that wrote it too
     if record.predictions_sha256 == repeated.predictions_sha256 or (before is not None and before == after):
         if score == record.scores[metric]:
-            return replace(made, agreement="identical", same=1.0)
+            return replace(repetition, agreement="identical", same=1.0)
         return replace(
-            made, agreement="outside", reason="the predictions are the same, the record's score is not theirs"
+            repetition, agreement="outside", reason="the predictions are the same, the record's score is not theirs"
         )
     within = score == record.scores[metric] if interval is None else interval[0] <= score <= interval[1]
-    return replace(made, agreement="within" if within else "outside")
+    return replace(repetition, agreement="within" if within else "outside")
 
 
 def _differences(record: RunRecord, plan: RunPlan, item: Item) -> list[str]:

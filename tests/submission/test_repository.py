@@ -337,7 +337,7 @@ def test_sent_again_after_a_change_the_request_goes_on(
     files = git(bare, "ls-tree", "-r", "--name-only", "submission/mine", "submitted/mine/runs").split()
     assert len([f for f in files if f.endswith(".json")]) == 2
     # somebody else's push between our look and ours
-    real = repository._git
+    real = repository.run_git
 
     def late(words: list[str], folder: Path | None = None) -> str:
         if words[0] == "push":
@@ -350,7 +350,7 @@ def test_sent_again_after_a_change_the_request_goes_on(
     shutil.rmtree(pack)
     honest_run(tmp_path / "mine", model="org/mine", weights="7" * 64, seed=44)
     submit("org/mine", tmp_path / "mine", pack)
-    monkeypatch.setattr(repository, "_git", late)
+    monkeypatch.setattr(repository, "run_git", late)
     with pytest.raises(StoreError) as caught:
         repository.push(str(bare), pack)
     assert "rejected" in str(caught.value)

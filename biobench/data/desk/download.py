@@ -180,8 +180,8 @@ def _receive(url: str, part: Path, progress: Progress | None) -> str | None:
 
 def _begins_at(headers: Message) -> int | None:
     """The place of the first byte of an answer with a part of a file."""
-    found = re.match(r"bytes (\d+)-", headers.get("Content-Range") or "", re.ASCII)
-    return None if found is None else int(found[1])
+    match = re.match(r"bytes (\d+)-", headers.get("Content-Range") or "", re.ASCII)
+    return None if match is None else int(match[1])
 
 
 def _continues(headers: Message, have: int, known: str | None) -> bool:

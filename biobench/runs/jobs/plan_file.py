@@ -202,8 +202,8 @@ def keys_of_part(plan: PlanFile, array_index: int | None, shard: str | None) -> 
         return [keys[array_index]]
     if shard is None:
         return keys
-    found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", shard, re.ASCII)
-    number, count = (0, 0) if found is None else (int(found[1]), int(found[2]))
+    match = re.fullmatch(r"(\d{1,9})/(\d{1,9})", shard, re.ASCII)
+    number, count = (0, 0) if match is None else (int(match[1]), int(match[2]))
     if not 1 <= number <= count:
         raise UsageError(f"--shard '{shard}' is not a part", hint="give i/n with i from 1 to n, such as 1/8")
     # parts beyond the number of runs are empty: only the others are made
