@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from biobench.report.literature.published import load_published
 from biobench.report.tasks import NEEDLE
 from biobench.schema.document import Document, Prediction
+from biobench.schema.kind import is_numeric, number_of
 from biobench.schema.record import RunRecord
 from biobench.submission.checks import Check, Grade
 
@@ -80,7 +81,7 @@ class Print:
     right: NDArray[np.bool_]
     """Where the decision is the gold; all false where the gold is not known."""
     leaning: NDArray[np.float64]
-    """The scores as one number, less its median over documents with the same answer; NaN without scores."""
+    """The scores as one number (of numbers their error), less its median where the answer is the same; NaN without."""
     kind: NDArray[np.int64]
     """Documents with the same number are alike by their gold (its labels, or how many mentions); -1: not known."""
     skilled: bool
@@ -91,17 +92,17 @@ def print_of(record: RunRecord, gold: Sequence[Document], predictions: Sequence[
     """gold: as the file or the data holds it; without spans and labels where it is not known."""
     prediction_of = {p.document: p for p in predictions}
     documents = sorted(gold, key=lambda d: d.id)
-    known = any(d.spans or d.labels for d in documents)
+    known, numeric = any(d.spans or d.labels for d in documents), is_numeric(record.task.type)
     decided, scored, right, leaning = [], [], [], []
     for document in documents:
         prediction = prediction_of.get(document.id) or Prediction(document=document.id)
-        decided.append(_digest(sorted(set(prediction.spans)), sorted(prediction.labels)))
         scores = prediction.label_scores or prediction.span_scores
-        tells = any(1e-3 < s < 1 - 1e-3 for s in scores)
+        decided.append(_digest(sorted(set(prediction.spans)), sorted(prediction.labels), scores if numeric else ()))
+        tells = numeric or any(1e-3 < s < 1 - 1e-3 for s in scores)
         scored.append(_digest(scores) if tells else 0)
         same = set(prediction.spans) == set(document.spans) and set(prediction.labels) == set(document.labels)
         right.append(known and same)
-        leaning.append(_leaning(scores))
+        leaning.append(_error(prediction, document) if numeric else _leaning(scores))
     are_right, kind = np.array(right, np.bool_), _kinds(documents, known=known)
     return Print(
         task=record.task.id,
@@ -121,6 +122,12 @@ def print_of(record: RunRecord, gold: Sequence[Document], predictions: Sequence[
         kind=kind,
         skilled=known and _skilled(are_right, kind, np.array([bool(d.spans or d.labels) for d in documents])),
     )
+
+
+def _error(prediction: Prediction, document: Document) -> float:
+    """By how much a number misses the gold; NaN where one of them is not known."""
+    known = document.labels and (prediction.label_scores or prediction.labels)
+    return number_of(prediction) - float(document.labels[0]) if known else math.nan
 
 
 def _leaning(scores: Sequence[float]) -> float:
@@ -194,12 +201,16 @@ def shared_errors(a: Print, b: Print) -> Shared:
 
 
 def following(a: Print, b: Print) -> float:
-    """Correlation of the scores of two runs where they decide the same; 0 where too few do or hardly any vary.
+    """Correlation of the scores of two runs where they decide the same, of numbers of what they miss the gold by.
+
+    0 where there are too few or hardly any vary.
 
     By medians, so that scores which were drawn anew on a few documents do not hide the rest: of two normal variables
     with correlation r, half of the differences are below 0.6745 sqrt(2 - 2 r).
     """
-    same = (a.decided == b.decided) & np.isfinite(a.leaning) & np.isfinite(b.leaning)
+    same = np.isfinite(a.leaning) & np.isfinite(b.leaning)
+    if not is_numeric(a.task_type):
+        same &= a.decided == b.decided
     if same.sum() < FOLLOWING_FROM:
         return 0.0
     standard = []

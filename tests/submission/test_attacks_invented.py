@@ -11,12 +11,15 @@ import struct
 import unicodedata
 import zipfile
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from biobench.data.catalog import load_task
 from biobench.schema.document import Document, Prediction, Span
 from biobench.schema.record import Resampling
 from biobench.store import Store
+from biobench.submission import course
 from biobench.submission.guard import ALLOWANCE, SECONDS, SECONDS_A_FILE, FileLimits
 from biobench.submission.layout import MOST_SEEDS
 from biobench.submission.names import check_near_names, odd_letters
@@ -25,7 +28,7 @@ from biobench.submission.twins import check_scores, check_twins, print_of
 from biobench.submission.unpack import DIRECTORY_BYTES, RATIO_FROM, unpack
 from biobench.submission.verify import examine
 from tests.helpers.store_make import record
-from tests.helpers.submission_make import TASK, change_record, codes, honest_run, relist
+from tests.helpers.submission_make import TASK, change_record, codes, honest_run, near, relist
 from tests.submission.test_attacks import rekeyed
 
 
@@ -73,6 +76,21 @@ CONTRADICTIONS = {
 def test_claims_that_contradict_the_recipe_or_each_other(packed, lie):
     change_record(packed, lie)
     assert codes(packed) & {"S06"}
+
+
+def test_the_shipped_runs_do_not_contradict_the_recipe():
+    """They were made by a capped recipe, whose length and batch are other ones; nothing else may be found in them."""
+    capped = {
+        "the batch and the recipe's",
+        "the length of training and the recipe's",
+        "learning rates and the recipe's",
+    }
+    for made in Store(Path(__file__).parents[2] / "results").records():
+        spec = load_task(made.task.id).spec
+        assert set(course.contradictions(made, spec)) <= capped, made.key
+        quick = made.model_copy(update={"cost": made.cost.model_copy(update={"seconds": 0.1})})
+        trained = spec.training.encoder == "trained"
+        assert any("seconds" in what for what in course.contradictions(quick, spec)) == trained
 
 
 IMPOSSIBLE = {
@@ -342,6 +360,41 @@ def test_a_score_far_above_all_published_ones_needs_a_person():
         assert [c.code for c in check_scores([claimed])] == found
     elsewhere = made.model_copy(update={"task": made.task.model_copy(update={"id": "demo_topic"})})
     assert check_scores([elsewhere.model_copy(update={"scores": {"macro_f1": 0.93}})]) == []
+
+
+# numbers
+
+NUMBERED = [Document(f"d{i:03d}", f"d{i:03d}", "", "test", labels=(str(i % 5),)) for i in range(100)]
+
+
+def numbers_of(said, seed=1, place="", weights="a"):
+    made = record(seed=seed, score=False)
+    task = made.task.model_copy(update={"labels": (), "gold_labels": (), "type": "regression"})
+    model = made.model.model_copy(update={"id": f"org/{weights}", "hash": weights * 64})
+    made = made.model_copy(update={"task": task, "model": model, "key": f"{seed:032x}"})
+    return print_of(made, NUMBERED, said, place)
+
+
+def test_numbers_of_two_trainings_are_no_finding():
+    runs = [numbers_of(near(NUMBERED, (0, 4), str(seed)), seed) for seed in (1, 2)]
+    assert found_in(runs, [numbers_of(near(NUMBERED, (0, 4), "9"), 1, "results", "b")]) == set()
+
+
+def test_copied_numbers_follow_their_source():
+    chance, source = random.Random(1), near(NUMBERED, (0, 4), "1")
+    other = [numbers_of(source, 1, "results", "b")]
+    assert found_in([numbers_of(source)], other) == {("P02", "error")}
+    shaken = [replace(p, label_scores=(round(p.label_scores[0] + chance.uniform(-0.02, 0.02), 6),)) for p in source]
+    assert found_in([numbers_of(shaken)], other) == {("P02", "person")}
+
+
+@pytest.mark.real
+def test_honest_numbers_are_verified(tmp_path, data_dir):
+    """Before, their gold was taken for labels that the record does not name, and no decision told two runs apart."""
+    for seed in (42, 43, 44, 45, 46):
+        honest_run(tmp_path / "results", seed, on="biosses", data_dir=data_dir)
+    found = examine(submit("org/tiny", tmp_path / "results", tmp_path / "pack"), data_dir)
+    assert found.state == "verified", found.checks
 
 
 # spans
