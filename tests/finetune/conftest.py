@@ -51,6 +51,7 @@ def setup(folders: Callable[[str], Path]) -> Setup:
 def no_dropout(monkeypatch: pytest.MonkeyPatch) -> None:
     """Dropout that drops nothing, in modules and in attention."""
     import biobench.models.attention as attention
+    import biobench.models.dropout as dropout
     import biobench.models.grouped as grouped
     from biobench.models.dropout import Dropout
 
@@ -61,6 +62,7 @@ def no_dropout(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(attention, "scaled_dot_product_attention", kept)
     # The node with dropout runs, at a threshold that every draw passes.
-    monkeypatch.setattr(grouped, "threshold", lambda rate: (-(1 << 15), 1.0))
+    for module in (dropout, grouped):
+        monkeypatch.setattr(module, "threshold", lambda rate: (-(1 << 15), 1.0))
     for kind in (torch.nn.Dropout, Dropout):
         monkeypatch.setattr(kind, "forward", lambda _, states: states)
