@@ -111,11 +111,12 @@ def test_report_data_frame_comparison_and_board_flag_the_same_runs(tmp_path):
     assert by_report == by_frame == by_comparison == {("m", 46)}
     assert {row["failed"] for row in tidy(results) if row["model"] == "n"} == {False}
     (block,) = blocks(report)
-    for code, form in (("en", "✗ failed runs in the mean: gad (1/5)"), ("fr", "✗ exécutions échouées")):
+    for code, form in (("en", "failed runs in the mean: gad (1/5)"), ("fr", "exécutions échouées")):
         frame, lines = to_frame(block, block.lines, {}, {}, words(code))
-        notes = {line.model: note for line, note in zip(lines, frame[words(code)["notes"]], strict=True) if line}
-        assert notes["m"].startswith(form)
-        assert not notes["n"]
+        for column, note in (("notes", "✗"), ("notes_in_words", form)):
+            notes = {line.model: cell for line, cell in zip(lines, frame[words(code)[column]], strict=True) if line}
+            assert notes["m"].startswith(note)
+            assert not notes["n"]
 
 
 def test_costs_are_means_and_memory_the_highest_where_all_are_known():

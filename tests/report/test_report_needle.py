@@ -198,6 +198,7 @@ def test_needle_runs_hold_the_lengths_of_their_window(tmp_path, monkeypatch):
                 "task": identity,
                 "protocol": task_identity(task, source),
                 "windows": base.windows.model_copy(update={"max_length": window}),
+                "cost": base.cost.model_copy(update={"peak_memory_bytes": 4 * base.model.parameters}),
                 "key": run_key(
                     model_hash=base.model.hash, task_hash=identity.hash, data_hash="e" * 64, seed=42, precision="fp32"
                 ),
