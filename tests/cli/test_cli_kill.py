@@ -224,7 +224,7 @@ def test_a_killed_run_goes_on_where_it_was_stopped(launcher: Launcher, tiny: Pat
     ("command", "remedy"),
     [
         (("pretrain", "toy_detour", "--quiet", "--out"), "--resume continues"),
-        (("demo", "--results-dir"), "biobench demo goes on"),
+        (("demo", "--results-dir"), "`biobench demo` continues"),
         (("analyze", "toy", "--out"), "the same command goes on"),
     ],
 )
