@@ -61,6 +61,9 @@ def reproduce(
     counts = {r.provenance.threads for r in records}
     if threads is None and len(counts) == 1:
         prepare_threads(*counts)
+    from biobench.models.loading import quiet_libraries
+
+    quiet_libraries()
     seconds = sum(r.cost.seconds for r in records)
     if not as_json:
         typer.echo(f"{_number(len(records))}, {seconds:,.0f} s when made", err=True)
