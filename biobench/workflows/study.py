@@ -267,20 +267,18 @@ def scores_of(study: Study, runs: Sequence[StudyRun], out: Path) -> dict[str, di
     """Run -> task -> primary score, the mean over fine-tuning seeds, of what `out` holds of the declared benchmark."""
     from biobench.store import Store
 
-    names = {_hash(out / "runs" / run.name): run.name for run in runs}
+    names, wanted = {_hash(out / "runs" / run.name): run.name for run in runs}, study.benchmark.all_ids
     by_run: dict[str, dict[str, list[float]]] = {}
     for record in Store(out / "results").records():
-        if record.model.hash in names and _declared(study.benchmark, record):
+        if record.model.hash in names and record.task.id in wanted and _declared(study.benchmark, record):
             tasks = by_run.setdefault(names[record.model.hash], {})
             tasks.setdefault(record.task.id, []).append(record.scores[record.task.primary])
     return {name: {task: fmean(values) for task, values in tasks.items()} for name, tasks in by_run.items()}
 
 
 def _declared(benchmark: Benchmark, record: RunRecord) -> bool:
-    """Whether the study asks for this run; beside it may lie others of the same encoder."""
-    if record.task.id not in benchmark.all_ids or record.seed not in parse_seeds(benchmark.seeds):
-        return False
-    if record.limit is not None or record.track != "fixed":
+    """Whether the study asks for this run of a task; beside it may lie others of the same encoder."""
+    if record.seed not in parse_seeds(benchmark.seeds) or record.limit is not None or record.track != "fixed":
         return False
     if benchmark.protocol is not None:
         return protocol_named_by(record.overrides) == benchmark.protocol

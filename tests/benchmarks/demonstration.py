@@ -19,8 +19,10 @@ from statistics import fmean
 
 import altair as alt
 import pandas as pd
+from scipy import special
 
 from biobench.report import charts
+from biobench.stats.multiplicity import holm
 from biobench.workflows.study import ArmRow, Study, load_study, planned_runs, table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -148,8 +150,21 @@ def apart(studies: Sequence[Told]) -> str:
     return "\n".join([what, "", *lines])
 
 
+def chance(row: ArmRow) -> float:
+    """p of the t test that the row's interval comes from; the row has one."""
+    assert row.difference is not None
+    assert row.low is not None
+    assert row.high is not None
+    freedom = len(row.scores) - 1
+    t = row.difference / ((row.high - row.low) / 2) * special.stdtrit(freedom, 0.975)
+    return float(2 * special.stdtr(freedom, -abs(t)))
+
+
 def sentences(studies: Sequence[Told]) -> str:
-    """Which differences have an interval without 0, and how many were looked at, each task apart counted too."""
+    """Which differences have an interval without 0, and how many were looked at, each task apart counted too.
+
+    p stands alone and with Holm's correction for all that were looked at.
+    """
     reference = studies[0].study.reference
     rows = [("", row) for _, row in _lines(studies)]
     rows += [
@@ -163,7 +178,8 @@ def sentences(studies: Sequence[Told]) -> str:
     if not rows:
         return "No arm has two seeds yet."
     lines, rest = [], []
-    for where, row in rows:
+    chances = [chance(row) for _, row in rows]
+    for (where, row), alone, corrected in zip(rows, chances, holm(chances), strict=True):
         assert row.difference is not None
         assert row.low is not None
         assert row.high is not None
@@ -174,7 +190,7 @@ def sentences(studies: Sequence[Told]) -> str:
         lines.append(
             f"At {_words(row.budget)} tokens the {row.arm} arm is {side} than the {reference}{where} by "
             f"{abs(100 * row.difference):.1f} points (95% interval {100 * row.low:+.1f} to {100 * row.high:+.1f} "
-            f"over {len(row.scores)} pretraining seeds)."
+            f"over {len(row.scores)} pretraining seeds; p = {alone:.2g}, by Holm {corrected:.2g})."
         )
     if rest:
         lines.append(f"Not told apart from the {reference}: {', '.join(rest)}.")

@@ -74,36 +74,18 @@ def test_a_study_is_made_once_and_its_table_comes_from_what_is_stored(
     assert max(map(len, text.splitlines())) <= 120
 
 
-NEEDLE = """\
-id: short
-version: 1
-name: Short
-language: en
-type: needle
-source: {id: synthetic, generated: true}
-reader: {format: needle, lengths: [LENGTH], notes: 60, examples: {train: 24, validation: 8, test: 16}}
-labels: [absent, present]
-unit: document
-protocol: {max_length: 256}
-training: {encoder: frozen, epochs: 1, learning_rate: 2e-5}
-head: {kind: sequence}
-probe: {pooling: mean, learning_rates: [1e-3], epochs: 1}
-metric: {primary: accuracy, paper: accuracy}
-gate: {expect: chance}
-access: open
-licence: none
-homepage: https://example.org
-citation: none
-"""
-
-
 def test_tasks_beside_the_mean_are_scored_and_those_that_no_encoder_can_read_are_refused_before_training(
     biobench: Callable[..., Said], folder: Path, tmp_path: Path
 ) -> None:
     declared = folder / "study.yaml"
     one = DECLARED.replace("arms: [twin, detour]", "arms: [twin]").replace("[1, 2]", "[1]")
     declared.write_text(one.replace("}\n", ", beside: [short.yaml]}\n"))
-    (folder / "short.yaml").write_text(NEEDLE.replace("LENGTH", "128"))
+    needle = (ROOT / "results" / "study" / "needle_short.yaml").read_text()
+    few = "notes: 60, lengths: [128], examples: {train: 24, validation: 8, test: 16}"
+    for old, new in (("id: needle_short", "id: short"), ("haystack: synthetic, lengths: [128, 256]", few)):
+        assert old in needle
+        needle = needle.replace(old, new)
+    (folder / "short.yaml").write_text(needle)
     for more in ((), ("--dry-run",)):
         said = biobench("study", folder, "--device", "cpu", *more)
         assert said.status == 2

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import Future
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -44,6 +46,35 @@ def test_a_run_with_checkpoints_in_the_background_continues_bit_for_bit(small: l
     assert again.ledger is not None
     assert whole.ledger is not None
     assert again.ledger.model_hash == whole.ledger.model_hash
+
+
+def test_a_run_that_ends_by_an_error_leaves_nothing_that_is_still_written(
+    small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer that outlives its run would write into the folder of the run that continues it."""
+    real, late = checkpoint_module.async_save, []
+
+    def slow(state: dict[str, Any], **options: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+
+        def write() -> None:
+            time.sleep(0.5)
+            real(state, **options).result()
+            late.append(options["checkpoint_id"])
+            future.set_result(None)
+
+        Thread(target=write).start()
+        return future
+
+    def kill(tick: Tick) -> None:
+        if tick.done >= 3:
+            raise KilledError
+
+    monkeypatch.setattr(checkpoint_module, "async_save", slow)
+    with pytest.raises(KilledError):
+        api.pretrain("toy_detour", out=tmp_path / "cut", overrides=[*small, *BACKGROUND], progress=kill)
+    assert [folder.name for folder in late] == ["step-00000002.tmp"], "the writer was waited for"
+    assert not list((tmp_path / "cut" / "checkpoints").iterdir())
 
 
 def test_the_copy_is_of_the_step_and_not_of_later_ones(

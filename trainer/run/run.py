@@ -144,6 +144,7 @@ class PretrainingRun:
                 if training is None:
                     return PretrainingResult("preempted", self.out, None, None)
         finally:
+            self.checkpoints.abandon()
             if metrics is not None:
                 metrics.close()
         ledger = run_ledger(recipe, progress, start, data, world, self.unguarded)

@@ -13,7 +13,7 @@ import re
 import shutil
 import warnings
 from collections.abc import Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -145,6 +145,18 @@ class CheckpointStore:
         except (OSError, CheckpointException, RuntimeError) as error:
             raise self._failed(error, pending.temporary, pending.final, pending.size) from error
         self._named(pending.temporary, pending.final, pending.progress)
+
+    def abandon(self) -> None:
+        """Wait for a checkpoint in the background and take it away unnamed.
+
+        For a run that ends by an error: what it left would be written on into the folder of whoever continues.
+        """
+        if self._pending is None:
+            return
+        pending, self._pending = self._pending, None
+        wait([pending.future])
+        if self.world.first:
+            shutil.rmtree(pending.temporary, ignore_errors=True)
 
     def _failed(self, error: BaseException, temporary: Path, final: Path, size: int) -> StoreError:
         known = _save_error(error, final, full=_too_small(temporary, size))
