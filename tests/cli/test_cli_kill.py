@@ -172,6 +172,29 @@ def test_the_other_takes_over_from_a_killed_one(launcher: Launcher, tiny: Path, 
     whole(results)
 
 
+def test_eight_processes_share_the_work_though_two_are_killed(launcher: Launcher, tiny: Path, tmp_path: Path) -> None:
+    alone = launcher.start(*command(tiny, tmp_path / "alone", "1-6"))
+    assert alone.wait() == 0, alone.err.read_text()
+    results = tmp_path / "results"
+    crowd = [launcher.start(*command(tiny, results, "1-6")) for _ in range(8)]
+    victims, others = crowd[:2], crowd[2:]
+    wait_for_changes(results, victims[0], 4)
+    for child in victims:
+        kill(child.pid)
+        child.wait()
+    kept = finished(results)
+    for child in others:
+        assert child.wait() == 0, child.err.read_text()
+        assert "Traceback" not in child.err.read_text()
+        assert scores(child.rows()) == scores(alone.rows())
+    made = [row["key"] for child in others for row in child.rows() if row["status"] == "done"]
+    assert len(made) == len(set(made)), "each run is made once"
+    assert len(made) <= 12 <= len(made) + len(kept), "what nobody made was not there, what was there is not made again"
+    assert kept.items() <= finished(results).items()
+    assert len(finished(results)) == 12
+    whole(results)
+
+
 def test_a_killed_run_goes_on_where_it_was_stopped(launcher: Launcher, tiny: Path, tmp_path: Path) -> None:
     def one(results: Path, *more: str | Path) -> list[str | Path]:
         shared = ("--set", "training.epochs=12", "--device", "cpu", "--parallel", "1", "--json", "--save-every", "0")

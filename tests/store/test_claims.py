@@ -276,19 +276,24 @@ while waiting:
 """
 
 
-def test_two_processes_without_locks_make_each_run_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("crowd", [2, 8])
+def test_processes_without_locks_make_each_run_once(tmp_path: Path, crowd: int) -> None:
     (tmp_path / "results").mkdir()
     arguments = [sys.executable, "-c", CONTEND, str(tmp_path / "results"), str(tmp_path / "log")]
-    processes = [subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(2)]
+    processes = [subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(crowd)]
     try:
         for process in processes:
             assert process.stdout is not None
             assert process.stdout.readline().strip() == b"ready"
         for process in processes:
-            process.communicate(b"go\n", timeout=120)
-            assert process.returncode == 0
+            assert process.stdin is not None
+            process.stdin.write(b"go\n")
+            process.stdin.flush()
+        for process in processes:
+            assert process.wait(timeout=120) == 0
     finally:
         for process in processes:
             process.kill()
     rows = [line.split() for line in (tmp_path / "log").read_text().splitlines()]
     assert sorted(key for key, _ in rows) == [f"{n:032x}" for n in range(40)]
+    assert len({process for _, process in rows}) > 1, "one made all: nothing was contended"
