@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from biobench.cli.cluster import PlanPath
+from biobench.cli.console.beside import beside, check_known
 from biobench.cli.console.common import Json, percent, print_json
 from biobench.cli.console.options import takes_request
 from biobench.cli.console.run_end import BY_FILES, KEPT, end_of_run
@@ -41,7 +42,13 @@ def run(
         bool, typer.Option("--until-decided", help="With --against: add seeds until the difference is decided.")
     ] = False,
     against: Annotated[
-        str | None, typer.Option("--against", metavar="MODEL", help="The model to decide against.")
+        str | None,
+        typer.Option(
+            "--against",
+            metavar="MODEL",
+            help="A model of the results folder, own, pulled or published: compare with it at the end. With "
+            "--until-decided: the model to decide against.",
+        ),
     ] = None,
     max_seeds: Annotated[int, typer.Option("--max-seeds", help="Seeds a task at most, with --until-decided.")] = 20,
     rope: Annotated[
@@ -73,16 +80,18 @@ def run(
         raise UsageError("--array-index and --shard are parts of a plan", hint="add --plan plan.json")
     if not request.model:
         raise UsageError("no model is named", hint="give a hub id, id@revision or a local folder, or --plan plan.json")
-    if until_decided != (against is not None):
-        raise UsageError("--until-decided and --against go together", hint="run A --against B --until-decided")
+    if until_decided and against is None:
+        raise UsageError("--until-decided needs --against", hint="run A --against B --until-decided")
     from biobench.runs.checks import check_arguments
 
-    check_arguments(request if against is None else replace(request, model=(*request.model, against)))
-    if against is not None:
+    check_arguments(request if not until_decided else replace(request, model=(*request.model, str(against))))
+    if against is not None and until_decided:
         if request.dry_run:
             raise UsageError("--until-decided has no plan to print", hint="leave --dry-run out")
         raise typer.Exit(decide(request, against, max_seeds, rope / 100, as_json=as_json))
-    raise typer.Exit(run_request(request, as_json=as_json, log_file=log_file))
+    if against is not None:
+        check_known(against, request.results_dir)
+    raise typer.Exit(run_request(request, as_json=as_json, log_file=log_file, against=against))
 
 
 def decide(request: RunRequest, against: str, max_seeds: int, rope: float, *, as_json: bool) -> int:
@@ -141,8 +150,18 @@ def run_part(
     return make_and_print(plan, as_json=as_json, log_file=log_file)
 
 
-def run_request(request: RunRequest, *, as_json: bool, log_file: Path | None = None, summary: bool = True) -> int:
-    """Plan, make and print the runs; the exit status. summary: with the table of runs and what follows it."""
+def run_request(
+    request: RunRequest,
+    *,
+    as_json: bool,
+    log_file: Path | None = None,
+    summary: bool = True,
+    against: str | None = None,
+) -> int:
+    """Plan, make and print the runs; the exit status.
+
+    summary: with the table of runs and what follows it. against: a model of the results folder to compare with.
+    """
     from biobench.data.suite import left_out
     from biobench.models.loading import quiet_libraries
     from biobench.runs import make_plan
@@ -154,11 +173,13 @@ def run_request(request: RunRequest, *, as_json: bool, log_file: Path | None = N
         typer.echo(line, err=True)
     for task in not_frozen(request):
         typer.echo(f"{task.id} is left out: it has no probe on a frozen encoder, or brings its own", err=True)
-    return make_and_print(plan, as_json=as_json, log_file=log_file, summary=summary)
+    return make_and_print(plan, as_json=as_json, log_file=log_file, summary=summary, against=against)
 
 
-def make_and_print(plan: RunPlan, *, as_json: bool, log_file: Path | None, summary: bool = True) -> int:
-    """Make and print the runs of a plan; the exit status. summary: as `run_request` has it."""
+def make_and_print(
+    plan: RunPlan, *, as_json: bool, log_file: Path | None, summary: bool = True, against: str | None = None
+) -> int:
+    """Make and print the runs of a plan; the exit status. summary, against: as `run_request` has them."""
     from biobench.cli.console.progress import RunTerminal
     from biobench.runs.api import contradicted, refused, run_plan, undone, workers_asked
     from biobench.store import Store
@@ -188,6 +209,9 @@ def make_and_print(plan: RunPlan, *, as_json: bool, log_file: Path | None, summa
         print_results(results)
         for line in end_of_run(results, request.results_dir):
             typer.echo(line)
+    if against is not None:
+        for line in beside(results, against, request.results_dir, request.data_dir):
+            typer.echo(line, err=as_json)
     return 1 if any(r.status == "failed" for r in results) else 0
 
 

@@ -120,8 +120,8 @@ def _find(name: str, results: Results, named: _ByName, floors: Sequence[FloorRec
             f"all runs of '{plain(name)}' ({failing}) are on data that fails its gate, and are not compared",
             hint="; ".join(reasons),
         )
-    known = {line_name(g.model, g.variant) for g in results.groups}
-    known |= {line_name(v.model, v.variant) for v in results.published}
+    known = {text for g in results.groups for text in (g.model, line_name(g.model, g.variant))}
+    known |= {text for v in results.published for text in (v.model, line_name(v.model, v.variant))}
     known |= {policy.name for record in floors for policy in record.policies}
     hint = suggest(name, [plain(k) for k in sorted(known)])
     if not hint.startswith("did you mean"):

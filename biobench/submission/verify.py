@@ -78,7 +78,7 @@ def examine(
     if not records and not any(c.code == "R01" for c in checks):
         checks.append(Check("R01", "error", "runs", "holds no record"))
     records.sort(key=lambda r: (r.task.id, r.model.id, r.seed, r.key))
-    desk = _Desk(store, None if data_dir is None else Path(data_dir), bounded)
+    desk = Desk(store, None if data_dir is None else Path(data_dir), bounded)
     states: dict[str, State] = {}
     for record in records:
         if record.key in refused:
@@ -166,7 +166,7 @@ def _of_one_model(records: Sequence[RunRecord]) -> list[Check]:
 
 
 @dataclass(slots=True)
-class _Desk:
+class Desk:
     """Scores records again, with the data of each task read once. prints: what the runs so far say."""
 
     store: Store

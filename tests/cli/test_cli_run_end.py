@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from biobench.cli.console.run_end import end_of_run
 from biobench.runs import RunResult
 from tests.helpers.cli_make import FAST, Said
+from tests.helpers.compare_make import save_runs
 
 
 def result(model: str, seed: int, score: float, **fields: object) -> RunResult:
@@ -41,3 +43,35 @@ def test_an_interrupt_says_what_is_kept(
     said = biobench("run", tiny, "--task", "demo_ner", "--seeds", "1", *FAST)
     assert said.status == 130
     assert "give the same command again" in said.err
+
+
+def test_what_was_run_is_compared_with_a_pulled_model(biobench: Callable[..., Said], tiny: Path) -> None:
+    same = ("--task", "demo_topic", "--seeds", "1-3", *FAST[2:])  # of limited runs none is shared
+    pulled = "results/submitted/org--theirs"
+    assert biobench("run", "dummy", "--name", "org/theirs", *same, "--results-dir", pulled).status == 0
+    command = ("run", tiny, *same, "--against")
+    said = biobench(*command, "org/their")
+    assert said.status == 2
+    assert "org/theirs" in said.err, "the nearest name"
+    assert not Path("results/runs").exists(), "refused before anything is trained"
+
+    said = biobench(*command, "org/theirs")
+    assert said.status == 0
+    table, sign, verdict = said.out.partition("Results: results.")
+    assert sign
+    assert "demo_topic" in table
+    first, *others = verdict.splitlines()[1:]
+    assert "tiny" in first
+    assert "org/theirs" in first
+    assert others[-1] == "Cannot be concluded: anything about other tasks. Why: there is one task only."
+    as_json = biobench(*command, "org/theirs", "--json")
+    assert first in as_json.err
+    assert [row["status"] for row in json.loads(as_json.out)] == ["skipped"] * 3
+
+
+def test_runs_that_cannot_be_compared_are_shown_with_the_reason(biobench: Callable[..., Said], tiny: Path) -> None:
+    save_runs(Path("results"), "org/theirs", ("demo_ner",), 0.9, (1, 2, 3))
+    said = biobench("run", tiny, "--task", "demo_topic", "--seeds", "1", *FAST, "--against", "org/theirs")
+    assert said.status == 0, "the runs are made and stored"
+    assert "tiny and org/theirs are not compared: " in said.out
+    assert "demo_topic" in said.out

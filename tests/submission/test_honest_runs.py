@@ -1,0 +1,64 @@
+"""Honest runs on the real corpora: nothing that verification asks of a record contradicts what the engine writes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from biobench.store import Store
+from biobench.submission.checks import unbounded
+from biobench.submission.claims import check_record
+from biobench.submission.pack import Manifest
+from biobench.submission.verify import Desk
+from tests.helpers.cli_make import process
+from tests.helpers.tiny import make_tiny_encoder
+
+FEW_STEPS = (
+    "training.epochs=null",
+    "training.max_steps=20",
+    "training.patience=null",
+    "training.evaluate_every=10",
+    "training.train_documents=300",
+    "training.validation_documents=100",
+)
+STRIDE = ("protocol.long_documents=stride", "protocol.stride=32")
+THE_RECIPE = {"R04", "T02"}
+"""That few steps are not the shipped recipe; every other finding would contradict a run that was made as it says."""
+
+
+def honest(tmp_path: Path, data_dir: Path, task: str, overrides: tuple[str, ...]) -> set[str]:
+    """Codes of the findings in runs of two windows."""
+    models = [make_tiny_encoder(tmp_path / f"tiny{window}", window) for window in (128, 512)]
+    options = [part for text in overrides for part in ("--set", text)]
+    run = ("run", *models, "--task", task, "--seeds", "42", *options, "--device", "cpu", "--json")
+    said = process(*run, "--results-dir", "results", cwd=tmp_path, BIOBENCH_DATA_DIR=str(data_dir))
+    assert said.status == 0, said.err
+    assert {row["status"] for row in json.loads(said.out)} == {"done"}
+    store = Store(tmp_path / "results")
+    desk, findings = Desk(store, data_dir, unbounded), []
+    for record in store.records():
+        checks, state = desk.check(record)
+        assert state == "verified", checks
+        manifest = Manifest(model=record.model.id, biobench=record.provenance.biobench, files=())
+        findings += [*check_record(record, manifest), *checks]
+    assert len(list(store.records())) >= 2
+    return {check.code for check in findings}
+
+
+@pytest.mark.real
+@pytest.mark.slow
+def test_a_run_with_strides_of_long_documents(tmp_path: Path, data_dir: Path) -> None:
+    assert honest(tmp_path, data_dir, "social_history", (*FEW_STEPS, *STRIDE)) == THE_RECIPE
+
+
+@pytest.mark.real
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "task",
+    """gad_folds gad pubmedqa ddi hoc hoc_documents frenchmedmcqa_t1 frenchmedmcqa_t2 chemprot_rebuilt anatem
+    ncbi_disease_single quaero_emea fracco_30 biosses""".split(),
+)
+def test_short_runs_contradict_nothing_but_their_recipe(tmp_path: Path, data_dir: Path, task: str) -> None:
+    assert honest(tmp_path, data_dir, task, FEW_STEPS) == THE_RECIPE
