@@ -41,7 +41,7 @@ def submit(
     folder = pack(model, results_dir, out, notes=notes)
     submission = examine(folder)
     if not as_json:
-        typer.echo(f"{folder}: {submission.records} runs packed")
+        typer.echo(f"{folder}: {submission.records} run{'s' * (submission.records != 1)} packed")
         for check in submission.checks:
             typer.echo(f"{check.code} {check.grade}: {check.where}: {check.what}")
     request = None

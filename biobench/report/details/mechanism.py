@@ -215,12 +215,13 @@ def standings_chart(report: Standings) -> Any:
                 "role": row.role,
             }
         )
+    tasks, seeds = (f"{n} {word}{'s' * (n != 1)}" for n, word in ((len(report.tasks), "task"), (len(report.seeds), "seed")))
     base = alt.Chart({"values": values}).encode(
         y=alt.Y("model:N", title=None, sort=None, axis=alt.Axis(labelLimit=420)),
         color=alt.Color("role:N", legend=None, scale=alt.Scale(range=["#1f5fa8", "#b5651d"])),
     )
     dots = base.mark_point(filled=True, size=80).encode(
-        x=alt.X("difference:Q", title=f"points above the twin, {len(report.tasks)} task(s), {len(report.seeds)} seeds"),
+        x=alt.X("difference:Q", title=f"points above the twin; {tasks}, {seeds}"),
         tooltip=[
             alt.Tooltip("model:N"),
             alt.Tooltip("mean:Q", format=".2f"),
