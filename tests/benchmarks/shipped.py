@@ -29,13 +29,26 @@ from biobench.store.floors import save_floor, scan_floors
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS, README, PICTURE = ROOT / "results", ROOT / "README.md", ROOT / "docs" / "images" / "results.svg"
-TASKS = ("gad", "hoc", "ncbi_disease", "bc5cdr", "quaero_medline", "needle_en", "needle_fr")
+TASKS = (
+    "gad",
+    "hoc",
+    "ncbi_disease",
+    "bc5cdr",
+    "anatem",
+    "quaero_medline",
+    "quaero_emea",
+    "needle_en",
+    "needle_fr",
+)
+PAIR = ("causal-detour-1.1M", "masked-twin-1.1M")
+"""Encoders of the study `results/study/longer.yaml`: compared with each other alone."""
 MODELS = (
     "all-mpnet-base-v2",
     "all-MiniLM-L6-v2",
     "paraphrase-MiniLM-L3-v2",
     "random-all-MiniLM-L6-v2",
     "random-all-mpnet-base-v2",
+    *PAIR,
 )
 RANDOM = "random-"
 """Before the name of the checkpoint whose architecture and tokenizer a random-weights encoder has."""
@@ -88,15 +101,20 @@ class Shown:
         return [row for row in self.own if row.model == model]
 
     def pairs(self) -> Iterator[tuple[str, str]]:
-        """Which comparisons are made: a checkpoint with its random twin, every other one with the best ranked one."""
-        models = [*self.ranked, *self.unranked]
-        first = self.ranked[0] if self.ranked else models[0]
+        """Which comparisons are made: a checkpoint with its random twin, every other one with the best ranked one.
+
+        The two of the study are compared with each other.
+        """
+        models = [m for m in (*self.ranked, *self.unranked) if m not in PAIR]
+        first = models[0] if models else ""
         for model in models:
             other = model.removeprefix(RANDOM)
             if other != model and other in models:
                 yield other, model
             elif model != first:
                 yield first, model
+        if all(map(self.of, PAIR)):
+            yield PAIR
 
     def shared(self, one: str, other: str) -> list[str]:
         """Tasks on which both have seeds enough, needles left out as `compare` does."""

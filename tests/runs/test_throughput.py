@@ -103,6 +103,7 @@ def test_labels_of_other_documents_are_refused() -> None:
         sentences.in_order(found, [0, 1])
 
 
+@pytest.mark.slow
 def test_a_contender_with_loaders_of_its_own_works_in_its_process(tmp_path: Path) -> None:
     name, flags = list(contenders(torch.device("cpu")).items())[-1]
     assert flags is not None
