@@ -17,6 +17,7 @@ from biobench.runs.jobs.plan_file import (
     PlannedTask,
     keys_of_part,
     read_plan,
+    replaced_plan,
     write_plan,
 )
 from biobench.runs.jobs.slurm import SlurmJob, without_end
@@ -121,6 +122,18 @@ def test_a_plan_that_was_cut_is_refused(plan: PlanFile, tmp_path: Path, share: f
     path.write_text(text[: int(share * len(text))])
     with pytest.raises(UsageError, match="the plan is not JSON"):
         read_plan(path)
+
+
+def test_what_a_plan_replaces(plan: PlanFile, tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    assert replaced_plan(path, plan) == 0
+    write_plan(path, plan)
+    assert replaced_plan(path, plan) == 0
+    # another run first: a job of an array would make another one than it was submitted for
+    assert replaced_plan(path, plan.model_copy(update={"runs": plan.runs[::-1]})) == 7
+    path.write_text("theirs")
+    with pytest.raises(UsageError, match="the file is there and is no plan"):
+        replaced_plan(path, plan)
 
 
 def test_a_file_beyond_any_plan_is_not_read(plan: PlanFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

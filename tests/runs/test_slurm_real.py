@@ -21,7 +21,7 @@ from tests.helpers.tiny import make_tiny_encoder
 
 ROOT = Path(__file__).resolve().parents[2]
 NODES = ("n1", "n2", "n3")
-TASKS = {"short": ("1-10", 4), "middle": ("1", 30), "long": ("1", 200)}
+TASKS = {"short": ("1-10", 3), "middle": ("1", 20), "long": ("1", 100)}
 """Seeds and epochs."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(why_not() is not None, reason=why_not() or "")]
@@ -90,7 +90,8 @@ def test_every_run_once_whatever_ends_a_task(slurm: Slurm, tmp_path: Path, claim
     assert long.training.resumed >= 1, "it was longer than its limit, and did not begin anew"
     logs = "".join(path.read_text() for path in (tmp_path / "logs").iterdir())
     assert logs.count(": done") == 12, "each run was made once"
-    assert logs.count(": skipped") == 12 * (arrays - 1), "no job was requeued that had ended"
+    assert logs.count(": skipped") >= 12 * (arrays - 1)
+    assert "No error" not in logs, "a job requeued the whole array: scontrol then says of each what became of it"
     assert "Killed" in logs or "137" in logs
     assert slurm("sinfo", "-h", "-n", lost, "-o", "%t").startswith("down")
     status = process("status", "--plan", "plan.json", cwd=tmp_path)

@@ -122,6 +122,22 @@ def write_plan(path: Path, plan: PlanFile) -> None:
     write_atomic(path, (plan.model_dump_json(indent=1) + "\n").encode())
 
 
+def replaced_plan(path: Path, plan: PlanFile) -> int:
+    """Runs of the plan that is in the file, where they are not those of `plan` in its order; else 0.
+
+    Raises UsageError where the file is there and is no plan.
+    """
+    if not path.exists():
+        return 0
+    try:
+        before = read_plan(path)
+    except (SpecError, UsageError) as error:
+        raise UsageError(
+            "the file is there and is no plan", hint="remove it, or give another name by -o", file=path
+        ) from error
+    return 0 if [run.key for run in before.runs] == [run.key for run in plan.runs] else len(before.runs)
+
+
 def read_plan(path: Path) -> PlanFile:
     """Read and check a plan. Raises UsageError or SpecError with file, line, field and remedy."""
     remedy = "make the plan anew: `biobench plan MODELS... -o plan.json` (docs/cluster.md lists the fields)"
