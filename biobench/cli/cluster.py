@@ -58,7 +58,7 @@ def plan(
         raise UsageError(f"--precision '{precision}' is not known", hint="bf16 or fp32")
     check_arguments(request)
     from biobench.models.loading import quiet_libraries
-    from biobench.runs.jobs.plan_file import write_plan
+    from biobench.runs.jobs.plan_file import replaced_plan, write_plan
     from biobench.runs.jobs.planning import plan_file
     from biobench.store import Store
 
@@ -69,6 +69,12 @@ def plan(
         typer.echo(line, err=True)
     if not file.runs:
         raise UsageError("the plan has no runs", hint="see the lines above, or `biobench data status`")
+    if before := replaced_plan(out, file):
+        typer.echo(
+            f"{out}: replaces a plan of {before} runs, not all the same or in another order; "
+            "what was submitted with that one would make runs of this",
+            err=True,
+        )
     write_plan(out, file)
     simulated = [simulate(file, count, gpu_memory, at_once) for count in counts]
     if as_json:

@@ -187,7 +187,9 @@ def test_a_changed_model_is_named(biobench: Command, planned: dict[str, Any], ti
     import shutil
 
     copy = shutil.copytree(tiny, tmp_path / "copy")
-    assert biobench("plan", copy, *TASKS, "--seeds", "1", *FAST).status == 0
+    said = biobench("plan", copy, *TASKS, "--seeds", "1", *FAST)
+    assert said.status == 0
+    assert "plan.json: replaces a plan of 6 runs" in said.err
     config = json.loads((copy / "config.json").read_text())
     (copy / "config.json").write_text(json.dumps({**config, "norm_eps": 1e-4}))
     assert f"the files of model {copy}" in biobench("run", "--plan", "plan.json", "--dry-run").refusal()

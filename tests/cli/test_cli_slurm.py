@@ -116,7 +116,8 @@ def test_the_signal_is_handed_on_and_the_job_requeued(biobench: Command, plan: s
         (tmp_path / "bin" / name).write_text(text)
         (tmp_path / "bin" / name).chmod(0o755)
     env = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "SLURM_JOB_ID": "17"}
-    process = subprocess.Popen(["bash", "job.sh"], cwd=tmp_path, env={**env, "SLURM_ARRAY_TASK_ID": "3"})
+    array = {"SLURM_ARRAY_JOB_ID": "17", "SLURM_ARRAY_TASK_ID": "3"}
+    process = subprocess.Popen(["bash", "job.sh"], cwd=tmp_path, env={**env, **array})
     try:
         until = time.monotonic() + 20
         while not (tmp_path / "calls").exists():
@@ -129,4 +130,4 @@ def test_the_signal_is_handed_on_and_the_job_requeued(biobench: Command, plan: s
         process.wait()
     calls = (tmp_path / "calls").read_text().splitlines()
     assert calls[:2] == ["started", "saved"]
-    assert calls[2].endswith("scontrol requeue 17")
+    assert calls[2].endswith("scontrol requeue 17_3"), "17 alone would be the whole array"

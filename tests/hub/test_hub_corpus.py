@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from tests.helpers.cli_make import Said
 from tests.helpers.hub_commands import HubCommands
@@ -113,15 +115,20 @@ phases: [{name: only, objective: mlm, masking: {rate: 0.15}, tokens: 1k, schedul
 """
 
 
-def test_a_base_checkpoint_comes_from_the_hub(
-    hub: HubServer, command: HubCommands, encoder: dict[str, bytes], tmp_path: Path
-) -> None:
+@pytest.fixture
+def files(encoder: dict[str, bytes], tmp_path: Path) -> dict[str, bytes]:
+    """The encoder with its prediction head."""
     from transformers import AutoConfig, ModernBertForMaskedLM
 
     for name, content in encoder.items():
         (tmp_path / name).write_bytes(content)
     ModernBertForMaskedLM(AutoConfig.from_pretrained(tmp_path)).save_pretrained(tmp_path / "base")
-    files = {**encoder, **{p.name: p.read_bytes() for p in (tmp_path / "base").iterdir()}}
+    return {**encoder, **{p.name: p.read_bytes() for p in (tmp_path / "base").iterdir()}}
+
+
+def test_a_base_checkpoint_comes_from_the_hub(
+    hub: HubServer, command: HubCommands, files: dict[str, bytes], tmp_path: Path
+) -> None:
     repository = hub.repository("models", "org/base", files)
     first = repository.refs["v1"] = repository.refs["main"]
     repository.commit({"config.json": b"{}"})
@@ -146,3 +153,41 @@ def test_a_base_checkpoint_comes_from_the_hub(
     assert hub.requests(f"org/base/resolve/{first}/")
     assert not hub.requests("org/base/resolve/v1/"), "every file is of the commit that the tag stood for at first"
     assert "gated" in Said(refused.status, "", "\n".join(refused.err.splitlines()[-2:])).refusal()
+
+
+def test_a_plan_and_a_job_without_a_network_take_the_base_from_the_hub(
+    hub: HubServer, command: HubCommands, files: dict[str, bytes], tmp_path: Path
+) -> None:
+    """`pretrain-plan`, then what the script of `slurm --nodes` names for before the job, and the job's own command."""
+    repository = hub.repository("models", "org/base", files)
+    first = repository.refs["v1"] = repository.refs["main"]
+    repository.commit({"config.json": b"{}"})
+    hub.repository("models", "org/gated", files, gated=True)
+    lines = "".join(json.dumps({"text": t}) + "\n" for t in TEXTS * 3).encode()
+    text = hub.repository("datasets", "org/lines", {"train.jsonl": lines}).refs["main"]
+    path, gated, out = tmp_path / "recipe.yaml", tmp_path / "gated.yaml", tmp_path / "runs" / "model"
+    path.write_text(BASE.replace("hub: org/lines", f"hub: org/lines, revision: {text}"))  # else it is asked for
+    gated.write_text(BASE.replace("org/base, revision: v1", "org/gated"))
+    hub.fault("GET /api/models/org/base", "status", 503, body=b"0")
+    script, planned, refused = command.several(
+        ("slurm", path, "--nodes", "2", "--time", "60", "--out", out),
+        ("pretrain-plan", path, "--json"),
+        ("pretrain-plan", gated),
+    )
+    assert planned.status == 0, planned.err
+    assert planned.json()["steps"] > 0
+    assert "gated" in Said(refused.status, "", "\n".join(refused.err.splitlines()[-2:])).refusal()
+    (before,) = re.findall("# before, on one machine: biobench (corpus build .*)", script.out)
+    (built,) = command.several((*before.split(), "--no-exclude-tasks"))
+    assert built.status == 0, built.err
+    assert not hub.requests("org/base/.*safetensors"), "neither a plan nor a corpus needs weights"
+    job = ("pretrain", path, "--out", out, "--built-corpus", "--no-exclude-tasks")
+    fetch = ("-c", "from huggingface_hub import snapshot_download as get; get('org/base', revision='v1')")
+    (early,) = command.several(job, offline=True)
+    assert early.err.endswith(f"`hf download org/base --revision {first}`, on a machine with a network\n")
+    command.several(fetch)
+    hub.forget()
+    (done,) = command.several(job, offline=True)
+    assert done.status == 0, done.err
+    assert not hub.seen
+    assert json.loads((out / "ledger.json").read_text())["base"]["revision"] == first

@@ -191,6 +191,13 @@ def test_sources_on_the_web_are_fetched_whole_and_checked(hub: HubServer, comman
         "stale": f'{{url: "{stale}", unpack: zip, subfolder: in}}',
     }
     specs = {id: spec(tmp_path, id, f"url: {where}", "tsv", TSV) for id, where in sources.items()}
+    # beside token files the release that they were made from, in a folder of its own
+    release = "{" + ", ".join(f"{s}: {s}.txt" for s in SPLITS) + "}"
+    texts = "[" + ", ".join(f'{{url: "{hub.file(f"{s}.txt", tsv(s), moved=True)}"}}' for s in SPLITS) + "]"
+    for id, folder in (("beside", "release"), ("halved", "half")):
+        there = texts if id == "beside" else f'"{hub.address}/files/no.txt"'
+        where = f"url: {sources['plain']}\n    original: {{folder: {folder}, files: {release}, url: {there}}}"
+        specs[id] = spec(tmp_path, id, where, "tsv", "{format: projected, original: pubtator, take: ids}")
     data = ("--data-dir", tmp_path / "data")
     answers = dict(zip(specs, command.several(*(("data", "fetch", s, *data) for s in specs.values())), strict=True))
     for id in ("plain", "whole", "cut", "members"):
@@ -199,6 +206,12 @@ def test_sources_on_the_web_are_fetched_whole_and_checked(hub: HubServer, comman
             f"{s}.tsv" for s in sorted(SPLITS)
         ]
         assert (tmp_path / "data" / id / "test.tsv").read_bytes() == tsv("test")
+    assert answers["beside"].status == 0, answers["beside"].err
+    for name, ending in (("beside", "tsv"), ("release", "txt")):
+        folder = tmp_path / "data" / name
+        assert {p.name: p.read_bytes() for p in folder.iterdir()} == {f"{s}.{ending}": tsv(s) for s in SPLITS}
+    assert "no.txt: the server answers 404" in refusal(answers["halved"])
+    assert not (tmp_path / "data" / "half").exists()
     assert [s.range for s in hub.requests("cut.zip")] == [None, "bytes=1000-"]
     assert "read by ranges" in answers["members"].out
     assert f"the SHA-256 is {digest}" in refusal(answers["other"])

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from itertools import chain
+from pathlib import Path
 
 import pytest
 
-from biobench.errors import UsageError
-from biobench.runs.jobs.plan_file import PlanFile, PlannedModel, PlannedRun, PlannedTask, keys_of_part
+from biobench.errors import BioBenchError, SpecError, UsageError
+from biobench.runs.jobs import plan_file
+from biobench.runs.jobs.plan_file import (
+    PlanFile,
+    PlannedModel,
+    PlannedRun,
+    PlannedTask,
+    keys_of_part,
+    read_plan,
+    replaced_plan,
+    write_plan,
+)
 from biobench.runs.jobs.slurm import SlurmJob, without_end
 
 HASH = "0" * 32
@@ -68,6 +80,70 @@ def test_what_is_no_part(plan: PlanFile, shard: str) -> None:
 def test_an_index_out_of_range(plan: PlanFile, index: int) -> None:
     with pytest.raises(UsageError, match=f"--array-index {index}: the plan has 7 runs"):
         keys_of_part(plan, index, None)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"seconds": 7.0', '"seconds": NaN', "runs.0.seconds: input should be a valid number, got 'NaN'"),
+        ('"seconds": 7.0', '"seconds": 1e400', "runs.0.seconds: input should be a finite number"),
+        ('"work": 1.0', '"work": Infinity', "runs.0.work: input should be a valid number"),
+        ('"seed": 7', '"seed": true', "runs.0.seed: input should be a valid integer"),
+        ('"engine": 1', '"engine": ' + "9" * 5_000, "a number is too large"),
+        ('"request": {}', '"request": ' + "[" * 100_000, "nested too deeply"),
+        ('"request": {}', '"request": {}, "request": {}', "duplicate key 'request'"),
+        ('"task": "demo_ner"', '"task": "../demo_ner"', "runs.0.task: '../demo_ner' is none of the plan's tasks"),
+        ('"runs": [', '"runs": [[], ', "runs.0: "),
+    ],
+)
+def test_a_plan_of_another_hand_is_refused(plan: PlanFile, tmp_path: Path, old: str, new: str, message: str) -> None:
+    path = tmp_path / "plan.json"
+    write_plan(path, plan)
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(BioBenchError, match=f"^{re.escape(str(path))}.*{re.escape(message)}"):
+        read_plan(path)
+
+
+def test_a_plan_without_runs_or_with_a_task_twice_is_refused(plan: PlanFile, tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    for content, message in (({"runs": ()}, "runs: there is none"), ({"tasks": plan.tasks * 2}, "stands twice")):
+        write_plan(path, plan.model_copy(update=content))
+        with pytest.raises(SpecError, match=message):
+            read_plan(path)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
+def test_a_plan_that_was_cut_is_refused(plan: PlanFile, tmp_path: Path, share: float) -> None:
+    path = tmp_path / "plan.json"
+    write_plan(path, plan)
+    text = path.read_text()
+    path.write_text(text[: int(share * len(text))])
+    with pytest.raises(UsageError, match="the plan is not JSON"):
+        read_plan(path)
+
+
+def test_what_a_plan_replaces(plan: PlanFile, tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    assert replaced_plan(path, plan) == 0
+    write_plan(path, plan)
+    assert replaced_plan(path, plan) == 0
+    # another run first: a job of an array would make another one than it was submitted for
+    assert replaced_plan(path, plan.model_copy(update={"runs": plan.runs[::-1]})) == 7
+    path.write_text("theirs")
+    with pytest.raises(UsageError, match="the file is there and is no plan"):
+        replaced_plan(path, plan)
+
+
+def test_a_file_beyond_any_plan_is_not_read(plan: PlanFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "plan.json"
+    write_plan(path, plan)
+    monkeypatch.setattr(plan_file, "_LARGEST", path.stat().st_size)
+    assert read_plan(path) == plan
+    path.write_text(path.read_text() + " ")
+    with pytest.raises(UsageError, match="the plan is larger than"):
+        read_plan(path)
 
 
 @pytest.mark.parametrize(

@@ -176,10 +176,11 @@ def load_model(source: str | Path, *, revision: str | None = None) -> PreTrained
             use_safetensors=only_safetensors(source),
         )
     except (OSError, ValueError, RuntimeError, EOFError, UnpicklingError, SafetensorError) as error:
-        raise ModelError(
-            f"the checkpoint '{source}' cannot be loaded: {first_line(error, 200)}",
-            hint="check the folder's model.safetensors and config.json, or download it again",
-        ) from error
+        hint = "check the folder's model.safetensors and config.json, or download it again"
+        if not Path(source).is_dir():
+            commit = f" --revision {revision}" if revision else ""
+            hint = f"put all of it into the hub's cache: `hf download {source}{commit}`, on a machine with a network"
+        raise ModelError(f"the checkpoint '{source}' cannot be loaded: {first_line(error, 200)}", hint=hint) from error
     model: PreTrainedModel = loaded[0]
     missing = sorted(loaded[1].get("missing_keys", ()))
     if missing:

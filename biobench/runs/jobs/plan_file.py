@@ -32,6 +32,8 @@ WHERE_AND_HOW = (
     *("offline", "strict", "energy", "save_every", "gate", "trust_remote_code", "dry_run"),
 )
 """Options that may be given beside a plan; the others say what is run, which the plan does."""
+_LARGEST = 2**26
+"""Bytes of a plan: above a hundred thousand runs."""
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{8,128}$")]
 
 
@@ -120,10 +122,28 @@ def write_plan(path: Path, plan: PlanFile) -> None:
     write_atomic(path, (plan.model_dump_json(indent=1) + "\n").encode())
 
 
+def replaced_plan(path: Path, plan: PlanFile) -> int:
+    """Runs of the plan that is in the file, where they are not those of `plan` in its order; else 0.
+
+    Raises UsageError where the file is there and is no plan.
+    """
+    if not path.exists():
+        return 0
+    try:
+        before = read_plan(path)
+    except (SpecError, UsageError) as error:
+        raise UsageError(
+            "the file is there and is no plan", hint="remove it, or give another name by -o", file=path
+        ) from error
+    return 0 if [run.key for run in before.runs] == [run.key for run in plan.runs] else len(before.runs)
+
+
 def read_plan(path: Path) -> PlanFile:
     """Read and check a plan. Raises UsageError or SpecError with file, line, field and remedy."""
     remedy = "make the plan anew: `biobench plan MODELS... -o plan.json` (docs/cluster.md lists the fields)"
     try:
+        if path.stat().st_size > _LARGEST:
+            raise UsageError(f"the plan is larger than {_LARGEST // 2**20} MiB", hint=remedy, file=path)
         text = path.read_text(encoding="utf-8")
         json.loads(text)
     except OSError as error:
@@ -132,6 +152,10 @@ def read_plan(path: Path) -> PlanFile:
         raise UsageError("the plan is not UTF-8 text", hint=remedy, file=path) from error
     except json.JSONDecodeError as error:
         raise UsageError(f"the plan is not JSON: {error.msg}", hint=remedy, file=path, line=error.lineno) from error
+    except RecursionError as error:
+        raise UsageError("the plan is nested too deeply", hint=remedy, file=path) from error
+    except ValueError as error:  # an integer of more digits than Python reads
+        raise UsageError("a number is too large to be read", hint=remedy, file=path) from error
     located = parse(text, path)
     try:
         plan = validate(located, PlanFile)
@@ -154,7 +178,12 @@ def _check(plan: PlanFile, fields: dict[str, Any], path: Path, remedy: str) -> N
         except ValidationError as error:
             what = error.errors()[0]["msg"]
             raise SpecError(f"request.{name}: {what[0].lower()}{what[1:]}", hint=remedy, file=path) from None
+    if not plan.runs:
+        raise SpecError("runs: there is none", hint=remedy, file=path)
     models, tasks = {model.hash for model in plan.models}, {task.id for task in plan.tasks}
+    for name, count in Counter(task.id for task in plan.tasks).items():
+        if count > 1:
+            raise SpecError(f"tasks: '{name}' stands twice", hint=remedy, file=path)
     seen: set[str] = set()
     for number, run in enumerate(plan.runs):
         what = ""

@@ -88,6 +88,7 @@ _TRAP = f"""\
 stopped=0
 child=
 trap 'stopped=1; kill -TERM $child 2>/dev/null' TERM"""
+# requeued as ARRAY_INDEX: one job of an array has the array's own number, by which scontrol would requeue them all
 _WAIT = f"""\
 while :; do
     stopped=0
@@ -98,7 +99,7 @@ done
 # what was stopped continues in another job; what was killed is tried again {_TRIES} times
 tries=${{SLURM_RESTART_COUNT:-0}}
 if [ "$status" -eq {STOPPED_EXIT} ] || {{ [ "$status" -gt 128 ] && [ "$tries" -lt {_TRIES} ]; }}; then
-    scontrol requeue "$SLURM_JOB_ID"
+    scontrol requeue "${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID"
 fi
 exit "$status"
 """
