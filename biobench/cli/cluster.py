@@ -156,7 +156,7 @@ def slurm(
 ) -> None:
     """Print a batch script: a job array for a plan, or a job of several nodes that pretrains."""
     from biobench.core.progress import in_words
-    from biobench.runs.jobs.plan_file import read_plan
+    from biobench.runs.jobs.plan_file import check_trust, read_plan
     from biobench.runs.jobs.slurm import SlurmJob, array_script, pretraining_script, torchrun_script, without_end
 
     job = SlurmJob(
@@ -181,6 +181,7 @@ def slurm(
         raise UsageError("--torchrun goes with --nodes", hint="add --nodes 2, or leave it out")
     else:
         file = read_plan(Path(target))
+        check_trust(file, given="--trust-remote-code" in option)
         runs = len(file.runs)
         for task, seconds in without_end(file, job).items():
             typer.echo(

@@ -131,3 +131,11 @@ def test_the_signal_is_handed_on_and_the_job_requeued(biobench: Command, plan: s
     calls = (tmp_path / "calls").read_text().splitlines()
     assert calls[:2] == ["started", "saved"]
     assert calls[2].endswith("scontrol requeue 17_3"), "17 alone would be the whole array"
+
+
+def test_a_script_names_a_checkpoints_own_code(biobench: Command, tiny: Path) -> None:
+    biobench("plan", tiny, "--task", "demo_ner", "--seeds", "1", *FAST, "--trust-remote-code", "-o", "plan.json")
+    assert "asks for the checkpoint's own code" in biobench("slurm", "plan.json", "--time", "60").refusal()
+    said = biobench("slurm", "plan.json", "--time", "60", "--option=--trust-remote-code")
+    assert "biobench run --plan plan.json --trust-remote-code --array-index" in said.out
+    assert "own code" in biobench("run", "--plan", "plan.json", "--array-index", "0").refusal()

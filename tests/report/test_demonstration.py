@@ -68,7 +68,7 @@ def test_a_difference_is_named_only_where_its_interval_leaves_zero_out(tmp_path:
     said = demonstration.sentences(demonstration.told([declared(tmp_path, "one", plain)]))
     assert "the causal arm is worse than the twin by 20.0 points (95% interval -20.1 to -19.8" in said
     assert "detour arm is" not in said
-    # differences of -0.199, -0.2 and -0.2: t = -599 on two degrees of freedom; the smallest of three by Holm: three times
+    # differences of -0.199, -0.2 and -0.2: t = -599 on 2 degrees of freedom; by Holm the smallest of three, times three
     assert "pretraining seeds; p = 2.8e-06, by Holm 8.4e-06)." in said
     assert "Not told apart from the twin: detour at 1.2 M, random_order at 1.2 M." in said
     assert said.endswith(" 3 differences were looked at; the intervals are not corrected for that.")

@@ -18,9 +18,11 @@ from biobench.runs.jobs.plan_file import (
     keys_of_part,
     read_plan,
     replaced_plan,
+    request_of,
     write_plan,
 )
 from biobench.runs.jobs.slurm import SlurmJob, without_end
+from biobench.runs.options import RunRequest
 
 HASH = "0" * 32
 
@@ -112,6 +114,16 @@ def test_a_plan_without_runs_or_with_a_task_twice_is_refused(plan: PlanFile, tmp
         write_plan(path, plan.model_copy(update=content))
         with pytest.raises(SpecError, match=message):
             read_plan(path)
+
+
+def test_code_of_a_checkpoint_is_not_run_by_a_plan_alone(plan: PlanFile) -> None:
+    trusting = plan.model_copy(update={"request": {"trust_remote_code": True}})
+    with pytest.raises(UsageError, match="asks for the checkpoint's own code") as raised:
+        request_of(trusting, RunRequest())
+    assert "--trust-remote-code" in str(raised.value.hint)
+    assert request_of(trusting, RunRequest(trust_remote_code=True)).trust_remote_code
+    assert not request_of(plan, RunRequest()).trust_remote_code
+    assert request_of(plan, RunRequest(trust_remote_code=True)).trust_remote_code
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.9])

@@ -57,8 +57,22 @@ def test_a_run_with_strides_of_long_documents(tmp_path: Path, data_dir: Path) ->
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "task",
-    """gad_folds gad pubmedqa ddi hoc hoc_documents frenchmedmcqa_t1 frenchmedmcqa_t2 chemprot_rebuilt anatem
-    ncbi_disease_single quaero_emea fracco_30 biosses""".split(),
+    [
+        "gad_folds",
+        "gad",
+        "pubmedqa",
+        "ddi",
+        "hoc",
+        "hoc_documents",
+        "frenchmedmcqa_t1",
+        "frenchmedmcqa_t2",
+        "chemprot_rebuilt",
+        "anatem",
+        "ncbi_disease_single",
+        "quaero_emea",
+        "fracco_30",
+        "biosses",
+    ],
 )
 def test_short_runs_contradict_nothing_but_their_recipe(tmp_path: Path, data_dir: Path, task: str) -> None:
     assert honest(tmp_path, data_dir, task, FEW_STEPS) == THE_RECIPE

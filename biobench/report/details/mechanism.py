@@ -215,7 +215,9 @@ def standings_chart(report: Standings) -> Any:
                 "role": row.role,
             }
         )
-    tasks, seeds = (f"{n} {word}{'s' * (n != 1)}" for n, word in ((len(report.tasks), "task"), (len(report.seeds), "seed")))
+    tasks, seeds = (
+        f"{n} {word}{'s' * (n != 1)}" for n, word in ((len(report.tasks), "task"), (len(report.seeds), "seed"))
+    )
     base = alt.Chart({"values": values}).encode(
         y=alt.Y("model:N", title=None, sort=None, axis=alt.Axis(labelLimit=420)),
         color=alt.Color("role:N", legend=None, scale=alt.Scale(range=["#1f5fa8", "#b5651d"])),
