@@ -17,11 +17,12 @@ from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
 from biobench.report.languages.labels import metric_in, whole
 from biobench.report.names import in_sentences, shorten, without_revisions
-from biobench.report.remarks import hub_link
+from biobench.report.remarks import hub_link, licence_link, licence_named
 from biobench.report.render import plain_note
 from biobench.report.rivals import Rivals
 from biobench.report.rows import AverageName, Row
 from biobench.report.table import build
+from biobench.schema.record import RunRecord
 from leaderboard.board import placings
 from leaderboard.draw import draw, facts, ink, show_table
 from leaderboard.folder import inside, results, trained_by
@@ -100,7 +101,17 @@ def _card(groups: Sequence[RunGroup], words: Mapping[str, str]) -> None:
         words["made_with"]: "; ".join(programs),
     }
     shown = {name: literal(plain(value)) for name, value in about.items()}
+    shown[words["licence"]] = _licence([r for g in groups for r in g.records], words)
     facts(shown if link is None else {words["hub"]: f"<{link}>"} | shown)
+
+
+def _licence(records: Sequence[RunRecord], words: Mapping[str, str]) -> str:
+    """As the checkpoint's model card names it, with its page where it is a known one."""
+    licence = licence_named(records)
+    if licence is None:
+        return words["licence_unknown"]
+    link = licence_link(licence)
+    return literal(plain(licence)) if link is None else f"[{literal(licence)}]({link})"
 
 
 def _ledger(groups: Sequence[RunGroup], words: Mapping[str, str]) -> None:

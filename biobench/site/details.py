@@ -16,9 +16,11 @@ from biobench.report.groups import RunGroup
 from biobench.report.languages.labels import metric_in
 from biobench.report.languages.notes_fr import in_french
 from biobench.report.names import labels, shorten
+from biobench.report.remarks import licence_link, licence_named
 from biobench.report.rivals import Rivals
 from biobench.report.rows import Row
 from biobench.report.tasks import TaskInfo
+from biobench.schema.record import RunRecord
 from biobench.site.figures import figure, strip
 from biobench.site.index import Line, hub_of, score_of
 from biobench.site.markup import both, facts, head, line_of, link, outward, say, table, task_file
@@ -65,11 +67,17 @@ def _model_facts(groups: Sequence[RunGroup]) -> str:
         ("architecture", for_html(record.model.architecture)),
         ("parameters", f"{record.model.parameters:,}".replace(",", "\u202f")),
         ("window", ", ".join(map(str, windows))),
+        ("licence", _licence([r for group in groups for r in group.records])),
         ("weights", for_html(record.model.hash[:16])),
         ("evaluated", " – ".join(for_html(day) for day in days)),
         ("made_with", for_html(f"BioBench {record.provenance.biobench}")),
     ]
     return facts([(say(key, "dt"), value) for key, value in about if value])
+
+
+def _licence(records: Sequence[RunRecord]) -> str:
+    licence = licence_named(records)
+    return say("licence_unknown") if licence is None else outward(licence_link(licence) or "", licence)
 
 
 def _means(means: Sequence[tuple[Row, str]]) -> str:

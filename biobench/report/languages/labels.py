@@ -65,6 +65,7 @@ LABELS: dict[str, tuple[str, str]] = {
     "language": ("language", "langue"),
     "type": ("type", "type"),
     "licence": ("licence", "licence"),
+    "licence_unknown": ("not recorded", "non enregistrée"),
     "access": ("access", "accès"),
     "citation": ("citation", "citation"),
     "homepage": ("homepage", "page du corpus"),

@@ -100,10 +100,10 @@ def in_french(text: str) -> str:
     if text in _TERMS:
         return _TERMS[text]
     for form, french in _FORMS:
-        if found := re.fullmatch(form, text):
+        if match := re.fullmatch(form, text):
             parts = {
                 name: ", ".join(in_french(part) for part in value.split(", ")) if name == "names" else in_french(value)
-                for name, value in found.groupdict().items()
+                for name, value in match.groupdict().items()
             }
             return french.format(**parts)
     return text
