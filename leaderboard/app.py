@@ -96,7 +96,7 @@ window.bbFrench = [
   [/^Drag and drop file here$/, "Déposez le fichier ici"], [/^Choose options$/, "Choisir"],
   [/^Choose an option$/, "Choisir"], [/^No results$/, "Aucun résultat"], [/^Select all$/, "Tout choisir"],
 ];
-window.bbReach ??= new MutationObserver(() => {
+window.bbTend = () => {
   if (document.documentElement.lang === "fr") {
     const places = "[data-testid=stFileUploader] :is(span, p, small, div, button), [data-baseweb] :is(div, li)";
     for (const one of document.querySelectorAll(places)) {
@@ -108,7 +108,9 @@ window.bbReach ??= new MutationObserver(() => {
     }
   }
   for (const box of document.querySelectorAll(".stTable > div, [data-testid=stCode] pre")) box.tabIndex = 0;
-});
+};
+window.bbTend();
+window.bbReach ??= new MutationObserver(() => window.bbTend());
 window.bbReach.observe(document.body, {childList: true, subtree: true});
 </script>"""
 

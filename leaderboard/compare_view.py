@@ -246,7 +246,7 @@ def _pair(result: PairResult, short: Mapping[str, str], words: Mapping[str, str]
     colon = words["colon"]
     st.text(f"A{colon} {short[pair.first]}\nB{colon} {short[pair.second]}")
     shown = (("wins", pair.comparison.wins), ("ties", pair.comparison.ties), ("losses", pair.comparison.losses))
-    with st.container(horizontal=True, gap="large"):
+    with st.container(horizontal=True, gap="medium"):
         for key, count in shown:
             st.metric(words[key], count, width="content")
     lines = sorted(result.tasks, key=lambda line: -line.difference)

@@ -137,14 +137,14 @@ def _ledger(groups: Sequence[RunGroup], words: Mapping[str, str]) -> None:
 def _averages(average: AverageName, line: tuple[str, str, str], words: Mapping[str, str]) -> None:
     """The mean over each suite and the rank there, as page one has them; no rank where it gives none."""
     model, variant, source = line
-    with st.container(horizontal=True, gap="large"):
+    with st.container(horizontal=True, gap="medium"):
         for name in suite_order(results()):
             standing = placings(name, average)
             row = next((mean_of(li) for li in standing.lines if (li.model, li.variant, li.source) == line), None)
             if row is None:
                 continue
             suite = words.get(name, name)
-            over = words["over_tasks"].format(row.tasks)
+            over = words["over_one" if row.tasks == 1 else "over_tasks"].format(row.tasks)
             rank = standing.ranks.get((line_name(model, variant), source), "–")
             st.metric(f"{suite} · {words['mean']} ({over})", score(row, words), width="content")
             st.metric(words["rank_in"].format(suite), rank, width="content")

@@ -94,10 +94,10 @@ def columns_of(block: Block, words: Mapping[str, str]) -> dict[str, Any]:
     column, text = st.column_config.NumberColumn, st.column_config.TextColumn
     # the framework's bars print numbers with the separators of the reader's browser, not of the page
     french = words["verdict_language"] == "fr"
-    bar = st.column_config.ProgressColumn(min_value=0, max_value=100, width=100)
+    bar = st.column_config.ProgressColumn(min_value=0, max_value=100, width=92)
     shown: dict[str, Any] = {
-        words["rank"]: text(pinned=True, width=50, help=words["rank_short"]),
-        words["model"]: text(pinned=True, width=278),
+        words["rank"]: text(pinned=True, width=48, help=words["rank_short"]),
+        words["model"]: text(pinned=True, width=298),
         words["mean"]: column(width=80) if french else bar,
         "±": column(width=42, help=words["margin_help"]),
         words["notes"]: text(width=56, help=words["marks_help"]),

@@ -201,6 +201,7 @@ LABELS: dict[str, tuple[str, str]] = {
         "mêmes conditions ; le trait épais est la meilleure politique qui ne lit rien.",
     ),
     "alt_strip": ("{} among the other models, task by task", "{} parmi les autres modèles, tâche par tâche"),
+    "over_one": ("one task", "une tâche"),
     "over_tasks": ("{} tasks", "{} tâches"),
     "rank_in": ("rank · {}", "rang · {}"),
     "evaluated": ("evaluated", "évalué"),
