@@ -70,6 +70,7 @@ _STYLE = """
 [data-testid=stMainBlockContainer] h1 { font-size: clamp(1.5rem, 3vw, 2.1rem); padding: .2rem 0 .4rem; }
 [data-testid=stMainBlockContainer] h2, [data-testid=stMainBlockContainer] h3 { font-size: 1.35rem; }
 [data-testid=stMainBlockContainer] h2, [data-testid=stMainBlockContainer] h3 { padding: .4rem 0; }
+.st-key-bb_verdict { padding-bottom: 1.2rem; }
 .st-key-bb_verdict h2 { font-size: clamp(1.15rem, 2.4vw, 1.5rem); padding: 0 0 .3rem; line-height: 1.35; }
 [data-testid=stCaptionContainer], [data-testid=stCaptionContainer] :is(p, a) { color: inherit !important; }
 [data-testid=stCaptionContainer] { opacity: .8; }
@@ -86,13 +87,30 @@ ol.bb-cards { list-style: none; padding: 0; margin: 0; }
 """
 
 
-# The reader's machine says the language of a page by its attribute, which the framework leaves English; and a keyboard
-# must reach what scrolls: the framework's tables and code, on a phone.
+# The reader's machine says the language of a page by its attribute, which the framework leaves English, as it does the
+# words of its own elements; and a keyboard must reach what scrolls: the framework's tables and code, on a phone.
 _SCRIPT = """<script>
 document.documentElement.lang = "LANGUAGE";
-window.bbReach ??= new MutationObserver(() => {
+window.bbFrench = [
+  [/^Upload$/, "Choisir un fichier"], [/^(\\d+)MB per file/, "$1 Mo par fichier"],
+  [/^Drag and drop file here$/, "Déposez le fichier ici"], [/^Choose options$/, "Choisir"],
+  [/^Choose an option$/, "Choisir"], [/^No results$/, "Aucun résultat"], [/^Select all$/, "Tout choisir"],
+];
+window.bbTend = () => {
+  if (document.documentElement.lang === "fr") {
+    const places = "[data-testid=stFileUploader] :is(span, p, small, div, button), [data-baseweb] :is(div, li)";
+    for (const one of document.querySelectorAll(places)) {
+      for (const part of one.childNodes) {
+        if (part.nodeType !== Node.TEXT_NODE) continue;
+        const found = window.bbFrench.find(([english]) => english.test(part.data.trim()));
+        if (found) part.data = part.data.trim().replace(...found);
+      }
+    }
+  }
   for (const box of document.querySelectorAll(".stTable > div, [data-testid=stCode] pre")) box.tabIndex = 0;
-});
+};
+window.bbTend();
+window.bbReach ??= new MutationObserver(() => window.bbTend());
 window.bbReach.observe(document.body, {childList: true, subtree: true});
 </script>"""
 

@@ -46,6 +46,8 @@ from leaderboard.state import SEPARATOR, choose, list_from_link, start, write_li
 from leaderboard.table import columns_of, digits_of, literal, to_cards, to_frame
 
 SOURCES = ("run", "frozen", "outside", "submitted", "published", "floor", "ceiling")
+ROW = 35
+"""Pixels of a row of the framework's table."""
 COSTS = ("parameters", "train_tokens_per_second", "seconds", "peak_memory_bytes", "energy_kwh")
 """Fields of a row, as the axis."""
 
@@ -294,11 +296,12 @@ def _table(block: Block, standing: Leaders, tasks: Sequence[str], words: Mapping
             words,
             digits_of(block, words),
             config=columns_of(block, words),
+            compact=(words["parameters"], words["speed_short_head"]),
             on_select="rerun",
             selection_mode="multi-row",
             key=f"rows_{block.suite}",
             alt=words["alt_table"].format(words.get(block.suite, block.title)),
-            height=min(36 * (len(frame) + 1) + 2, 620),
+            height=min(ROW * (len(frame) + 1) + 2, 18 * ROW),
         )
         rows = [shown[i] for i in picked["selection"]["rows"] if i < len(shown)]
         names = list(dict.fromkeys(line_name(li.model, li.variant) for li in rows if li is not None))

@@ -243,10 +243,12 @@ def _standings(compared: Compared, words: Mapping[str, str]) -> pd.DataFrame:
 def _pair(result: PairResult, short: Mapping[str, str], words: Mapping[str, str]) -> None:
     pair = result.pair
     st.header(words["difference"].split(",")[0].capitalize(), anchor=False)
-    st.text(f"A: {short[pair.first]}\nB: {short[pair.second]}")
+    colon = words["colon"]
+    st.text(f"A{colon} {short[pair.first]}\nB{colon} {short[pair.second]}")
     shown = (("wins", pair.comparison.wins), ("ties", pair.comparison.ties), ("losses", pair.comparison.losses))
-    for column, (key, count) in zip(st.columns(3), shown, strict=True):
-        column.metric(words[key], count)
+    with st.container(horizontal=True, gap="medium"):
+        for key, count in shown:
+            st.metric(words[key], count, width="content")
     lines = sorted(result.tasks, key=lambda line: -line.difference)
     rows = [_row(line) for line in lines]
     alt = words["alt_differences"].format(_in_words(rows, words))
@@ -263,7 +265,7 @@ def _in_words(rows: Sequence[Mapping[str, Any]], words: Mapping[str, str]) -> st
 
 
 def _show_differences(frame: pd.DataFrame, words: Mapping[str, str]) -> None:
-    ends = {"95%": st.column_config.TextColumn(alignment="right")}
+    ends = {words["interval_head"]: st.column_config.TextColumn(alignment="right")}
     digits = {"A": 1, "B": 1, words["difference"]: 1}
     show_table(frame, words, digits, signed=words["difference"], config=ends)
 
@@ -297,7 +299,9 @@ def _classes(entrants: Sequence[Entrant], comparison: Comparison, words: Mapping
             "A": 100 * line.first,
             "B": 100 * line.second,
             words["difference"]: 100 * line.difference,
-            "95%": _interval(None if line.low is None else 100 * line.low, 100 * (line.high or 0.0), words),
+            words["interval_head"]: _interval(
+                None if line.low is None else 100 * line.low, 100 * (line.high or 0.0), words
+            ),
         }
         for line in class_differences(*groups)
     ]
@@ -322,11 +326,11 @@ def _table(lines: Sequence[TaskLine], rows: Sequence[Mapping[str, Any]], words: 
         table.append(
             {
                 words["task"]: line.task,
-                words["average"]: metric_in(line.metric, words),
+                words["metric"]: metric_in(line.metric, words),
                 "A": 100 * line.first,
                 "B": 100 * line.second,
                 words["difference"]: row["difference"],
-                "95%": _interval(row["low"], row["high"], words),
+                words["interval_head"]: _interval(row["low"], row["high"], words),
             }
         )
     return pd.DataFrame(table)

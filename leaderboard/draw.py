@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -10,6 +11,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from biobench.report.charts import DARK_INK, INK, localized
+from biobench.report.languages.labels import rounded
 
 
 def ink() -> str:
@@ -31,25 +33,37 @@ def show_table(
     digits: Mapping[str, int] | None = None,
     *,
     signed: str = "",
+    compact: Collection[str] = (),
     config: Mapping[str, Any] | None = None,
     place: DeltaGenerator | None = None,
     **options: Any,
 ) -> Any:
-    """A table without its index. digits: column -> decimals of all its numbers, with a comma in French.
+    """A table without its index. digits: column -> decimals of all its numbers, with a comma in French; thousands
+    stand apart where it is 0.
 
-    signed: the column whose numbers bear their sign. config: of columns, as the framework has it.
+    signed: the column whose numbers bear their sign. compact: columns of large numbers, shown to two or three digits.
+    config: of columns, as the framework has it.
     """
     known = {name: count for name, count in (digits or {}).items() if name in frame.columns}
     columns = dict(config or {})
     if words["verdict_language"] == "fr":
         formats: dict[Any, Any] = {
-            name: f"{{:{'+' if name == signed else ''}.{count}f}}" for name, count in known.items()
+            name: f"{{:{'+' if name == signed else ''},.{count}f}}" for name, count in known.items()
         }
-        data: Any = frame.style.format(formats, decimal=",", na_rep="–", subset=list(formats)) if formats else frame
+        large = {name: partial(rounded, words=words) for name in compact if name in frame.columns}
+        data: Any = frame
+        if formats:
+            data = frame.style.format(formats, decimal=",", thousands="\u202f", na_rep="–", subset=list(formats))
+        if large:
+            data = (frame.style if data is frame else data).format(large, na_rep="–", subset=list(large))
     else:
         data = frame
-        for name, count in known.items():
-            form = f"%{'+' if name == signed else ''}.{count}f"
+        forms = {
+            name: f"%{'+' if name == signed else ''}.{count}f" if count else "localized"
+            for name, count in known.items()
+        }
+        forms |= {name: "compact" for name in compact if name in frame.columns}
+        for name, form in forms.items():
             columns[name] = {**columns.get(name, st.column_config.NumberColumn())}
             columns[name]["type_config"] = {**columns[name]["type_config"], "format": form}
     return (place or st).dataframe(

@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from biobench.report import charts
+from biobench.report.names import labels
 from biobench.report.rows import AverageName, Row
 from biobench.report.table import build
 from leaderboard.draw import draw, ink, show_table
@@ -40,18 +41,18 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
         st.info(words["cost_unknown"])
         return
     named = shown_names([row for row, _ in known], words)
-    points = [_point(name, row, value) for name, (row, value) in zip(named, known, strict=True)]
+    short = labels(named)
+    points = [_point(short[name], row, value) for name, (row, value) in zip(named, known, strict=True)]
     faster = cost == "train_tokens_per_second"
     chart = charts.scatter(points, words[f"cost_{cost}"], words, more_is_better=faster, ink=ink())
     best = ", ".join(str(point["model"]) for point in charts.front(points, more_is_better=faster))
     draw(chart, words["alt_scatter"].format(words[f"cost_{cost}"], best), words)
     table = [
-        {words["model"]: name, words[f"cost_{cost}"]: value, words["score"]: 100 * row.mean}
-        for name, (row, value) in zip(named, known, strict=True)
+        {words["model"]: name, words["score"]: 100 * row.mean, words[f"cost_{cost}"]: value}
+        for name, (row, value) in sorted(zip(named, known, strict=True), key=lambda pair: -pair[1][0].mean)
     ]
-    costs = {words[f"cost_{cost}"]: st.column_config.NumberColumn(format="localized")}
-    show_table(pd.DataFrame(table), words, {words["score"]: 1}, config=costs)
+    show_table(pd.DataFrame(table), words, {words["score"]: 1, words[f"cost_{cost}"]: 3 if cost == "energy_kwh" else 0})
 
 
 def _point(name: str, row: Row, value: float) -> dict[str, object]:
-    return {"model": charts.cut(name), "cost": value} | charts.ends(row)
+    return {"model": name, "cost": value} | charts.ends(row)

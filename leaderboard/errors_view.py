@@ -22,7 +22,7 @@ from biobench.schema.record import RunRecord
 from leaderboard.draw import show_table
 from leaderboard.folder import results, say_no_runs
 from leaderboard.launch import is_public, own_tasks
-from leaderboard.names import key_of, title_of
+from leaderboard.names import key_of, titles_of
 from leaderboard.state import choose, list_from_link, start, write_link
 
 PAGE = 10
@@ -39,7 +39,7 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     if not loaded.groups:
         say_no_runs(words)
         return
-    lines = {key_of(g): title_of(key_of(g), words) for g in loaded.groups}
+    lines = titles_of([key_of(g) for g in loaded.groups], words)
     left, middle, right = st.columns(3)
     with left:
         line = choose(words["choose_model"], sorted(lines), "errors_model", lines)
@@ -58,7 +58,7 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     if not texts and not is_public():
         st.caption(words["no_text"])
     rivals = {key_of(g): g for g in loaded.groups if g.task == task and key_of(g) != line}
-    names = {ANY: words["nobody"]} | {key: title_of(key, words) for key in rivals}
+    names = {ANY: words["nobody"]} | titles_of(rivals, words)
     rival = choose(words["against"], [ANY, *sorted(rivals)], "errors_against", names)
     if rival:
         _against(judged, rivals[rival], record, texts, words)
@@ -86,7 +86,8 @@ def _against(
         {words["label"]: plain(label)} | {words[key]: counted[side] for key, side in zip(keys, SIDES, strict=True)}
         for label, counted in counts.items()
     ]
-    st.text(f"A: {record_name(record)}\nB: {record_name(other)}")
+    colon = words["colon"]
+    st.text(f"A{colon} {record_name(record)}\nB{colon} {record_name(other)}")
     show_table(pd.DataFrame(rows), words)
     st.caption(words["against_help"])
     left, right = st.columns((7, 3))

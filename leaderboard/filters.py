@@ -113,6 +113,7 @@ def _facts(loaded: Results) -> dict[str, tuple[int | None, int | None]]:
 
 def _several(key: str, options: Sequence[str], label: str, words: Mapping[str, str]) -> list[str]:
     start(key, [o for o in str(st.query_params.get(key, "")).split(SEPARATOR) if o in options])
-    chosen = list(st.multiselect(label, options, key=key, format_func=lambda o: words.get(o, o)))
+    named = {option: words.get(f"{key}_{option}", words.get(option, option)) for option in options}
+    chosen = list(st.multiselect(label, options, key=key, format_func=named.__getitem__))
     write_link(key, SEPARATOR.join(chosen))
     return chosen

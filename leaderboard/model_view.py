@@ -8,26 +8,28 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from biobench.comparison.standing import mean_of, suite_order
 from biobench.errors import StoreError
 from biobench.report import charts
 from biobench.report.details.ledgers import ledger_facts
 from biobench.report.entrants import line_name
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
-from biobench.report.languages.labels import metric_in
-from biobench.report.names import shorten, without_revisions
-from biobench.report.remarks import hub_link
+from biobench.report.languages.labels import metric_in, whole
+from biobench.report.names import in_sentences, shorten, without_revisions
+from biobench.report.remarks import hub_link, licence_link, licence_named
 from biobench.report.render import plain_note
 from biobench.report.rivals import Rivals
-from biobench.report.rows import AverageName, Report, Row
+from biobench.report.rows import AverageName, Row
 from biobench.report.table import build
+from biobench.schema.record import RunRecord
 from leaderboard.board import placings
 from leaderboard.draw import draw, facts, ink, show_table
 from leaderboard.folder import inside, results, trained_by
 from leaderboard.needle_view import show_maps
 from leaderboard.state import SEPARATOR, choose
 from leaderboard.table import literal
-from leaderboard.words import score
+from leaderboard.words import quantity, score
 
 
 def show(words: Mapping[str, str], average: AverageName) -> None:
@@ -51,10 +53,10 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
         _card(groups, words)
     else:
         st.caption(words["published_only"])
-    _averages(report, average, line, words)
+    _averages(average, line, words)
     rivals = Rivals(report)
     _strip(rivals, rows, words)
-    show_table(_table(rivals, rows, short, words), words, _digits(words), config=_right(words))
+    show_table(_table(rivals, rows, words), words, _digits(words), config=_right(words))
     _ledger(groups, words)
     chart = charts.seeds(rows, [plain(row.task) for row in rows], "task", words)
     if chart is not None:
@@ -92,14 +94,24 @@ def _card(groups: Sequence[RunGroup], words: Mapping[str, str]) -> None:
     about = {
         words["revision"]: record.model.revision or "–",
         words["architecture"]: record.model.architecture,
-        words["parameters"]: f"{record.model.parameters:,}",
+        words["parameters"]: whole(record.model.parameters, words),
         words["window"]: ", ".join(str(w) for w in sorted({g.records[0].windows.max_length for g in groups})),
         words["weights"]: record.model.hash[:16],
         words["evaluated"]: " – ".join(dict.fromkeys(f([b.started[:10] for b in briefs]) for f in (min, max))),
         words["made_with"]: "; ".join(programs),
     }
     shown = {name: literal(plain(value)) for name, value in about.items()}
+    shown[words["licence"]] = _licence([r for g in groups for r in g.records], words)
     facts(shown if link is None else {words["hub"]: f"<{link}>"} | shown)
+
+
+def _licence(records: Sequence[RunRecord], words: Mapping[str, str]) -> str:
+    """As the checkpoint's model card names it, with its page where it is a known one."""
+    licence = licence_named(records)
+    if licence is None:
+        return words["licence_unknown"]
+    link = licence_link(licence)
+    return literal(plain(licence)) if link is None else f"[{literal(licence)}]({link})"
 
 
 def _ledger(groups: Sequence[RunGroup], words: Mapping[str, str]) -> None:
@@ -114,20 +126,28 @@ def _ledger(groups: Sequence[RunGroup], words: Mapping[str, str]) -> None:
             # the other parts of the page do without it
             st.warning(literal(plain_note(inside(error.what))))
             return
-        facts({name: literal(plain(value)) for name, value in ledger.facts})
-        show_table(pd.DataFrame([{name: plain(value) for name, value in phase} for phase in ledger.phases]), words)
+        facts({quantity(name, words): literal(plain(value)) for name, value in ledger.facts})
+        show_table(
+            pd.DataFrame([{quantity(name, words): plain(value) for name, value in phase} for phase in ledger.phases]),
+            words,
+        )
         st.caption(words["ledger_help"])
 
 
-def _averages(report: Report, average: AverageName, line: tuple[str, str, str], words: Mapping[str, str]) -> None:
-    """The mean over each suite and the rank there, as page one has them."""
-    means = [row for row in report.averages if row.line == line]
-    columns = iter(st.columns(max(2 * len(means), 1)))
-    for row in means:
-        suite = words.get(row.suite, row.suite)
-        next(columns).metric(f"{words['suite_average']} · {suite}", score(row, words))
-        rank = placings(row.suite, average).ranks.get((line_name(row.model, row.variant), row.source), "–")
-        next(columns).metric(words["rank_in"].format(suite), rank)
+def _averages(average: AverageName, line: tuple[str, str, str], words: Mapping[str, str]) -> None:
+    """The mean over each suite and the rank there, as page one has them; no rank where it gives none."""
+    model, variant, source = line
+    with st.container(horizontal=True, gap="medium"):
+        for name in suite_order(results()):
+            standing = placings(name, average)
+            row = next((mean_of(li) for li in standing.lines if (li.model, li.variant, li.source) == line), None)
+            if row is None:
+                continue
+            suite = words.get(name, name)
+            over = words["over_one" if row.tasks == 1 else "over_tasks"].format(row.tasks)
+            rank = standing.ranks.get((line_name(model, variant), source), "–")
+            st.metric(f"{suite} · {words['mean']} ({over})", score(row, words), width="content")
+            st.metric(words["rank_in"].format(suite), rank, width="content")
 
 
 def _strip(rivals: Rivals, rows: Sequence[Row], words: Mapping[str, str]) -> None:
@@ -143,12 +163,14 @@ def _strip(rivals: Rivals, rows: Sequence[Row], words: Mapping[str, str]) -> Non
     st.caption(words["strip_help"])
 
 
-def _table(rivals: Rivals, rows: Sequence[Row], short: Mapping[str, str], words: Mapping[str, str]) -> pd.DataFrame:
-    return pd.DataFrame(
+def _table(rivals: Rivals, rows: Sequence[Row], words: Mapping[str, str]) -> pd.DataFrame:
+    bests = [rivals.best(row) for row in rows]
+    short = in_sentences(line_name(best.model, best.variant) for best in bests)
+    table = pd.DataFrame(
         [
             {
                 words["task"]: row.task,
-                words["average"]: metric_in(row.metric, words),
+                words["metric"]: metric_in(row.metric, words),
                 words["score"]: score(row, words),
                 words["best"]: _beside(best, short[line_name(best.model, best.variant)], words),
                 words["gap"]: 100 * (best.mean - row.mean),
@@ -159,14 +181,17 @@ def _table(rivals: Rivals, rows: Sequence[Row], short: Mapping[str, str], words:
                 words["cut"]: row.truncated_documents,
                 words["lost"]: row.lost_gold,
             }
-            for row, best in ((row, rivals.best(row)) for row in rows)
+            for row, best in zip(rows, bests, strict=True)
         ]
     )
+    # what is known of no task (a floor that nobody measured, costs of printed scores) has no column
+    known = table.dropna(axis="columns", how="all")
+    return known.fillna({words["floor"]: "–"})
 
 
-def _floor(row: Row | None, words: Mapping[str, str]) -> str:
+def _floor(row: Row | None, words: Mapping[str, str]) -> str | None:
     """The best of the policies that do not read as an encoder does, where the gate measured some."""
-    return "–" if row is None else _beside(row, row.model, words)
+    return None if row is None else _beside(row, row.model, words)
 
 
 def _beside(row: Row, name: str, words: Mapping[str, str]) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from biobench.report.details.needle import NeedleGrid
 from biobench.report.entrants import line_name
-from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
-from biobench.report.names import shorten, without_revisions
+from biobench.report.names import without_revisions
 from biobench.report.rows import Row
 
 _SOURCE = "\x1e"
@@ -21,10 +20,15 @@ def key_of(group: RunGroup) -> str:
     return name if group.source == "run" else f"{name}{_SOURCE}{group.source}"
 
 
-def title_of(key: str, words: Mapping[str, str]) -> str:
-    """What a reader sees for `key_of`."""
-    name, _, source = key.partition(_SOURCE)
-    return f"{shorten(plain(name))} · {words[source]}" if source in words else shorten(plain(key))
+def titles_of(keys: Iterable[str], words: Mapping[str, str]) -> dict[str, str]:
+    """What a reader sees for each `key_of`: without its revision where no other is left the same."""
+    parts = {key: key.partition(_SOURCE) for key in keys}
+    names = {
+        key: f"{name} · {words[source]}" if source in words else key.replace(_SOURCE, " ")
+        for key, (name, _, source) in parts.items()
+    }
+    shown = without_revisions(names.values())
+    return {key: shown[name] for key, name in names.items()}
 
 
 def shown_names(lines: Sequence[Row | RunGroup | NeedleGrid], words: Mapping[str, str]) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 import pandas as pd
 import streamlit as st
@@ -13,12 +12,13 @@ from biobench.report import charts
 from biobench.report.details.needle import CHANCE, NO_EXAMPLE, NOT_READ, NeedleGrid, grid_of
 from biobench.report.escape import for_html, plain
 from biobench.report.groups import RunGroup
+from biobench.report.languages.labels import number
 from biobench.report.render import plain_note
 from biobench.report.rows import AverageName
 from leaderboard.draw import draw, show_table
 from leaderboard.folder import inside, results, results_dir
 from leaderboard.launch import is_public
-from leaderboard.names import key_of, shown_names, title_of
+from leaderboard.names import key_of, shown_names, titles_of
 from leaderboard.state import SEPARATOR, choose, several_from_link, start, write_link
 from leaderboard.table import literal
 
@@ -60,7 +60,7 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     start("maps", (linked or names)[:MOST])
     st.session_state["maps"] = [n for n in st.session_state["maps"] if n in names]
     chosen = st.multiselect(
-        words["choose_maps"], names, key="maps", max_selections=MOST, format_func=partial(title_of, words=words)
+        words["choose_maps"], names, key="maps", max_selections=MOST, format_func=titles_of(names, words).__getitem__
     )
     write_link("maps", SEPARATOR.join(chosen))
     if not chosen:
@@ -93,7 +93,7 @@ def _ranking(ranked: Sequence[NeedleGrid], words: Mapping[str, str]) -> None:
             words["model"]: name,
             words["reads_up_to"]: grid.reads_up_to,
             words["over_all"]: 100 * grid.over_all_lengths,
-            words["window"]: grid.window,
+            words["window_short_head"]: grid.window,
         }
         | {str(n): 100 * share.mean if share else None for n in lengths for share in [grid.share(n)]}
         for grid, name in names
@@ -101,16 +101,16 @@ def _ranking(ranked: Sequence[NeedleGrid], words: Mapping[str, str]) -> None:
     digits = dict.fromkeys((words["over_all"], *(str(n) for n in lengths)), 1)
     whole = st.column_config.NumberColumn(format="%d")
     config = {words["model"]: st.column_config.TextColumn(pinned=True)}
-    config |= {words[key]: whole for key in ("reads_up_to", "window")}
+    config |= {words[key]: whole for key in ("reads_up_to", "window_short_head")}
     show_table(pd.DataFrame(table), words, digits, config=config, alt=words["alt_needle"])
     st.caption(words["reads_help"])
 
 
 def show_maps(groups: Sequence[RunGroup], words: Mapping[str, str]) -> None:
-    """The maps of these groups; one that cannot be read says why and leaves the others."""
+    """The maps of one model's groups, named by their tasks; one that cannot be read says why and leaves the others."""
     grids = _grids(groups, words)
     if grids:
-        st.html(maps_html(grids, words))
+        st.html(maps_html(grids, words, [grid.task for grid in grids]))
 
 
 def _grids(groups: Sequence[RunGroup], words: Mapping[str, str]) -> list[NeedleGrid]:
@@ -137,17 +137,19 @@ def _read(store: str, state: str, _group: RunGroup) -> NeedleGrid:
     return grid_of(_group)
 
 
-def maps_html(grids: Sequence[NeedleGrid], words: Mapping[str, str]) -> str:
-    """A table a grid: lengths down, positions across, margins last; tinted by accuracy from chance to all right."""
-    names = shown_names(grids, words)
-    maps = "".join(_map(grid, name, words) for grid, name in zip(grids, names, strict=True))
+def maps_html(grids: Sequence[NeedleGrid], words: Mapping[str, str], names: Sequence[str] = ()) -> str:
+    """A table a grid: lengths down, positions across, margins last; tinted by accuracy from chance to all right.
+
+    names: what each is called, its model unless given.
+    """
+    maps = "".join(_map(g, name, words) for g, name in zip(grids, names or shown_names(grids, words), strict=True))
     return f'{_STYLE}<div class="bb-maps">{maps}</div>'
 
 
 def _map(grid: NeedleGrid, name: str, words: Mapping[str, str]) -> str:
     about = (
         f"{len(grid.seeds)} {words['seeds']} · {words['window']} {grid.window} · "
-        f"{words['majority']} {100 * grid.majority:.1f}"
+        f"{words['majority']} {number(100 * grid.majority, 1, words)}"
     )
     positions: tuple[str | None, ...] = (*grid.positions, None)
     head = "".join(f'<th scope="col">{for_html(_name(p, words))}</th>' for p in positions)
@@ -175,9 +177,10 @@ def _cell(grid: NeedleGrid, length: int | None, position: str | None, words: Map
         title = f' title="{for_html(words["beyond"])}"' if beyond else ""
         return f'<td class="bb-beyond"{title}>{for_html(words["not_read"] if beyond else NO_EXAMPLE)}</td>'
     strength = min(max(2 * share.mean - 1, 0.0), 1.0)
+    mean, low, high = (number(100 * x, 1, words) for x in (share.mean, share.low, share.high))
     title = for_html(f"{share.documents} {words['documents_found']}, {share.groups} {words['pairs']}")
     return (
         f'<td class="{"bb-all" if length is None or position is None else ""}" '
         f'style="background: rgba(0, 114, 178, {0.04 + 0.46 * strength:.2f})" '
-        f'title="{title}">{100 * share.mean:.1f}<small>{100 * share.low:.1f}–{100 * share.high:.1f}</small></td>'
+        f'title="{title}">{mean}<small>{low}–{high}</small></td>'
     )

@@ -33,8 +33,12 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     st.title(words["submit_title"])
     st.markdown(words["submit_help"])
     st.code("biobench submit MODEL\nbiobench verify-submission submissions/MODEL", language="bash")
+    # a widget a language: the page puts the framework's own words into French when they appear
     uploaded = st.file_uploader(
-        words["upload"].format(UPLOAD_BYTES // 2**20), type=["zip"], key="pack", max_upload_size=UPLOAD_BYTES // 2**20
+        words["upload"].format(UPLOAD_BYTES // 2**20),
+        type=["zip"],
+        key=f"pack_{words['verdict_language']}",
+        max_upload_size=UPLOAD_BYTES // 2**20,
     )
     packs = _packs()
     chosen = None

@@ -33,6 +33,9 @@ def to_frame(
 ) -> tuple[pd.DataFrame, list[ModelLine | None]]:
     """The table in percent, missing scores NaN, and the line of each of its rows (None for the last two).
 
+    Rank, name, mean and scores come first: what fits a screen without scrolling. What tells no line from another (one
+    source, no remark) has no column.
+
     ranks: (name, source) of a line -> its rank. briefs_of: (model, variant, source) -> a brief of its runs. The gate's
     policies and the oracles stand as one row each, the best on each task: a policy measured on few tasks has no row of
     dashes.
@@ -54,10 +57,15 @@ def to_frame(
         margins = [None if a is None or a.n_seeds < FEW_SEEDS else a.margin for a in averages]
         if any(margin is not None for margin in margins):
             columns["±"] = [None if margin is None else 100 * margin for margin in margins] + blank
-    columns |= {
-        words["notes"]: ["".join(each) or None for each in remarks] + blank,
-        words["source"]: [words[line.source] for line in shown] + blank,
-    }
+    if any(remarks):
+        columns[words["notes"]] = ["".join(each) or None for each in remarks] + blank
+    for column in by_kind(block):
+        scores = [line.cells.get(column.id) for line in shown]
+        columns[column.id] = [None if r is None else 100 * r.mean for r in scores] + [
+            cells.get(column.id) for _, cells in extra
+        ]
+    if len({line.source for line in shown}) > 1:
+        columns[words["source"]] = [words[line.source] for line in shown] + blank
     if any(briefs):
         speeds = [[row.train_tokens_per_second for row in line.cells.values()] for line in shown]
         columns |= {
@@ -69,11 +77,6 @@ def to_frame(
             ]
             + blank,
         }
-    for column in by_kind(block):
-        scores = [line.cells.get(column.id) for line in shown]
-        columns[column.id] = [None if r is None else 100 * r.mean for r in scores] + [
-            cells.get(column.id) for _, cells in extra
-        ]
     if any(remarks):
         columns[words["notes_in_words"]] = ["; ".join(each.values()) or None for each in remarks] + blank
     links = [hub_link(brief) for brief in briefs]
@@ -91,21 +94,25 @@ def columns_of(block: Block, words: Mapping[str, str]) -> dict[str, Any]:
     column, text = st.column_config.NumberColumn, st.column_config.TextColumn
     # the framework's bars print numbers with the separators of the reader's browser, not of the page
     french = words["verdict_language"] == "fr"
-    bar = st.column_config.ProgressColumn(min_value=0, max_value=100, width=112)
+    bar = st.column_config.ProgressColumn(min_value=0, max_value=100, width=92)
     shown: dict[str, Any] = {
-        words["rank"]: text(pinned=True, width=58, help=words["rank_short"]),
+        words["rank"]: text(pinned=True, width=48, help=words["rank_short"]),
         words["model"]: text(pinned=True, width=298),
         words["mean"]: column(width=80) if french else bar,
-        "±": column(width=48, help=words["margin_help"]),
+        "±": column(width=42, help=words["margin_help"]),
         words["notes"]: text(width=56, help=words["marks_help"]),
         words["notes_in_words"]: text(width=420),
         words["source"]: text(width=94),
-        words["parameters"]: column(format="compact", width=92),
+        words["parameters"]: column(width=92),
         words["window_short_head"]: column(format="%d", width=72, help=words["window"]),
-        words["speed_short_head"]: column(format="compact", width=76, help=words["tokens_per_second"]),
+        words["speed_short_head"]: column(width=76, help=words["tokens_per_second"]),
         "hub": st.column_config.LinkColumn(display_text="↗", width=50),
     }
-    return shown | {c.id: column(help=f"{c.name} · {c.type}", width=90) for c in block.columns}
+    kinds = {c.id: words.get(f"type_{c.type}", c.type) for c in block.columns}
+    # as wide as its name: letters of 7 pixels between paddings of 8
+    return shown | {
+        c.id: column(help=f"{c.name} · {kinds[c.id]}", width=max(54, 18 + 7 * len(c.id))) for c in block.columns
+    }
 
 
 def digits_of(block: Block, words: Mapping[str, str]) -> dict[str, int]:

@@ -15,7 +15,7 @@ from biobench.report.details.marked import sample
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
 from biobench.report.languages.labels import metric_in
-from biobench.report.names import labels
+from biobench.report.names import in_sentences, labels
 from biobench.report.render import plain_note
 from biobench.report.rows import AverageName, Row
 from biobench.report.table import build
@@ -37,6 +37,9 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     loaded = results()
     tasks = [i for i, info in loaded.infos.items() if info.in_suite or any(g.task == i for g in loaded.groups)]
     names = {i: f"{loaded.infos[i].name} ({i})" for i in tasks}
+    # what has no score yet comes last
+    scored = {row.task for row in loaded.rows(average).rows if row.source not in ("floor", "ceiling")}
+    tasks.sort(key=lambda i: i not in scored)
     task = choose(words["choose_task"], tasks, "task", names)
     info = loaded.infos[task]
     st.title(literal(plain(info.name)))
@@ -73,14 +76,14 @@ def _card(info: TaskInfo, words: Mapping[str, str]) -> None:
     spec = info.spec
     about = {
         words["language"]: words.get(info.language, info.language),
-        words["type"]: info.type,
+        words["type"]: words.get(f"type_{info.type}", info.type),
         words["corpus"]: info.corpus,
     }
     if spec is None:
         st.caption(words["not_shipped"])
     else:
         about |= {
-            words["access"]: spec.access,
+            words["access"]: words.get(f"access_{spec.access}", spec.access),
             words["licence"]: spec.licence,
             words["homepage"]: spec.homepage,
             words["citation"]: spec.citation,
@@ -132,7 +135,7 @@ def _scores(rows: Sequence[Row], words: Mapping[str, str]) -> pd.DataFrame:
             {
                 words["model"]: name,
                 words["source"]: words[r.source],
-                words["average"]: metric_in(r.metric, words),
+                words["metric"]: metric_in(r.metric, words),
                 words["score"]: score(r, words),
                 words["seeds"]: r.n_seeds or None,
             }
@@ -143,7 +146,11 @@ def _scores(rows: Sequence[Row], words: Mapping[str, str]) -> pd.DataFrame:
 
 def _labels(groups: Sequence[RunGroup], words: Mapping[str, str]) -> pd.DataFrame:
     """A row a label: its support, and its F1 per model."""
-    named = list(zip(shown_names(groups, words), groups, strict=True))
+    shown = shown_names(groups, words)
+    short = in_sentences(shown)
+    if len(set(short.values())) < len(shown):
+        short = dict(zip(shown, shown, strict=True))
+    named = [(short[name], group) for name, group in zip(shown, groups, strict=True)]
     scores = {name: group.labels() for name, group in named}
     supports: dict[str, int] = {}
     for by_label in scores.values():

@@ -8,6 +8,7 @@ from typing import Literal
 
 from biobench.comparison.standing import WORDS as STANDING_WORDS
 from biobench.report.charts import FEW_SEEDS
+from biobench.report.languages import pretraining_fr
 from biobench.report.languages.labels import LABELS
 from biobench.report.languages.notes_fr import in_french
 from biobench.report.rows import Row
@@ -218,7 +219,12 @@ def words(language: Language) -> dict[str, str]:
 def score(row: Row, words: Mapping[str, str], *, margin: bool = True) -> str:
     """The score in percent with its margin, which three seeds or more must bear."""
     text = percent(row, margin=margin and row.n_seeds >= FEW_SEEDS, failed=words["failed_count"])
-    return text.replace(".", ",") if words["verdict_language"] == "fr" else text
+    return text.replace(".", words["decimal"])
+
+
+def quantity(name: str, words: Mapping[str, str]) -> str:
+    """What a ledger or an analysis calls a thing, in the language of the words."""
+    return pretraining_fr.in_french(name) if words["verdict_language"] == "fr" else name
 
 
 def spoken(note: str, words: Mapping[str, str]) -> str:

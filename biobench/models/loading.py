@@ -21,6 +21,7 @@ from biobench.core.hub import client_errors, explain, is_incomplete, patiently, 
 from biobench.core.strangers import check_pickle, check_sizes
 from biobench.core.text import first_line
 from biobench.errors import ModelError
+from biobench.models.card import CARD, licence_of
 from biobench.models.dummy import NAME as DUMMY
 from biobench.models.dummy import dummy_folder
 from biobench.schema.checkpoint import Stamp, content_hash, stamp
@@ -71,6 +72,7 @@ class Checkpoint:
             parameters=parameters,
             max_positions=position_limit(self.config),
             source=self.source,
+            licence=licence_of(self.folder),
         )
 
 
@@ -154,7 +156,7 @@ def _locate(model: str, offline: bool) -> tuple[Path, str, str | None]:
                 name,
                 revision=revision or None,
                 local_files_only=offline,
-                allow_patterns=["*.json", "*.txt", "*.model", "*.bpe", "bpe.codes", "*.safetensors", "*.py"],
+                allow_patterns=["*.json", "*.txt", "*.model", "*.bpe", "bpe.codes", "*.safetensors", "*.py", CARD],
             )
         )
         commit = Path(folder).name

@@ -229,7 +229,8 @@ def strip(
         "what:N",
         title=None,
         scale=alt.Scale(domain=legend, range=[colours[name] for name in legend]),
-        legend=alt.Legend(orient="top", symbolType="square", symbolOpacity=1),
+        # a phone has no room for three names in a line
+        legend=alt.Legend(orient="top", symbolType="square", symbolOpacity=1, columns=2),
     )
     layers = []
     for frame, name in parts:

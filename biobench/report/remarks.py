@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from biobench.report.contamination import MARK, marked
 from biobench.report.tasks import TaskInfo
 from biobench.report.wide import Block, ModelLine
+from biobench.schema.record import RunRecord
 from biobench.store import Brief
 
 HUB = "https://huggingface.co/{}/tree/{}"
@@ -18,6 +19,28 @@ def hub_link(brief: Brief | None) -> str | None:
     if brief is None or not brief.revision or "/" not in brief.model:
         return None
     return HUB.format(brief.model, brief.revision)
+
+
+_SPDX = {
+    name.lower(): name
+    for name in (
+        *("AGPL-3.0", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BSD-3-Clause-Clear", "BSL-1.0", "CC0-1.0"),
+        *("CC-BY-4.0", "CC-BY-NC-4.0", "CC-BY-NC-ND-4.0", "CC-BY-NC-SA-4.0", "CC-BY-ND-4.0", "CC-BY-SA-4.0"),
+        *("CC-BY-3.0", "CC-BY-SA-3.0", "ECL-2.0", "EPL-2.0", "EUPL-1.2", "GPL-2.0", "GPL-3.0", "ISC", "LGPL-2.1"),
+        *("LGPL-3.0", "MIT", "MPL-2.0", "MS-PL", "OSL-3.0", "Unlicense", "Zlib"),
+    )
+}
+
+
+def licence_named(records: Iterable[RunRecord]) -> str | None:
+    """The licence that the first of a model's runs to know one has; None where no run recorded it."""
+    return next((r.model.licence for r in records if r.model.licence), None)
+
+
+def licence_link(licence: str) -> str | None:
+    """The page of the SPDX list for a licence that stands on it, whatever its case; None for any other text."""
+    name = _SPDX.get(licence.lower())
+    return None if name is None else f"https://spdx.org/licenses/{name}.html"
 
 
 def by_kind(block: Block) -> list[TaskInfo]:

@@ -41,6 +41,8 @@ class ModelIdentity(Strict):
     max_positions: Positive | None = None
     source: Text | None = None
     """Hub id, or the folder's name, where `id` is a name that the user gave."""
+    licence: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+-]{0,63}$")] | None = None
+    """As the checkpoint's model card names it; None: it names none, or the record is older than this field."""
 
 
 class TaskIdentity(Strict):

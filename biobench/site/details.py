@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from biobench.comparison.compare import Comparison
 from biobench.comparison.result import PairResult, TaskLine
@@ -12,15 +13,18 @@ from biobench.report import charts
 from biobench.report.entrants import line_name
 from biobench.report.escape import for_html, html_sentence
 from biobench.report.groups import RunGroup
+from biobench.report.languages.labels import metric_in
 from biobench.report.languages.notes_fr import in_french
 from biobench.report.names import labels, shorten
+from biobench.report.remarks import licence_link, licence_named
 from biobench.report.rivals import Rivals
 from biobench.report.rows import Row
 from biobench.report.tasks import TaskInfo
+from biobench.schema.record import RunRecord
 from biobench.site.figures import figure, strip
 from biobench.site.index import Line, hub_of, score_of
 from biobench.site.markup import both, facts, head, line_of, link, outward, say, table, task_file
-from biobench.site.words import ENGLISH, FRENCH
+from biobench.site.words import ENGLISH, FRENCH, in_both
 
 Clean = Callable[[str], str]
 """A text without the folders of the machine."""
@@ -63,11 +67,17 @@ def _model_facts(groups: Sequence[RunGroup]) -> str:
         ("architecture", for_html(record.model.architecture)),
         ("parameters", f"{record.model.parameters:,}".replace(",", "\u202f")),
         ("window", ", ".join(map(str, windows))),
+        ("licence", _licence([r for group in groups for r in group.records])),
         ("weights", for_html(record.model.hash[:16])),
         ("evaluated", " – ".join(for_html(day) for day in days)),
         ("made_with", for_html(f"BioBench {record.provenance.biobench}")),
     ]
     return facts([(say(key, "dt"), value) for key, value in about if value])
+
+
+def _licence(records: Sequence[RunRecord]) -> str:
+    licence = licence_named(records)
+    return say("licence_unknown") if licence is None else outward(licence_link(licence) or "", licence)
 
 
 def _means(means: Sequence[tuple[Row, str]]) -> str:
@@ -108,13 +118,22 @@ def task_page(
     return _task_facts(info) + _task_chart(ranked) + _task_table(ranked, files) + notes_list(notes, clean)
 
 
+def _known(key: str, value: str) -> str:
+    """What the words call it; a value of a plug-in as it stands."""
+    return both(ENGLISH.get(key, value), FRENCH.get(key, value))
+
+
 def _task_facts(info: TaskInfo) -> str:
-    about = [("language", info.language), ("type", info.type), ("corpus", info.corpus)]
-    pairs = [(say(key, "dt"), html_sentence(value)) for key, value in about]
+    about = [("language", info.language, info.language), ("type", f"type_{info.type}", info.type)]
+    pairs = [(say(key, "dt"), _known(name, value)) for key, name, value in about]
+    pairs.append((say("corpus", "dt"), html_sentence(info.corpus)))
     spec = info.spec
     if spec is None:
         return facts(pairs) + say("not_shipped", "p")
-    pairs += [(say("access", "dt"), html_sentence(spec.access)), (say("licence", "dt"), html_sentence(spec.licence))]
+    pairs += [
+        (say("access", "dt"), _known(f"access_{spec.access}", spec.access)),
+        (say("licence", "dt"), html_sentence(spec.licence)),
+    ]
     pairs += [
         (say("homepage", "dt"), outward(spec.homepage)),
         (say("corpus_citation", "dt"), html_sentence(spec.citation)),
@@ -220,7 +239,8 @@ def _pair(pair: PairResult) -> str:
     for line in order:
         interval = line.widest
         span = "–" if interval is None else f"{100 * interval.low:+.1f} … {100 * interval.high:+.1f}"
-        cells = [for_html(line.metric), f"{100 * line.first:.1f}", f"{100 * line.second:.1f}"]
+        name = both(*in_both(partial(metric_in, line.metric)))
+        cells = [name, f"{100 * line.first:.1f}", f"{100 * line.second:.1f}"]
         cells += [f"{100 * line.difference:+.1f}", f'<span class="n">{span}</span>']
         body.append(line_of(link(f"../{task_file(line.task)}", line.task), cells, texts=(0, 4)))
     return (

@@ -39,7 +39,6 @@ _WORDS: dict[str, tuple[str, str]] = {
         "12, la moitié centrale) ; barre, celui-ci ; triangle, le plancher.",
     ),
     "first_lines": ("The first {} of {}.", "Les {} premiers sur {}."),
-    "metric": ("average", "moyenne"),
     "interval": ("95% interval", "intervalle à 95 %"),
     "corpus_citation": ("citation of the corpus", "citation du corpus"),
     "against": ("{} against {}", "{} contre {}"),

@@ -162,6 +162,9 @@ def _of_one_model(records: Sequence[RunRecord]) -> list[Check]:
     for name in ("hash", "revision", "architecture", "parameters", "max_positions"):
         if len({getattr(r.model, name) for r in records}) > 1:
             return [Check("R09", "error", "runs", f"are of several checkpoints (model.{name}) under one name")]
+    # a run from before licences were recorded names none
+    if len({r.model.licence for r in records} - {None}) > 1:
+        return [Check("R09", "error", "runs", "name several licences of one checkpoint (model.licence)")]
     return []
 
 

@@ -420,3 +420,19 @@ def test_notes_are_in_the_language_of_the_page(monkeypatch, tmp_path, view, engl
         said = "\n".join(text.value for text in open_app(monkeypatch, tmp_path, **link, interface=language).text)
         assert shown in said
         assert other not in said
+
+
+@pytest.mark.parametrize(
+    ("licence", "shown"),
+    [
+        (None, "not recorded"),
+        ("apache-2.0", "[apache-2.0](https://spdx.org/licenses/Apache-2.0.html)"),
+        ("of-our-own", "of-our-own"),
+    ],
+)
+def test_the_model_view_names_the_licence(monkeypatch, tmp_path, licence, shown):
+    saved = save_run(tmp_path, "tiny", "gad", 42, 0.7)
+    model = saved.model.model_copy(update={"licence": licence})
+    Store(tmp_path).update(saved.model_copy(update={"model": model}))
+    app = open_app(monkeypatch, tmp_path, view="model_view", model="\x1f".join(("tiny", "", "run")))
+    assert app.table[0].value.iloc[:, 0].to_dict()["licence"] == shown

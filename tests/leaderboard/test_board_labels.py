@@ -15,7 +15,7 @@ from biobench.report.render import plain_note
 from leaderboard.folder import inside
 from leaderboard.launch import PRETRAINING_VARIABLE, PUBLIC_VARIABLE, RESULTS_VARIABLE
 from leaderboard.words import spoken, words
-from tests.helpers.app_make import open_app
+from tests.helpers.app_make import board, open_app
 from tests.helpers.report_make import save_runs
 
 FIRST, SECOND = "0123456789abcdef0123456789abcdef01234567", "fedcba9876543210fedcba9876543210fedcba98"
@@ -111,3 +111,21 @@ def test_the_means_of_a_french_page_have_commas_and_one_decimal(monkeypatch, tmp
     assert list(shown["moyenne"]) == ["70,0", "56,7"]
     # a format of the column's own would be shown instead, with the separators of the browser's language
     assert "format" not in json.loads(table.proto.columns)["moyenne"]["type_config"]
+
+
+def test_scores_stand_before_what_a_screen_may_leave_out(monkeypatch, tmp_path):
+    for task in ("bc5cdr", "gad"):
+        save_runs(tmp_path, "one", task, {42: 0.7, 43: 0.71})
+        save_runs(tmp_path, "two", task, {42: 0.5, 43: 0.51})
+    columns = list(board(open_app(monkeypatch, tmp_path, suite="en", sources="run")).columns)
+    assert columns == ["rank", "model", "mean", "bc5cdr", "gad", "parameters", "window", "tokens/s"]
+
+
+def test_a_french_page_rounds_counts_with_its_own_signs(monkeypatch, tmp_path):
+    for task in ("bc5cdr", "gad"):
+        save_runs(tmp_path, "one", task, {42: 0.7, 43: 0.71})
+    app = open_app(monkeypatch, tmp_path, suite="en", sources="run", interface="fr")
+    (table,) = (one for one in app.dataframe if "paramètres" in one.value.columns)
+    shown = pa.ipc.open_stream(table.proto.arrow_data.styler.display_values).read_pandas()
+    shown.columns = table.value.columns
+    assert list(shown["paramètres"]) == ["1,0\u202fk"]

@@ -128,7 +128,7 @@ def test_the_pretraining_view_shows_the_last_losses_and_the_ledgers(monkeypatch,
     ledgers = next(f.value for f in app.dataframe if "quantity" in f.value.columns)
     assert ledgers["quantity"].tolist() == [name for name, a, b, _ in found.rows if a != b]
     divergence = next(f.value for f in app.dataframe if "layer" in f.value.columns)
-    assert divergence.set_index("layer").loc["0", "divergence, %"] == "10.00 [8.00, 12.00]"
+    assert divergence.set_index("layer").loc["0", "divergence, %"] == "10.00 [8.00 … 12.00]"
 
 
 def test_the_model_view_shows_the_ledger_of_these_weights(monkeypatch, tmp_path):

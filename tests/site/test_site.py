@@ -124,6 +124,8 @@ def test_the_comparison_that_was_asked_for_has_a_page_csv_and_json(out, results)
     page = next(p for p in (out / "compare").glob("*.html") if p.name.startswith("org-low-org-high"))
     said = compare("org/low", "org/high", results_dir=results, average="macro")
     assert said.verdict[0] in page.read_text()
+    assert '<span data-fr="Macro-F1">Macro F1</span>' in page.read_text()
+    assert "macro_f1" not in page.read_text()
     assert json.loads(page.with_suffix(".json").read_text())["models"] == ["org/low", "org/high"]
     rows = list(csv.DictReader(io.StringIO(page.with_suffix(".csv").read_text())))
     expected = {line.task: 100 * line.difference for line in said.pairs[0].tasks}

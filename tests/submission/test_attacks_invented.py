@@ -160,6 +160,17 @@ def test_one_checkpoint_that_is_described_in_two_ways(packed, fields):
     assert "R09" in codes(packed)
 
 
+@pytest.mark.parametrize(("licences", "found"), [(("mit", "apache-2.0"), {"R09"}), (("mit", None), set())])
+def test_the_licence_of_one_checkpoint_is_one_and_older_runs_name_none(tmp_path, licences, found):
+    for seed in (42, 43):
+        honest_run(tmp_path / "results", seed)
+    store = Store(tmp_path / "results")
+    for run, licence in zip(store.records(), licences, strict=True):
+        store.update(run.model_copy(update={"model": run.model.model_copy(update={"licence": licence})}))
+    pack = submit("org/tiny", tmp_path / "results", tmp_path / "pack")
+    assert {c.code for c in examine(pack).checks if c.grade == "error"} == found
+
+
 def test_seeds_that_may_have_been_chosen(tmp_path):
     for seed in (42, 1007, 77):
         honest_run(tmp_path / "results", seed)

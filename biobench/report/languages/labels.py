@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from biobench.report.languages.notes_fr import METRICS as IN_FRENCH
 from biobench.report.literature.beside import NAMES
 
 LABELS: dict[str, tuple[str, str]] = {
@@ -14,6 +15,8 @@ LABELS: dict[str, tuple[str, str]] = {
     "compare_view": ("Compare", "Comparer"),
     "suite": ("Suite", "Suite"),
     "verdict_language": ("en", "fr"),
+    "decimal": (".", ","),
+    "colon": (":", "\u202f:"),
     "difference": ("difference, points", "différence, en points"),
     "difference_help": (
         "Dot: difference on one task. Line: its interval over seeds and test sets where both are known, else over "
@@ -41,6 +44,8 @@ LABELS: dict[str, tuple[str, str]] = {
     "score": ("score", "score"),
     "best": ("best here", "meilleur ici"),
     "gap": ("behind the best", "écart au meilleur"),
+    "metric": ("average", "moyenne"),
+    "interval_head": ("95%", "95 %"),
     "seconds": ("seconds a run", "secondes par exécution"),
     "memory": ("peak memory, GB", "mémoire maximale, Go"),
     "cut": ("documents cut", "documents tronqués"),
@@ -60,10 +65,24 @@ LABELS: dict[str, tuple[str, str]] = {
     "language": ("language", "langue"),
     "type": ("type", "type"),
     "licence": ("licence", "licence"),
+    "licence_unknown": ("not recorded", "non enregistrée"),
     "access": ("access", "accès"),
     "citation": ("citation", "citation"),
     "homepage": ("homepage", "page du corpus"),
     "corpus": ("corpus", "corpus"),
+    "type_token_ner": ("named entities, word by word", "entités nommées, mot à mot"),
+    "type_span_ner": ("named entities, span by span", "entités nommées, segment par segment"),
+    "type_single_label": ("classification, one label", "classification, une étiquette"),
+    "type_multi_label": ("classification, several labels", "classification, plusieurs étiquettes"),
+    "type_relation": ("relations between entities", "relations entre entités"),
+    "type_text_pair": ("pairs of texts", "paires de textes"),
+    "type_regression": ("a number for a text or a pair", "un nombre pour un texte ou une paire"),
+    "type_multiple_choice": ("multiple choice", "choix multiples"),
+    "type_synonyms": ("synonyms", "synonymes"),
+    "type_needle": ("needle in a haystack", "aiguille dans une botte de foin"),
+    "access_open": ("open", "libre"),
+    "access_registration": ("after registration", "sur inscription"),
+    "access_agreement": ("under an agreement", "sous accord"),
     "not_shipped": (
         "This task does not ship with BioBench; its records are all that is known of it.",
         "Cette tâche n'est pas livrée avec BioBench ; seuls ses enregistrements sont connus.",
@@ -182,6 +201,8 @@ LABELS: dict[str, tuple[str, str]] = {
         "mêmes conditions ; le trait épais est la meilleure politique qui ne lit rien.",
     ),
     "alt_strip": ("{} among the other models, task by task", "{} parmi les autres modèles, tâche par tâche"),
+    "over_one": ("one task", "une tâche"),
+    "over_tasks": ("{} tasks", "{} tâches"),
     "rank_in": ("rank · {}", "rang · {}"),
     "evaluated": ("evaluated", "évalué"),
     "hub": ("page on the hub", "page sur le hub"),
@@ -219,12 +240,31 @@ _METRICS = {"macro_f1": "macro", "micro_f1": "micro", "weighted_f1": "weighted"}
 
 
 def metric_in(metric: str, words: Mapping[str, str]) -> str:
-    """A score in words: the averages in the reader's language, others as reports name them."""
+    """A score in words, in the reader's language; one that is no known metric by its own name."""
     known = _METRICS.get(metric)
-    return NAMES.get(metric, metric) if known is None else words[known]
+    if known is not None:
+        return words[known]
+    names = IN_FRENCH if words["verdict_language"] == "fr" else NAMES
+    return names.get(metric, metric)
 
 
 def number(value: float, digits: int, words: Mapping[str, str], *, sign: bool = False) -> str:
     """With a decimal comma in French. sign: a plus, too."""
     text = f"{value:+.{digits}f}" if sign else f"{value:.{digits}f}"
-    return text.replace(".", ",") if words["verdict_language"] == "fr" else text
+    return text.replace(".", words["decimal"])
+
+
+def whole(value: int, words: Mapping[str, str]) -> str:
+    """A count with its thousands apart: commas in English, narrow spaces in French."""
+    text = f"{value:,}"
+    return text.replace(",", "\u202f") if words["verdict_language"] == "fr" else text
+
+
+def rounded(value: float, words: Mapping[str, str]) -> str:
+    """A large number to two or three digits: 395M, 5.1K; 395 M, 5,1 k in French."""
+    for size, english, french in ((1e9, "B", "Md"), (1e6, "M", "M"), (1e3, "K", "k")):
+        if value >= size:
+            part = value / size
+            text = number(part, 0 if part >= 10 else 1, words)
+            return f"{text}\u202f{french}" if words["verdict_language"] == "fr" else f"{text}{english}"
+    return number(value, 0, words)
