@@ -166,8 +166,8 @@ def test_the_batch_script_on_two_nodes_of_slurm(
     (tmp_path / "logs").mkdir()
     build_as_it_says(text, tmp_path)
     metrics = tmp_path / "runs" / "model" / "metrics.jsonl"
-    # the first node's name must be one that all can reach
-    with slurm_cluster(tmp_path_factory.mktemp("slurm"), ("localhost", "n2"), 2) as slurm:
+    # the first node has a name that all can reach; Slurm takes "localhost" for the name of the machine
+    with slurm_cluster(tmp_path_factory.mktemp("slurm"), ("127.0.0.1", "n2"), 2) as slurm:
         job = slurm("sbatch", "--parsable", "job.sh", cwd=tmp_path)
 
         def why() -> str:
