@@ -181,7 +181,7 @@ def slurm(
         raise UsageError("--torchrun goes with --nodes", hint="add --nodes 2, or leave it out")
     else:
         file = read_plan(Path(target))
-        check_trust(file, given="--trust-remote-code" in option)
+        check_trust(file, allowed="--trust-remote-code" in option)
         runs = len(file.runs)
         for task, seconds in without_end(file, job).items():
             typer.echo(

@@ -30,6 +30,8 @@ NEAR = 0.9
 """Share of equal decisions among documents that not both have right, from which two runs are nearly equal."""
 NEAR_FROM = 10
 """Such documents that are needed to say so; all equal is said of any number."""
+ONE_ANSWER = 0.98
+"""Share of documents with one answer from which runs that learnt nothing decide the same: that is no copy."""
 SAME_SCORES = 0.5
 """Share of documents with scores equal to the last stored digit that no two trainings reach."""
 SCORES_FROM = 10
@@ -246,6 +248,11 @@ def alike(a: Print, b: Print) -> Alike:
     )
 
 
+def _commonest(run: Print) -> float:
+    """Share of documents that its commonest answer is given to; 1 without documents."""
+    return float(np.unique(run.decided, return_counts=True)[1].max() / len(run.decided)) if len(run.decided) else 1.0
+
+
 def check_twins(prints: Sequence[Print], others: Iterable[Print] = ()) -> list[Check]:
     """P02 codes: seeds of the submission that say the same, and runs of other weights that say the same.
 
@@ -285,10 +292,11 @@ def _pair(run: Print, other: Print) -> list[Check]:
     seen = alike(run, other)
     if seen.scored >= SCORES_FROM and seen.same_scores >= SAME_SCORES * seen.scored:
         return finding("error", f"has the scores of {seen.same_scores} of {seen.scored} documents to the last digit of")
-    if seen.open and seen.same == seen.open:
+    varied = min(_commonest(run), _commonest(other)) < ONE_ANSWER
+    if varied and seen.open and seen.same == seen.open:
         return finding("person", f"decides all {seen.open} documents that not both have right as")
     known = bool(run.right.any() or other.right.any())  # where no gold is known, easy documents count as open
-    if known and seen.open >= NEAR_FROM and seen.same >= NEAR * seen.open:
+    if varied and known and seen.open >= NEAR_FROM and seen.same >= NEAR * seen.open:
         return finding("person", f"decides {seen.same} of {seen.open} documents that not both have right as")
     if (follows := following(run, other)) >= FOLLOWING:
         return finding("person", f"has scores that follow (correlation {follows:.3f}) those of")

@@ -36,7 +36,6 @@ TASKS = (
     "bc5cdr",
     "anatem",
     "quaero_medline",
-    "quaero_emea",
     "needle_en",
     "needle_fr",
 )
@@ -59,15 +58,21 @@ START, END = "<!-- results: start -->", "<!-- results: end -->"
 
 
 def collect(folder: Path) -> int:
-    """Copy what `folder` holds of `TASKS`; the number of runs."""
+    """Copy what `folder` holds of `TASKS` and is not here yet, as it was written; the number of runs."""
     source, target = Store(folder), Store(RESULTS)
-    records = [r for r in source.records() if r.task.id in TASKS and r.model.id in MODELS and r.limit is None]
+    here = {record.key for record in target.records()}
+    records = [
+        r
+        for r in source.records()
+        if r.task.id in TASKS and r.model.id in MODELS and r.limit is None and r.key not in here
+    ]
     for record in records:
         target.copy(source, record)
     floors, findings = scan_floors(folder)
     assert not findings, findings
+    known = {(floor.task, floor.task_hash, floor.data_hash) for floor in scan_floors(RESULTS)[0]}
     for floor in floors:
-        if floor.task in TASKS:
+        if floor.task in TASKS and (floor.task, floor.task_hash, floor.data_hash) not in known:
             save_floor(RESULTS, floor)
     return len(records)
 
@@ -224,7 +229,7 @@ def readme(text: str, it: Shown) -> str:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["collect"] and len(sys.argv) == 3:
-        print(f"{collect(Path(sys.argv[2]))} runs in {RESULTS.name}/runs")
+        print(f"{collect(Path(sys.argv[2]))} runs more in {RESULTS.name}/runs")
     elif sys.argv[1:] == ["readme"]:
         here = shown()
         PICTURE.write_text(picture(here), encoding="utf-8")

@@ -507,3 +507,22 @@ def test_a_fold_of_no_rule_is_refused_under_its_own_key(tmp_path):
     fold = Resampling(fold=0, folds=1, train_documents=9)
     Store(tmp_path / "results").update(made.model_copy(update={"resampling": fold}))
     assert {"R05", "S06"} & codes(submit("org/tiny", tmp_path / "results", tmp_path / "pack"))
+
+
+def test_runs_that_learnt_nothing_decide_the_same_and_are_no_copies():
+    """Seen: five encoders without any label on Hallmarks of Cancer, each the copy of the first by their decisions."""
+
+    def idle(seed, others=0):
+        chance, said = random.Random(seed), []
+        for document in DOCUMENTS:
+            right = document.labels[0] == "no"
+            said.append(answer(document, right, round(chance.uniform(0.6, 0.99), 6)))
+        for place in chance.sample(range(len(said)), others):
+            said[place] = answer(DOCUMENTS[place], DOCUMENTS[place].labels[0] == "yes", 0.7)
+        return said
+
+    honest = [run_of(idle(1), 1), run_of(idle(2, 3), 2), run_of(idle(3), 3, weights="b")]
+    assert found_in(honest) == set()
+    assert found_in(honest[:1], [run_of(idle(4), 4, "results", weights="c")]) == set()
+    copied = idle(1)
+    assert found_in(honest[:1], [run_of(copied, 5, "results", weights="c")]) == {("P02", "error")}, "its scores tell"

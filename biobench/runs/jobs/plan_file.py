@@ -217,9 +217,9 @@ def _check(plan: PlanFile, fields: dict[str, Any], path: Path, remedy: str) -> N
         seen.add(run.key)
 
 
-def check_trust(plan: PlanFile, *, given: bool) -> None:
+def check_trust(plan: PlanFile, *, allowed: bool) -> None:
     """A plan may come from elsewhere: code of a checkpoint is run where the command says so, not by the plan alone."""
-    if RunRequest(**plan.request).trust_remote_code and not given:
+    if RunRequest(**plan.request).trust_remote_code and not allowed:
         raise UsageError(
             "the plan asks for the checkpoint's own code to be run",
             hint="where you trust it add --trust-remote-code (`biobench slurm`: --option=--trust-remote-code)",
@@ -229,7 +229,7 @@ def check_trust(plan: PlanFile, *, given: bool) -> None:
 def request_of(plan: PlanFile, beside: RunRequest) -> RunRequest:
     """The plan's request with what was given beside it. Raises UsageError for an option that the plan decides."""
     planned = RunRequest(**plan.request)
-    check_trust(plan, given=beside.trust_remote_code)
+    check_trust(plan, allowed=beside.trust_remote_code)
     changed = request_fields(beside)
     for name in changed:
         if name not in WHERE_AND_HOW:
