@@ -14,6 +14,7 @@ RUN = ("--task", "demo_topic", "--limit", "24", "--set", "training.epochs=1", "-
 PLAN = ("--task", "demo_topic", "--dry-run")
 """No run: the model is downloaded, and that is all."""
 
+CARD = b"---\nlicense: apache-2.0\n---\n# A model\n"
 CHUNK = 10 * 2**20
 """Bytes that the hub's client takes at a time."""
 
@@ -26,7 +27,7 @@ def refusal(answer: Said) -> str:
 def test_a_tag_is_resolved_to_its_commit_which_the_record_names(
     hub: HubServer, command: HubCommands, encoder: dict[str, bytes]
 ) -> None:
-    repository = hub.repository("models", "org/tiny", {**encoder, "README.md": b"x", "evil.pkl": b"x"})
+    repository = hub.repository("models", "org/tiny", {**encoder, "README.md": CARD, "evil.pkl": b"x"})
     first = repository.refs["v1"] = repository.refs["main"]
     repository.commit({"config.json": encoder["config.json"] + b"\n"})
     done = command("run", "org/tiny@v1", *RUN, "--parallel", "1", "--json")
@@ -34,7 +35,8 @@ def test_a_tag_is_resolved_to_its_commit_which_the_record_names(
     record = json.loads((command.home / done.json()[0]["predictions"]).with_suffix(".json").read_text())
     assert (record["model"]["id"], record["model"]["revision"]) == ("org/tiny", first)
     assert hub.requests("model.safetensors")
-    assert not hub.requests("evil.pkl|README.md")
+    assert record["model"]["licence"] == "apache-2.0"
+    assert not hub.requests("evil.pkl")
     # later runs take everything from the cache; what is not there is named in one line
     hub.forget()
     tag, commit, missing, known, unknown = command.several(
