@@ -195,11 +195,9 @@ def read_index(file: Path) -> dict[tuple[str, str], tuple[State, Brief]]:
     for name in ("overrides", "count_problems"):
         columns[name] = [tuple(values) for values in columns[name]]
     briefs = map(Brief._make, zip(*(columns[name] for name in Brief._fields), strict=True))
-    return {
-        (brief.task, brief.key): (state, brief)
-        for *state_of, brief in zip(*(columns[name] for name in _STATE), briefs, strict=True)
-        for state in [tuple(state_of)]
-    }
+    states: Iterable[State] = zip(*(columns[name] for name in _STATE), strict=True)
+    places = zip(columns["task"], columns["key"], strict=True)
+    return dict(zip(places, zip(states, briefs, strict=True), strict=True))
 
 
 def _parsed(texts: list[str]) -> list[Any]:
