@@ -58,7 +58,15 @@ def test_the_commands_and_their_options_exist():
     blocks = "\n".join(re.findall(r"```bash\n(.*?)```", PAGE + HOSTING, flags=re.DOTALL))
     known = get_command(app).commands  # type: ignore[attr-defined]
     found = [c for c in commands(f"{scripts}\n{blocks}") if c[1] in known]
-    assert {c[1] for c in found} == {"submit", "verify-submission", "leaderboard", "report", "results", "compare"}
+    assert {c[1] for c in found} == {
+        "submit",
+        "verify-submission",
+        "leaderboard",
+        "report",
+        "results",
+        "run",
+        "compare",
+    }
     for _, name, *words in found:
         command = getattr(known[name], "commands", {}).get(words[0] if words else "", known[name])
         options = {o for p in command.params for o in p.opts}
