@@ -24,6 +24,8 @@ TASKS = ("demo_names", "demo_first")
 RECIPES = {"toy-detour": "toy_detour", "toy-mlm-twin": "toy_mlm_twin"}
 """Name of the encoder in the report to the shipped recipe that makes it."""
 UNTRAINED = "toy-untrained"
+WORKERS = 2
+"""Processes that fine-tune; more would only wait for their own start."""
 NAMES = "the pretraining text holds the test names, but no test sentence: what a name is can be known from it alone"
 """What makes a pretrained encoder better here than a dictionary; a test holds it to the texts."""
 BOARD = "http://localhost:8501"
@@ -44,6 +46,7 @@ def demo(
     check_ours("trainer")
     from biobench.cli.run import run_request
     from biobench.comparison.compare import compare
+    from biobench.core.threads import usable_cpus
     from biobench.models.dummy import write_untrained
     from biobench.models.loading import quiet_libraries
     from biobench.runs import RunRequest
@@ -67,6 +70,8 @@ def demo(
         tasks=TASKS,
         results_dir=results_dir,
         device="cpu",
+        parallel=str(min(usable_cpus() if threads is None else threads, WORKERS)),
+        threads=threads,
         seeds=seeds,
         offline=True,
     )
