@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
+
 from biobench.report.contamination import MARK, marked
 from biobench.report.tasks import TaskInfo
 from biobench.report.wide import Block, ModelLine
@@ -21,17 +23,6 @@ def hub_link(brief: Brief | None) -> str | None:
     return HUB.format(brief.model, brief.revision)
 
 
-_SPDX = {
-    name.lower(): name
-    for name in (
-        *("AGPL-3.0", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BSD-3-Clause-Clear", "BSL-1.0", "CC0-1.0"),
-        *("CC-BY-4.0", "CC-BY-NC-4.0", "CC-BY-NC-ND-4.0", "CC-BY-NC-SA-4.0", "CC-BY-ND-4.0", "CC-BY-SA-4.0"),
-        *("CC-BY-3.0", "CC-BY-SA-3.0", "ECL-2.0", "EPL-2.0", "EUPL-1.2", "GPL-2.0", "GPL-3.0", "ISC", "LGPL-2.1"),
-        *("LGPL-3.0", "MIT", "MPL-2.0", "MS-PL", "OSL-3.0", "Unlicense", "Zlib"),
-    )
-}
-
-
 def licence_named(records: Iterable[RunRecord]) -> str | None:
     """The licence that the first of a model's runs to know one has; None where no run recorded it."""
     return next((r.model.licence for r in records if r.model.licence), None)
@@ -39,8 +30,13 @@ def licence_named(records: Iterable[RunRecord]) -> str | None:
 
 def licence_link(licence: str) -> str | None:
     """The page of the SPDX list for a licence that stands on it, whatever its case; None for any other text."""
-    name = _SPDX.get(licence.lower())
-    return None if name is None else f"https://spdx.org/licenses/{name}.html"
+    try:
+        name = canonicalize_license_expression(licence)
+    except InvalidLicenseExpression:
+        return None
+    # a reference is to a text of one's own, and what has parts is no licence of the list
+    listed = not name.startswith("LicenseRef-") and " " not in name
+    return f"https://spdx.org/licenses/{name}.html" if listed else None
 
 
 def by_kind(block: Block) -> list[TaskInfo]:
