@@ -149,10 +149,13 @@ def holds_elsewhere(
 
     None where it has nothing to say: no others, one corpus, several languages, or runs under other conditions.
     """
-    unknown = not others
-    for other in others:
+    try:
+        leader, *rivals = find_entrants([first, *others], results)
+    except UsageError:
+        return None
+    for rival in rivals:
         try:
-            both = contest(find_entrants([first, other], results), results, average, suite=suite, tasks=tasks)
+            both = contest([leader, rival], results, average, suite=suite, tasks=tasks)
             match = both.match(0, 1)
         except UsageError:
             return None
@@ -163,7 +166,7 @@ def holds_elsewhere(
         (pair,) = measured(both, [duel_of(match, None)], Options(0.0, ALPHA, ALPHA)).pairs
         if pair.unspoken(ALPHA) or not pair.pair.different or pair.pair.comparison.difference <= 0:
             return False
-    return None if unknown else True
+    return True if rivals else None
 
 
 def _may_hold(both: Contest, match: Match) -> bool:

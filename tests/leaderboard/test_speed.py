@@ -54,6 +54,10 @@ def test_start_and_filter(folder):
     (_, beyond) = timed(
         "whether the lead holds elsewhere", lambda: holds_elsewhere(held, placed[0], placed[1:], "macro", suite="fr")
     )
+    timed(
+        "against each other model, asked apart",
+        lambda: [holds_elsewhere(held, placed[0], [other], "macro", suite="fr") for other in placed[1:]],
+    )
     print(f"start: {opened + built + ranked + beyond:.2f} s")
     watch = Watch(str(folder))
     watch.read(held)
