@@ -21,7 +21,7 @@ from tests.helpers.tiny import make_tiny_encoder
 
 ROOT = Path(__file__).resolve().parents[2]
 NODES = ("n1", "n2", "n3")
-TASKS = {"short": ("1-10", 3), "middle": ("1", 20), "long": ("1", 250)}
+TASKS = {"short": ("1-10", 3), "middle": ("1", 20), "long": ("1", 180)}
 """Seeds and epochs."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(why_not() is not None, reason=why_not() or "")]
