@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from biobench.core.files import Remedy, remove_stale, write_atomic
+from biobench.core.files import Remedy, write_atomic
+from biobench.core.files import make_folder as _make_folder
 from biobench.core.files import writing as _writing
+from biobench.errors import StoreError
 
 REMEDY = Remedy(
     full="free space and continue with --resume; the last checkpoint is whole",
@@ -18,27 +19,18 @@ REMEDY = Remedy(
 )
 
 writing = partial(_writing, remedy=REMEDY)
+make_folder = partial(_make_folder, remedy=REMEDY)
 
 
-def make_folder(path: Path) -> Path:
-    """Create a folder with its parents. Raises StoreError when it cannot be made or written."""
-    with writing(path):
-        path.mkdir(parents=True, exist_ok=True)
-        probe = path / f".probe-{os.getpid()}"
-        probe.touch()
-        probe.unlink()
-    return path
-
-
-_CLEANED: set[Path] = set()
-"""Files beside which this process has looked for what killed ones left."""
+def check_writable(file: Path) -> None:
+    """Before long work: try to write where the file will be. Raises StoreError."""
+    make_folder(file.absolute().parent)
+    if file.is_dir():
+        raise StoreError("is a folder", hint="name a file", file=file)
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace a text file in one step; what killed processes left of it is removed. Raises StoreError."""
-    if path not in _CLEANED and path.parent.is_dir():
-        remove_stale(path.parent, path.name)
-        _CLEANED.add(path)
+    """Replace a text file in one step. Raises StoreError."""
     write_atomic(path, text.encode(), REMEDY)
 
 

@@ -46,6 +46,7 @@ def demo(
     check_ours("trainer")
     from biobench.cli.run import run_request
     from biobench.comparison.compare import compare
+    from biobench.core.files import make_folder
     from biobench.core.threads import usable_cpus
     from biobench.models.dummy import write_untrained
     from biobench.models.loading import quiet_libraries
@@ -54,7 +55,7 @@ def demo(
 
     quiet_libraries()
     began = time.perf_counter()
-    folder = Path(results_dir) / "pretraining"
+    folder = make_folder(Path(results_dir)) / "pretraining"
     typer.echo("1. Pretraining a tiny encoder by the causal detour, and its masked-LM twin.")
     trained = [pretrain_once(recipe, folder / name, name) for name, recipe in RECIPES.items()]
     typer.echo(f"2. Their ledgers: {api.ledger_diff(*trained).verdict}.")

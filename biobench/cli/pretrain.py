@@ -187,7 +187,10 @@ def bench(
 
     from trainer import api
     from trainer.cost.speed import write_speed
+    from trainer.disk import check_writable
 
+    if out is not None:
+        check_writable(Path(out))
     speed = api.bench(recipe, overrides=overrides, steps=steps, trace=trace)
     if out is not None:
         write_speed(speed, Path(out))

@@ -9,7 +9,9 @@ import json
 import os
 import re
 import secrets
+import shutil
 import stat
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -38,11 +40,16 @@ class Remedy:
     other: str
 
 
-RESULTS = Remedy(
-    full="free space, or choose another --results-dir",
-    denied="check the folder's permissions, or choose another --results-dir",
-    other="check the path, or choose another --results-dir",
-)
+def choose_another(place: str) -> Remedy:
+    """The remedies of what is written to a place that an option or argument names."""
+    return Remedy(
+        full=f"free space, or choose another {place}",
+        denied=f"check the folder's permissions, or choose another {place}",
+        other=f"check the path, or choose another {place}",
+    )
+
+
+RESULTS, OUTPUT = choose_another("--results-dir"), choose_another("--output")
 
 
 def cannot_write(path: Path, error: OSError, remedy: Remedy = RESULTS) -> StoreError:
@@ -121,6 +128,33 @@ def write_temporary(path: Path, content: bytes, remedy: Remedy = RESULTS) -> Pat
     return Path(stream.name)
 
 
+@contextmanager
+def temporary_folder(folder: Path, remedy: Remedy = RESULTS) -> Iterator[Path]:
+    """A new folder beside `folder` that becomes it at the end, whole; nothing is left of it on failure.
+
+    Raises StoreError, also where `folder` is there by then and not empty.
+    """
+    aside = temporary_name(folder)
+    try:
+        with writing(folder, remedy):
+            remove_stale(folder.parent, folder.name)
+            aside.mkdir(parents=True)
+        yield aside
+        with writing(folder, remedy):
+            os.replace(aside, folder)
+            sync_folder(folder.parent)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def make_folder(path: Path, remedy: Remedy = RESULTS) -> Path:
+    """Make a folder with its parents, and try to write there. Raises StoreError where one of the two fails."""
+    with writing(path, remedy):
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            return path
+
+
 def commit(temporary: Path, path: Path, remedy: Remedy = RESULTS) -> None:
     """Give the temporary file its name, atomically and durably."""
     try:
@@ -132,7 +166,11 @@ def commit(temporary: Path, path: Path, remedy: Remedy = RESULTS) -> None:
 
 
 def write_atomic(path: Path, content: bytes, remedy: Remedy = RESULTS) -> None:
-    """`content` becomes the file, or the file stays what it was. Raises StoreError."""
+    """`content` becomes the file, or the file stays what it was. What dead processes left of it is removed.
+
+    Raises StoreError.
+    """
+    remove_stale(path.parent, path.name)
     commit(write_temporary(path, content, remedy), path, remedy)
 
 
@@ -148,12 +186,15 @@ def sync_folder(folder: Path) -> None:
 
 
 def remove_stale(folder: Path, name: str | None = None) -> int:
-    """Delete temporary files that dead processes left in `folder`, of all files or of that name; gives how many."""
+    """Delete what dead processes left of temporary files and folders in `folder`, of all names or of that one.
+
+    Gives how many. Raises StoreError.
+    """
     removed = 0
     for path in folder.glob(f".*{_SUFFIX}" if name is None else f".{glob.escape(name)}.*{_SUFFIX}"):
         try:
             if is_abandoned(path):
-                path.unlink()
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
                 removed += 1
         except FileNotFoundError:
             continue  # another process cleaned it first

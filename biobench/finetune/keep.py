@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from biobench.core.files import Remedy, writing
+from biobench.core.files import choose_another, writing
 from biobench.finetune.network import Network
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.ready import HEAD_ABOUT, HEAD_FILE, Ready
@@ -23,11 +23,7 @@ from biobench.models.heads import SequenceHead, TokenHead
 from biobench.models.loading import Checkpoint, load_tokenizer
 from biobench.models.stock import StockHead, parts_of
 
-_KEEPING = Remedy(
-    full="free space, or choose another --keep-model",
-    denied="check the folder's permissions, or choose another --keep-model",
-    other="check the path, or choose another --keep-model",
-)
+KEEPING = choose_another("--keep-model")
 _ALIKE = 1e-3
 """Largest difference between logits that are the same, relative to their standard deviation."""
 _PROBES = 8
@@ -37,7 +33,7 @@ _PROBES = 8
 def save_finetuned(network: Network, prepared: Prepared, checkpoint: Checkpoint, folder: Path) -> bool:
     """Write the model to `folder`; True where it is a classification model of the library. Raises StoreError."""
     network.eval()
-    with writing(folder, _KEEPING):
+    with writing(folder, KEEPING):
         folder.mkdir(parents=True, exist_ok=True)
         full = _library_model(network, prepared, checkpoint)
         if full is not None:

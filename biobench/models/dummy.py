@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from importlib import metadata
 from pathlib import Path
+
+from biobench.core.files import choose_another, temporary_folder
+from biobench.errors import StoreError
 
 NAME = "dummy"
 _WINDOW = 2048
@@ -14,18 +15,19 @@ _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
 def dummy_folder() -> Path:
-    """The dummy's checkpoint in the user's cache, written at first use; the same weights on every machine's CPU."""
+    """The dummy's checkpoint in the user's cache, written at first use; the same weights on every machine's CPU.
+
+    Raises StoreError where the cache cannot be written.
+    """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = cache / "biobench" / f"{NAME}-1-torch-{metadata.version('torch')}" / NAME
     if not (folder / "config.json").is_file():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent) as place:
-            _write(Path(place) / NAME)
-            try:
-                os.replace(Path(place) / NAME, folder)
-            except OSError:  # another process was first
-                if not (folder / "config.json").is_file():
-                    shutil.copytree(Path(place) / NAME, folder, dirs_exist_ok=True)
+        try:
+            with temporary_folder(folder, choose_another("cache, by XDG_CACHE_HOME")) as aside:
+                _write(aside)
+        except StoreError:
+            if not (folder / "config.json").is_file():  # else another process was first
+                raise
     return folder
 
 
@@ -38,14 +40,12 @@ def write_untrained(source: str | Path, folder: str | Path, seed: int = 0) -> Pa
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
     folder = Path(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as place:
+    with temporary_folder(folder) as aside:
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             model = AutoModel.from_config(AutoConfig.from_pretrained(source))  # type: ignore[no-untyped-call]
-        model.save_pretrained(Path(place) / folder.name)
-        AutoTokenizer.from_pretrained(source).save_pretrained(Path(place) / folder.name)
-        os.replace(Path(place) / folder.name, folder)
+        model.save_pretrained(aside)
+        AutoTokenizer.from_pretrained(source).save_pretrained(aside)
     return folder
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
+from pathlib import Path
 
 import torch
 
+from biobench.core.files import make_folder
 from biobench.data.load import load_data
 from biobench.data.releases import release_problem
+from biobench.finetune.keep import KEEPING
 from biobench.gate import ensure
 from biobench.models.loading import without_progress_bars
 from biobench.runs.cluster.entry import run_on_ray
@@ -150,6 +153,8 @@ def _make_runs(plan: RunPlan, reporter: Reporter) -> list[RunResult]:
     if plan.request.gate and not plan.request.no_test:
         ask_gate(plan)
     waiting = undone(plan)
+    if plan.request.keep_model is not None and waiting:
+        make_folder(Path(plan.request.keep_model), KEEPING)  # refused before anything is trained
     if plan.request.executor == "ray" and waiting:
         return list(execute(plan, reporter, run_on_ray(plan, workers_asked(plan), waiting, reporter)))
     left = len(waiting)

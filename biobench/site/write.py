@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path, PurePosixPath
 
-from biobench.core.files import write_atomic, writing
+from biobench.core.files import choose_another, write_atomic, writing
 from biobench.errors import UsageError
 from biobench.report.rows import AverageName
 from biobench.report.table import first_average, load
@@ -26,6 +26,7 @@ _ZIP = 'href="site.zip"'
 _LOCAL = re.compile(r'<a href="[^":]+"([^>]*)>(.*?)</a>')
 """A link inside the site; those to elsewhere name a protocol."""
 _PAGES = ("models", "tasks", "compare")
+_REMEDY = choose_another("folder")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +63,17 @@ def write_site(
     results = load(results_dir)
     texts = site_files(results, results_dir, average or first_average(results), pairs, today, days)
     bound = {name: text.encode("utf-8", "backslashreplace") for name, text in texts.items()}
-    with writing(out):
+    with writing(out, _REMEDY):
         for name in _PAGES:
             (out / name).mkdir(parents=True, exist_ok=True)
         archive.mkdir(parents=True, exist_ok=True)
     _remove_earlier(out, bound)
     for name, content in bound.items():
-        write_atomic(out / name, content)
-    write_atomic(out / LIST, (json.dumps(sorted(bound), indent=0) + "\n").encode())
-    write_atomic(archive / "site.zip", _zipped(bound, today))
-    write_atomic(archive / "index.html", _to_archive(texts["index.html"]).encode("utf-8", "backslashreplace"))
+        write_atomic(out / name, content, _REMEDY)
+    write_atomic(out / LIST, (json.dumps(sorted(bound), indent=0) + "\n").encode(), _REMEDY)
+    write_atomic(archive / "site.zip", _zipped(bound, today), _REMEDY)
+    first = _to_archive(texts["index.html"]).encode("utf-8", "backslashreplace")
+    write_atomic(archive / "index.html", first, _REMEDY)
     size = sum(map(len, bound.values()))
     return Site(out / "index.html", archive, size, sum(name.endswith(".html") for name in bound))
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from biobench.core.files import remove_stale, write_atomic
+from biobench.core.files import write_atomic
 from biobench.errors import StoreError
 from biobench.schema.record import RunRecord
 from biobench.store.tables import read_bytes
@@ -220,7 +220,6 @@ def write_index(file: Path, rows: Iterable[tuple[State, Brief]]) -> None:
     sink = io.BytesIO()
     pq.write_table(table, sink, compression="zstd")
     try:
-        remove_stale(file.parent)
         write_atomic(file, sink.getvalue())
     except StoreError:
         return

@@ -8,16 +8,12 @@
 
 from __future__ import annotations
 
-import glob
 import hashlib
-import os
 import re
-import shutil
-from contextlib import suppress
 from pathlib import Path
 
 import biobench
-from biobench.core.files import Remedy, is_abandoned, sync_folder, temporary_name, write_atomic, writing
+from biobench.core.files import choose_another, temporary_folder, write_atomic
 from biobench.errors import UsageError
 from biobench.report.entrants import line_name
 from biobench.report.escape import plain
@@ -71,11 +67,8 @@ def submit(model: str, results_dir: str | Path = "results", out: str | Path | No
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"'{folder}' is not empty", hint="give another folder, or remove it")
     source = Store(results_dir)
-    aside = temporary_name(folder)
-    try:
-        with writing(folder, _REMEDY):
-            _remove_stale(folder)
-            aside.mkdir(parents=True)
+    # The folder is there whole or not at all, so that a killed command can be given again.
+    with temporary_folder(folder, _REMEDY) as aside:
         store = Store(aside)
         for group in groups:
             for record in group.records:
@@ -86,28 +79,10 @@ def submit(model: str, results_dir: str | Path = "results", out: str | Path | No
         files = [_described(aside, path) for path in packed_files(aside)]
         manifest = Manifest(model=name, biobench=biobench.__version__, notes=notes, files=tuple(files))
         write_atomic(aside / MANIFEST, (manifest.model_dump_json(indent=1) + "\n").encode(), _REMEDY)
-        # The folder is there whole or not at all, so that a killed command can be given again.
-        with writing(folder, _REMEDY):
-            os.replace(aside, folder)
-            sync_folder(folder.parent)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
     return folder
 
 
-_REMEDY = Remedy(
-    full="free space, or choose another --out",
-    denied="check the folder's permissions, or choose another --out",
-    other="check the path, or choose another --out",
-)
-
-
-def _remove_stale(folder: Path) -> None:
-    """Remove what killed commands left beside the folder."""
-    for aside in folder.parent.glob(f".{glob.escape(folder.name)}.*.tmp"):
-        with suppress(FileNotFoundError):  # another process removed it first
-            if aside.is_dir() and is_abandoned(aside):
-                shutil.rmtree(aside, ignore_errors=True)
+_REMEDY = choose_another("--out")
 
 
 def packed_files(folder: Path) -> list[Path]:

@@ -48,7 +48,8 @@ class JumpingClock:
         self.offset += seconds
         self._write()
         for folder in folders:
-            for path in [folder, *folder.rglob("*")]:
+            # os.walk passes over folders that a process has just renamed
+            for path in [folder, *(Path(root) / n for root, d, f in os.walk(folder) for n in (*d, *f))]:
                 with suppress(FileNotFoundError):  # a process has just renamed it
                     status = path.lstat()
                     times = (status.st_atime_ns - seconds * 10**9, status.st_mtime_ns - seconds * 10**9)

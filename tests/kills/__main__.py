@@ -1,10 +1,10 @@
-"""`python -m tests.kills --kills 500 [--minutes 15] [--seed 1] [--command pretrain]`: seeded kills, but of `run`.
+"""`python -m tests.kills --kills 500 [--minutes 15] [--seed 1] [--command pretrain]`: seeded kills of commands.
 
 A chain begins with fresh inputs: three times the command is started and killed, by SIGKILL, SIGTERM or SIGINT, half of
 them at a seeded moment within the time that it takes undisturbed and half right after a file has changed, where a kill
 would hurt most; the fourth time it is left alone. Its result must then be the
-undisturbed one, and no message of a killed or living command a traceback. `run` itself is killed by
-`tests/cli/test_cli_kill.py`.
+undisturbed one, nothing temporary may be left beside it, and no message of a killed or living command may be a
+traceback. `tests/cli/test_cli_kill.py` kills `run` in each of its stages besides.
 """
 
 from __future__ import annotations
@@ -42,6 +42,12 @@ class Figures:
     chains: int = 0
     seconds: float = 0.0
     wrong: list[str] = field(default_factory=list)
+
+
+def left_behind(place: Path) -> list[Path]:
+    """What no living process needs: temporary files and folders, probes, and what was only half unpacked."""
+    begins, ends = ("unpack-", ".clock", ".probe"), (".tmp", ".part")
+    return [p for p in place.rglob("*") if p.name.startswith(begins) or p.name.endswith(ends)]
 
 
 def wait_for_changes(place: Path, child: Child, count: int) -> None:
@@ -132,6 +138,7 @@ class Field:
             figures.wrong.append(f"{victim.name} ended with {status}: {child.err.read_text()[-600:]}")
         elif self._result(victim, place) != expected:
             figures.wrong.append(f"{victim.name}: another result than undisturbed")
+        figures.wrong += [f"{victim.name} left {path.relative_to(place)}" for path in left_behind(place)]
         shutil.rmtree(place, ignore_errors=True)
 
 

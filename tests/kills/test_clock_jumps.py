@@ -12,19 +12,16 @@ import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from biobench.store import Store
 from biobench.store.claims import Heartbeat, read_heartbeat
 from tests.helpers.jumping_clock import DAY, JumpingClock, faketime
 from tests.helpers.launching import Child
-from tests.helpers.tiny import make_tiny_encoder
-from tests.kills.__main__ import Field, prepared, wait_for_changes
+from tests.kills.__main__ import Field, left_behind, prepared, wait_for_changes
 from tests.kills.victims import Victim
 
-NAMES = ("pretrain", "corpus build", "data fetch", "rescore", "submit", "index", "run")
+NAMES = ("pretrain", "corpus build", "data fetch", "rescore", "submit", "index", "run", "gate", "site", "average")
 CLOCKS = (
     "time.time",
     pytest.param(
@@ -37,9 +34,8 @@ CLOCKS = (
 class Ground:
     """A field whose commands live by a clock that jumps."""
 
-    def __init__(self, field: Field, clock: JumpingClock, tiny: Path) -> None:
-        self.field, self.clock = field, clock
-        self.victims = {**field.victims, "run": running(tiny)}
+    def __init__(self, field: Field, clock: JumpingClock) -> None:
+        self.field, self.clock, self.victims = field, clock, field.victims
 
     def start(self, victim: Victim, place: Path) -> Child:
         """The command."""
@@ -50,45 +46,13 @@ class Ground:
         self.clock.jump(days * DAY, [place, self.field.folder / "shared"])
 
 
-def running(tiny: Path) -> Victim:
-    """Two runs of the demo with their state on disk after each step."""
-    options = (
-        "--seeds",
-        "1-2",
-        "--set",
-        "training.epochs=3",
-        "--device",
-        "cpu",
-        "--parallel",
-        "1",
-        "--save-every",
-        "0",
-    )
-
-    def fresh(place: Path) -> Path:
-        place.mkdir()
-        return place
-
-    def results(place: Path) -> Any:
-        records = Store(place / "results").records()
-        assert len(records) == 2
-        for record in records:
-            assert 0 < record.cost.train_seconds <= record.cost.seconds < DAY / 2, "by a clock that jumped"
-        return sorted((r.key, r.scores["macro_f1"], r.predictions_sha256, r.training.best_step) for r in records)
-
-    def arguments(place: Path) -> list[str | Path]:
-        return ["run", tiny, "--task", "demo_topic", "--results-dir", place / "results", *options]
-
-    return Victim("run", fresh, arguments, results, lambda place: tiny, lambda place, out: arguments(out))
-
-
 @pytest.fixture(scope="module", params=CLOCKS)
 def ground(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
     """One warm process a clock."""
     folder = tmp_path_factory.mktemp("clock")
     clock = JumpingClock(folder, faketime() if request.param == "libfaketime" else None)
     with prepared(folder / "field", clock.environment) as field:
-        yield Ground(field, clock, make_tiny_encoder(folder / "tiny"))
+        yield Ground(field, clock)
 
 
 @pytest.mark.slow
@@ -116,8 +80,7 @@ def whole(ground: Ground, victim: Victim, place: Path, child: Child) -> None:
     assert "Traceback" not in message
     assert status == 0 or victim.over(message), message
     assert victim.result(place) == ground.field.undisturbed(victim)[0]
-    left = [p for p in place.rglob("*") if p.name.endswith(".tmp") or p.name.startswith(("unpack-", ".clock"))]
-    assert left == []
+    assert left_behind(place) == []
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""`pretrain`, `corpus build`, `data fetch`, `rescore`, `submit` and the index: killed, given again, the same result.
+"""Commands that write are killed and given again: the same result, and nothing left of the killed ones.
 
 One kill a command here and fifty in slow mode; `python -m tests.kills` makes more.
 """
@@ -17,7 +17,7 @@ from tests.helpers.cli_make import call
 from tests.helpers.submission_make import honest_run
 from tests.kills.__main__ import Field, Figures, attack, prepared
 
-NAMES = ("pretrain", "corpus build", "data fetch", "rescore", "submit", "index")
+NAMES = ("pretrain", "corpus build", "data fetch", "rescore", "submit", "index", "run", "gate", "site", "average")
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def test_fifty_kills(ground: Field) -> None:
     assert sum(f.hit for f in figures.values()) >= 15, "nearly all commands had ended before they were killed"
 
 
-@pytest.mark.parametrize("name", [pytest.param("pretrain", marks=pytest.mark.slow), *NAMES[1:5]])
+@pytest.mark.parametrize("name", [pytest.param("pretrain", marks=pytest.mark.slow), *NAMES[1:5], "run", "average"])
 def test_what_has_vanished_is_told_in_one_line(name: str, ground: Field) -> None:
     victim = ground.victims[name]
     place = victim.fresh(ground.place())

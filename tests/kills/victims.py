@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from biobench.store import Store
 from tests.helpers.desk_make import Server, zipped
 from tests.helpers.submission_make import honest_run
+from tests.helpers.tiny import make_tiny_encoder
 
 RUNS = 16
 SMALL = (
@@ -29,6 +31,11 @@ SMALL = (
     "phases.1.tokens=6144",
     "logging.every=1",
 )
+RUN = (
+    *("--seeds", "1-2", "--set", "training.epochs=3", "--device", "cpu", "--parallel", "1"),
+    *("--save-every", "0"),
+)
+"""Two runs with their state on disk after each step."""
 _TASK = """id: fetched
 version: 1
 name: Made by a test
@@ -168,9 +175,25 @@ def _index(place: Path) -> Any:
     return sorted(map(list, read_index(path)))
 
 
+def _ran(place: Path) -> Any:
+    records = Store(place / "results").records()
+    assert len(records) == 2
+    for record in records:
+        assert 0 < record.cost.train_seconds <= record.cost.seconds < 43_200, "by a clock that jumped"
+    return sorted((r.key, r.scores["macro_f1"], r.predictions_sha256, r.training.best_step) for r in records)
+
+
+def _verdict(place: Path) -> Any:
+    """What the gate says, without when it was asked and how long it took."""
+    (verdict,) = (json.loads(p.read_text()) for p in place.glob("results/floors/*/*.json"))
+    return {name: value for name, value in verdict.items() if name not in ("made", "seconds")}
+
+
 def victims(shared: Path, server: Server) -> dict[str, Victim]:
     """By name. shared: a folder for what all chains of kills read."""
-    store = shared / "store"
+    store, tiny = shared / "store", make_tiny_encoder(shared / "tiny")
+    run = ("run", tiny, "--task", "demo_topic", *RUN)
+    gate = ("tasks", "gate", "demo_topic", "--results-dir")
     block = "".join(f"word{i}\tO\nfever\tB-Disease\n\n" for i in range(40_000))
     content = zipped({f"{name}.tsv": block.encode() for name in ("train", "devel", "test")})
     spec = shared / "fetched.yaml"
@@ -228,6 +251,39 @@ def victims(shared: Path, server: Server) -> dict[str, Victim]:
                 _index,
                 lambda p: p / "results" / "runs",
                 lambda p, out: ["report", "--results-dir", p / "results", "--format", "html", "--out", out / "a.html"],
+            ),
+            Victim(
+                "run",
+                _plain,
+                lambda p: [*run, "--results-dir", p / "results"],
+                _ran,
+                lambda p: tiny,
+                lambda p, out: [*run, "--results-dir", out],
+            ),
+            Victim(
+                "gate",
+                _plain,
+                lambda p: [*gate, p / "results"],
+                _verdict,
+                lambda p: p,
+                lambda p, out: [*gate, out],
+            ),
+            Victim(
+                "site",
+                _results(store),
+                lambda p: ["site", p / "site", "--results-dir", p / "results"],
+                lambda p: files(p / "site"),
+                lambda p: p / "results" / "runs",
+                lambda p, out: ["site", out, "--results-dir", p / "results"],
+            ),
+            Victim(
+                "average",
+                _plain,
+                lambda p: ["pretrain-average", tiny, tiny, "--out", p / "mean"],
+                lambda p: files(p / "mean"),
+                lambda p: tiny,
+                lambda p, out: ["pretrain-average", tiny, tiny, "--out", out],
+                finished="is not empty",
             ),
         )
     }

@@ -18,6 +18,7 @@ from biobench.core.machine import resolve_device
 from trainer.cost.flops import phase_cost
 from trainer.cost.plan import skeleton
 from trainer.cost.speed import MachineSpeed, PhaseSpeed
+from trainer.disk import check_writable
 from trainer.model.interventions import freeze
 from trainer.model.network import LABEL
 from trainer.recipe.phases import Phase
@@ -58,6 +59,8 @@ def bench(
 
     train: runs a recipe into a folder, as `trainer.api.pretrain` does.
     """
+    if trace is not None:
+        check_writable(trace)
     device = torch.device(resolve_device(recipe.engine.device, "engine.device").type)
     bf16 = recipe.engine.precision == "bf16" or (recipe.engine.precision == "auto" and device.type == "cuda")
     rate = matrix_rate(device, torch.bfloat16 if bf16 else torch.float32)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 from pathlib import Path
 
 from biobench.errors import StoreError
 from biobench.schema.strict import Strict
+from trainer.disk import write_json
 
 
 class PhaseSpeed(Strict):
@@ -65,5 +65,5 @@ def read_speed(file: Path) -> MachineSpeed:
 
 
 def write_speed(speed: MachineSpeed, file: Path) -> None:
-    """Write a measurement for `read_speed`."""
-    file.write_text(json.dumps(speed.model_dump(mode="json"), indent=2) + "\n", encoding="utf-8")
+    """Write a measurement for `read_speed`. Raises StoreError."""
+    write_json(file, speed.model_dump(mode="json"))

@@ -11,9 +11,10 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
+from biobench.core.files import temporary_folder
 from biobench.errors import ModelError, UsageError
 from biobench.schema.checkpoint import content_hash
-from trainer.disk import make_folder, write_json, writing
+from trainer.disk import REMEDY, write_json, writing
 
 WEIGHTS = "model.safetensors"
 SOURCES = "average.json"
@@ -32,20 +33,19 @@ def average(models: Sequence[Path], out: Path, weights: Sequence[float] | None =
     if len(shares) != len(models) or min(shares) < 0 or sum(shares) <= 0:
         raise UsageError(f"{len(shares)} weights for {len(models)} models", hint="give one of 0 or more for each")
     shares = [share / sum(shares) for share in shares]
-    if (out / WEIGHTS).exists():
-        raise UsageError(f"{out} holds a model already", hint="choose another folder with --out DIR")
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError(f"{out} is not empty", hint="choose another folder with --out DIR")
     average_weights = _mean(models, shares)
-    make_folder(out)
-    with writing(out):
-        for item in models[0].iterdir():
-            if item.is_file() and item.name not in (WEIGHTS, "README.md", "ledger.json", "content.sha256"):
-                shutil.copyfile(item, out / item.name)
-        save_file(average_weights, out / WEIGHTS, metadata={"format": "pt"})
     about: list[dict[str, Any]] = [
         {"model": str(folder), "model_hash": content_hash(folder), "weight": share}
         for folder, share in zip(models, shares, strict=True)
     ]
-    write_json(out / SOURCES, about)
+    with temporary_folder(out, REMEDY) as aside, writing(out):
+        for item in models[0].iterdir():
+            if item.is_file() and item.name not in (WEIGHTS, "README.md", "ledger.json", "content.sha256"):
+                shutil.copyfile(item, aside / item.name)
+        save_file(average_weights, aside / WEIGHTS, metadata={"format": "pt"})
+        write_json(aside / SOURCES, about)
     return out
 
 

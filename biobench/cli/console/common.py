@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from biobench.cli.console.options import shown
+from biobench.core.files import temporary_file
 from biobench.core.threads import prepare_threads
 from biobench.errors import UsageError
 
@@ -58,9 +59,20 @@ def print_json(value: Any) -> None:
 
 
 def write_output(path: Path, text: str) -> None:
-    """The file that `--output` names. Raises UsageError where it cannot be written."""
+    """The file that `--output` names becomes the text, or stays what it was. Raises UsageError.
+
+    A pipe or device takes the text as it is.
+    """
+    content = text.encode("utf-8", "replace")
     try:
-        path.write_text(text, encoding="utf-8", errors="replace")
+        target = path.resolve()
+        if target.exists() and not target.is_file():
+            target.write_bytes(content)
+            return
+        target.parent.stat()  # a folder that is missing is a mistake in the name, and not made
+        with temporary_file(target) as stream:
+            stream.write(content)
+        os.replace(stream.name, target)
     except OSError as error:
         what = f"{path} cannot be written: {error.strerror or error}"
         raise UsageError(what, hint="choose another --output") from error

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from biobench.core.files import write_atomic
+from biobench.core.files import OUTPUT, write_atomic
 from biobench.errors import SpecError, UsageError
 from biobench.runs.jobs.packing import Load, shards
 from biobench.runs.options import RunRequest, options
@@ -119,7 +119,7 @@ def _default(name: str) -> Any:
 
 def write_plan(path: Path, plan: PlanFile) -> None:
     """Write the file. Raises StoreError."""
-    write_atomic(path, (plan.model_dump_json(indent=1) + "\n").encode())
+    write_atomic(path, (plan.model_dump_json(indent=1) + "\n").encode(), OUTPUT)
 
 
 def replaced_plan(path: Path, plan: PlanFile) -> int:
