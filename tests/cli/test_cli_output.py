@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -42,6 +45,66 @@ def test_it_is_written_where_it_can_be(command: list[str], biobench: Run, tmp_pa
     said = biobench(*command, "--output", "x.out")
     assert said.status == 0, said.err
     assert (tmp_path / "x.out").stat().st_size > 100
+
+
+def test_a_file_stays_what_it_was_where_the_new_one_cannot_be_written(
+    command: list[str], biobench: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a disk that is full: before, the file was empty afterwards."""
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    (tmp_path / "x.out").write_text("yesterday's")
+    monkeypatch.setattr("biobench.core.files.os.fsync", full)
+    assert biobench(*command, "--output", "x.out").refusal() == "x.out cannot be written: No space left on device"
+    assert (tmp_path / "x.out").read_text() == "yesterday's"
+    assert [p.name for p in tmp_path.iterdir() if p.name.endswith(".tmp")] == []
+
+
+def test_a_pipe_or_a_link_is_written_to_and_not_replaced(biobench: Run, tmp_path: Path) -> None:
+    save_run(tmp_path / "results", "own-encoder", "gad", 42, 0.8)
+    pipe, link, text = tmp_path / "pipe", tmp_path / "link", list[str]()
+    os.mkfifo(pipe)
+    link.symlink_to(tmp_path / "behind.md")
+    reader = threading.Thread(target=lambda: text.append(pipe.read_text()))
+    reader.start()
+    assert biobench("export", "own-encoder", "--output", pipe).status == 0
+    reader.join(timeout=60)
+    assert biobench("export", "own-encoder", "--output", link).status == 0
+    assert pipe.is_fifo()
+    assert link.is_symlink()
+    assert text == [(tmp_path / "behind.md").read_text()]
+    assert len(text[0]) > 100
+
+
+@pytest.mark.parametrize("where", ["file/below", "file"])
+def test_a_folder_for_the_models_is_refused_before_anything_is_trained(
+    where: str, biobench: Run, tmp_path: Path
+) -> None:
+    """Before, after the first run had been trained, and its state was the only thing left of it."""
+    (tmp_path / "file").touch()
+    said = biobench("run", "dummy", "--task", "demo_topic", "--seeds", "1", "--device", "cpu", "--keep-model", where)
+    assert said.refusal().startswith(f"{where}: cannot be written: ")
+    assert said.err.endswith("hint: check the path, or choose another --keep-model\n")
+    assert "started" not in said.err
+
+
+@pytest.mark.parametrize("option", ["--out", "--trace"])
+@pytest.mark.parametrize("where", [".", "file/speed.json"])
+def test_a_measurement_that_cannot_be_written_is_not_made(
+    option: str, where: str, biobench: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before, a traceback after minutes of measuring, and of --trace no word at all."""
+
+    def measured(_: object) -> None:
+        pytest.fail("it was measured")
+
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("trainer.cost.bench.matrix_rate", measured)
+    said = biobench("pretrain-bench", "toy_detour", "--steps", "3", option, where)
+    assert said.status == 2
+    assert said.err.splitlines()[-1].startswith("hint: ")
 
 
 def test_an_id_that_is_none_writes_nothing(biobench: Run, data: Path, tmp_path: Path) -> None:

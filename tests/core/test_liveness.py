@@ -12,8 +12,16 @@ from pathlib import Path
 import pytest
 
 from biobench.core import liveness
-from biobench.core.files import is_abandoned, remove_stale, temporary_file, temporary_name
+from biobench.core.files import (
+    is_abandoned,
+    remove_stale,
+    temporary_file,
+    temporary_folder,
+    temporary_name,
+    write_atomic,
+)
 from biobench.core.liveness import NAME, has_ended, this_process
+from biobench.errors import StoreError
 
 DAY = 86_400.0
 FOREIGN = "00000000-1-1"
@@ -97,6 +105,31 @@ def test_what_an_ended_process_left_goes_at_once(tmp_path: Path, clock: float, w
     os.utime(left, (time.time() + written,) * 2)
     assert remove_stale(tmp_path) == 1
     assert not left.exists()
+
+
+@needs_proc
+def test_a_file_written_again_removes_what_an_ended_writer_left_of_it(tmp_path: Path) -> None:
+    """Before, what a killed gate had left of its verdict stayed for ever: nobody cleaned its folder."""
+    mine, other = (tmp_path / f".{name}.{ended_process()}.0123456789ab.tmp" for name in ("a.json", "b.json"))
+    for left in (mine, other):
+        left.touch()
+    with temporary_file(tmp_path / "a.json") as living:
+        write_atomic(tmp_path / "a.json", b"1")
+        assert {p.name for p in tmp_path.iterdir()} == {"a.json", Path(living.name).name, other.name}
+
+
+@needs_proc
+def test_a_folder_made_again_removes_what_an_ended_maker_left_of_it(tmp_path: Path) -> None:
+    left = tmp_path / f".model.{ended_process()}.0123456789ab.tmp"
+    (left / "inner").mkdir(parents=True)
+    with temporary_folder(tmp_path / "model") as aside:
+        (aside / "one").touch()
+        assert [p.name for p in tmp_path.iterdir()] == [aside.name]
+    assert [p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*")] == ["model", "model/one"]
+    with pytest.raises(StoreError, match="cannot be written"), temporary_folder(tmp_path / "model") as aside:
+        (aside / "two").touch()
+    assert not (tmp_path / "model" / "two").exists()
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 @pytest.mark.parametrize("writer", ["", f"{FOREIGN}."])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import io
 import json
 import shutil
@@ -42,7 +43,9 @@ class Target:
 
 @lru_cache(maxsize=1)
 def _folder() -> Path:
-    return Path(tempfile.mkdtemp(prefix="biobench-fuzz-"))
+    folder = tempfile.mkdtemp(prefix="biobench-fuzz-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 def _in_file(name: str, content: bytes) -> Path:
