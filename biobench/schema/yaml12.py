@@ -22,6 +22,11 @@ _BOOL = re.compile(r"true|True|TRUE|false|False|FALSE")
 _INT = re.compile(r"[-+]?[0-9]{1,4000}|0o[0-7]+|0x[0-9a-fA-F]+")  # Python refuses to read longer decimals
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 
+DEEPEST = 50
+"""Lists and mappings that lie in one another in a document; ours have under ten."""
+LARGEST = 16 * 2**20
+"""Bytes of a document."""
+
 Path_ = tuple[str | int, ...]
 
 
@@ -123,8 +128,13 @@ def parse(text: str, file: str | Path | None = None) -> LocatedYaml:
     """Parse one YAML document. Raises SpecError with file and line on anything that is not plain data."""
     name = None if file is None else str(file)
     try:
-        events = list(yaml.parse(text, Loader=yaml.BaseLoader))
-        for event in events:
+        events, depth = [], 0
+        for event in yaml.parse(text, Loader=yaml.BaseLoader):
+            events.append(event)
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEEPEST:  # the parser's time grows with the square of the depth
+                line = None if event.start_mark is None else event.start_mark.line + 1
+                raise SpecError("nested too deeply", hint="a spec is a few levels deep", file=name, line=line)
             anchor = getattr(event, "anchor", None)
             tag = getattr(event, "tag", None)
             if anchor is not None or tag is not None:
@@ -152,8 +162,6 @@ def parse(text: str, file: str | Path | None = None) -> LocatedYaml:
             file=name,
             line=line,
         ) from None
-    except RecursionError:
-        raise SpecError("nested too deeply", hint="a spec is a few levels deep", file=name) from None
     if node is None:
         raise SpecError("the file is empty", hint="see `biobench tasks new` for a scaffold", file=name)
     composer = _Composer(name)
@@ -164,13 +172,16 @@ def parse(text: str, file: str | Path | None = None) -> LocatedYaml:
 def read_text(path: Path) -> str:
     """Text of a UTF-8 file. Raises SpecError naming the line of the first byte that is not UTF-8."""
     try:
-        raw = path.read_bytes()
+        with path.open("rb") as stream:
+            raw = stream.read(LARGEST + 1)
     except IsADirectoryError:
         raise SpecError("is a folder, not a YAML file", hint="give the file's path", file=path) from None
     except OSError as error:
         raise SpecError(
             f"cannot be read: {error.strerror or error}", hint="check the path and its permissions", file=path
         ) from None
+    if len(raw) > LARGEST:
+        raise SpecError(f"holds more than {LARGEST // 2**20} MiB", hint="a spec is a short text", file=path)
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -12,20 +12,25 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
+from biobench.comparison.plan import load_plan
 from biobench.data.catalog import load_task
 from biobench.data.desk.unpack import Limits, unpack
 from biobench.data.load import load_data
+from biobench.errors import BioBenchError, DataFormatError
+from biobench.runs.jobs.plan_file import read_plan
 from biobench.schema.strict import load_yaml_model
 from biobench.schema.task import TaskSpec
+from biobench.score.outside import Expected, read_predictions
 from biobench.store.floors import scan_floors
 from biobench.store.index import read_index
 from biobench.store.records import from_json
 from biobench.store.tables import from_parquet
 from biobench.submission.content import check_content
+from biobench.submission.layout import check_manifest
 from biobench.submission.unpack import unpack as unpack_submission
-from tests.fuzz import zips
+from biobench.workflows.study import load_study
+from tests.fuzz import corpora, zips
 
 ROOT = Path(__file__).resolve().parents[2]
 STORE = ROOT / "tests" / "fixtures" / "stores" / "record-1"
@@ -98,6 +103,11 @@ def _packs() -> tuple[bytes, ...]:
     return (held.getvalue(), *(content for _, content in zips.crafted()))
 
 
+def _packed_manifest() -> bytes:
+    listed = {"path": f"runs/demo_topic/{'a' * 32}.json", "bytes": 10, "sha256": "b" * 64}
+    return json.dumps({"version": 1, "model": "org/tiny", "biobench": "0.1", "notes": "", "files": [listed]}).encode()
+
+
 def _table(content: bytes) -> None:
     path = _in_file("t.parquet", content)
     record = from_json(sorted(STORE.glob("runs/demo_topic/*.json"))[0].read_bytes(), path)
@@ -113,9 +123,9 @@ def _floor(content: bytes) -> None:
 
 
 def _recipe(content: bytes) -> None:
-    from trainer.recipe.spec import Recipe
+    from trainer.recipe.library import load_recipe
 
-    load_yaml_model(_in_file("recipe.yaml", content), Recipe)
+    load_recipe(_in_file("recipe.yaml", content))
 
 
 def _spec(content: bytes) -> None:
@@ -124,44 +134,65 @@ def _spec(content: bytes) -> None:
     load_task(str(path))
 
 
-@lru_cache(maxsize=1)
-def _corpora() -> list[tuple[Any, Path, Path]]:
-    """(task, data folder, file) for every file that is damaged in turn."""
-    from functools import partial
-
-    from tests.helpers.generators import GENERATORS, cos, deid, phenotype
-
-    small = GENERATORS | {
-        "cos": partial(cos, snippets=60, duplicates=3),
-        "deid": partial(deid, records=60),
-        "phenotype": partial(phenotype, notes=20),
-    }
-    found = []
-    for name in ("meddialog_fr", "diamed", "phenotype", "cos", "deid", "jnlpba", "chemprot"):
-        data = _folder() / "data" / name
-        small[name](data)
-        task = load_task(name)
-        load_data(task, data)
-        files = sorted((p for p in data.rglob("*") if p.is_file()), key=lambda p: -p.stat().st_size)
-        found += [(task, data, path) for path in files[:4]]
-    return found
+@lru_cache(maxsize=3)
+def _damaged(what: str) -> corpora.Damaged:
+    return {"reader": corpora.of_tasks, "text": corpora.of_pretraining, "model": corpora.checkpoints}[what](
+        _folder() / what
+    )
 
 
-def _corpus_seeds() -> tuple[bytes, ...]:
-    return tuple(bytes([i]) + path.read_bytes() for i, (_, _, path) in enumerate(_corpora()))
+def _lines() -> tuple[bytes, ...]:
+    """Sound predictions for the tasks of `_outside`."""
+    answers = [{"id": d.id, "labels": list(d.labels)} for d in _expected("demo_topic").documents.values()]
+    mentions = [
+        {"id": d.id, "spans": [[s.start, s.end, s.label] for s in d.spans]}
+        for d in _expected("demo_ner").documents.values()
+    ]
+    return tuple("".join(json.dumps(row) + "\n" for row in rows).encode() for rows in (answers, mentions))
 
 
-def _corpus(content: bytes) -> None:
-    """The first byte says which file of which corpus the rest becomes."""
-    if not content:
-        return
-    task, data, path = _corpora()[content[0] % len(_corpora())]
-    kept = path.read_bytes()
-    path.write_bytes(content[1:])
+@lru_cache(maxsize=2)
+def _expected(name: str) -> Expected:
+    task = load_task(name)
+    data = load_data(task, None)
+    return Expected(task.spec.type, data.labels, data.test, data.decode, redact=False)
+
+
+def _outside(content: bytes) -> None:
+    path = _in_file("predictions.jsonl", content)
     try:
-        load_data(task, data)
-    finally:
-        path.write_bytes(kept)
+        read_predictions(path, _expected("demo_topic"))
+    except DataFormatError:
+        read_predictions(path, _expected("demo_ner"))
+
+
+def _manifest(content: bytes) -> None:
+    check_manifest(_in_file("pack/submission.json", content).parent)
+
+
+def _plan(content: bytes) -> None:
+    read_plan(_in_file("plan.json", content))
+
+
+def _plan_seeds() -> tuple[bytes, ...]:
+    run = {"key": "a" * 32, "model": "b" * 64, "task": "gad", "task_hash": "c" * 64, "data_hash": "d" * 64}
+    run |= {"precision": "fp32", "seed": 42, "seconds": 1.5, "seconds_basis": "measured", "memory_bytes": 1000}
+    run |= {"memory_basis": "estimated", "work": 2.0}
+    model = {"name": "org/model", "id": "org/model", "hash": "b" * 64}
+    plan = {"format": "biobench.plan.1", "biobench": "0.1", "engine": 1, "created": 1.0, "device": "cpu"}
+    plan |= {"request": {"seeds": "42-46"}, "models": [model], "tasks": [{"id": "gad", "spec": "gad"}], "runs": [run]}
+    return (json.dumps(plan).encode(),)
+
+
+def _declared(content: bytes) -> None:
+    """A study and a plan of comparisons."""
+    path = _in_file("study/study.yaml", content)
+    for recipe in sorted((ROOT / "results/study/recipes").glob("*.yaml")):
+        _in_file(f"study/recipes/{recipe.name}", recipe.read_bytes())
+    try:
+        load_study(path)
+    except BioBenchError:
+        load_plan(path)
 
 
 def _config_seeds() -> tuple[bytes, ...]:
@@ -182,15 +213,22 @@ def targets() -> dict[str, Target]:
     specs = sorted((ROOT / "tasks").glob("*/*.yaml"))
     recipes = sorted((ROOT / "trainer" / "recipes").glob("**/*.yaml"))
     records = sorted(STORE.glob("runs/*/*.json"))
+    studies = sorted((ROOT / "results" / "study").glob("*.yaml"))
     return {
-        "zip": Target((zips.whole(), *(c for _, c in zips.crafted())), _archive("zip"), 25),
-        "tar": Target(_tars(), _archive("tar"), 15),
-        "upload": Target(_packs(), _upload, 15),
-        "record": Target(tuple(p.read_bytes() for p in records), lambda c: from_json(c, Path("r.json")), 15),
+        "zip": Target((zips.whole(), *(c for _, c in zips.crafted())), _archive("zip"), 14),
+        "tar": Target(_tars(), _archive("tar"), 9),
+        "upload": Target(_packs(), _upload, 9),
+        "record": Target(tuple(p.read_bytes() for p in records), lambda c: from_json(c, Path("r.json")), 10),
         "floor": Target((sorted(STORE.glob("floors/demo_topic/*.json"))[0].read_bytes(),), _floor, 5),
-        "parquet": Target(tuple(p.with_suffix(".parquet").read_bytes() for p in records), _table, 10),
+        "parquet": Target(tuple(p.with_suffix(".parquet").read_bytes() for p in records), _table, 8),
         "spec": Target(tuple(p.read_bytes() for p in specs[:12]), _spec, 5),
         "recipe": Target(tuple(p.read_bytes() for p in recipes[:8]), _recipe, 5),
-        "reader": Target(_corpus_seeds(), _corpus, 3),
+        "reader": Target(_damaged("reader").seeds(), _damaged("reader"), 20),
+        "text": Target(_damaged("text").seeds(), _damaged("text"), 4),
         "config": Target(_config_seeds(), _config, 2),
+        "model": Target(_damaged("model").seeds(), _damaged("model"), 2),
+        "outside": Target(_lines(), _outside, 2),
+        "manifest": Target((_packed_manifest(),), _manifest, 2),
+        "plan": Target(_plan_seeds(), _plan, 2),
+        "study": Target(tuple(p.read_bytes() for p in studies), _declared, 1),
     }

@@ -46,6 +46,17 @@ def test_what_fuzzing_found_is_read_or_refused(path: Path) -> None:
         targets()[path.name.partition("-")[0]].read(path.read_bytes())
 
 
+@pytest.mark.parametrize("name", targets())
+def test_a_target_begins_with_input_that_is_read(name: str) -> None:
+    """Else damage is looked for behind an error that ends the reading before: recipes were none for long."""
+    target, read = targets()[name], 0
+    for content in target.seeds:
+        with contextlib.suppress(BioBenchError):
+            target.read(content)
+            read += 1
+    assert read >= (len(target.seeds) if name not in ("zip", "upload", "recipe") else 1)
+
+
 def test_two_thousand_new_inputs() -> None:
     command = [sys.executable, "-m", "tests.fuzz", "--inputs", "2000", "--out", "fuzz-findings"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)

@@ -72,6 +72,8 @@ class Launcher:
         """`biobench ARGUMENTS` as a process."""
         self.count += 1
         out, err = self.folder / f"{self.count}.out", self.folder / f"{self.count}.err"
+        for path in (out, err):
+            path.touch()  # a child may be killed before it has opened them
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps([str(out), str(err), *map(str, arguments)]) + "\n")
         self.process.stdin.flush()
