@@ -10,6 +10,14 @@ from pathlib import Path
 from typing import Any
 
 
+def visible(text: str) -> str:
+    """One line that no terminal takes for a command: signs without a picture are written as escapes, \\x1b say."""
+    line = " ".join(text.split())
+    if line.isprintable():
+        return line
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in line)
+
+
 class BioBenchError(Exception):
     """Base of all errors that are the input's fault rather than the program's.
 
@@ -18,8 +26,7 @@ class BioBenchError(Exception):
     """
 
     def __init__(self, what: str, *, hint: str, file: str | Path | None = None, line: int | None = None) -> None:
-        self.what = " ".join(what.split())
-        self.hint = " ".join(hint.split())
+        self.what, self.hint = visible(what), visible(hint)
         self.file = None if file is None else str(file)
         self.line = line
         super().__init__(self.what)
@@ -29,7 +36,8 @@ class BioBenchError(Exception):
         """``file:line: ``, ``file: `` or nothing."""
         if self.file is None:
             return ""
-        return f"{self.file}: " if self.line is None else f"{self.file}:{self.line}: "
+        file = visible(self.file)
+        return f"{file}: " if self.line is None else f"{file}:{self.line}: "
 
     def __str__(self) -> str:
         return f"{self.where}{self.what}"

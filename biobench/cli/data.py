@@ -109,6 +109,7 @@ _MOST_COUNTS = 120
 def _print_report(report: DataReport) -> None:
     """Hashes, counts and findings; below alarms the line that makes them known."""
     from biobench.data.counts import unexpressed_in_words
+    from biobench.errors import visible
 
     typer.echo(f"{report.task}: {'clean' if report.clean else 'NOT clean'} (source {report.source}, {report.folder})")
     typer.echo(f"  files {report.files_hash[:16]}, documents {report.documents_hash[:16]}")
@@ -120,17 +121,19 @@ def _print_report(report: DataReport) -> None:
         numbers = [f"{name} {n}" for name, n in counts.items()]
         more = len(numbers) - _MOST_COUNTS
         typer.echo(
-            f"  {split}: " + ", ".join(numbers[:_MOST_COUNTS]) + (f" and {more} more labels" if more > 0 else "")
+            f"  {split}: "
+            + visible(", ".join(numbers[:_MOST_COUNTS]))
+            + (f" and {more} more labels" if more > 0 else "")
         )
     if lost := unexpressed_in_words(report.unexpressed):
-        typer.echo(f"  - {lost}")
+        typer.echo(f"  - {visible(lost)}")
     for problem in report.count_problems:
-        typer.echo(f"  ! {problem}")
+        typer.echo(f"  ! {visible(problem)}")
     for finding in report.findings:
         known = "known" if not finding.alarms else f"the spec knows {finding.known}"
         examples = f"; {', '.join(finding.examples)}" if finding.alarms and finding.examples else ""
         mark = "!" if finding.alarms else "-"
-        typer.echo(f"  {mark} {finding.name}: {finding.number} {finding.what} ({known}{examples})")
+        typer.echo(f"  {mark} " + visible(f"{finding.name}: {finding.number} {finding.what} ({known}{examples})"))
     if any(finding.alarms for finding in report.findings):
         findings = ", ".join(f"{finding.name}: {finding.number}" for finding in report.findings)
         typer.echo(f"  what is so in the corpus itself is declared in the spec: findings: {{{findings}}}")

@@ -5,6 +5,7 @@ Exit status: 0 done; 1 some run failed; 2 the input was wrong; 130 Ctrl-C. Heavy
 
 from __future__ import annotations
 
+import errno
 import sys
 import traceback
 from typing import Annotated
@@ -36,13 +37,16 @@ from biobench.cli import (
     tasks,
 )
 from biobench.core.threads import prepare_threads
-from biobench.errors import BioBenchError
+from biobench.errors import BioBenchError, visible
 
 _CommandLineError: type[Exception] = typer.BadParameter.__mro__[1]
 """Unknown options, missing arguments and bad values; typer names only this subclass of it in public."""
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C, 128 and the signal's number, as shells have it."""
+
+_OF_A_NAME = (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES, errno.EPERM)
+"""The system's errors of a file's name: too long, a loop of links, or not for this user."""
 
 app = typer.Typer(
     name="biobench",
@@ -94,7 +98,7 @@ def _say_usage(error: Exception) -> None:
         return
     context = getattr(error, "ctx", None)
     command = "biobench" if context is None else context.command_path
-    sys.stderr.write(f"{' '.join(message.split())}\nhint: see `{command} --help`\n")
+    sys.stderr.write(f"{visible(message)}\nhint: see `{command} --help`\n")
 
 
 def main() -> None:
@@ -126,10 +130,17 @@ def main() -> None:
             traceback.print_exc()
         sys.stderr.write(f"{error}\nhint: {error.hint}\n")
         sys.exit(2)
-    except KeyboardInterrupt:
-        # Ctrl-C before a command has begun, while the parser is made; within one typer gives this status itself.
-        sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output (head, less) is gone; that is no error.
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:
+        if error.errno not in _OF_A_NAME or error.filename is None:
+            raise
+        if debug:
+            traceback.print_exc()
+        sys.stderr.write(f"{visible(f'{error.filename}: {error.strerror}')}\nhint: check the name\n")
+        sys.exit(2)
+    except KeyboardInterrupt:
+        # Ctrl-C before a command has begun, while the parser is made; within one typer gives this status itself.
+        sys.exit(INTERRUPTED)

@@ -12,7 +12,7 @@ import typer
 
 from biobench.cli import gate
 from biobench.cli.console.common import DataDir, Json, print_json, write_output
-from biobench.errors import BioBenchError, UsageError
+from biobench.errors import BioBenchError, UsageError, visible
 
 tasks = typer.Typer(help="List, describe, validate and scaffold task specs.", no_args_is_help=True)
 
@@ -114,7 +114,7 @@ def validate(
         print_json(rows)
     for row in rows:
         if not as_json and row["valid"]:
-            typer.echo(f"{row['path']}: valid, data {_state(row)}")
+            typer.echo(visible(f"{row['path']}: valid, data {_state(row)}"))
             for warning in row["warnings"]:
                 typer.echo(f"  - {warning}")
             if lost := unexpressed_in_words(row["unexpressed"]):
@@ -122,7 +122,7 @@ def validate(
         elif not row["valid"]:
             for problem in row["problems"]:
                 where = "" if row.get("placed") or problem.startswith(row["path"]) else f"{row['path']}: "
-                sys.stderr.write(f"{where}{problem}\n")
+                sys.stderr.write(f"{visible(where + problem)}\n")
             sys.stderr.write(f"hint: {row.get('hint') or 'correct the spec, or the data that it describes'}\n")
     if not all(row["valid"] for row in rows):
         raise typer.Exit(2)
@@ -164,7 +164,7 @@ def new(
         raise UsageError(f"{target} exists already", hint="choose another --output, or --force")
     draft = scaffold(data, task_id, type_)
     write_output(target, draft)
-    typer.echo("\n".join(["detected:", *(f"  {line}" for line in draft.detected)]))
+    typer.echo("\n".join(["detected:", *(f"  {visible(line)}" for line in draft.detected)]))
     next_ = shlex.join(["biobench", "tasks", "validate", str(target), "--data-dir", _short(draft.data_dir)])
     typer.echo(f"{target}: written; fill in what it leaves open, then `{next_}`")
 

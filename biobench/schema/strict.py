@@ -150,13 +150,23 @@ def plain(value: Any) -> Any:
     return value
 
 
+MOST_KNOWN, NEAREST = 40, 8
+"""Names that are listed in a hint; how many of more."""
+
+
 def suggest(word: str, known: Sequence[str]) -> str:
-    """``did you mean 'x'?`` when something close is known, in whatever case, else the list of what is."""
+    """``did you mean 'x'?`` when something close is known, in whatever case, else the list of what is.
+
+    Of a long list the nearest names stand for it.
+    """
     spelled = {name.casefold(): name for name in known}
     close = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
     close = close or [spelled[c] for c in difflib.get_close_matches(word.casefold(), spelled, n=1, cutoff=0.6)]
     if close:
         return f"did you mean '{close[0]}'?"
+    if len(known) > MOST_KNOWN:
+        nearest = difflib.get_close_matches(word.casefold(), spelled, n=NEAREST, cutoff=0.0)
+        return f"of {len(known)} the nearest are " + ", ".join(sorted(spelled[c] for c in nearest))
     return "known: " + ", ".join(sorted(known)) if known else "nothing is known here"
 
 

@@ -60,6 +60,10 @@ def submit(model: str, results_dir: str | Path = "results", out: str | Path | No
     """
     if len(notes) > NOTES_LIMIT:
         raise UsageError(f"the notes have {len(notes)} characters", hint=f"at most {NOTES_LIMIT}")
+    if not notes.replace("\n", "").isprintable():
+        raise UsageError(
+            "the notes hold control or invisible characters", hint="write plain text, in several lines at most"
+        )
     results = load(results_dir)
     groups = full_runs(results, model)
     name = groups[0].model

@@ -143,10 +143,9 @@ def _damaged(what: str) -> corpora.Damaged:
 
 def _lines() -> tuple[bytes, ...]:
     """Sound predictions for the tasks of `_outside`."""
-    answers = [{"id": d.id, "labels": list(d.labels)} for d in _expected("demo_topic").documents.values()]
+    answers = [{"document": d.id, "labels": list(d.labels)} for d in _expected("demo_topic").documents.values()]
     mentions = [
-        {"id": d.id, "spans": [[s.start, s.end, s.label] for s in d.spans]}
-        for d in _expected("demo_ner").documents.values()
+        {"document": d.id, "spans": [s._asdict() for s in d.spans]} for d in _expected("demo_ner").documents.values()
     ]
     return tuple("".join(json.dumps(row) + "\n" for row in rows).encode() for rows in (answers, mentions))
 
@@ -213,7 +212,7 @@ def targets() -> dict[str, Target]:
     specs = sorted((ROOT / "tasks").glob("*/*.yaml"))
     recipes = sorted((ROOT / "trainer" / "recipes").glob("**/*.yaml"))
     records = sorted(STORE.glob("runs/*/*.json"))
-    studies = sorted((ROOT / "results" / "study").glob("*.yaml"))
+    studies = [ROOT / "results" / "study" / f"{name}.yaml" for name in ("study", "pilot", "longer", "freezing")]
     return {
         "zip": Target((zips.whole(), *(c for _, c in zips.crafted())), _archive("zip"), 14),
         "tar": Target(_tars(), _archive("tar"), 9),

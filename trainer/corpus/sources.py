@@ -281,7 +281,7 @@ def _parquet(file: Path, field: str) -> Iterator[tuple[str, float]]:
             share = min((rows + batch.num_rows) / max(table.metadata.num_rows, 1), 1.0)
             yield from ((str(text), share) for text in batch.column(0).to_pylist() if text is not None)
             rows += batch.num_rows
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError) as error:
         raise _unreadable("parquet", file, rows, error) from error
 
 
@@ -302,7 +302,7 @@ def _arrow(file: Path, field: str) -> Iterator[tuple[str, float]]:
                 share = min(raw.tell() / size, 1.0)
                 yield from ((str(text), share) for text in batch.column(field).to_pylist() if text is not None)
                 rows += batch.num_rows
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError) as error:
         raise _unreadable("arrow", file, rows, error) from error
 
 
@@ -314,8 +314,10 @@ def _check_column(names: list[str], field: str, file: Path) -> None:
 
 
 def _unreadable(kind: str, file: Path, rows: int, error: BaseException) -> DataFormatError:
+    """A damaged length makes the library ask for more memory than there is."""
+    why = first_line(error) or ("it asks for more memory than there is" if isinstance(error, MemoryError) else "")
     return DataFormatError(
-        f"not a readable {kind} file{f' after row {rows}' if rows else ''}: {first_line(error)}",
+        f"not a readable {kind} file{f' after row {rows}' if rows else ''}: {why}",
         hint="download or write it again",
         file=file,
     )

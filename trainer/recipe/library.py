@@ -6,6 +6,7 @@ lists whole. The other must be valid by itself, so a complaint always concerns t
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -30,7 +31,7 @@ def shipped() -> dict[str, Path]:
 def find(name_or_path: str | Path) -> Path:
     """The file of a recipe. Raises UsageError with the closest shipped name."""
     path = Path(name_or_path)
-    if path.is_file():
+    if os.path.isfile(path):  # False for what is too long to be a name
         return path
     known = shipped()
     name = str(name_or_path).removesuffix(".yaml")
@@ -73,7 +74,7 @@ def _read(path: Path, depth: int) -> LocatedYaml:
         )
     beside = path.parent / (parent_name if parent_name.endswith(".yaml") else f"{parent_name}.yaml")
     try:
-        parent_path = beside if beside.is_file() else find(parent_name)
+        parent_path = beside if os.path.isfile(beside) else find(parent_name)
     except UsageError as error:
         raise SpecError(f"extends: {error.what}", hint=error.hint, file=path, line=line) from None
     parent = _read(parent_path, depth - 1)
