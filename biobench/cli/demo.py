@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import textwrap
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -19,6 +20,8 @@ import typer
 
 from biobench.cli.console.common import ResultsDir, Threads, terminal_width
 from biobench.core.packages import check_ours
+from biobench.core.threads import prepare_threads
+from biobench.errors import BioBenchError
 
 TASKS = ("demo_names", "demo_first")
 RECIPES = {"toy-detour": "toy_detour", "toy-mlm-twin": "toy_mlm_twin"}
@@ -57,7 +60,7 @@ def demo(
     began = time.perf_counter()
     folder = make_folder(Path(results_dir)) / "pretraining"
     typer.echo("1. Pretraining a tiny encoder by the causal detour, and its masked-LM twin.")
-    trained = [pretrain_once(recipe, folder / name, name) for name, recipe in RECIPES.items()]
+    trained = pretrain_both(folder, usable_cpus() if threads is None else threads)
     typer.echo(f"2. Their ledgers: {api.ledger_diff(*trained).verdict}.")
     untrained = folder / UNTRAINED
     if not untrained.is_dir():
@@ -116,15 +119,61 @@ def print_results(results_dir: str) -> None:
     print_table(replace(report, notes=(NAMES, *others[:2])))
 
 
-def pretrain_once(recipe: str, folder: Path, name: str) -> Path:
-    """The encoder that `recipe` makes, in `folder`/`name`; a finished one is used again, a stopped one continued."""
+def pretrain_both(folder: Path, threads: int) -> list[Path]:
+    """The encoders of `RECIPES` in their folders; on several CPUs the last one is made in a process beside this one.
+
+    What such a process leaves undone is done here afterwards, so that its errors are said by this one.
+    """
+    import multiprocessing
+
+    import torch
+
+    from biobench.core.children import bare_main
+
+    beside, place = [*RECIPES.items()][-1], folder / [*RECIPES][-1]
+    if threads < 2 or (place / beside[0] / "config.json").is_file():
+        return [pretrain_once(recipe, folder / name, name) for name, recipe in RECIPES.items()]
+    share = threads // 2
+    child = multiprocessing.get_context("spawn").Process(
+        target=_pretrain_beside, args=(beside[1], place, beside[0], share), daemon=True
+    )
+    with bare_main():
+        child.start()
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads - share)
+    try:
+        trained = [pretrain_once(recipe, folder / name, name) for name, recipe in [*RECIPES.items()][:-1]]
+        child.join()
+    finally:
+        torch.set_num_threads(before)
+        child.terminate()  # its state is saved, as after any signal
+    return [*trained, pretrain_once(beside[1], place, beside[0])]
+
+
+def _pretrain_beside(recipe: str, folder: Path, name: str, threads: int) -> None:
+    """In a process of its own, which says nothing and ends with the one that began it."""
+    from biobench.core.children import end_with_parent
+    from biobench.models.loading import quiet_libraries
+
+    end_with_parent()
+    quiet_libraries()
+    prepare_threads(threads)
+    with suppress(BioBenchError, typer.Exit):
+        pretrain_once(recipe, folder, name, aloud=False)
+
+
+def pretrain_once(recipe: str, folder: Path, name: str, *, aloud: bool = True) -> Path:
+    """The encoder that `recipe` makes, in `folder`/`name`; a finished one is used again, a stopped one continued.
+
+    aloud: show progress, and say where a signal stopped it.
+    """
     from biobench.cli.pretrain import exported
     from trainer import api
 
     target = folder / name
     if (target / "config.json").is_file():
         return target
-    result = api.pretrain(recipe, out=folder, resume=folder.is_dir())
+    result = api.pretrain(recipe, out=folder, resume=folder.is_dir(), progress="auto" if aloud else "none")
     # The folder's name is the model's name in the report; the rename comes last, so a killed demo starts over here.
-    exported(result, "`biobench demo` continues").rename(target)
+    exported(result, "`biobench demo` continues", say=aloud).rename(target)
     return target

@@ -300,7 +300,9 @@ def _arrow(file: Path, field: str) -> Iterator[tuple[str, float]]:
             batches = map(opened.get_batch, range(opened.num_record_batches)) if whole else opened
             for batch in batches:
                 share = min(raw.tell() / size, 1.0)
-                yield from ((str(text), share) for text in batch.column(field).to_pylist() if text is not None)
+                column = batch.column(field)
+                column.validate(full=True)  # the library takes damaged offsets for lengths
+                yield from ((str(text), share) for text in column.to_pylist() if text is not None)
                 rows += batch.num_rows
     except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError) as error:
         raise _unreadable("arrow", file, rows, error) from error
