@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.kills.__main__ import Field, prepared
+from tests.kills.__main__ import Field, left_behind, prepared
 
-NAMES = ("pretrain", "corpus build", "data fetch", "rescore", "submit", "index")
+NAMES = ("pretrain", "corpus build", "data fetch", "rescore", "submit", "index", "run", "gate", "site", "average")
 ROOMY = 256 << 20
 SHARES = (0.0, 0.05, 0.3, 0.6, 0.95)
 """Of what the command writes undisturbed, how much the disk has room for."""
@@ -75,5 +75,6 @@ def test_a_full_disk_is_one_line_and_costs_nothing(name: str, ground: Field, dis
         child = ground.launcher.start(*victim.arguments(place))
         assert child.wait() == 0 or victim.over(child.err.read_text()), child.err.read_text()
         assert victim.result(place) == expected, f"after room for {share:.0%}"
+        assert left_behind(place) == []
         shutil.rmtree(place)
     assert refused >= 1 or name == "index", "nothing was short of room"

@@ -11,13 +11,14 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from biobench.core.files import temporary_folder
+from biobench.core.files import choose_another, temporary_folder
 from biobench.errors import ModelError, UsageError
 from biobench.schema.checkpoint import content_hash
-from trainer.disk import REMEDY, write_json, writing
+from trainer.disk import write_json, writing
 
 WEIGHTS = "model.safetensors"
 SOURCES = "average.json"
+_REMEDY = choose_another("--out")
 
 
 def average(models: Sequence[Path], out: Path, weights: Sequence[float] | None = None) -> Path:
@@ -40,7 +41,7 @@ def average(models: Sequence[Path], out: Path, weights: Sequence[float] | None =
         {"model": str(folder), "model_hash": content_hash(folder), "weight": share}
         for folder, share in zip(models, shares, strict=True)
     ]
-    with temporary_folder(out, REMEDY) as aside, writing(out):
+    with temporary_folder(out, _REMEDY) as aside, writing(out, remedy=_REMEDY):
         for item in models[0].iterdir():
             if item.is_file() and item.name not in (WEIGHTS, "README.md", "ledger.json", "content.sha256"):
                 shutil.copyfile(item, aside / item.name)
