@@ -139,7 +139,9 @@ def main() -> None:
             raise
         if debug:
             traceback.print_exc()
-        sys.stderr.write(f"{visible(f'{error.filename}: {error.strerror}')}\nhint: check the name\n")
+        sys.stderr.write(
+            f"{visible(f'{error.filename}: {error.strerror}')}\nhint: check the name, and whether you may read it\n"
+        )
         sys.exit(2)
     except KeyboardInterrupt:
         # Ctrl-C before a command has begun, while the parser is made; within one typer gives this status itself.
