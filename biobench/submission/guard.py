@@ -75,8 +75,12 @@ def _ended(done: subprocess.CompletedProcess[bytes] | None) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """That of this process, with this package first and threads that would each reserve memory away."""
-    paths = [str(Path(biobench.__file__).parents[1]), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    """That of this process, with this package first, and without threads that would each reserve memory.
+
+    A relative folder of PYTHONPATH is left out: it may be the submission's.
+    """
+    whole = filter(os.path.isabs, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    paths = [str(Path(biobench.__file__).parents[1]), *whole]
     single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "ARROW_NUM_THREADS"), "1")
     return {**os.environ, **single, "PYTHONPATH": os.pathsep.join(paths), "ARROW_DEFAULT_MEMORY_POOL": "system"}
 

@@ -400,6 +400,7 @@ def test_modules_in_the_submissions_folder_are_not_imported(packed, monkeypatch,
     monkeypatch.chdir(tmp_path)
     for name in ("json", "resource", "pyarrow", "biobench"):
         (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([".", "", "sub/.."]))
     assert verify(packed).state == "verified"
     assert not (tmp_path / "ran").exists()
 

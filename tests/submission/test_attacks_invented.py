@@ -350,6 +350,16 @@ def test_a_copy_that_was_mended_with_the_gold_errs_within_its_source():
     assert found_in([run_of(mended)], [run_of(source, 1, "results", "b")]) == {("P02", "person")}
 
 
+def test_a_single_seed_of_noisy_gold_that_would_lead_needs_a_person():
+    """Before, where no run before it knew much, it went through: there is no other seed that shows what it is."""
+    before = [run_of(noisy_gold(seed, 0.45), seed, "results", "b") for seed in (1, 2)]
+    leads, second = run_of(noisy_gold(4, 0.1), 4), run_of(noisy_gold(5, 0.1), 5)
+    assert found_in([leads], before) == {("P07", "person")}
+    assert found_in([leads, second], before) == {("P05", "person")}, "two are compared with each other"
+    assert found_in([leads], []) == set(), "there is nothing to lead"
+    assert found_in([run_of(noisy_gold(6, 0.47), 6)], [leads]) == set(), "it does not lead"
+
+
 def test_splits_of_one_task_are_not_compared_with_each_other():
     first, second = run_of(trained(1), 1), run_of(trained(2), 2)
     assert found_in([first, replace(second, fold=1, documents=b"others")]) == set()
@@ -364,11 +374,19 @@ def test_more_runs_of_a_task_than_can_be_compared(packed):
 
 
 def test_a_score_far_above_all_published_ones_needs_a_person():
-    """A single seed of gold with noise has no other to be compared with."""
+    """A single seed of gold with noise has no other to be compared with: any score above them needs one."""
     made = record(task="gad", score=False)
-    for score, found in ((0.85, []), (0.93, ["P06"]), (0.999, ["P03"])):
-        claimed = made.model_copy(update={"scores": {"macro_f1": score, "micro_f1": score}})
-        assert [c.code for c in check_scores([claimed])] == found
+    for score, of_two, alone in (
+        (0.7, [], []),
+        (0.85, [], ["P06"]),
+        (0.93, ["P06"], ["P06"]),
+        (0.999, *(["P03"],) * 2),
+    ):
+        first, second = (
+            made.model_copy(update={"scores": {"macro_f1": s, "micro_f1": s}}) for s in (score, score - 0.0001)
+        )
+        assert [c.code for c in check_scores([first, second])] == 2 * of_two
+        assert [c.code for c in check_scores([first])] == alone
     elsewhere = made.model_copy(update={"task": made.task.model_copy(update={"id": "demo_topic"})})
     assert check_scores([elsewhere.model_copy(update={"scores": {"macro_f1": 0.93}})]) == []
 

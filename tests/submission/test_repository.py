@@ -293,7 +293,8 @@ def test_what_cannot_be_read_is_one_line_without_a_password(tmp_path: Path) -> N
 def test_a_submission_is_sent_as_a_branch_with_its_text(
     bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    honest_run(tmp_path / "mine", model="org/mine", weights="7" * 64)
+    for seed in (42, 43):
+        honest_run(tmp_path / "mine", model="org/mine", weights="7" * 64, seed=seed)
     pack = tmp_path / "submissions" / "mine"
     shown = call(
         monkeypatch, capfd, "submit", "org/mine", "--results-dir", tmp_path / "mine", "--out", pack, "--open-pr", bare
@@ -301,7 +302,7 @@ def test_a_submission_is_sent_as_a_branch_with_its_text(
     assert shown.status == 0, shown.err
     assert "branch submission/mine" in shown.out
     assert "Submission: org/mine" in shown.out
-    assert "| demo_topic | 1 | macro_f1 " in shown.out
+    assert "| demo_topic | 2 | macro_f1 " in shown.out
     changed = git(bare, "diff", "--name-only", "main", "submission/mine").split()
     assert changed
     assert all(path.startswith("submitted/mine/") for path in changed)
