@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
-from biobench.models.loading import find_checkpoint, load_base, load_tokenizer
 from tests.helpers.generators import GENERATORS, cos, deid, phenotype
 from tests.helpers.layouts import LAYOUTS, rows
 from tests.helpers.tiny import make_tiny_encoder
@@ -103,6 +102,8 @@ def checkpoints(folder: Path) -> Damaged:
 
 def _loaded(model: Path) -> None:
     import torch
+
+    from biobench.models.loading import find_checkpoint, load_base, load_tokenizer
 
     checkpoint = find_checkpoint(str(model))
     checkpoint.identity(1)

@@ -10,15 +10,14 @@ import tarfile
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from biobench.comparison.plan import load_plan
 from biobench.data.catalog import load_task
 from biobench.data.desk.unpack import Limits, unpack
 from biobench.data.load import load_data
 from biobench.errors import BioBenchError, DataFormatError
-from biobench.runs.jobs.plan_file import read_plan
 from biobench.schema.strict import load_yaml_model
 from biobench.schema.task import TaskSpec
 from biobench.score.outside import Expected, read_predictions
@@ -29,8 +28,10 @@ from biobench.store.tables import from_parquet
 from biobench.submission.content import check_content
 from biobench.submission.layout import check_manifest
 from biobench.submission.unpack import unpack as unpack_submission
-from biobench.workflows.study import load_study
-from tests.fuzz import corpora, zips
+from tests.fuzz import zips
+
+if TYPE_CHECKING:
+    from tests.fuzz.corpora import Damaged
 
 ROOT = Path(__file__).resolve().parents[2]
 STORE = ROOT / "tests" / "fixtures" / "stores" / "record-1"
@@ -39,11 +40,16 @@ LIMITS = Limits(bytes=1 << 24, files=1_000, ratio_from=1 << 20)
 
 @dataclass(frozen=True)
 class Target:
-    """seeds: sound input. read: raises nothing but errors of the project. share: inputs of a hundred."""
+    """begin: makes the sound input. read: raises nothing but errors of the project. share: inputs of a hundred."""
 
-    seeds: tuple[bytes, ...]
+    begin: Callable[[], tuple[bytes, ...]]
     read: Callable[[bytes], object]
     share: int
+
+    @cached_property
+    def seeds(self) -> tuple[bytes, ...]:
+        """Sound input to start from."""
+        return self.begin()
 
 
 @lru_cache(maxsize=1)
@@ -135,10 +141,11 @@ def _spec(content: bytes) -> None:
 
 
 @lru_cache(maxsize=3)
-def _damaged(what: str) -> corpora.Damaged:
-    return {"reader": corpora.of_tasks, "text": corpora.of_pretraining, "model": corpora.checkpoints}[what](
-        _folder() / what
-    )
+def _damaged(what: str) -> Damaged:
+    from tests.fuzz import corpora
+
+    make = {"reader": corpora.of_tasks, "text": corpora.of_pretraining, "model": corpora.checkpoints}[what]
+    return make(_folder() / what)
 
 
 def _lines() -> tuple[bytes, ...]:
@@ -170,6 +177,8 @@ def _manifest(content: bytes) -> None:
 
 
 def _plan(content: bytes) -> None:
+    from biobench.runs.jobs.plan_file import read_plan
+
     read_plan(_in_file("plan.json", content))
 
 
@@ -185,6 +194,9 @@ def _plan_seeds() -> tuple[bytes, ...]:
 
 def _declared(content: bytes) -> None:
     """A study and a plan of comparisons."""
+    from biobench.comparison.plan import load_plan
+    from biobench.workflows.study import load_study
+
     path = _in_file("study/study.yaml", content)
     for recipe in sorted((ROOT / "results/study/recipes").glob("*.yaml")):
         _in_file(f"study/recipes/{recipe.name}", recipe.read_bytes())
@@ -207,27 +219,35 @@ def _config(content: bytes) -> None:
     find_checkpoint(str(_in_file("model/config.json", content).parent)).identity(1)
 
 
+def _files(folder: Path, pattern: str, count: int | None = None) -> Callable[[], tuple[bytes, ...]]:
+    return lambda: tuple(p.read_bytes() for p in sorted(folder.glob(pattern))[:count])
+
+
+def _read_damaged(what: str) -> Callable[[bytes], object]:
+    return lambda content: _damaged(what)(content)
+
+
+def _studies() -> tuple[bytes, ...]:
+    return tuple((ROOT / "results/study" / f"{n}.yaml").read_bytes() for n in ("study", "pilot", "longer", "freezing"))
+
+
 def targets() -> dict[str, Target]:
-    """By name."""
-    specs = sorted((ROOT / "tasks").glob("*/*.yaml"))
-    recipes = sorted((ROOT / "trainer" / "recipes").glob("**/*.yaml"))
-    records = sorted(STORE.glob("runs/*/*.json"))
-    studies = [ROOT / "results" / "study" / f"{name}.yaml" for name in ("study", "pilot", "longer", "freezing")]
+    """By name; nothing is made or imported for one that is not read."""
     return {
-        "zip": Target((zips.whole(), *(c for _, c in zips.crafted())), _archive("zip"), 14),
-        "tar": Target(_tars(), _archive("tar"), 9),
-        "upload": Target(_packs(), _upload, 9),
-        "record": Target(tuple(p.read_bytes() for p in records), lambda c: from_json(c, Path("r.json")), 10),
-        "floor": Target((sorted(STORE.glob("floors/demo_topic/*.json"))[0].read_bytes(),), _floor, 5),
-        "parquet": Target(tuple(p.with_suffix(".parquet").read_bytes() for p in records), _table, 8),
-        "spec": Target(tuple(p.read_bytes() for p in specs[:12]), _spec, 5),
-        "recipe": Target(tuple(p.read_bytes() for p in recipes[:8]), _recipe, 5),
-        "reader": Target(_damaged("reader").seeds(), _damaged("reader"), 20),
-        "text": Target(_damaged("text").seeds(), _damaged("text"), 4),
-        "config": Target(_config_seeds(), _config, 2),
-        "model": Target(_damaged("model").seeds(), _damaged("model"), 2),
-        "outside": Target(_lines(), _outside, 2),
-        "manifest": Target((_packed_manifest(),), _manifest, 2),
-        "plan": Target(_plan_seeds(), _plan, 2),
-        "study": Target(tuple(p.read_bytes() for p in studies), _declared, 1),
+        "zip": Target(lambda: (zips.whole(), *(c for _, c in zips.crafted())), _archive("zip"), 14),
+        "tar": Target(_tars, _archive("tar"), 9),
+        "upload": Target(_packs, _upload, 9),
+        "record": Target(_files(STORE, "runs/*/*.json"), lambda c: from_json(c, Path("r.json")), 10),
+        "floor": Target(_files(STORE, "floors/demo_topic/*.json", 1), _floor, 5),
+        "parquet": Target(_files(STORE, "runs/*/*.parquet"), _table, 8),
+        "spec": Target(_files(ROOT / "tasks", "*/*.yaml", 12), _spec, 5),
+        "recipe": Target(_files(ROOT / "trainer" / "recipes", "**/*.yaml", 8), _recipe, 5),
+        "reader": Target(lambda: _damaged("reader").seeds(), _read_damaged("reader"), 20),
+        "text": Target(lambda: _damaged("text").seeds(), _read_damaged("text"), 4),
+        "config": Target(_config_seeds, _config, 2),
+        "model": Target(lambda: _damaged("model").seeds(), _read_damaged("model"), 2),
+        "outside": Target(_lines, _outside, 2),
+        "manifest": Target(lambda: (_packed_manifest(),), _manifest, 2),
+        "plan": Target(_plan_seeds, _plan, 2),
+        "study": Target(_studies, _declared, 1),
     }

@@ -37,7 +37,7 @@ def find(name_or_path: str | Path) -> Path:
     name = str(name_or_path).removesuffix(".yaml")
     if name in known:
         return known[name]
-    raise UsageError(f"no recipe '{name_or_path}'", hint=f"{suggest(name, list(known))} or give a file's path")
+    raise UsageError(f"no recipe '{name_or_path}'", hint=f"{suggest(name, list(known))}; or give a file's path")
 
 
 def load_recipe(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
