@@ -133,7 +133,7 @@ def _class_names(metadata: Mapping[bytes, bytes]) -> dict[str, list[str]]:
     """Column to what its integers stand for, as the hub's tables say it in their metadata."""
     try:
         features = json.loads(metadata.get(b"huggingface", b"{}"))["info"]["features"]
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, RecursionError):
         return {}
     by_column: dict[str, list[str]] = {}
     for column, feature in features.items() if isinstance(features, dict) else ():

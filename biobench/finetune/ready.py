@@ -176,7 +176,7 @@ def _kept(checkpoint: Checkpoint, prepared: Prepared, device: torch.device) -> N
     try:
         about = json.loads(path.read_bytes())
         kind, outputs, options = about["kind"], tuple(about["outputs"]), about["head"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         hint = "give the whole folder that --keep-model wrote"
         raise ModelError("does not describe the head beside it", hint=hint, file=path) from error
     declared = prepared.spec.head.model_dump(mode="json")

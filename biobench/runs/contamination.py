@@ -36,7 +36,7 @@ def _declared(folder: Path, task: str, data_hash: str) -> Contamination | None:
             corpus=ledger["name"], corpus_hash=ledger["corpus"]["manifest_hash"], base=ledger["base"]["source"]
         )
         exclusion_hash = ledger["corpus"]["exclusion_hash"]
-    except (OSError, ValueError, KeyError, TypeError, ValidationError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, ValidationError):
         return None
     try:
         kept_out = Exclusions.model_validate_json((folder / EXCLUSION_FILE).read_bytes())

@@ -250,7 +250,7 @@ def read_heartbeat(path: Path) -> Heartbeat | None:
         numbers = (beat.started, beat.began, beat.written)
         sound = all(isinstance(n, float) for n in numbers) and isinstance(beat.step, int)
         return beat if sound and isinstance(beat.process, str) else None
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         return None
 
 

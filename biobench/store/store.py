@@ -285,7 +285,7 @@ class Store:
         content = _read(path)
         try:
             return None if content is None else float(json.loads(content)["command"])
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise StoreError("is not the note of a command", hint="delete it", file=path) from error
 
     def command_state(self, task_id: str, key: str) -> tuple[int, int] | None:
@@ -325,7 +325,7 @@ class Store:
         try:
             note = json.loads(content)
             return note["command"], str(note["reason"])
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise StoreError("is not the note of a failed run", hint="delete it", file=path) from error
 
     def _record_paths(self) -> list[Path]:

@@ -248,7 +248,7 @@ def _state(target: Path) -> dict[str, dict[str, str]]:
         state = json.loads((target / _STATE).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         state = None
     if not isinstance(state, dict) or not all(isinstance(known, dict) for known in state.values()):
         raise StoreError(

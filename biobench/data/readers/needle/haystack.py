@@ -71,6 +71,8 @@ def _text(request: Request, path: Path) -> str:
         value = json.loads(content)
     except json.JSONDecodeError as error:
         raise request.bad("is not valid JSON", hint, path, error.lineno) from None
+    except (ValueError, RecursionError):
+        raise request.bad("is JSON with a number of thousands of digits, or nested too deeply", hint, path, 1) from None
     if not isinstance(value, dict) or not isinstance(value.get("text"), str):
         raise request.bad("holds no text", hint, path, 1)
     return str(value["text"])

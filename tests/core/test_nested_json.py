@@ -1,0 +1,44 @@
+"""JSON that is nested without end, beside a checkpoint and in a shared results folder: as damaged as any other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from biobench.errors import StoreError
+from biobench.runs.contamination import contamination
+from biobench.store import Store
+from biobench.store.claims import read_heartbeat
+from biobench.submission.repository import _STATE, _state
+
+NESTED = "[" * 100_000
+KEY = "a" * 32
+
+
+def test_a_ledger_beside_a_strangers_checkpoint_tells_nothing(tmp_path: Path) -> None:
+    """Before, the run that had been trained ended as failed."""
+    (tmp_path / "ledger.json").write_text(NESTED)
+    assert contamination(tmp_path, "b" * 64, "gad", "c" * 64, tmp_path / "results") is None
+
+
+def test_a_claim_is_none(tmp_path: Path) -> None:
+    (tmp_path / "claim").write_text(NESTED)
+    assert read_heartbeat(tmp_path / "claim") is None
+
+
+@pytest.mark.parametrize("suffix", [".command", ".failed"])
+def test_a_note_about_a_run_is_named(tmp_path: Path, suffix: str) -> None:
+    note = tmp_path / "locks" / "gad" / f"{KEY}{suffix}"
+    note.parent.mkdir(parents=True)
+    note.write_text(NESTED)
+    store = Store(tmp_path)
+    with pytest.raises(StoreError, match="is not the note of a") as caught:
+        store.command_of("gad", KEY) if suffix == ".command" else store.last_failure("gad", KEY)
+    assert caught.value.file == str(note)
+
+
+def test_what_was_pulled_is_named(tmp_path: Path) -> None:
+    (tmp_path / _STATE).write_text(NESTED)
+    with pytest.raises(StoreError, match="nobody can say what was pulled"):
+        _state(tmp_path)
