@@ -130,24 +130,24 @@ def pretrain_both(folder: Path, threads: int) -> list[Path]:
 
     from biobench.core.children import bare_main
 
-    beside, place = [*RECIPES.items()][-1], folder / [*RECIPES][-1]
-    if threads < 2 or (place / beside[0] / "config.json").is_file():
-        return [pretrain_once(recipe, folder / name, name) for name, recipe in RECIPES.items()]
-    share = threads // 2
+    *here, (name, recipe) = RECIPES.items()
+    place = folder / name
+    if threads < 2 or (place / name / "config.json").is_file():
+        return [pretrain_once(each, folder / which, which) for which, each in RECIPES.items()]
+    share, before = threads // 2, torch.get_num_threads()
     child = multiprocessing.get_context("spawn").Process(
-        target=_pretrain_beside, args=(beside[1], place, beside[0], share), daemon=True
+        target=_pretrain_beside, args=(recipe, place, name, share), daemon=True
     )
     with bare_main():
         child.start()
-    before = torch.get_num_threads()
     torch.set_num_threads(threads - share)
     try:
-        trained = [pretrain_once(recipe, folder / name, name) for name, recipe in [*RECIPES.items()][:-1]]
+        trained = [pretrain_once(each, folder / which, which) for which, each in here]
         child.join()
     finally:
         torch.set_num_threads(before)
         child.terminate()  # its state is saved, as after any signal
-    return [*trained, pretrain_once(beside[1], place, beside[0])]
+    return [*trained, pretrain_once(recipe, place, name)]
 
 
 def _pretrain_beside(recipe: str, folder: Path, name: str, threads: int) -> None:
