@@ -63,3 +63,13 @@ def holds(after: Any, before: Any) -> bool:
     if isinstance(before, list):
         return isinstance(after, list) and len(after) == len(before) and all(map(holds, after, before))
     return bool(after == before)
+
+
+def test_a_record_that_uses_every_field_opens_and_is_written_again_without_loss(fixtures, tmp_path):
+    full = shutil.copytree(fixtures / "stores" / "record-1-full", tmp_path / "results")
+    (path,) = full.glob("runs/*/*.json")
+    record = Store(full).get(path.parent.name, path.stem)
+    before = json.loads(path.read_bytes())
+    assert holds(json.loads(canonical_json(record.model_dump(mode="json"))), before)
+    assert record.contamination.test.seen == 2
+    assert record.cost.prepared_ahead
