@@ -1,6 +1,6 @@
 """Every shipped spec keeps its hash, and every corpus at hand its data hash: equal hashes, equal keys of stored runs.
 
-`python -m tests.golden.test_hashes` writes the file anew; its difference is to be explained in the change that makes it.
+`python -m tests.golden.test_hashes DATA` writes the file anew; explain its difference in the change that makes it.
 """
 
 from __future__ import annotations
