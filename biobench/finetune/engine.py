@@ -19,7 +19,6 @@ from biobench.finetune.adaptation import adapted
 from biobench.finetune.features import Features, extract
 from biobench.finetune.loop import NonFiniteLossError, Outcome, Progress, ProgressNote, Run
 from biobench.finetune.machine import micro_batch_tokens, settled_precision
-from biobench.finetune.neighbours import ask_neighbours
 from biobench.finetune.network import Network
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.probe import train_probe
@@ -172,8 +171,6 @@ def _probe(
     seed_everything(seed, loaded.encoder.device)
     if ranked:
         outcome = rank_concepts(features, prepared, loaded.encoder)
-    elif spec is not None and spec.kind == "neighbours":
-        outcome = ask_neighbours(features, prepared, loaded.encoder, progress)
     else:
         outcome = train_probe(features, prepared, seed, loaded.encoder, progress)
     return features.mark(outcome) if fresh else outcome

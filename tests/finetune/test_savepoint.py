@@ -307,7 +307,7 @@ def test_the_tuned_track_goes_on_within_a_trial_and_between_trials(setup: Any, t
 PROBES = (
     ("demo_ner", "probe.epochs=2"),
     ("demo_topic", "probe.epochs=2", "probe.pooling=attention", "probe.segments=4"),
-    ("demo_topic", "probe.kind=neighbours", "probe.pooling=mean"),
+    ("demo_topic", "probe.kind=linear", "probe.pooling=mean", "probe.epochs=2"),
 )
 
 
