@@ -30,7 +30,6 @@ from biobench.cli import (
     results,
     run,
     score,
-    site,
     speed,
     study,
     submit,
@@ -65,7 +64,6 @@ rescore.register(app)
 score.register(app)
 reproduce.register(app)
 report.register(app)
-site.register(app)
 compare.register(app)
 errors.register(app)
 export.register(app)
