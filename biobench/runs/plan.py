@@ -16,6 +16,7 @@ from biobench.data.load import load_folds, without_test
 from biobench.data.releases import release_problem
 from biobench.data.suite import matching, picked, pool, suite_tasks, trained
 from biobench.errors import DataFormatError, DataUnavailableError, UsageError
+from biobench.finetune.kept import parse_label_map
 from biobench.kinds.base import get_kind
 from biobench.models.loading import Checkpoint, find_checkpoint
 from biobench.runs.checks import check_worker_gpus, names_of_models
@@ -131,22 +132,9 @@ def narrowed(plan: RunPlan, keys: Collection[str]) -> RunPlan:
     )
 
 
-def _parsed_label_map(texts: tuple[str, ...]) -> dict[str, str]:
-    """``MODEL_LABEL=TASK_LABEL`` texts; nothing behind the sign leaves a label out. Raises UsageError."""
-    names: dict[str, str] = {}
-    for text in texts:
-        name, sign, target = (part.strip() for part in text.partition("="))
-        if not sign or not name:
-            raise UsageError(f"--label-map '{text}' is not MODEL_LABEL=TASK_LABEL", hint="for example LABEL_0=Disease")
-        if name in names:
-            raise UsageError(f"--label-map names '{name}' twice", hint="map each label once")
-        names[name] = target
-    return names
-
-
 def _label_map(request: RunRequest) -> dict[str, str]:
     """The declared map. Raises UsageError for what does not go with --no-training."""
-    names = _parsed_label_map(request.label_map)
+    names = parse_label_map(request.label_map)
     if not request.no_training:
         if names:
             raise UsageError("--label-map goes with --no-training", hint="add --no-training, or leave it out")
