@@ -17,6 +17,7 @@ class StopFlag:
 
     def __init__(self) -> None:
         self.set = False
+        self._at_once = False
 
     def __call__(self) -> bool:
         return self.set
@@ -32,6 +33,8 @@ class StopFlag:
             self.set = True
             if logger is not None:
                 logging.getLogger(logger).warning("asked to stop: finishing what is in hand, then saving")
+            if self._at_once:
+                raise RunStoppedError
 
         signals = (signal.SIGTERM, signal.SIGUSR1)
         before = [signal.signal(s, ask) for s in signals]
@@ -40,6 +43,17 @@ class StopFlag:
         finally:
             for s, handler in zip(signals, before, strict=True):
                 signal.signal(s, handler)
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Inside, a signal ends the work where it stands, by `RunStoppedError`: nothing is lost there."""
+        self._at_once = True
+        try:
+            yield
+        finally:
+            self._at_once = False
+        if self.set:  # code that catches everything may have caught it
+            raise RunStoppedError
 
 
 STOP = StopFlag()

@@ -16,17 +16,19 @@ from torch import Tensor
 
 from biobench.core.machine import Precision
 from biobench.core.memory import is_out_of_memory, keep_freed_memory
+from biobench.core.stop import STOP, RunStoppedError
 from biobench.errors import ModelError, TrainingError
 from biobench.finetune.adapters import adapted
 from biobench.finetune.features import Features, extract
-from biobench.finetune.loop import NonFiniteLossError, Outcome, Progress, Run, resumed_state
+from biobench.finetune.loop import NonFiniteLossError, Outcome, Progress, ProgressNote, Run, resumed_state
 from biobench.finetune.network import Network, micro_batch_tokens, settled_precision
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.probe import compare_texts, rank_concepts, train_probe
 from biobench.finetune.savepoint import Savepoint
 from biobench.models.attention import KERNEL_DEVICES
 from biobench.models.encoder import Encoder
-from biobench.models.loading import Checkpoint, load_base, load_tokenizer
+from biobench.models.loading import Checkpoint, load_tokenizer
+from biobench.models.weights import load_base
 from biobench.schema.task import TaskSpec
 
 
@@ -42,8 +44,12 @@ class LoadedEncoder:
     """States of the frozen encoder on the task in hand, shared by the seeds."""
 
 
+@STOP.at_once()
 def load_encoder(checkpoint: Checkpoint, device: torch.device) -> LoadedEncoder:
-    """Load once, keep the initial weights in memory. Raises ModelError."""
+    """Load once, keep the initial weights in memory.
+
+    Raises ModelError, and RunStoppedError as soon as a signal asks to stop.
+    """
     if device.type == "cpu":
         keep_freed_memory()
     elif device.index is not None:
@@ -56,6 +62,8 @@ def load_encoder(checkpoint: Checkpoint, device: torch.device) -> LoadedEncoder:
             encoder = Encoder(model, int(pad)).to(device)
             if device.type in KERNEL_DEVICES:
                 encoder.prove_kernels()
+    except RunStoppedError:
+        raise
     except Exception as error:  # the model's code may ask for anything beside token ids
         if is_out_of_memory(error):
             raise
@@ -109,15 +117,46 @@ def finetune(
 ) -> Outcome:
     """Fine-tune from the initial weights with this seed, or continue from what `keep` holds.
 
-    Of a probe the frozen encoder's states are kept, which take nearly all of its time. Raises TrainingError, and
-    ModelError where the first token is to stand for a text that it does not see.
+    A loss that is not finite in bf16 repeats the run in fp32. Of a probe the frozen encoder's states are kept, which
+    take nearly all of its time. Raises TrainingError, and ModelError where the first token is to stand for a text that
+    it does not see.
     """
     _check_pooling(loaded.encoder, prepared.spec)
     with deterministic(loaded.encoder.device):
         if prepared.spec.training.encoder == "frozen":
             loaded.encoder.load_state_dict(loaded.initial)
             return _probe(loaded, prepared, seed, precision, progress, keep)
-        return _train(loaded, prepared, seed, precision, progress, keep)
+        saved = resumed_state(keep, progress)
+        precision, backoffs = settled_precision(loaded.encoder, precision)
+        if saved is None:
+            for note in backoffs:
+                progress(0, 1, ProgressNote(note))
+        else:
+            precision, backoffs = saved["precision"], saved["backoffs"]
+        while True:
+            loaded.encoder.load_state_dict(loaded.initial)
+            loaded.encoder.zero_grad(set_to_none=True)  # a run that was abandoned leaves its gradients behind
+            loaded.encoder.paths.clear()
+            head_seed = prepared.spec.training.head_seed
+            torch.manual_seed(seed if head_seed is None else head_seed)
+            network = new_network(loaded, prepared)
+            if head_seed not in (None, seed):
+                torch.manual_seed(seed)  # dropout stays that of the run's seed
+            budget = micro_batch_tokens(network.device)
+            try:
+                with adapted(network, prepared.spec.training):
+                    return Run(network, prepared, seed, precision, budget, backoffs, progress, keep).train(saved)
+            except NonFiniteLossError as error:
+                saved = None
+                if keep is not None:
+                    keep.remove()
+                if precision == "fp32":
+                    raise TrainingError(
+                        f"the loss is not finite in fp32 ({error})",
+                        hint="lower --set training.learning_rate, or check the checkpoint's weights",
+                    ) from error
+                precision = "fp32"
+                backoffs.append(f"non-finite loss at {error}: run repeated in fp32")
 
 
 def _check_pooling(encoder: Encoder, spec: TaskSpec) -> None:
@@ -130,45 +169,6 @@ def _check_pooling(encoder: Encoder, spec: TaskSpec) -> None:
             f"{key} is cls, but this encoder's first token sees nothing of the text, as under causal attention",
             hint=f"use --set {key}=mean",
         )
-
-
-def _train(
-    loaded: LoadedEncoder,
-    prepared: Prepared,
-    seed: int,
-    precision: Precision,
-    progress: Progress,
-    keep: Savepoint | None,
-) -> Outcome:
-    """The whole network trained; once more in fp32 where the loss is not finite in bf16."""
-    saved = resumed_state(keep, progress)
-    precision, backoffs = settled_precision(loaded.encoder, precision)
-    if saved is not None:
-        precision, backoffs = saved["precision"], saved["backoffs"]
-    while True:
-        loaded.encoder.load_state_dict(loaded.initial)
-        loaded.encoder.zero_grad(set_to_none=True)  # a run that was abandoned leaves its gradients behind
-        loaded.encoder.paths.clear()
-        head_seed = prepared.spec.training.head_seed
-        torch.manual_seed(seed if head_seed is None else head_seed)
-        network = new_network(loaded, prepared)
-        if head_seed not in (None, seed):
-            torch.manual_seed(seed)  # dropout stays that of the run's seed
-        budget = micro_batch_tokens(network.device)
-        try:
-            with adapted(network, prepared.spec.training):
-                return Run(network, prepared, seed, precision, budget, backoffs, progress, keep).train(saved)
-        except NonFiniteLossError as error:
-            saved = None
-            if keep is not None:
-                keep.remove()
-            if precision == "fp32":
-                raise TrainingError(
-                    f"the loss is not finite in fp32 ({error})",
-                    hint="lower --set training.learning_rate, or check the checkpoint's weights",
-                ) from error
-            precision = "fp32"
-            backoffs.append(f"non-finite loss at {error}: run repeated in fp32")
 
 
 def _probe(

@@ -28,10 +28,11 @@ from biobench.finetune.engine import load_encoder
 from biobench.finetune.loop import Outcome, Progress
 from biobench.finetune.network import Network, decide, micro_batch_tokens, probabilities
 from biobench.finetune.prepare import Prepared
-from biobench.models.encoder import Attention
+from biobench.models.encoder import Attention, padded_inputs
 from biobench.models.heads import SequenceHead, TokenHead
-from biobench.models.loading import Checkpoint, load_tokenizer, weights_error
+from biobench.models.loading import Checkpoint, load_tokenizer
 from biobench.models.stock import StockHead, parts_of
+from biobench.models.weights import weights_error
 from biobench.schema.record import TrainingRecord
 from biobench.schema.strict import suggest
 
@@ -69,15 +70,7 @@ class Ready(Network):
 
         Several labels of the checkpoint for one output: the logarithm of their sum, which softmax adds up.
         """
-        longest = max(len(e) for e in encoded)
-        ids = np.full((len(encoded), longest), self.pad_id, dtype=np.int64)
-        mask, types = np.zeros_like(ids), np.zeros_like(ids)
-        for row, e in enumerate(encoded):
-            ids[row, : len(e)], mask[row, : len(e)] = e.ids, 1
-            types[row, : len(e.types)] = e.types
-        inputs = {"input_ids": ids, "attention_mask": mask}
-        if types.any():
-            inputs["token_type_ids"] = types
+        inputs = padded_inputs([e.ids for e in encoded], [e.types for e in encoded], self.pad_id)
         logits = self.model(**{k: torch.from_numpy(v).to(self.device) for k, v in inputs.items()}).logits.float()
         if self.tokens:
             rows = np.repeat(np.arange(len(encoded)), [len(e.first) for e in encoded])

@@ -53,10 +53,11 @@ class Network(nn.Module):
 
 
 def settled_precision(encoder: Encoder, precision: Precision) -> tuple[Precision, list[str]]:
-    """The precision that this encoder can run in, and in words that it is not the wanted one."""
+    """The precision that this encoder can run in, and what the record says of it: another precision, or a decoder."""
+    notes = [] if encoder.first_token_reads else ["causal attention: not a bidirectional encoder"]
     if precision == "bf16" and not encoder.runs_in_bf16:
-        return "fp32", ["the encoder does not compute in bf16: run in fp32"]
-    return precision, []
+        return "fp32", [*notes, "the encoder does not compute in bf16: run in fp32"]
+    return precision, notes
 
 
 def micro_batch_tokens(device: torch.device) -> int:

@@ -40,12 +40,10 @@ class Layout:
     """Those that may compute it."""
     paths: dict[str, str] = field(default_factory=dict)
     """Accelerators: what computed the layers, and why it is no kernel (empty where it is one)."""
-    _cache: dict[str, Any] | None = None
+    _cache: dict[str, Any] = field(default_factory=dict)
 
     def remember(self, name: str, make: Any) -> Any:
         """A value computed once per layout (all layers share it)."""
-        if self._cache is None:
-            self._cache = {}
         if name not in self._cache:
             self._cache[name] = make()
         return self._cache[name]

@@ -159,23 +159,10 @@ class Encoder(nn.Module):
         return states.view(-1, states.shape[-1])
 
     def _padded(self, sequences: Sequence[Ints], types: Sequence[Ints] | None = None) -> Tensor:
-        longest = max(len(s) for s in sequences)
-        ids = np.full((len(sequences), longest), self.pad_id, dtype=np.int64)
-        mask = np.zeros((len(sequences), longest), dtype=np.int64)
-        for row, sequence in enumerate(sequences):
-            ids[row, : len(sequence)] = sequence
-            mask[row, : len(sequence)] = 1
-        real = to_device(mask, self.device)
-        rows = to_device(mask.reshape(-1).nonzero()[0], self.device)
-        more = {}
-        if types is not None:
-            segments = np.zeros_like(ids)
-            for row, kinds in enumerate(types):
-                segments[row, : len(kinds)] = kinds
-            more = {"token_type_ids": to_device(segments, self.device)}
-        states: Tensor = self.model(
-            input_ids=to_device(ids, self.device), attention_mask=real, **more
-        ).last_hidden_state
+        inputs = padded_inputs(sequences, types, self.pad_id)
+        rows = to_device(inputs["attention_mask"].reshape(-1).nonzero()[0], self.device)
+        arrays = {name: to_device(array, self.device) for name, array in inputs.items()}
+        states: Tensor = self.model(**arrays).last_hidden_state
         return states.flatten(0, 1)[rows]
 
     def _alone(self, sequences: Sequence[Ints], types: Sequence[Ints] | None = None) -> Tensor:
@@ -236,3 +223,15 @@ class Encoder(nn.Module):
         rng = np.random.default_rng(seed)
         ids = [rng.integers(0, config.vocab_size, size=n) for n in (longest, max(2, longest // 3), 5)]
         return [np.where(s == self.pad_id, (self.pad_id + 1) % config.vocab_size, s) for s in ids]
+
+
+def padded_inputs(sequences: Sequence[Ints], types: Sequence[Ints] | None, pad_id: int) -> dict[str, Ints]:
+    """(sequences, longest) arrays as the library's models take them; token types where one is not 0."""
+    ids = np.full((len(sequences), max(len(s) for s in sequences)), pad_id, dtype=np.int64)
+    mask, segments = np.zeros_like(ids), np.zeros_like(ids)
+    for row, sequence in enumerate(sequences):
+        ids[row, : len(sequence)], mask[row, : len(sequence)] = sequence, 1
+        if types is not None:
+            segments[row, : len(types[row])] = types[row]
+    inputs = {"input_ids": ids, "attention_mask": mask}
+    return {**inputs, "token_type_ids": segments} if segments.any() else inputs

@@ -1,4 +1,4 @@
-"""Finding a checkpoint, naming what it is, and loading its encoder and tokenizer.
+"""Finding a checkpoint, naming what it is, and loading its tokenizer.
 
 A model is a local folder, a hub id, ``id@revision``, or `dummy`. Its identity is the content of its weights, config
 and tokenizer files, so a copied or moved folder is the same model and a changed one never is.
@@ -6,22 +6,21 @@ and tokenizer files, so a copied or moved folder is the same model and a changed
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from biobench.core.files import broken_file
 from biobench.core.hub import client_errors, explain, is_incomplete, patiently, set_patience
-from biobench.core.strangers import check_pickle, check_sizes
+from biobench.core.strangers import check_links, check_pickle, check_sizes
 from biobench.core.text import first_line
 from biobench.errors import ModelError
-from biobench.models.card import CARD, licence_of
 from biobench.models.dummy import NAME as DUMMY
 from biobench.models.dummy import dummy_folder
 from biobench.schema.checkpoint import Stamp, content_hash, stamp
@@ -29,9 +28,12 @@ from biobench.schema.model_folder import model_folder
 from biobench.schema.record import ModelIdentity
 
 if TYPE_CHECKING:
-    import torch
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedTokenizerBase
 
+CARD = "README.md"
+_CARD_BYTES = 65_536
+"""Of a card that are read: front matter stands at its top."""
+_LICENCE = re.compile(r"""^license:[ \t]*(["']?)([A-Za-z0-9][A-Za-z0-9.+-]{0,63})\1[ \t]*(?:#.*)?$""", re.MULTILINE)
 _NO_LIMIT = 1_000_000
 """Tokenizers without a declared limit report a huge sentinel; anything beyond this is one."""
 
@@ -52,9 +54,14 @@ class Checkpoint:
     """Hub id, or the folder's name, where `id` is a name that the user gave."""
 
     @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Of the weights in its safetensors files, heads included, from their headers; empty where none can be read."""
+        return _shapes(self.folder, self.stamp)
+
+    @property
     def parameters(self) -> int | None:
-        """Weights in its safetensors files, heads included; None where it has none that can be read."""
-        return _count_parameters(self.folder)
+        """How many weights these are; None where there are none."""
+        return sum(math.prod(shape) for shape in self.shapes.values()) or None
 
     @property
     def initial_std(self) -> float:
@@ -76,19 +83,40 @@ class Checkpoint:
         )
 
 
-@cache
-def _count_parameters(folder: Path) -> int | None:
-    """From the headers of the files alone."""
+@lru_cache(maxsize=16)
+def _shapes(folder: Path, _: Stamp) -> dict[str, tuple[int, ...]]:
+    """Read anew where the files' stamp is another."""
     from safetensors import SafetensorError, safe_open
 
-    total = 0
+    shapes: dict[str, tuple[int, ...]] = {}
     for path in folder.glob("*.safetensors"):
         try:
             with safe_open(path, framework="numpy") as weights:
-                total += sum(math.prod(weights.get_slice(name).get_shape()) for name in weights.keys())  # noqa: SIM118
+                shapes |= {name: tuple(weights.get_slice(name).get_shape()) for name in weights.keys()}  # noqa: SIM118
         except (OSError, SafetensorError):
-            return None
-    return total or None
+            return {}
+    return shapes
+
+
+def licence_of(folder: Path) -> str | None:
+    """The identifier after `license:` in the card's front matter; None without a card or a single plain identifier.
+
+    The card is a stranger's text: nothing but letters, digits, dot, plus and hyphen is taken from it, and it is not
+    parsed as YAML. A card that cannot be read is as none.
+    """
+    try:
+        with (folder / CARD).open("rb") as stream:
+            text = stream.read(_CARD_BYTES).decode("utf-8", errors="replace").removeprefix("\ufeff")
+    except OSError:
+        return None
+    lines = text.splitlines()
+    if not lines or lines[0].rstrip() != "---":
+        return None
+    end = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() == "---"), None)
+    if end is None:
+        return None
+    named = _LICENCE.findall("\n".join(lines[1:end]))
+    return named[0][1] if len(named) == 1 else None
 
 
 def find_checkpoint(model: str, *, offline: bool = False, trust_remote_code: bool = False) -> Checkpoint:
@@ -101,6 +129,13 @@ def find_checkpoint(model: str, *, offline: bool = False, trust_remote_code: boo
             "no config.json in the model's folder", hint="give a folder saved with save_pretrained", file=folder
         )
     check_sizes(folder)
+    check_links(folder)
+    if not trust_remote_code and _needs_own_code(folder):
+        raise ModelError(
+            "the model brings its own code (auto_map), which is not run",
+            hint="read that code, then --trust-remote-code allows it",
+            file=folder / "config.json",
+        )
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=trust_remote_code)
     except Exception as error:  # what the library (or the model's own code) raises has no common class
@@ -113,6 +148,17 @@ def find_checkpoint(model: str, *, offline: bool = False, trust_remote_code: boo
     seen = stamp(folder, code=trust_remote_code)
     digest = content_hash(folder, code=trust_remote_code)
     return Checkpoint(name, revision, folder, digest, config, trust_remote_code, seen)
+
+
+def _needs_own_code(folder: Path) -> bool:
+    """Whether only code in the folder knows the type of the model."""
+    from transformers import CONFIG_MAPPING
+
+    try:
+        config = json.loads((folder / "config.json").read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False  # the library says what is wrong with it
+    return isinstance(config, dict) and "auto_map" in config and str(config.get("model_type")) not in CONFIG_MAPPING
 
 
 def check_unchanged(checkpoint: Checkpoint) -> None:
@@ -255,73 +301,6 @@ def window(tokenizer: PreTrainedTokenizerBase, config: Any, max_length: int) -> 
     if positions is not None:
         limits.append(positions)
     return min(limits)
-
-
-def load_base(checkpoint: Checkpoint, dtype: torch.dtype) -> PreTrainedModel:
-    """The bare encoder (no head), in `dtype`, evaluation mode.
-
-    Raises ModelError; also where the files lack weights of the encoder, which the library would draw at random.
-    """
-    from transformers import AutoModel, AutoModelForTextEncoding
-
-    architectures = getattr(checkpoint.config, "architectures", None) or [""]
-    alone = architectures[0].endswith("EncoderModel")  # the encoder half of T5 and its kind
-    try:
-        model, report = (AutoModelForTextEncoding if alone else AutoModel).from_pretrained(
-            checkpoint.folder,
-            dtype=dtype,
-            trust_remote_code=checkpoint.trust_remote_code,
-            output_loading_info=True,
-        )
-    except Exception as error:  # safetensors, pickle and the model's own code have errors of their own
-        raise weights_error(checkpoint.folder, error) from error
-    broken = next((n for n, w in model.named_parameters() if not bool(w.isfinite().all())), None)
-    if broken is not None:
-        raise ModelError(
-            f"the weights '{broken}' hold NaN or infinite numbers",
-            hint="the checkpoint diverged or is damaged; take an earlier one",
-            file=checkpoint.folder,
-        )
-    if getattr(model.config, "is_encoder_decoder", False) and not alone:
-        raise ModelError("an encoder-decoder model is not an encoder", hint="give an encoder checkpoint")
-    # Masked-LM checkpoints have no pooler, and nothing here reads one.
-    missing = sorted(name for name in report["missing_keys"] if not name.startswith("pooler."))
-    if missing:
-        stray = sorted(report["unexpected_keys"])
-        detail = f"; they hold '{stray[0]}', which the model does not know" if stray else ""
-        raise ModelError(
-            f"the files lack {len(missing)} of the encoder's weights, such as '{missing[0]}'{detail}",
-            hint="save the model again with save_pretrained, without wrappers that change the weights' names",
-            file=checkpoint.folder,
-        )
-    return model  # type: ignore[no-any-return]
-
-
-def weights_error(folder: Path, error: Exception) -> ModelError:
-    """What to say of weights that do not load: the file that is not whole where there is one, else the folder."""
-    from biobench.core.memory import is_out_of_memory
-
-    if is_out_of_memory(error):
-        hint = "use a machine, or a container, with more memory, or a smaller model"
-        return ModelError("memory does not suffice to load the weights", hint=hint, file=folder)
-    broken = broken_file(folder, "*.safetensors", _open_safetensors) or broken_file(folder, "*.bin", _open_pickled)
-    hint = "the folder must load with AutoModel.from_pretrained"
-    if broken is not None:
-        hint = "the file is damaged or cut short: copy or download it again, or save the model again"
-    return ModelError(f"the weights cannot be loaded: {first_line(error)}", hint=hint, file=broken or folder)
-
-
-def _open_safetensors(path: Path) -> None:
-    from safetensors import safe_open
-
-    with safe_open(path, framework="pt"):
-        pass
-
-
-def _open_pickled(path: Path) -> None:
-    import torch
-
-    torch.load(path, map_location="meta", weights_only=True)
 
 
 @contextmanager

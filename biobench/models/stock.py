@@ -7,7 +7,8 @@ from torch import Tensor, nn
 
 from biobench.errors import ModelError
 from biobench.models.heads import Units, pool
-from biobench.models.loading import Checkpoint, weights_error
+from biobench.models.loading import Checkpoint
+from biobench.models.weights import weights_error
 
 _FIRST_TOKEN_MODULE = ("roberta", "camembert", "xlm-roberta", "electra")
 """Families whose `classifier` module takes states and picks the first token itself."""

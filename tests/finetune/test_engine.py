@@ -34,6 +34,7 @@ def test_every_family_runs_token_and_sequence_tasks(setup: Any, family: str, tas
     outcome = finetune(loaded, prepared, 1, "fp32", _silent)
     assert [p.document for p in outcome.predictions] == [d.id for d in prepared.test.documents]
     assert outcome.record.steps == 2
+    assert outcome.record.backoffs == ()
     assert outcome.record.attention == ("padded" if family == "deberta" else "packed")
     assert prepared.windows.truncated_documents == prepared.windows.lost_gold == 0
     scores = prepared.score(prepared.test.documents, outcome.predictions).values
@@ -63,7 +64,11 @@ def test_a_first_token_that_sees_nothing_is_not_pooled(setup: Any) -> None:
     with pytest.raises(ModelError, match=r"head\.pooling is cls, but this .* first token sees nothing") as caught:
         _train(setup, "gpt2", "demo_topic", "training.epochs=1", "head.pooling=cls", limit=24)
     assert "--set head.pooling=mean" in caught.value.hint
-    assert _train(setup, "gpt2", "demo_topic", "training.epochs=1", "head.pooling=mean", limit=24).record.steps == 2
+    told: list[str] = []
+    decoder = setup("gpt2", "demo_topic", "training.epochs=1", "head.pooling=mean", limit=24)
+    record = finetune(*decoder, 1, "fp32", lambda done, total, what: told.append(what)).record
+    assert record.steps == 2
+    assert told[0] == record.backoffs[0] == "causal attention: not a bidirectional encoder"
 
 
 def test_the_switch_to_deterministic_kernels_ends_with_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

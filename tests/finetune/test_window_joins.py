@@ -24,8 +24,9 @@ from biobench.finetune.network import Network, decide, probabilities
 from biobench.finetune.prepare import Prepared, prepare
 from biobench.kinds.span_ner import with_words
 from biobench.models.encoder import Encoder
-from biobench.models.loading import find_checkpoint, load_base, load_tokenizer, window
+from biobench.models.loading import find_checkpoint, load_tokenizer, window
 from biobench.models.span_head import SpanScores
+from biobench.models.weights import load_base
 from biobench.schema.document import Document, Span, TaskData
 from biobench.schema.tags import spans_to_tags
 from biobench.schema.task import TaskSpec

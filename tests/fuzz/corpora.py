@@ -103,7 +103,8 @@ def checkpoints(folder: Path) -> Damaged:
 def _loaded(model: Path) -> None:
     import torch
 
-    from biobench.models.loading import find_checkpoint, load_base, load_tokenizer
+    from biobench.models.loading import find_checkpoint, load_tokenizer
+    from biobench.models.weights import load_base
 
     checkpoint = find_checkpoint(str(model))
     checkpoint.identity(1)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from biobench.models.card import CARD, licence_of
-from biobench.models.loading import find_checkpoint
+from biobench.models.loading import CARD, find_checkpoint, licence_of
 from biobench.report.remarks import licence_link
 from tests.helpers.checkpoints import make_checkpoint
 

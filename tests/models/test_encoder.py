@@ -13,8 +13,9 @@ import torch
 from biobench.errors import ModelError
 from biobench.models.encoder import Encoder
 from biobench.models.heads import Units
-from biobench.models.loading import find_checkpoint, load_base, load_tokenizer, position_limit, window
+from biobench.models.loading import find_checkpoint, load_tokenizer, position_limit, window
 from biobench.models.stock import StockHead
+from biobench.models.weights import load_base
 from biobench.schema.checkpoint import content_hash
 from tests.helpers.checkpoints import FAMILIES, make_checkpoint
 

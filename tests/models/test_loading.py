@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from biobench.errors import ModelError
-from biobench.models.loading import find_checkpoint, load_base, load_tokenizer
+from biobench.models.loading import find_checkpoint, load_tokenizer
+from biobench.models.weights import load_base
 from tests.helpers.checkpoints import make_checkpoint
 
 

@@ -5,13 +5,19 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import signal
+import time
 from pathlib import Path
 
 import pytest
 import torch
 
+from biobench.core.stop import RunStoppedError, stoppable
 from biobench.errors import ModelError
-from biobench.models.loading import find_checkpoint, load_base, load_tokenizer
+from biobench.finetune import engine
+from biobench.models import weights
+from biobench.models.loading import find_checkpoint, load_tokenizer
+from biobench.models.weights import load_base
 from tests.helpers.checkpoints import make_checkpoint
 
 
@@ -69,6 +75,119 @@ def test_code_of_a_checkpoint_is_not_followed_without_the_flag(folder: Path, tmp
         except ModelError as error:
             assert "\n" not in str(error)  # noqa: PT017
         assert not ran.exists()
+
+
+def test_code_that_is_needed_and_not_allowed_is_said(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text()) | {"model_type": "own", "auto_map": {"AutoModel": "m.M"}}
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelError, match=r"brings its own code \(auto_map\), which is not run$") as caught:
+        find_checkpoint(str(folder))
+    assert "--trust-remote-code" in caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])
+def test_a_link_that_leaves_the_folder_is_refused(folder: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / "private").mkdir()
+    (folder / name).rename(tmp_path / "private" / name)
+    (folder / name).symlink_to(tmp_path / "private" / name)
+    with pytest.raises(ModelError, match="is a link that leaves the model's folder") as caught:
+        find_checkpoint(str(folder))
+    assert caught.value.file == str(folder / name)
+
+
+def test_links_within_the_folder_and_to_the_blobs_of_the_hubs_entry_are_followed(folder: Path, tmp_path: Path) -> None:
+    entry = tmp_path / "hub" / "models--owner--name"
+    (entry / "snapshots").mkdir(parents=True)
+    (entry / "blobs").mkdir()
+    snapshot = folder.rename(entry / "snapshots" / "abc")
+    for path in list(snapshot.iterdir()):
+        path.rename(entry / "blobs" / path.name)
+        path.symlink_to(Path("../../blobs") / path.name)
+    (snapshot / "same.json").symlink_to("config.json")
+    load_base(find_checkpoint(str(snapshot)), torch.float32)
+    (tmp_path / "hub" / "models--other" / "blobs").mkdir(parents=True)
+    (tmp_path / "hub" / "models--other" / "blobs" / "vocab.txt").write_text("")
+    (snapshot / "vocab.txt").symlink_to("../../../models--other/blobs/vocab.txt")
+    with pytest.raises(ModelError, match="leaves the model's folder"):
+        find_checkpoint(str(snapshot))
+
+
+@pytest.mark.parametrize(
+    ("family", "changes", "words"),
+    [
+        ("bert", {"num_hidden_layers": 10**6}, "the config says 1000000 layers, the files hold 39 weights"),
+        ("bert", {"hidden_size": 10**9}, "the config says hidden_size 1000000000, which no weight in the files has"),
+        ("bert", {"vocab_size": 10**9}, "the config says vocab_size 1000000000"),
+        ("bert", {"intermediate_size": 10**9}, r"have shape \(48, 32\), by the config it is \(1000000000, 32\)"),
+        (
+            "bert",
+            {"hidden_size": 48, "num_attention_heads": 4},
+            r"have shape \(\d+, 32\), by the config it is \(\d+, 48\)",
+        ),
+        ("modernbert", {"intermediate_size": 64}, r"have shape \(96, 32\), by the config it is \(128, 32\)"),
+    ],
+)
+def test_a_config_that_contradicts_the_weights_is_refused_before_it_is_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, family: str, changes: dict[str, int], words: str
+) -> None:
+    from transformers import AutoModel
+
+    folder = make_checkpoint(family, tmp_path / family)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | changes))
+    monkeypatch.setattr(AutoModel, "from_pretrained", lambda *_, **__: pytest.fail("it was built"))
+    with pytest.raises(ModelError, match=words) as caught:
+        load_base(find_checkpoint(str(folder)), torch.float32)
+    assert "different checkpoints" in caught.value.hint
+
+
+def test_an_encoder_beyond_the_memory_is_refused_before_it_is_built(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from transformers import AutoModel
+
+    checkpoint = find_checkpoint(str(folder))
+    assert checkpoint.parameters is not None
+    monkeypatch.setattr(weights, "free_memory_bytes", lambda _: 4 * checkpoint.parameters)
+    load_base(checkpoint, torch.float32)
+    monkeypatch.setattr(weights, "free_memory_bytes", lambda _: 3 * checkpoint.parameters)
+    monkeypatch.setattr(AutoModel, "from_pretrained", lambda *_, **__: pytest.fail("it was built"))
+    with pytest.raises(ModelError, match=r"the encoder needs 0\.0 GiB in fp32, 0\.0 GiB are free"):
+        load_base(checkpoint, torch.float32)
+
+
+def test_pickled_weights_of_other_shapes_are_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from safetensors.torch import load_file
+
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"intermediate_size": 64}))
+    monkeypatch.setenv("BIOBENCH_ALLOW_PICKLE", "some-encoder")
+    with pytest.raises(ModelError, match=r"have shape \(48,.*by the config it is \(64,"):
+        load_base(find_checkpoint(str(folder)), torch.float32)
+
+
+@pytest.mark.parametrize("swallowed", [False, True])
+def test_a_signal_ends_the_building_of_a_model(folder: Path, monkeypatch: pytest.MonkeyPatch, swallowed: bool) -> None:
+    """Also where the code that builds it catches every error."""
+    began = time.monotonic()
+
+    def endless(*_: object) -> object:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            while time.monotonic() < began + 30:
+                sum(range(1000))
+        except Exception:
+            if not swallowed:
+                raise
+        raise ValueError("no model")
+
+    monkeypatch.setattr(engine, "load_base", endless)
+    with pytest.raises((RunStoppedError, ValueError)) as caught, stoppable():
+        engine.load_encoder(find_checkpoint(str(folder)), torch.device("cpu"))
+    assert swallowed or caught.type is RunStoppedError
+    assert time.monotonic() < began + 5
 
 
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "tokenizer_config.json"])

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from biobench.models.encoder import Encoder
-from biobench.models.loading import find_checkpoint, load_base
+from biobench.models.loading import find_checkpoint
+from biobench.models.weights import load_base
 from tests.helpers.checkpoints import FAMILIES, make_checkpoint
 
 LENGTHS = (30, 7, 19)
