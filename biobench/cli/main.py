@@ -109,8 +109,6 @@ def main() -> None:
     debug = "--debug" in sys.argv
     if debug:
         sys.argv.remove("--debug")
-    if sys.argv[1:3] == ["pretrain", "new"]:
-        sys.argv[1:3] = ["pretrain-new"]
     try:
         prepare_threads()
         if {word.partition("=")[0] for word in sys.argv} & {"--config", "--format", "--out", "--output"}:
