@@ -268,13 +268,5 @@ def victims(shared: Path, server: Server) -> dict[str, Victim]:
                 lambda p: p,
                 lambda p, out: [*gate, out],
             ),
-            Victim(
-                "site",
-                _results(store),
-                lambda p: ["site", p / "site", "--results-dir", p / "results"],
-                lambda p: files(p / "site"),
-                lambda p: p / "results" / "runs",
-                lambda p, out: ["site", out, "--results-dir", p / "results"],
-            ),
         )
     }
