@@ -108,8 +108,8 @@ def train_probe(features: Features, prepared: Prepared, seed: int, encoder: Enco
             progress(number * total + done, trials * total, f"probe, learning rate {learning_rate:g}: {what}")
 
         recipe = probe_recipe(training, probe, learning_rate)
-        own = replace(prepared, spec=prepared.spec.model_copy(update={"training": recipe}))
-        run = ProbeRun(network, own, seed, "fp32", _WHOLE_BATCH, backoffs, tell)
+        trial = replace(prepared, spec=prepared.spec.model_copy(update={"training": recipe}))
+        run = ProbeRun(network, trial, seed, "fp32", _WHOLE_BATCH, backoffs, tell)
         try:
             run.fit()
         except NonFiniteLossError:
