@@ -12,7 +12,7 @@ from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.hashing import task_hash, task_identity
 from biobench.data.load import load_data
 from biobench.errors import UsageError
-from biobench.gate import ensure
+from biobench.baselines import ensure
 from biobench.runs.checks import check_name
 from biobench.runs.plan import identity_of
 from biobench.runs.provenance import provenance

@@ -12,12 +12,12 @@ import pytest
 from scipy import stats
 
 import biobench
+from biobench.baselines import gate
 from biobench.comparison.compare import compare
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.encode.pairs import encode_pairs
 from biobench.errors import DataFormatError, ModelError, SpecError
-from biobench.gate import gate
 from biobench.models.loading import find_checkpoint, load_tokenizer
 from biobench.report.table import build
 from biobench.schema.document import Document, Prediction

@@ -15,10 +15,10 @@ import pytest
 import torch
 
 import biobench
+from biobench.baselines import gate
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.errors import SpecError, UsageError
-from biobench.gate import gate
 from biobench.report.details.mistaken import read_mistakes
 from biobench.report.table import build
 from biobench.report.table import load as load_results
