@@ -43,10 +43,10 @@ def label_baselines(data: TaskData, seed: int, *, single: bool) -> list[Baseline
     shares = np.array([counted[label] / len(data.train) for label in data.labels])
     each, rows = len(data.test), np.arange(len(shares))
     majority = chosen(data.labels, data.test, [rows == shares.argmax()] * each)
-    found = [Baseline("majority class", "the most frequent training label on every document", [majority])]
+    constants = [Baseline("majority class", "the most frequent training label on every document", [majority])]
     if not single:
         words = "on every document the labels that more than half of the training documents have"
-        found.append(Baseline("label prior", words, [chosen(data.labels, data.test, [shares > 0.5] * each)]))
+        constants.append(Baseline("label prior", words, [chosen(data.labels, data.test, [shares > 0.5] * each)]))
     rng = np.random.default_rng(seed)
     draws = []
     for _ in range(DRAWS):
@@ -55,7 +55,7 @@ def label_baselines(data: TaskData, seed: int, *, single: bool) -> list[Baseline
         else:
             table = rng.random((each, len(shares))) < shares
         draws.append(chosen(data.labels, data.test, table.tolist()))
-    return [*found, Baseline("random labels", "labels drawn by their share of the training documents", draws)]
+    return [*constants, Baseline("random labels", "labels drawn by their share of the training documents", draws)]
 
 
 def mention_baselines(data: TaskData, seed: int) -> list[Baseline]:
@@ -82,8 +82,8 @@ def mention_baselines(data: TaskData, seed: int) -> list[Baseline]:
             spans = tuple(words.span((i, i + n, label)) for i, label, n in begun if i + n <= len(words))
             predictions.append(Prediction(d.id, spans=spans))
         draws.append(predictions)
-    told = "mentions begin at random words as often as in training, with labels and lengths from there"
+    description = "mentions begin at random words as often as in training, with labels and lengths from there"
     return [
         Baseline("no mention", "all tokens O", [[Prediction(d.id) for d in data.test]]),
-        Baseline("random mentions", told, draws),
+        Baseline("random mentions", description, draws),
     ]

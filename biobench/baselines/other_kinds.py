@@ -58,14 +58,14 @@ def number_baselines(spec: TaskSpec, data: TaskData) -> list[Baseline]:
         first, second = _words(document.query), _words(document.text)
         return len(first & second) / len(first | second) if first | second else 0.0
 
-    found = [mean]
+    fitted = [mean]
     for name, words, of in (
         ("length difference", "least squares on the difference of the two lengths in words", length_difference),
         ("token overlap", "least squares on the share of different words that both texts have", shared),
     ):
         slope = np.linalg.lstsq(np.array([[1.0, of(d)] for d in data.train]), np.array(train), rcond=None)[0]
-        found.append(numbered(name, words, np.array([[1.0, of(d)] for d in data.test]) @ slope))
-    return found
+        fitted.append(numbered(name, words, np.array([[1.0, of(d)] for d in data.test]) @ slope))
+    return fitted
 
 
 def choice_baselines(data: TaskData, seed: int) -> list[Baseline]:

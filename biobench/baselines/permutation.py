@@ -89,18 +89,18 @@ def beats_permuted(
 
     def items(answers: Iterable[Document | Prediction]) -> list[Sequence[tuple[int, int, str]]]:
         if places:
-            return [own.places(a.spans) for own, a in zip(words, answers, strict=True)]
+            return [text.places(a.spans) for text, a in zip(words, answers, strict=True)]
         return [[(0, 0, label) for label in set(a.labels)] for a in answers]
 
-    true, said = items(gold), items(by_document.get(d.id, Prediction(document=d.id)) for d in gold)
-    number = {item: i for i, item in enumerate(dict.fromkeys(item for row in (*true, *said) for item in row))}
+    true, predicted = items(gold), items(by_document.get(d.id, Prediction(document=d.id)) for d in gold)
+    number = {item: i for i, item in enumerate(dict.fromkeys(item for row in (*true, *predicted) for item in row))}
     column = {label: i for i, label in enumerate(labels)}
     tally = Counter(label for d in gold for label in ([s.label for s in set(d.spans)] if places else set(d.labels)))
     gold_sums = np.array([tally[label] for label in labels], dtype=np.int64)
     # an item and its document as one number; the last of the sorted ones is beyond all
     keys = np.array([i * len(number) + number[item] for i, row in enumerate(true) for item in row], dtype=np.int64)
     keys = np.append(np.unique(keys), np.iinfo(np.int64).max)
-    rows = [(i, number[item], column[item[2]]) for i, row in enumerate(said) for item in row]
+    rows = [(i, number[item], column[item[2]]) for i, row in enumerate(predicted) for item in row]
     owner, what, which = np.array(rows, dtype=np.int64).reshape(-1, 3).T
     predicted_sums = np.bincount(which, minlength=len(labels))
 
@@ -111,7 +111,7 @@ def beats_permuted(
         return float(_macro(hits, predicted_sums, gold_sums, evaluated))
 
     rng = np.random.default_rng(seed)
-    lengths = np.array([len(own) for own in words])
+    lengths = np.array([len(text) for text in words])
     groups = np.unique([d.group for d in gold], return_inverse=True)[1]
     drawn = [macro(_within_lengths(lengths, rng) if places else _by_group(groups, rng)) for _ in range(PERMUTATIONS)]
     return _tested(macro(np.arange(len(gold))), drawn)

@@ -45,8 +45,8 @@ def dictionary(data: TaskData) -> Baseline:
         words = Words.of(d)
         spans = tuple(words.span(place) for place in known.places(words))
         predictions.append(Prediction(d.id, spans, tags=tuple(spans_to_tags(spans, d.tokens)) if d.tokens else ()))
-    told = f"longest match of the {len(known.labels)} surfaces that are mentions in training"
-    return Baseline("training dictionary", told, [predictions])
+    description = f"longest match of the {len(known.labels)} surfaces that are mentions in training"
+    return Baseline("training dictionary", description, [predictions])
 
 
 def bag_of_words(data: TaskData, seed: int, *, single: bool) -> Baseline:
@@ -59,8 +59,8 @@ def bag_of_words(data: TaskData, seed: int, *, single: bool) -> Baseline:
     margins = _margins(data, seed)
     if single:
         margins = margins.argmax(axis=1)[:, None] == np.arange(len(data.labels))
-    told = f"TF-IDF of words and word pairs, one linear SVM per label (C = {REGULARISATION:g}, balanced classes)"
-    return Baseline("bag of words", told, [chosen(data.labels, data.test, (margins > 0).tolist())])
+    description = f"TF-IDF of words and word pairs, one linear SVM per label (C = {REGULARISATION:g}, balanced classes)"
+    return Baseline("bag of words", description, [chosen(data.labels, data.test, (margins > 0).tolist())])
 
 
 def _margins(data: TaskData, seed: int) -> NDArray[np.float64]:
@@ -126,8 +126,8 @@ def length_only(data: TaskData, seed: int, *, single: bool) -> Baseline:
         scores = [f1_score(truth[aside], tree, average="macro", zero_division=0) for tree in trees]
         leaves = LEAVES[int(np.argmax(scores))]
     rows = _tree(train, truth, test, seed, leaves, single=single)
-    told = "a decision tree on the numbers of characters and words"
-    return Baseline(LENGTH, told, [chosen(data.labels, data.test, rows.tolist())])
+    description = "a decision tree on the numbers of characters and words"
+    return Baseline(LENGTH, description, [chosen(data.labels, data.test, rows.tolist())])
 
 
 def _tree(train: FloatArray, truth: BoolArray, test: FloatArray, seed: int, leaf: int, *, single: bool) -> BoolArray:

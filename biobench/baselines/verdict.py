@@ -219,7 +219,7 @@ def _check_text(spec: TaskSpec, data: TaskData, played: Sequence[Baseline]) -> l
     def permuted(b: Baseline) -> Tested:
         if kind.counted:
             return beats_permuted(data.test, b.draws[0], data.labels, evaluated, SEED, places=spec.is_ner)
-        return beats_permuted_score(b.draws[0], lambda said: _scores(spec, data, said).values[metric], SEED)
+        return beats_permuted_score(b.draws[0], lambda moved: _scores(spec, data, moved).values[metric], SEED)
 
     def counted(b: Baseline) -> GroupCounts:
         return counts(type=spec.type, labels=data.labels, gold=data.test, predictions=b.draws[0])

@@ -27,7 +27,7 @@ from biobench.schema.document import Document, Prediction
 from biobench.score import compute, rescore
 from biobench.store import Store
 from biobench.submission.content import check_predictions
-from biobench.workflows.kept_out import guardable
+from biobench.workflows.decontamination import guardable
 from tests.helpers.tiny import make_tiny_encoder
 
 FAST: dict[str, Any] = {"device": "cpu", "parallel": 1, "results_dir": "results", "data_dir": "data"}
