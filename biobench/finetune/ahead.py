@@ -20,7 +20,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
-from biobench.core.children import bare_main, end_with_parent
+from biobench.core.processes import bare_main, end_with_parent
 from biobench.core.tokenizer import load_tokenizer
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data, without_test

@@ -353,7 +353,6 @@ def _record(
             if outcome.train_seconds
             else 0,
             energy_kwh=energy_kwh,
-            prepared_ahead=workshop.prepared_ahead,
         ),
         windows=prepared.windows,
         provenance=provenance(plan.device),

@@ -32,7 +32,7 @@ from typing import Literal, NamedTuple, cast
 from filelock import BaseFileLock, FileLock, Timeout
 
 from biobench.core.files import cannot_write, folder_time, temporary_name
-from biobench.core.liveness import has_ended, this_process
+from biobench.core.processes import has_ended, this_process
 from biobench.errors import UsageError
 
 ClaimMode = Literal["locks", "files"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from biobench.errors import StoreError
 from biobench.schema.floor import FLOOR_VERSION, FloorRecord
-from biobench.store.side_records import read_record, task_folder, write_record
+from biobench.store.records import read_record, task_folder, write_record
 from biobench.store.store import UnusableFile
 
 _AGAIN = "delete the file and repeat `biobench tasks gate`"
