@@ -50,7 +50,7 @@ _WITHOUT_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP)
 class Heartbeat(NamedTuple):
     """What a process says of the run that it makes. started: seconds since the epoch; step, steps: 0 before training.
 
-    job: the batch system's number of the job, or nothing. by: what its claim is. process: its name in `core.liveness`.
+    job: the batch system's number of the job, or nothing. by: what its claim is. process: its name in `core.processes`.
     began, written: when the claim and this beat were made, in seconds of the holder's monotonic clock.
     """
 
