@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 import biobench.kinds  # noqa: F401  (the kinds of task that a spec may name register themselves)
-from biobench.core.plugins import TASKS, plugins
+from biobench.core.packages import TASKS, plugins
 from biobench.data.readers import ReaderOptions, get_reader
 from biobench.errors import SpecError, UsageError
 from biobench.schema.strict import Strict, apply_overrides, plain, suggest, validate

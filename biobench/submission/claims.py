@@ -21,7 +21,7 @@ from biobench.schema.task import TaskSpec
 from biobench.score import ScoreError
 from biobench.score.averages import Sums, f1_averages, per_label, ratio
 from biobench.store import run_key
-from biobench.store.side_records import canonical_json, parsed
+from biobench.store.records import canonical_json, parsed
 from biobench.submission import course
 from biobench.submission.checks import Check
 from biobench.submission.pack import Manifest

@@ -16,7 +16,7 @@ from biobench.errors import StoreError
 from biobench.report.escape import plain
 from biobench.store.index import FILE as INDEX
 from biobench.store.keys import is_key, is_task_id
-from biobench.store.side_records import parsed
+from biobench.store.records import parsed
 from biobench.submission.checks import Check
 from biobench.submission.names import check_name
 from biobench.submission.pack import MANIFEST, NAME_LIMIT, NOTES_LIMIT, VERSION, Manifest, packed_files

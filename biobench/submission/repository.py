@@ -282,7 +282,7 @@ def _is_wanted(path: str) -> bool:
     if ".." in parts or path.startswith("/") or len(parts) < 2 or parts[0] not in _ROOTS:
         return False
     inside = "/".join(parts[2:]) if parts[0] == SUBMITTED else path
-    return not inside.endswith(".index.parquet") and allowed_bytes(inside) is not None
+    return not inside.endswith((".index.parquet", ".index.json")) and allowed_bytes(inside) is not None
 
 
 def _check_bounds(sizes: Sequence[int], address: str) -> None:

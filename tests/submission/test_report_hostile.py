@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from biobench.cli.main import app
 from biobench.report.html import to_html
 from biobench.report.table import build
-from biobench.store.side_records import canonical_json
+from biobench.store.records import canonical_json
 from biobench.submission.content import MOST_VALUES
 from biobench.submission.guard import MEMORY, SECONDS, verify
 from biobench.submission.layout import MOST_FILES

@@ -1,4 +1,4 @@
-"""Checkpoints of people whom nobody here knows: what is refused before a library reads it."""
+"""Checkpoint safety: what is refused before a library reads it."""
 
 from __future__ import annotations
 

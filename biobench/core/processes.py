@@ -1,16 +1,23 @@
-"""Whether the process that began something has ended: asked of the system, by no clock that can be set.
+"""Processes: whether the one that began something has ended, and those that this one starts.
 
-A process is named by the machine's boot and process namespace, its number, and its start in ticks since that boot, so
-that a number used again is another name. Of processes elsewhere nothing can be said from here.
+Whether one has ended is asked of the system, by no clock that can be set. A process is named by the machine's boot and
+process namespace, its number, and its start in ticks since that boot, so that a number used again is another name. Of
+processes elsewhere nothing can be said from here.
 """
 
 from __future__ import annotations
 
 import hashlib
+import multiprocessing
 import os
 import re
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 NAME = re.compile(r"(?P<place>[0-9a-f]{8})-(?P<number>[0-9a-f]+)-(?P<start>[0-9a-f]+)")
 """How a process is written: 8 hex digits of its place, its number and its start, as hex numbers."""
@@ -69,3 +76,26 @@ def _fields_of(number: int) -> list[str]:
         return []
     fields = status.rpartition(")")[2].split()
     return fields if len(fields) > _START and fields[_START].isdecimal() else []
+
+
+@contextmanager
+def bare_main() -> Iterator[None]:
+    """Processes that start meanwhile do not run the caller's script again: they need nothing of it."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+def end_with_parent() -> None:
+    """From now on a killed parent takes this process along: nobody would look for it."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()

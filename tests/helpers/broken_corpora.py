@@ -33,14 +33,14 @@ def labels_shuffled(seed: int) -> Callable[[Sequence[Document]], list[Document]]
 
 
 def types_shuffled(seed: int) -> Callable[[Sequence[Document]], list[Document]]:
-    """Mentions stay where they are; their types are dealt among them."""
+    """Mentions stay where they are; their types are permuted among them."""
 
     def change(documents: Sequence[Document]) -> list[Document]:
         types = [s.label for d in documents for s in d.spans]
         random.Random(seed).shuffle(types)
-        dealt = iter(types)
+        permuted = iter(types)
         return [
-            replace(d, spans=tuple(sorted({Span(s.start, s.end, next(dealt)) for s in d.spans})), tags=())
+            replace(d, spans=tuple(sorted({Span(s.start, s.end, next(permuted)) for s in d.spans})), tags=())
             for d in documents
         ]
 
@@ -77,15 +77,6 @@ def tokens_moved(step: int) -> Callable[[Sequence[Document]], list[Document]]:
             tags = (*pad, *d.tags[: len(d.tags) - len(pad)]) if step > 0 else (*d.tags[len(pad) :], *pad)
             found.append(replace(d, tags=tags, spans=tags_to_spans(tags, d.tokens, "lenient")))
         return found
-
-    return change
-
-
-def rows_moved(step: int) -> Callable[[Sequence[Document]], list[Document]]:
-    """All labels of a split moved by rows, as a column that slipped."""
-
-    def change(documents: Sequence[Document]) -> list[Document]:
-        return [replace(d, labels=documents[(i - step) % len(documents)].labels) for i, d in enumerate(documents)]
 
     return change
 

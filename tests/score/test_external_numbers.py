@@ -9,7 +9,7 @@ import pytest
 
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
-from biobench.score.outside import Expected, read_predictions
+from biobench.score.external import Expected, read_predictions
 
 
 def expected() -> Expected:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from biobench.core import liveness
+from biobench.core import processes
 from biobench.core.files import (
     is_abandoned,
     remove_stale,
@@ -20,7 +20,7 @@ from biobench.core.files import (
     temporary_name,
     write_atomic,
 )
-from biobench.core.liveness import NAME, has_ended, this_process
+from biobench.core.processes import NAME, has_ended, this_process
 from biobench.errors import StoreError
 
 DAY = 86_400.0
@@ -31,7 +31,7 @@ needs_proc = pytest.mark.skipif(not this_process(), reason="this system does not
 @cache
 def ended_process() -> str:
     """The name that a process had which is no more."""
-    command = "from biobench.core.liveness import this_process; print(this_process())"
+    command = "from biobench.core.processes import this_process; print(this_process())"
     return subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True).stdout.strip()
 
 
@@ -149,13 +149,13 @@ def test_a_system_that_names_no_processes_still_writes(tmp_path: Path, monkeypat
     def nothing(*_: object) -> list[str]:
         return []
 
-    monkeypatch.setattr(liveness, "_fields_of", nothing)
-    liveness._name_of.cache_clear()
+    monkeypatch.setattr(processes, "_fields_of", nothing)
+    processes._name_of.cache_clear()
     try:
         name = temporary_name(tmp_path / "record.json")
         assert not is_abandoned_after_writing(name)
     finally:
-        liveness._name_of.cache_clear()
+        processes._name_of.cache_clear()
     assert len(name.name.split(".")) == 5, "no writer in the name"
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from pathlib import Path
 
 import pytest
 
+from biobench.baselines import gate
+from biobench.baselines.moves import alignment
+from biobench.baselines.verdict import SEED
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.load import load_data
-from biobench.gate import gate
-from biobench.gate.alignment import alignment
-from biobench.gate.verdict import SEED
 from biobench.schema.document import TaskData
-from biobench.schema.floor import ORDER
-from tests.helpers.gate_make import broken, characters_moved, labels_shuffled, rows_moved, tokens_moved
+from tests.helpers.broken_corpora import broken, characters_moved, labels_shuffled, tokens_moved
 
 pytestmark = pytest.mark.real
 
@@ -33,7 +33,7 @@ READERS = {
     "fracco_30": "bag of words",
     "fracco_100": "bag of words",
 }
-"""Every task whose data the shared corpora hold, and the floor that reads."""
+"""Every task whose data the shared corpora hold, and the baseline that reads."""
 
 
 @lru_cache(maxsize=2)
@@ -50,15 +50,13 @@ def test_real_corpora_pass(name: str, data_dir: Path) -> None:
     scores = {p.name: p.scores for p in verdict.policies}
     assert {scores["oracle"][average] for average in ("macro_f1", "micro_f1", "weighted_f1")} == {1.0}
     assert scores["oracle"]["macro_f1_all"] == pytest.approx(len(data.gold_labels) / len(data.labels))
-    # the order of ids may follow the labels (ChemProt's name the relation): reported, never a reason to refuse
-    others = (READERS[name], "oracle", ORDER)
-    blind = [p.scores["macro_f1"] for p in verdict.policies if p.name not in others]
+    blind = [p.scores["macro_f1"] for p in verdict.policies if p.name not in (READERS[name], "oracle")]
     assert scores[READERS[name]]["macro_f1"] > 1.3 * max(blind)
 
 
 def test_known_ceiling_of_macro_over_all_labels(data_dir: Path) -> None:
     _, data = loaded("fracco_100", data_dir)
-    assert (len(data.gold_labels), len(data.labels)) == (96, 100), "96.0, as docs/floors.md says"
+    assert (len(data.gold_labels), len(data.labels)) == (96, 100), "96.0, as docs/baselines.md says"
 
 
 @pytest.mark.parametrize("name", ["gad", "hoc", "fracco_30", "ncbi_disease_single", "social_history", "quaero_emea"])
@@ -66,7 +64,7 @@ def test_real_labels_shuffled_against_the_text_fail(name: str, data_dir: Path) -
     task, data = loaded(name, data_dir)
     verdict = gate(task, broken(data, labels_shuffled(3)))
     assert not verdict.passed
-    assert any("dealt to other documents" in reason for reason in verdict.reasons), verdict.reasons
+    assert any("permuted among the documents" in reason for reason in verdict.reasons), verdict.reasons
 
 
 @pytest.mark.parametrize("name", ["ncbi_disease_single", "social_history", "quaero_emea"])
@@ -85,17 +83,9 @@ def test_real_mentions_moved_by_a_token_fail(name: str, step: int, data_dir: Pat
     assert any("mentions are shifted" in reason for reason in reasons), reasons
 
 
-@pytest.mark.parametrize("name", ["hoc", pytest.param("chemprot_rebuilt", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("step", [1, -1])
-def test_real_labels_moved_by_a_row_fail(name: str, step: int, data_dir: Path) -> None:
-    task, data = loaded(name, data_dir)
-    reasons = gate(task, broken(data, rows_moved(step))).reasons
-    assert any("labels stand on the wrong row" in reason for reason in reasons), reasons
-
-
 @pytest.mark.parametrize("name", [n for n, reader in READERS.items() if reader == "training dictionary"])
 def test_real_mentions_recur_best_where_they_are(name: str, data_dir: Path) -> None:
     found = alignment(loaded(name, data_dir)[1], SEED)
-    assert not found.shifted
-    assert found.p > 0.5
-    assert found.observed > 1.7 * found.best
+    assert found.passed
+    annotated, moved = (float(x) for x in re.findall(r"([\d.]+)(?:,| if)", found.words))
+    assert annotated > 1.7 * moved

@@ -1,4 +1,4 @@
-"""The policies: what they say, and that they score what label counts alone tell."""
+"""The baselines: what they predict, and that they score what label counts alone tell."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from biobench.gate.bag import bag_of_words
-from biobench.gate.blind import gold_oracle, majority, no_mention, prior, random_labels, random_mentions
-from biobench.gate.dictionary import Dictionary, dictionary
-from biobench.gate.policy import Played
-from biobench.gate.words import Words
+from biobench.baselines.blind import Baseline, label_baselines, mention_baselines
+from biobench.baselines.reading import bag_of_words, dictionary
+from biobench.baselines.words import Dictionary, Words
 from biobench.schema.document import Document, Span, TaskData
 from biobench.schema.task import TaskType
-from biobench.score import Scores, compute
+from biobench.score import Scores, compute, oracle
 
 
 def classified(train: list[str], test: list[str], labels: str = "ABC") -> TaskData:
@@ -40,7 +38,7 @@ def mentions(split: str, *texts: tuple[str, list[tuple[str, str]]]) -> list[Docu
     return found
 
 
-def scores(data: TaskData, played: Played, type: TaskType, draw: int = 0) -> Scores:
+def scores(data: TaskData, played: Baseline, type: TaskType, draw: int = 0) -> Scores:
     return compute(
         type=type, labels=data.labels, gold_labels=data.gold_labels, gold=data.test, predictions=played.draws[draw]
     )
@@ -48,30 +46,25 @@ def scores(data: TaskData, played: Played, type: TaskType, draw: int = 0) -> Sco
 
 def test_the_majority_class_has_the_scores_of_its_share() -> None:
     data = classified(["B", "A", "B"], ["B", "B", "B", "A"])
-    played = majority(data)
+    played, _ = label_baselines(data, 1, single=True)
     assert {p.labels for p in played.draws[0]} == {("B",)}
     found = scores(data, played, "single_label").values
     assert found["accuracy"] == 0.75
     assert found["macro_f1"] == pytest.approx((2 * 0.75 / 1.75) / 2)
     assert found["macro_f1_all"] == pytest.approx((2 * 0.75 / 1.75) / 3)
     assert found["weighted_f1"] == pytest.approx(0.75 * 2 * 0.75 / 1.75)
-    for name, value in played.known.items():
-        assert found[name] == pytest.approx(value, abs=1e-12), name
 
 
 def test_the_prior_says_what_more_than_half_have() -> None:
     data = classified(["AB", "AB", "AC", "B"], ["AB", "A", "C", ""])
-    played = prior(data)
+    _, played, _ = label_baselines(data, 1, single=False)
     assert {p.labels for p in played.draws[0]} == {("A", "B")}
     found = scores(data, played, "multi_label").values
     # A: 2 of 4 under it, B: 1 of 4, C never said
     assert found["macro_f1"] == pytest.approx((4 / 6 + 2 / 5 + 0) / 3)
     assert found["micro_f1"] == pytest.approx(2 * 3 / (8 + 4))
-    for name, value in played.known.items():
-        assert found[name] == pytest.approx(value, abs=1e-12), name
-    exactly_half = prior(classified(["A", "B"], ["A"]))
+    _, exactly_half, _ = label_baselines(classified(["A", "B"], ["A"]), 1, single=False)
     assert exactly_half.draws[0][0].labels == ()
-    assert exactly_half.known["macro_f1"] == 0
 
 
 def test_random_labels_hit_as_often_as_the_shares_say() -> None:
@@ -79,21 +72,18 @@ def test_random_labels_hit_as_often_as_the_shares_say() -> None:
     single = classified(list(rng.choice(list("ABC"), 500, p=[0.6, 0.3, 0.1])), list(rng.choice(list("ABC"), 500)))
     several = classified(["AB", "A", "C", "A"] * 100, ["A", "BC", "ABC", ""] * 100)
     for data, one, type in ((single, True, "single_label"), (several, False, "multi_label")):
-        played = random_labels(data, 7, single=one)
+        played = label_baselines(data, 7, single=one)[-1]
         assert len(played.draws) > 1
         assert played.draws[0] != played.draws[1]
-        assert played.draws == random_labels(data, 7, single=one).draws
+        assert played.draws == label_baselines(data, 7, single=one)[-1].draws
         hits = [
             sum(row["tp"] for row in scores(data, played, type, i).per_label.values())  # type: ignore[arg-type]
             for i in range(len(played.draws))
         ]
-        assert played.expected_hits is not None
-        mean, spread = played.expected_hits
-        assert abs(np.mean(hits) - mean) < 4 * spread / math.sqrt(len(hits))
-    share = {x: sum(x in d.labels for d in single.train) / 500 for x in "ABC"}
-    tested = {x: sum(x in d.labels for d in single.test) for x in "ABC"}
-    mean, spread = random_labels(single, 7, single=True).expected_hits or (0, 0)
-    assert mean == pytest.approx(sum(share[x] * tested[x] for x in "ABC"))
+        share = {x: sum(x in d.labels for d in data.train) / len(data.train) for x in "ABC"}
+        hit = [share[x] for d in data.test for x in d.labels]
+        spread = math.sqrt(sum(p * (1 - p) for p in hit))
+        assert abs(np.mean(hits) - sum(hit)) < 4 * spread / math.sqrt(len(hits))
 
 
 def test_no_mention_scores_nothing_and_random_mentions_little() -> None:
@@ -101,13 +91,22 @@ def test_no_mention_scores_nothing_and_random_mentions_little() -> None:
     data = TaskData(
         {"train": mentions("train", text), "test": mentions("test", *[text] * 300)}, ("D", "P"), ("D", "P"), "s", "h"
     )
-    assert set(scores(data, no_mention(data), "span_ner").values.values()) == {0.0}
-    played = random_mentions(data, 1)
-    mean, _ = played.expected_hits or (0, 0)
+    nothing, played = mention_baselines(data, 1)
+    assert set(scores(data, nothing, "span_ner").values.values()) == {0.0}
     # 7 words, two of them begin a D of one word and one a P of two
-    assert mean == pytest.approx(300 * (2 * 2 / 7 + 1 / 7))
+    hits = [
+        sum(row["tp"] for row in scores(data, played, "span_ner", i).per_label.values())
+        for i in range(len(played.draws))
+    ]
+    spread = math.sqrt(300 * (2 * (2 / 7) * (5 / 7) + (1 / 7) * (6 / 7)))
+    assert abs(np.mean(hits) - 300 * (2 * 2 / 7 + 1 / 7)) < 4 * spread / math.sqrt(len(hits))
     assert all(0 <= s.start < s.end <= len(text[0]) for p in played.draws[0] for s in p.spans)
     assert not any(s.label == "P" and s.start == text[0].index("men") for p in played.draws[0] for s in p.spans)
+
+
+def known(data: TaskData) -> Dictionary:
+    """Of the training split."""
+    return Dictionary([(Words.of(d), Words.of(d).places(d.spans)) for d in data.train], data.labels)
 
 
 def test_the_dictionary_takes_the_longest_match_and_the_majority_type() -> None:
@@ -130,7 +129,7 @@ def test_the_dictionary_takes_the_longest_match_and_the_majority_type() -> None:
     ]
     assert [s.label for s in said[2].spans] == ["A"]
     tie = TaskData({"train": [train[1], train[3]], "test": test}, ("D",), ("D", "A"), "s", "h")
-    assert Dictionary.of(tie).labels == {("lung",): "D"}
+    assert known(tie).labels == {("lung",): "D"}
 
 
 def test_the_dictionary_uses_the_corpus_tokens_and_gives_tags() -> None:
@@ -142,7 +141,7 @@ def test_the_dictionary_uses_the_corpus_tokens_and_gives_tags() -> None:
     assert said.spans == (Span(0, 8, "G"),)
     assert said.tags == ("B-G", "O")
     inside = TaskData({"train": [made("a", (Span(0, 3, "G"),))], "test": [made("b", ())]}, ("G",), ("G",), "s", "h")
-    assert Dictionary.of(inside).labels == {}, "a mention inside a token is no surface of the tokens"
+    assert known(inside).labels == {}, "a mention inside a token is no surface of the tokens"
 
 
 def test_words_and_their_places() -> None:
@@ -170,7 +169,7 @@ def test_the_bag_of_words_survives_texts_without_words() -> None:
 @pytest.mark.parametrize("type", ["single_label", "multi_label"])
 def test_the_oracle_reaches_the_ceiling(type: TaskType) -> None:
     data = classified(["A", "B", "C"], ["A", "B", "B"])
-    played = gold_oracle(data)
+    played = Baseline("oracle", "", [oracle(data.test)])
     found = scores(data, played, type).values
     assert [found[f"{name}_f1"] for name in ("macro", "micro", "weighted")] == [1, 1, 1]
-    assert found["macro_f1_all"] == played.known["macro_f1_all"] == pytest.approx(2 / 3)
+    assert found["macro_f1_all"] == pytest.approx(2 / 3)

@@ -1,4 +1,4 @@
-"""The benchmark's documents that a pretraining run keeps out of its text, and the record of them."""
+"""Decontamination: benchmark documents that a pretraining run excludes from its text, and the record of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def guard(
     require_tasks: str | None,
     say: Callable[[str], None] = silent,
 ) -> tuple[dict[str, TaskData], list[str] | None]:
-    """The tasks whose documents are kept out of a recipe's corpus, and the ids of those that nobody guards.
+    """The tasks whose documents a recipe's corpus excludes, and the ids of those that are not guarded.
 
     None for the second where the package makes the text itself. say: told of both.
     Raises UsageError and DataUnavailableError where tasks are required that are not available.
@@ -42,14 +42,17 @@ def guard(
     if require_tasks is not None and not guarded:
         why = "the text is made by the package itself" if generated else "--no-exclude-tasks lets all documents in"
         raise UsageError(f"--require-tasks asks for a guard, but {why}", hint="leave one of the two out")
-    missing = None if generated else not_available(data_dir) if guarded else guardable()
+    missing = None
+    if not generated:
+        tasks = catalog.list_tasks()
+        missing = [t.id for t in tasks if _has_texts(t) and not (guarded and find(t, data_dir) is not None)]
     if require_tasks is not None:
         _require(require_tasks, missing or [])
-    kept_out = benchmark_documents(data_dir, say) if guarded else {}
+    excluded = benchmark_documents(data_dir, say) if guarded else {}
     if missing:
-        why = "their documents are not at hand (--data-dir DIR)" if guarded else "--no-exclude-tasks"
+        why = "their documents are not available (--data-dir DIR)" if guarded else "--no-exclude-tasks"
         say(f"{len(missing)} task{'s' * (len(missing) > 1)} NOT guarded, {why}: {', '.join(missing)}")
-    return kept_out, missing
+    return excluded, missing
 
 
 def guardable() -> list[str]:
@@ -62,25 +65,18 @@ def _has_texts(task: catalog.LoadedTask) -> bool:
     return not task.spec.all_sources[0].generated and get_kind(task.spec.type).trains
 
 
-def not_available(data_dir: str | None) -> list[str]:
-    """Those of them whose documents are not there."""
-    names = guardable()
-    return [task.id for task in catalog.list_tasks() if task.id in names and find(task, data_dir) is None]
-
-
 def _require(wanted: str, missing: Sequence[str]) -> None:
     """Raise DataUnavailableError where the documents of a wanted task are missing, UsageError for no task."""
     names = [name for name in wanted.replace(" ", "").split(",") if name]
     known = guardable()
     unknown = [name for name in names if name not in known and name != "all"]
     if unknown or not names:
-        raise UsageError(
-            f"--require-tasks knows no task '{(unknown or [wanted])[0]}'", hint="give ids of `biobench tasks`, or all"
-        )
+        what = f"--require-tasks names an unknown task '{(unknown or [wanted])[0]}'"
+        raise UsageError(what, hint="give ids of `biobench tasks list`, or all")
     absent = [name for name in missing if name in names or "all" in names]
     if absent:
         raise DataUnavailableError(
-            f"the documents of {', '.join(absent)} are not at hand, so nothing would keep them out of the corpus",
+            f"the documents of {', '.join(absent)} are not available, so the corpus cannot exclude them",
             hint="give the folder that holds them with --data-dir, or ask for fewer with --require-tasks",
         )
 
@@ -91,18 +87,16 @@ def benchmark_documents(
     """Every shipped task whose data is available, by id. say: told of each. only: of these alone."""
     by_task = {}
     for task in catalog.list_tasks():
-        if not _has_texts(task) or (only is not None and task.id not in only):
-            continue
-        if find(task, data_dir) is None:
-            continue
-        data = load_data(task, None if data_dir is None else Path(data_dir))
-        say(f"guarded: {len(data.validation) + len(data.test)} documents of {task.id} may not stand in the corpus")
-        by_task[task.id] = data
+        named = only is None or task.id in only
+        if named and _has_texts(task) and find(task, data_dir) is not None:
+            data = load_data(task, None if data_dir is None else Path(data_dir))
+            say(f"guarded: the corpus excludes {len(data.validation) + len(data.test)} documents of {task.id}")
+            by_task[task.id] = data
     return by_task
 
 
 def guarded_by(run: Path | None) -> Container[str] | None:
-    """The tasks whose documents a run was told to keep out; None where it does not say."""
+    """The tasks whose documents a run was told to exclude; None where it does not say."""
     file = None if run is None else run / EXCLUSION_FILE
     if file is None or not file.is_file():
         return None
@@ -112,16 +106,14 @@ def guarded_by(run: Path | None) -> Container[str] | None:
         raise StoreError("the list of guarded tasks is damaged", hint="restore or delete it", file=file) from error
 
 
+def texts_by_task(tasks: Mapping[str, TaskData]) -> dict[str, list[str]]:
+    """The texts of the validation and test documents of each task, each once a task."""
+    return {name: unique_texts({name: data}) for name, data in tasks.items()}
+
+
 def unique_texts(tasks: Mapping[str, TaskData]) -> list[str]:
     """The texts of all validation and test documents, each once."""
     return list(dict.fromkeys(d.reading for data in tasks.values() for d in (*data.validation, *data.test)))
-
-
-def texts_by_task(tasks: Mapping[str, TaskData]) -> dict[str, list[str]]:
-    """The texts of the validation and test documents of each task, each once a task."""
-    return {
-        name: list(dict.fromkeys(d.reading for d in (*data.validation, *data.test))) for name, data in tasks.items()
-    }
 
 
 def record_exclusions(

@@ -20,7 +20,7 @@ from biobench.runs.api import run
 from biobench.schema.document import TaskData
 from biobench.schema.floor import FLOOR_VERSION, FloorRecord, GateCheck
 from biobench.store.floors import find_floor, save_floor, scan_floors
-from tests.helpers.gate_make import (
+from tests.helpers.broken_corpora import (
     broken,
     characters_moved,
     labels_shuffled,
@@ -54,8 +54,8 @@ def test_specs_as_written_pass_and_broken_ones_fail(tmp_path: Path) -> None:
         assert status == 0, out
         assert f"{spec.stem} passes its gate" in out
     bad = {
-        write_tsv(tmp_path, "topic_shuffled", broken(topic, labels_shuffled(1))): "dealt to other documents",
-        write_iob(tmp_path, "tokens_shuffled", broken(ner, labels_shuffled(1))): "dealt to other documents",
+        write_tsv(tmp_path, "topic_shuffled", broken(topic, labels_shuffled(1))): "permuted among the documents",
+        write_iob(tmp_path, "tokens_shuffled", broken(ner, labels_shuffled(1))): "permuted among the documents",
         write_brat(tmp_path, "spans_shifted", broken(ner, characters_moved(1))): "offsets are shifted",
         write_iob(tmp_path, "tokens_shifted", broken(ner, tokens_moved(1))): "offsets are shifted",
     }
@@ -184,5 +184,5 @@ def test_a_refused_task_leaves_the_suite_average(tmp_path: Path) -> None:
 
 
 def test_the_gate_loads_no_torch() -> None:
-    code = "import sys, biobench.gate; print([m for m in ('torch', 'transformers') if m in sys.modules])"
+    code = "import sys, biobench.baselines; print([m for m in ('torch', 'transformers') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
