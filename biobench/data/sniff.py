@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from biobench.core.text import first_line
-from biobench.data.readers.base import missing
+from biobench.data.readers.files import missing
 from biobench.data.triplets import triplets
 from biobench.errors import DataFormatError
 

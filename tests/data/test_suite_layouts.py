@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from biobench.data.catalog import load_task
-from biobench.data.formats.marking import Replacement, marked
 from biobench.data.load import load_data, read_source
 from biobench.data.locate import choose
+from biobench.data.readers.relations import Replacement, marked
 from biobench.data.splits import assign_splits, shuffled_order
 from biobench.errors import DataFormatError, SpecError
 from biobench.schema.document import Document

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from biobench.data.counts import unexpressed_in_words
-from biobench.data.formats.standoff import flatten, mentions_to_tags, merge_fragments, with_tags
+from biobench.data.readers.standoff import flatten, mentions_to_tags, merge_fragments, with_tags
 from biobench.schema.document import Document, Span
 from biobench.schema.tags import Mode
 

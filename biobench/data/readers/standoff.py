@@ -1,13 +1,14 @@
-"""What standoff formats share: raw documents with mentions, discontinuous spans, tokenisers, projection to tags."""
+"""What standoff formats share: raw documents with mentions, discontinuous spans, units, tokens and tags."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from biobench.data.readers.base import Place
 from biobench.schema.document import Document, Span
 from biobench.schema.tags import Mode, decode_tags, tags_to_spans
 
@@ -53,6 +54,11 @@ class RawDocument:
     """What its units belong to."""
 
 
+def squeezed(text: str) -> str:
+    """The text without white space."""
+    return "".join(text.split())
+
+
 def merge_fragments(fragments: Sequence[tuple[int, int]], text: str) -> Fragments:
     """Fragments in order of position; neighbours with nothing but white space between them become one."""
     merged: list[tuple[int, int]] = []
@@ -78,14 +84,22 @@ def flatten(fragments: Fragments, policy: Discontinuous) -> tuple[int, int] | No
     raise ValueError("the mention is discontinuous")
 
 
-_WORDS = re.compile(r"\w+|[^\w\s]")
-_RUNS = re.compile(r"\S+")
+def flat(
+    place: Place, fragments: Sequence[tuple[int, int]], text: str, policy: Discontinuous, name: str
+) -> tuple[int, int] | None:
+    """As `flatten` of the merged fragments; DataFormatError with the mention's name for what the policy refuses."""
+    try:
+        return flatten(merge_fragments(fragments, text), policy)
+    except ValueError as error:
+        raise place.bad(f"{error}: {{}}", "set `discontinuous`", name) from None
+
+
+_PATTERNS = {"words": re.compile(r"\w+|[^\w\s]"), "whitespace": re.compile(r"\S+")}
 
 
 def tokenise(text: str, how: Tokeniser) -> tuple[tuple[int, int], ...]:
     """Character offsets of tokens: runs of non-space, or runs of word characters and single other signs."""
-    pattern = _RUNS if how == "whitespace" else _WORDS
-    return tuple((m.start(), m.end()) for m in pattern.finditer(text))
+    return tuple((m.start(), m.end()) for m in _PATTERNS[how].finditer(text))
 
 
 def mentions_to_tags(
@@ -128,6 +142,28 @@ def with_tags(document: Document, how: Tokeniser, overlap: Overlap, decode: Mode
     lost = tuple(span.label for span in sorted(set(document.spans)) if span not in left)
     spans = tags_to_spans(tags, tokens, decode)
     return replace(document, spans=spans, tokens=tokens, tags=tuple(tags), unexpressed=document.unexpressed + lost)
+
+
+def finished(
+    place: Place, document: Document, how: Literal["none"] | Tokeniser, overlap: Overlap, decode: Mode
+) -> Document:
+    """The document with its distinct mentions in order of position, or with tokens and tags (see `with_tags`)."""
+    if how == "none":
+        return replace(document, spans=tuple(sorted(set(document.spans))))
+    try:
+        # In the file's order: of mentions that begin alike, the later one is the last.
+        return with_tags(document, how, overlap, decode)
+    except ValueError as error:
+        raise place.bad(str(error), "set `overlap`") from None
+
+
+def units(whole: Document, places: Iterable[tuple[int, int, str]]) -> Iterator[Document]:
+    """The document cut into units (start, end, id). Mentions that a unit's border cuts are dropped, and counted as
+    unexpressed in the unit in which they begin."""
+    for start, end, id in places:
+        inside = tuple(Span(a - start, b - start, label) for a, b, label in whole.spans if a >= start and b <= end)
+        cut = tuple(sorted(label for a, b, label in set(whole.spans) if start <= a < end < b))
+        yield replace(whole, id=id, text=whole.text[start:end], spans=inside, unexpressed=cut)
 
 
 def line_units(text: str) -> Iterator[tuple[int, int, int]]:
