@@ -137,7 +137,7 @@ def _state(row: dict[str, Any]) -> str:
 @tasks.command()
 def schema() -> None:
     """JSON Schema of a task spec, for editor completion."""
-    from biobench.data.json_schema import task_json_schema
+    from biobench.data.catalog import task_json_schema
 
     print_json(task_json_schema())
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from biobench.data.catalog import load_task
 from biobench.data.counts import count
-from biobench.data.desk.verify import audit
 from biobench.data.load import read_source
 from biobench.data.locate import choose
 from biobench.data.sniff import Sniffed, sniff
 from biobench.data.sniff_brat import looks_like_ids, sniff_brat
+from biobench.data.verify import audit
 from biobench.errors import BioBenchError, DataFormatError, UsageError
 from biobench.schema.task import SPLITS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from biobench.data.desk.similar import near, same
+from biobench.data.verify import near, same
 from biobench.schema.document import TaskData
 
 

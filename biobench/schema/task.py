@@ -241,7 +241,7 @@ class TaskSpec(Strict):
     counts: dict[str, dict[str, int]] = descriptive({})
     """Counted facts per split (documents, mentions, a label's name: its support), checked by validation."""
     findings: dict[str, int] = descriptive({})
-    """Known findings of `biobench data verify`, by name, with their number; more than that alarms."""
+    """Known findings of `biobench data verify`, by name, with their number; more than that is pointed out."""
     counts_source: str | None = descriptive(None)
     """Id of the source that `counts` were made on, where the others differ; null: they hold for every source."""
     published_as: str | None = descriptive(None)

@@ -8,12 +8,12 @@ import pytest
 from pydantic import ValidationError
 
 from biobench.data.catalog import LoadedTask, load_task
-from biobench.data.desk.verify import verify
 from biobench.data.load import load_data
 from biobench.data.readers.brat import BratOptions
 from biobench.data.scaffold import scaffold
 from biobench.data.sniff_brat import looks_like_ids
 from biobench.data.validate import validate_task
+from biobench.data.verify import verify
 from biobench.errors import DataFormatError
 
 PARTS = ("EMEA_ec22-cui-best_man", "Medline_EN_FR_ec22-cui-best_man", "Patents_ec22-cui-best_man")

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from biobench.data.catalog import load_task, spec_paths
-from biobench.data.json_schema import task_json_schema
+from biobench.data.catalog import load_task, spec_paths, task_json_schema
 from biobench.errors import SpecError
 from biobench.schema.strict import plain, suggest
 from biobench.schema.task import parse_seeds

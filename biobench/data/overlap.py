@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from biobench.core.text import first_line, folded, runs, words
-from biobench.data.desk.similar import normalised
+from biobench.data.readers.files import decoded
+from biobench.data.verify import normalised
 from biobench.errors import DataFormatError, UsageError
 from biobench.schema.document import Document
 
@@ -53,38 +54,32 @@ def overlap(corpus: Iterable[str], tasks: Mapping[str, Mapping[str, list[Documen
     rows_of: dict[tuple[str, str], list[tuple[int, list[int]]]] = {}
     for task, splits in tasks.items():
         for split in _SPLITS:
-            rows = rows_of.setdefault((task, split), [])
-            for document in splits[split]:
-                reading = _whole(document.reading)
-                parts = _grams(document.reading)
+            rows_of[task, split] = rows = [(_whole(d.reading), _grams(d.reading)) for d in splits[split]]
+            for reading, parts in rows:
                 whole[reading] = False
                 grams.update(dict.fromkeys(parts, False))
-                rows.append((reading, parts))
     for text in corpus:
         reading = _whole(text)
         if reading in whole and text.strip():
             whole[reading] = True
-        for gram in _grams(text):
-            if gram in grams:
-                grams[gram] = True
-    return [_row(task, split, rows, grams, whole) for (task, split), rows in rows_of.items()]
-
-
-def _row(
-    task: str, split: str, rows: list[tuple[int, list[int]]], grams: dict[int, bool], whole: dict[int, bool]
-) -> OverlapCounts:
-    seen = [sum(grams[g] for g in parts) for _, parts in rows]
-    return OverlapCounts(
-        task=task,
-        split=split,
-        documents=len(rows),
-        exact=sum(whole[reading] for reading, _ in rows),
-        touched=sum(n > 0 for n in seen),
-        ngrams=sum(len(parts) for _, parts in rows),
-        ngrams_seen=sum(seen),
-        short=sum(not parts for _, parts in rows),
-        seen=sum(whole[reading] or n > 0 for (reading, _), n in zip(rows, seen, strict=True)),
-    )
+        grams.update((gram, True) for gram in _grams(text) if gram in grams)
+    counts: list[OverlapCounts] = []
+    for (task, split), rows in rows_of.items():
+        seen = [sum(grams[g] for g in parts) for _, parts in rows]
+        counts.append(
+            OverlapCounts(
+                task=task,
+                split=split,
+                documents=len(rows),
+                exact=sum(whole[reading] for reading, _ in rows),
+                touched=sum(n > 0 for n in seen),
+                ngrams=sum(len(parts) for _, parts in rows),
+                ngrams_seen=sum(seen),
+                short=sum(not parts for _, parts in rows),
+                seen=sum(whole[reading] or n > 0 for (reading, _), n in zip(rows, seen, strict=True)),
+            )
+        )
+    return counts
 
 
 def _grams(text: str) -> list[int]:
@@ -144,35 +139,25 @@ def _texts(file: Path) -> Iterator[str]:
     if file.suffix == ".txt":
         yield file.read_text(encoding="utf-8", errors="replace")
     elif file.suffix == ".parquet":
-        yield from _column(file)
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            table = pq.ParquetFile(file)
+            if "text" not in table.schema_arrow.names:
+                raise DataFormatError("has no column 'text'", hint="name the text column 'text'", file=file)
+            for batch in table.iter_batches(columns=["text"]):
+                yield from (str(text) for text in batch.column(0).to_pylist() if text)
+        except (pa.ArrowException, OSError) as error:
+            what = f"is not a whole parquet file ({first_line(error)})"
+            raise DataFormatError(what, hint="make it anew", file=file) from None
     else:
-        yield from _objects(file)
-
-
-def _column(file: Path) -> Iterator[str]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        table = pq.ParquetFile(file)
-        if "text" not in table.schema_arrow.names:
-            raise DataFormatError("has no column 'text'", hint="name the text column 'text'", file=file)
-        for batch in table.iter_batches(columns=["text"]):
-            yield from (str(text) for text in batch.column(0).to_pylist() if text)
-    except (pa.ArrowException, OSError) as error:
-        reason = first_line(error)
-        raise DataFormatError(f"is not a whole parquet file ({reason})", hint="make it anew", file=file) from None
-
-
-def _objects(file: Path) -> Iterator[str]:
-    with file.open("rb") as stream:
-        for number, raw in enumerate(stream, start=1):
-            try:
-                line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
-                if line.strip():
-                    yield str(json.loads(line)["text"])
-            except UnicodeDecodeError as error:
-                what = f"byte 0x{error.object[error.start]:02x} is not UTF-8"
-                raise DataFormatError(what, hint="save the file as UTF-8", file=file, line=number) from None
-            except (ValueError, RecursionError, KeyError, TypeError):
-                raise DataFormatError("has no field 'text'", hint="one object a line", file=file, line=number) from None
+        with file.open("rb") as stream:
+            for number, raw in enumerate(stream, start=1):
+                line = decoded(file, raw, line=number)
+                try:
+                    if line.strip():
+                        yield str(json.loads(line)["text"])
+                except (ValueError, RecursionError, KeyError, TypeError):
+                    hint = "one object a line"
+                    raise DataFormatError("has no field 'text'", hint=hint, file=file, line=number) from None

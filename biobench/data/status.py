@@ -1,4 +1,4 @@
-"""Per task: is its data here, what would be fetched, or which agreement stands before it."""
+"""Per task: is its data here, what would be fetched, or which agreement stands before it. No document is read."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from biobench.core.files import file_hash
 from biobench.data.catalog import LoadedTask
-from biobench.data.locate import LocatedFiles, default_data_dir, locate, remedy
-from biobench.schema.task import Original, Source, UrlSource
+from biobench.data.locate import LocatedFiles, addresses, default_data_dir, locate
+from biobench.schema.source import Source
 
 _HASHED_AT_MOST = 1 << 30
 """Bytes; larger data (the notes of MIMIC) is hashed by `verify` only."""
@@ -120,20 +120,6 @@ def preferred(task: LoadedTask) -> Source:
     return next((s for s in sources if s.url or s.hub), sources[0])
 
 
-def addresses(source: Source) -> list[str]:
-    """Everything that fetching a source downloads."""
-    result = [u.url for part in (source, source.original) if part is not None for u in urls(part)]
-    if source.hub is not None:
-        result.append(f"hub dataset {source.hub.repo} at {source.hub.revision}, {source.hub.path or 'all folders'}")
-    return result
-
-
-def urls(part: Source | Original) -> list[UrlSource]:
-    """The downloads of a source or of its original release, in the long form."""
-    entries = part.url if isinstance(part.url, list) else [part.url]
-    return [UrlSource(url=u) if isinstance(u, str) else u for u in entries if u is not None]
-
-
 def files_of(place: LocatedFiles) -> list[Path]:
     """All files of a source, each once: those it names, those of the original release, and the .ann files
     that lie beside named texts."""
@@ -150,11 +136,10 @@ def files_hash(place: LocatedFiles, data_dir: Path) -> str:
     return digest.hexdigest()
 
 
-def instructions(state: Status, task: LoadedTask, data_dir: Path) -> str:
-    """One paragraph for people: the state, and the numbered steps where something is to be done."""
+def in_a_line(state: Status) -> str:
+    """Where one task's data stands, and the command or the agreement that comes next."""
     if state.state in ("ready", "generated"):
         return f"{state.task}: {state.state}" + (f" in {state.folder} ({state.files} files)" if state.folder else "")
-    lines = [f"{state.task}: {'missing' if state.access == 'open' else f'needs your {state.access}'}"]
-    lines += [f"  {n}. {step}" for n, step in enumerate(state.steps, start=1)]
-    lines += [f"     downloads {address}" for address in state.fetch]
-    return "\n".join(lines) if len(lines) > 1 else f"{lines[0]} ({remedy(task, data_dir)})"
+    if state.access != "open":
+        return f"{state.task}: needs your {state.access}"
+    return f"{state.task}: missing" + (f", biobench data fetch {state.task}" if state.fetch else ", by hand")

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from biobench.data.catalog import LoadedTask, load_task
-from biobench.data.desk import fetch, status
-from biobench.data.desk.download import download
-from biobench.data.desk.fetch import WORK
+from biobench.data.download import download
+from biobench.data.fetch import WORK, fetch
 from biobench.data.load import load_data
+from biobench.data.status import status
 from biobench.errors import DataFormatError, DataUnavailableError, UsageError
-from tests.helpers.desk_make import GOOD, Server, left_behind, parts, refused, zipped
+from tests.helpers.fetch_make import GOOD, Server, left_behind, parts, refused, zipped
 
 
 def test_plain_files_are_put_in_place_and_load(

@@ -1,4 +1,4 @@
-"""The data desk on the command line: what is missing and where it was looked for, all tasks at once, steps by hand."""
+"""Data on the command line: what is missing and where it was looked for, all tasks at once, steps by hand."""
 
 from __future__ import annotations
 
@@ -58,7 +58,9 @@ def test_a_folder_of_specs_may_hold_some_without_data(biobench: Callable[..., Sa
 
 
 def test_open_data_can_be_laid_by_hand(biobench: Callable[..., Said], tmp_path: Path) -> None:
-    said = biobench("data", "status", "bc5cdr", "hoc", "--data-dir", tmp_path).out
+    said = biobench("data", "status", "bc5cdr", "hoc", "--data-dir", tmp_path)
+    assert said.out == "bc5cdr: missing, biobench data fetch bc5cdr\nhoc: missing, biobench data fetch hoc\n"
+    said = biobench("data", "status", "bc5cdr", "hoc", "--steps", "--data-dir", tmp_path).out
     assert (
         f"Or by hand: make the folder {tmp_path / 'mtl_bc5cdr_iob'} and put the files there: train.tsv, devel.tsv"
         in said
@@ -101,16 +103,17 @@ def test_a_new_task_becomes_clean_by_the_documented_way(
     spec = made.read_text("utf-8")
     made.write_text(spec[: spec.index("counts:")], encoding="utf-8")
     said = biobench("data", "verify", "ours.yaml", "--data-dir", "corpora")
-    assert said.status == 1
+    assert said.status == 0, "a text that stands twice is a finding"
+    assert "! duplicates.test-train: 1 test texts that stand verbatim in train" in said.out
     (line,) = re.findall(r"declared in the spec: (findings: \{.+\})", said.out)
     assert "duplicates.test-train" in yaml.safe_load(line)["findings"]
     made.write_text(made.read_text("utf-8") + line + "\n", encoding="utf-8")
-    assert biobench("data", "verify", "ours.yaml", "--data-dir", "corpora").status == 0
+    assert "- duplicates.test-train: 1" in biobench("data", "verify", "ours.yaml", "--data-dir", "corpora").out
     assert "\nfindings: {" in ADDING
 
 
 def test_every_finding_is_explained() -> None:
-    source = (ROOT / "biobench" / "data" / "desk" / "verify.py").read_text(encoding="utf-8")
+    source = (ROOT / "biobench" / "data" / "verify.py").read_text(encoding="utf-8")
     kinds = set(re.findall(r'add\(f?"([a-z]+)\.', source))
     assert kinds == {"duplicates", "near", "groups", "twice", "empty", "unsupported"}
     assert {kind for kind in kinds if f"`{kind}." in ADDING} == kinds

@@ -1,4 +1,4 @@
-"""A file server of our own and archives made by hand, for the tests of the data desk."""
+"""A file server of our own and archives made by hand, for tests of fetching."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from biobench.data.catalog import LoadedTask
-from biobench.data.desk import fetch
+from biobench.data.fetch import fetch
 from biobench.errors import BioBenchError
 
 GOOD = "Mild\tO\nasthma\tB-Disease\n\n"

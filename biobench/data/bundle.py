@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from biobench import __version__
+from biobench.core.files import file_hash, sha256_of
 from biobench.data.catalog import LoadedTask
-from biobench.data.desk.status import files_of
 from biobench.data.locate import choose, default_data_dir
+from biobench.data.status import files_of
 from biobench.errors import DataUnavailableError, ModelError, UsageError
-from biobench.schema.task import SplitIds
+from biobench.schema.source import SplitIds
 
 _README = """BioBench bundle
 
@@ -60,7 +60,7 @@ def bundle(
     if target.exists():
         raise UsageError(f"'{target}' exists", hint="name a new file, or remove it")
     result = Bundled(str(target))
-    entries: dict[str, Path | bytes] = {}
+    entries: dict[str, Path] = {}
     for task in tasks:
         reason = _add_task(task, folder, include_agreement, entries)
         if reason is None:
@@ -71,16 +71,20 @@ def bundle(
         reasons = "; ".join(f"{name}: {reason}" for name, reason in result.left_out.items())
         raise UsageError("no task is left to pack", hint=reasons or "name at least one task")
     if model is not None:
-        entries.update(_model(Path(model)))
-    entries["README.txt"] = _README.encode()
-    manifest = {name: hashlib.sha256(_bytes(item)).hexdigest() for name, item in sorted(entries.items())}
-    content = {"biobench": __version__, "tasks": result.tasks, "files": manifest}
-    entries["MANIFEST.json"] = json.dumps(content, indent=1, ensure_ascii=False).encode()
+        above = Path(model)
+        if not above.is_dir():
+            raise ModelError(f"'{above}' is not a folder", hint="download the checkpoint first and give its folder")
+        files = sorted(p for p in above.rglob("*") if p.is_file())
+        entries |= {f"model/{above.name}/{path.relative_to(above).as_posix()}": path for path in files}
+    hashes = {name: file_hash(path) for name, path in entries.items()}
+    hashes["README.txt"] = sha256_of(_README.encode())
+    manifest = {"biobench": __version__, "tasks": result.tasks, "files": dict(sorted(hashes.items()))}
+    texts = {"README.txt": _README, "MANIFEST.json": json.dumps(manifest, indent=1, ensure_ascii=False)}
     part = target.with_name(target.name + ".part")
     try:
         with tarfile.open(part, "w", format=tarfile.PAX_FORMAT) as archive:
-            for name, item in sorted(entries.items()):
-                data = _bytes(item)
+            for name in sorted([*entries, *texts]):
+                data = texts[name].encode() if name in texts else entries[name].read_bytes()
                 info = tarfile.TarInfo(name)
                 info.size, info.mode = len(data), 0o644
                 archive.addfile(info, io.BytesIO(data))
@@ -89,13 +93,12 @@ def bundle(
         part.replace(target)
     except OSError as error:
         part.unlink(missing_ok=True)
-        raise UsageError(
-            f"cannot write {target}: {error.strerror or error}", hint="check the disk and the folder"
-        ) from None
+        what = f"cannot write {target}: {error.strerror or error}"
+        raise UsageError(what, hint="check the disk and the folder") from None
     return result
 
 
-def _add_task(task: LoadedTask, folder: Path, include_agreement: bool, entries: dict[str, Path | bytes]) -> str | None:
+def _add_task(task: LoadedTask, folder: Path, include_agreement: bool, entries: dict[str, Path]) -> str | None:
     """Put a task's spec and files into `entries`; the reason when it is left out."""
     if task.spec.access == "agreement" and not include_agreement:
         return "its data is under an agreement (say --include-agreement if the receiver may hold it)"
@@ -113,14 +116,3 @@ def _add_task(task: LoadedTask, folder: Path, include_agreement: bool, entries: 
         for path in files_of(choose(replace(task, fold=fold), folder)):
             entries[f"data/{path.relative_to(folder).as_posix()}"] = path
     return None
-
-
-def _model(folder: Path) -> Iterator[tuple[str, Path]]:
-    if not folder.is_dir():
-        raise ModelError(f"'{folder}' is not a folder", hint="download the checkpoint first and give its folder")
-    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
-        yield f"model/{folder.name}/{path.relative_to(folder).as_posix()}", path
-
-
-def _bytes(item: Path | bytes) -> bytes:
-    return item if isinstance(item, bytes) else item.read_bytes()

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from biobench.data.catalog import LoadedTask
-from biobench.data.desk.unpack import Limits, unpack
+from biobench.data.unpack import Limits, unpack
 from biobench.errors import DataFormatError
-from tests.helpers.desk_make import GOOD, Server, refused, tarred, zipped
+from tests.helpers.fetch_make import GOOD, Server, refused, tarred, zipped
 
 
 @pytest.mark.parametrize("name", ["../evil.tsv", "/etc/evil.tsv", "a/../../evil.tsv", "C:/evil.tsv", "..\\evil.tsv"])
