@@ -83,15 +83,20 @@ def read_tsv(request: Request[TsvOptions]) -> Iterator[Document]:
             numbers[place.prefix] += 1
             cells = {role: row[position] for role, position in where.items()}
             label = _mean(place, [row[i] for i in label_at]) if several else row[label_at[0]].strip()
-            parts = [label]
-            if options.label_separator is not None:
-                parts = [part for p in label.split(options.label_separator) if (part := p.strip())]
+            parts = _parted([label], options.label_separator)
             id = cells.get("id", f"{place.prefix}-{numbers[place.prefix]}")
             group = cells.get("group", id)
             if options.group_until is not None:
                 group = group.split(options.group_until, 1)[0]
             content = {"query": cells.get("first", "").strip(), "labels": _mapped(place, parts, options.label_map)}
             yield place.document(id, cells["text"].strip(), group, **content)
+
+
+def _parted(names: list[str], separator: str | None) -> list[str]:
+    """The names that stand between separators, without blanks around them and empty ones."""
+    if separator is None:
+        return names
+    return [part for name in names for p in name.split(separator) if (part := p.strip())]
 
 
 def _mapped(place: Place, names: Iterable[str], label_map: dict[str, str | None]) -> tuple[str, ...]:
@@ -145,6 +150,8 @@ class JsonOptions(ReaderOptions):
     """first_word: what stands before the first blank of the label text."""
     label_map: dict[str, str | None] = {}
     """Label in the file to label of the task; null means none. Unnamed labels stay."""
+    label_separator: str | None = later(None)
+    """multi-label: stands between several labels of one text."""
     drop_containing: list[str] = []
     """Objects whose label text holds one of these are left out."""
     blank_text: Literal["refused", "kept"] = later("refused")
@@ -171,7 +178,7 @@ def read_json(request: Request[JsonOptions]) -> Iterator[Document]:
             continue
         if lacking:
             raise row.bad(f"the object has no {lacking}", "fill it in, or set `reader.drop_missing: true`")
-        names = [str(value) for value in row.items(options.label, "labels")]
+        names = _parted([str(value) for value in row.items(options.label, "labels")], options.label_separator)
         id = row.text(options.id, "id", str(row.values.get(KEY, row.number)))
         group = row.text(options.group, "group", id)
         first = row.text(options.first, "first text", "").strip()
@@ -205,6 +212,8 @@ class ParquetOptions(ReaderOptions):
     """What the integers of the label or tag column stand for; empty where the column holds texts."""
     label_map: dict[str, str | None] = {}
     """Label (or entity type) in the file to label of the task; null means none. Unnamed ones stay."""
+    label_separator: str | None = later(None)
+    """multi-label: stands between several labels of one cell."""
     scheme: Scheme = "IOB2"
     decode: Mode = "strict"
     group_pattern: Literal["whole", "before_underscore"] = "whole"
@@ -232,6 +241,7 @@ def read_parquet(request: Request[ParquetOptions]) -> Iterator[Document]:
             group = group.rpartition("_")[0] or group
         if c.text is not None and c.labels is not None:
             names = [row.named(value, options.names) for value in row.items(c.labels, "labels")]
+            names = _parted(names, options.label_separator)
             content: dict[str, Any] = {
                 "text": row.text(c.text, "text", "").strip(),
                 "query": row.text(c.first, "first text", "").strip(),
