@@ -13,8 +13,10 @@ import biobench.kinds  # noqa: F401  (the kinds of task that a spec may name reg
 from biobench.core.plugins import TASKS, plugins
 from biobench.data.readers import ReaderOptions, formats, get_reader
 from biobench.errors import SpecError, UsageError
+from biobench.schema.source import Source
 from biobench.schema.strict import Strict, apply_overrides, json_schema, plain, suggest, validate
-from biobench.schema.task import Head, Metric, Protocol, Source, TaskSpec, Training
+from biobench.schema.task import Metric, TaskSpec
+from biobench.schema.training import Head, Protocol, Training
 from biobench.schema.yaml12 import LocatedYaml, Path_, parse_file
 
 SUITES = ("fr", "en", "needle")

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from biobench.finetune.adaptation import count_layers, layer_of
-from biobench.schema.task import Training
+from biobench.schema.training import Training
 
 
 def parameter_groups(network: nn.Module, weight_decay: float) -> list[dict[str, object]]:

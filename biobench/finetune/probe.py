@@ -18,8 +18,7 @@ from biobench.finetune.network import Network
 from biobench.finetune.prepare import Prepared
 from biobench.models.encoder import Attention, Encoder
 from biobench.models.probe import ProbeHead
-from biobench.schema.probe import Probe
-from biobench.schema.task import Training
+from biobench.schema.training import Probe, Training
 
 _WHOLE_BATCH = 2**40
 """Tokens of a micro-batch: cached states of a batch are few, so a batch is never cut."""

@@ -17,10 +17,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from biobench.errors import TrainingError
-from biobench.schema.adaptation import Range, Search
 from biobench.schema.record import Trial
 from biobench.schema.strict import FieldError
-from biobench.schema.task import Head, TaskSpec, Training
+from biobench.schema.task import TaskSpec
+from biobench.schema.training import Head, Range, Search, Training
 
 
 @dataclass(frozen=True, slots=True)

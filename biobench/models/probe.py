@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from biobench.schema.probe import Probe
+from biobench.schema.training import Probe
 
 
 class ProbeHead(nn.Module):

@@ -24,7 +24,7 @@ from biobench.finetune.network import Network
 from biobench.finetune.optim import make_optimizer
 from biobench.models.heads import TokenHead
 from biobench.models.loading import find_checkpoint, position_limit
-from biobench.schema.task import Training
+from biobench.schema.training import Training
 
 
 @dataclass(frozen=True, slots=True)

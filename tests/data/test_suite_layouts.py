@@ -15,7 +15,7 @@ from biobench.data.readers.relations import Replacement, marked
 from biobench.data.splits import assign_splits, shuffled_order
 from biobench.errors import DataFormatError, SpecError
 from biobench.schema.document import Document
-from biobench.schema.task import SplitShuffled
+from biobench.schema.source import SplitShuffled
 
 DDI = """<?xml version="1.0" encoding="UTF-8"?>
 <document id="DDI-Made.d1">

@@ -21,7 +21,7 @@ from biobench.finetune.predict import probabilities
 from biobench.finetune.prepare import Prepared, prepare
 from biobench.models.loading import find_checkpoint, load_tokenizer
 from biobench.models.probe import ProbeHead
-from biobench.schema.probe import Probe
+from biobench.schema.training import Probe
 from tests.helpers.tiny import make_tiny_encoder
 
 Ready = Callable[..., tuple[LoadedEncoder, Prepared]]
