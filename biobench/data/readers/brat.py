@@ -46,14 +46,13 @@ class BratOptions(ReaderOptions):
     label_match: str = later("(.+)")
     """Regular expression whose first group is the label inside the note, or inside RESOURCE:ID of a normalisation."""
     discontinuous: Discontinuous = "error"
-    """Fragments with only white space between them are one. Else: hull (first start to last end), the first
-    fragment, drop, or error."""
+    """Of fragments with more than white space between them; those without are one."""
     segment: Literal["document", "line", "annotation"] = "document"
     """What becomes a document: the file, each line that is not blank, or each annotation of `segment_type`.
     Mentions that do not lie wholly inside are dropped, and those that begin inside are counted as unexpressed."""
     segment_type: str | None = None
     tokens: Literal["none"] | Tokeniser = "none"
-    """Token formats: runs of non-space, or word runs and single signs; a mention takes the tokens inside it."""
+    """Token formats: how the text becomes tokens, of which a mention takes those inside it."""
     overlap: Overlap = "error"
     decode: Mode = "strict"
     group: Literal["file", "unit"] = "file"
@@ -166,8 +165,7 @@ def _units(options: BratOptions, raw: RawDocument, place: Place) -> Iterator[Doc
         at = replace(place, path=raw.path, line=mention.line)
         label = _label(options, mention, at)
         if label is not None:
-            extent = flat(at, mention.fragments, raw.text, options.discontinuous, mention.surface)
-            spans += [Span(*extent, label)] if extent is not None else []
+            spans += flat(at, mention.fragments, raw.text, options.discontinuous, label, mention.surface)
     whole = place.document(raw.id, raw.text, raw.group, spans=tuple(spans))
     if options.segment == "document":
         yield whole if options.group == "file" else replace(whole, group=raw.id)

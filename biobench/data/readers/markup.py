@@ -10,9 +10,9 @@ from typing import Literal
 
 from biobench.data.readers.base import Place, ReaderOptions, Request, reader
 from biobench.data.readers.files import fill, parse_xml
-from biobench.data.readers.standoff import Discontinuous, flat, squeezed, units
+from biobench.data.readers.standoff import Discontinuous, flat, squeezed, units, with_tags
 from biobench.schema.document import Document, Span
-from biobench.schema.tags import Mode, tags_to_spans
+from biobench.schema.tags import Mode
 
 
 class BiocOptions(ReaderOptions):
@@ -53,8 +53,7 @@ def read_bioc(request: Request[BiocOptions]) -> Iterator[Document]:
                 if label is None:
                     continue
                 fragments = _fragments(place, annotation, text, document_id)
-                extent = flat(place, fragments, text, options.discontinuous, f"document {document_id}")
-                spans |= {Span(*extent, label)} if extent is not None else set()
+                spans.update(flat(place, fragments, text, options.discontinuous, label, f"document {document_id}"))
             yield place.document(document_id, text, spans=tuple(sorted(spans)))
 
 
@@ -153,39 +152,19 @@ def read_mantra(request: Request[MantraOptions]) -> Iterator[Document]:
     for place in request.places():
         for document in parse_xml(place).iter("document"):
             for unit in document.iter("unit"):
-                yield _mantra_unit(place, unit, document.get("id") or "")
+                unit_id, text = unit.get("id") or "", unit.findtext("text") or ""
+                spans = tuple(span for entity in unit.iter("e") for span in _entity(place, entity, text, unit_id))
+                whole = place.document(unit_id, text, document.get("id") or unit_id, spans=spans)
+                yield with_tags(whole, "blanks", "first", request.options.decode)
 
 
-def _mantra_unit(place: Place, unit: ET.Element, document: str) -> Document:
-    unit_id, text = unit.get("id") or "", unit.findtext("text") or ""
-    entities: list[tuple[str, list[tuple[int, int]]]] = []
-    for entity in unit.iter("e"):
-        starts, sizes = (re.split(r"[;,\s]+", (entity.get(name) or "").strip()) for name in ("offset", "len"))
-        if len(starts) != len(sizes) or not all(n.isdecimal() for n in (*starts, *sizes)):
-            raise place.at(None).bad("an entity of unit {} has no offset and length", "repair the unit", unit_id)
-        fragments = [(place.number(a), place.number(a) + place.number(n)) for a, n in zip(starts, sizes, strict=True)]
-        if any(not a < b <= len(text) for a, b in fragments):
-            raise place.at(None).bad("an entity leaves the text of unit {}", "repair the unit", unit_id)
-        entities.append((place.label(entity.get("grp") or ""), fragments))
-    return first_listed(place, unit_id, text, document or unit_id, entities)
-
-
-def first_listed(
-    place: Place, id: str, text: str, group: str, entities: list[tuple[str, list[tuple[int, int]]]]
-) -> Document:
-    """A text whose tokens stand between single blanks; each fragment of an entity takes the tokens that it touches,
-    if none of them is taken, and is unexpressed else."""
-    tokens = [(m.start(), m.end()) for m in re.finditer(r"[^ ]+", text)]
-    tags = ["O"] * len(tokens)
-    lost: list[str] = []
-    for label, fragments in entities:
-        for start, end in fragments:
-            touched = [i for i, (a, b) in enumerate(tokens) if a < end and start < b]
-            if any(tags[i] != "O" for i in touched):
-                lost.append(label)
-                continue
-            for i in touched:
-                tags[i] = f"{'B' if i == touched[0] else 'I'}-{label}"
-    spans = tags_to_spans(tags, tokens, "strict")
-    content = {"tokens": tuple(tokens), "tags": tuple(tags), "spans": spans, "unexpressed": tuple(lost)}
-    return place.document(id, text, group, **content)
+def _entity(place: Place, entity: ET.Element, text: str, unit_id: str) -> list[Span]:
+    """The entity's fragments."""
+    starts, sizes = (re.split(r"[;,\s]+", (entity.get(name) or "").strip()) for name in ("offset", "len"))
+    if len(starts) != len(sizes) or not all(n.isdecimal() for n in (*starts, *sizes)):
+        raise place.at(None).bad("an entity of unit {} has no offset and length", "repair the unit", unit_id)
+    fragments = [(place.number(a), place.number(a) + place.number(n)) for a, n in zip(starts, sizes, strict=True)]
+    if any(not a < b <= len(text) for a, b in fragments):
+        raise place.at(None).bad("an entity leaves the text of unit {}", "repair the unit", unit_id)
+    label = place.label(entity.get("grp") or "")
+    return [Span(a, b, label) for a, b in fragments]

@@ -42,7 +42,7 @@ class JsonSpansOptions(ReaderOptions):
     """What becomes a document: the object, or each of its lines that is not blank; mentions that cross lines are
     dropped, and counted as unexpressed."""
     tokens: Literal["none"] | Tokeniser = "none"
-    """Token formats: runs of non-space, or word runs and single signs; a mention takes the tokens inside it."""
+    """Token formats: how the text becomes tokens, of which a mention takes those inside it."""
     overlap: Overlap = "error"
     decode: Mode = "strict"
 
@@ -114,7 +114,7 @@ def read_bigbio(request: Request[BigbioOptions]) -> Iterator[Document]:
     for row in parquet_rows(request, ["document_id", body, "entities"]):
         id, content, entities = (row.value(name, name) for name in ("document_id", body, "entities"))
         text = content if body == "text" else _joined(row, content)
-        spans = {span for entity in entities if (span := _entity(request.options, row, entity, text)) is not None}
+        spans = {span for entity in entities for span in _entity(request.options, row, entity, text)}
         yield row.place.document(str(id), text, spans=tuple(sorted(spans)))
 
 
@@ -129,13 +129,12 @@ def _joined(row: Row, passages: list[dict[str, Any]]) -> str:
     return text
 
 
-def _entity(options: BigbioOptions, row: Row, entity: dict[str, Any], text: str) -> Span | None:
+def _entity(options: BigbioOptions, row: Row, entity: dict[str, Any], text: str) -> list[Span]:
     label = row.place.mapped(entity["type"], options.types)
     if label is None:
-        return None
+        return []
     fragments = [(int(a), int(b)) for a, b in entity["offsets"]]
     covered = "".join(squeezed(text[a:b]) for a, b in fragments)
     if not fragments or covered != "".join(squeezed(piece) for piece in entity["text"]):
         raise row.bad("mention {} is not at its offsets", "use another view", str(entity["text"]))
-    extent = flat(row.place, fragments, text, options.discontinuous, str(entity["text"]))
-    return None if extent is None else Span(*extent, label)
+    return flat(row.place, fragments, text, options.discontinuous, label, str(entity["text"]))

@@ -13,9 +13,14 @@ from biobench.schema.document import Document, Span
 from biobench.schema.tags import Mode, decode_tags, tags_to_spans
 
 Fragments = tuple[tuple[int, int], ...]
-Discontinuous = Literal["error", "hull", "first", "drop"]
-Tokeniser = Literal["whitespace", "words"]
-Overlap = Literal["error", "last", "longest"]
+Discontinuous = Literal["error", "hull", "first", "drop", "each"]
+"""What a mention in several pieces becomes: its hull (first start to last end), its first piece, nothing, or a mention
+for each piece."""
+Tokeniser = Literal["whitespace", "words", "blanks"]
+"""Runs of non-space, runs of word characters and single other signs, or what stands between blanks."""
+Overlap = Literal["error", "last", "longest", "first"]
+"""Of mentions that share tokens. last: a later one overwrites tags. longest: the longer one has the tokens. first: the
+first listed one has them, and a mention takes every token that it touches (else those that lie in it)."""
 
 
 @dataclass(slots=True)
@@ -70,58 +75,58 @@ def merge_fragments(fragments: Sequence[tuple[int, int]], text: str) -> Fragment
     return tuple(merged)
 
 
-def flatten(fragments: Fragments, policy: Discontinuous) -> tuple[int, int] | None:
-    """One (start, end) for merged fragments: hull is first start to last end; None where it is dropped.
+def flatten(fragments: Fragments, policy: Discontinuous) -> list[tuple[int, int]]:
+    """(start, end) of what becomes of merged fragments; empty where they are dropped.
 
     Raises ValueError for several fragments under policy error.
     """
-    if len(fragments) == 1 or policy == "first":
-        return fragments[0]
-    if policy == "hull":
-        return fragments[0][0], fragments[-1][1]
-    if policy == "drop":
-        return None
-    raise ValueError("the mention is discontinuous")
+    if len(fragments) == 1 or policy == "each":
+        return list(fragments)
+    if policy == "error":
+        raise ValueError("the mention is discontinuous")
+    hull = (fragments[0][0], fragments[-1][1])
+    return {"hull": [hull], "first": [fragments[0]], "drop": []}[policy]
 
 
 def flat(
-    place: Place, fragments: Sequence[tuple[int, int]], text: str, policy: Discontinuous, name: str
-) -> tuple[int, int] | None:
-    """As `flatten` of the merged fragments; DataFormatError with the mention's name for what the policy refuses."""
+    place: Place, fragments: Sequence[tuple[int, int]], text: str, policy: Discontinuous, label: str, name: str
+) -> list[Span]:
+    """The mention of these fragments, by `flatten`; DataFormatError with its name for what the policy refuses."""
     try:
-        return flatten(merge_fragments(fragments, text), policy)
+        return [Span(*extent, label) for extent in flatten(merge_fragments(fragments, text), policy)]
     except ValueError as error:
         raise place.bad(f"{error}: {{}}", "set `discontinuous`", name) from None
 
 
-_PATTERNS = {"words": re.compile(r"\w+|[^\w\s]"), "whitespace": re.compile(r"\S+")}
+_PATTERNS = {"words": r"\w+|[^\w\s]", "whitespace": r"\S+", "blanks": "[^ ]+"}
 
 
 def tokenise(text: str, how: Tokeniser) -> tuple[tuple[int, int], ...]:
-    """Character offsets of tokens: runs of non-space, or runs of word characters and single other signs."""
-    return tuple((m.start(), m.end()) for m in _PATTERNS[how].finditer(text))
+    """Character offsets of tokens."""
+    return tuple((m.start(), m.end()) for m in re.finditer(_PATTERNS[how], text))
 
 
 def mentions_to_tags(
     spans: Sequence[Span], tokens: Sequence[tuple[int, int]], overlap: Overlap
 ) -> tuple[list[str], list[Span | None]]:
-    """(tags, the mention that each token's tag is of): a mention takes the tokens that lie entirely in it.
+    """(tags, the mention that each token's tag is of), for mentions in the file's order.
 
-    Mentions are taken in order of start (file order among equals). overlap: ``last`` lets a later mention
-    overwrite tags (which can leave an I- without its B-), ``longest`` gives contested tokens to the longer
-    mention, ``error`` raises ValueError.
+    Mentions are taken in order of start (file order among equals); under ``longest`` the longest first, under
+    ``first`` in the file's order. ``last`` can leave an I- without its B-, ``error`` raises ValueError.
     """
     tags = ["O"] * len(tokens)
     owners: list[Span | None] = [None] * len(tokens)
-    ordered = sorted(spans, key=lambda s: s.start)
+    ordered = list(spans) if overlap == "first" else sorted(spans, key=lambda s: s.start)
     if overlap == "longest":
         ordered.sort(key=lambda s: (s.start - s.end, s.start))
     for span in ordered:
         inside = [k for k, (start, end) in enumerate(tokens) if start >= span.start and end <= span.end]
+        if overlap == "first":
+            inside = [k for k, (start, end) in enumerate(tokens) if start < span.end and span.start < end]
         if any(owners[k] is not None for k in inside):
             if overlap == "error":
                 raise ValueError(f"span {span.start}-{span.end} overlaps another mention")
-            if overlap == "longest":
+            if overlap != "last":
                 continue
         for n, k in enumerate(inside):
             tags[k] = f"{'B' if n == 0 else 'I'}-{span.label}"
