@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 from typing import IO
 
-from biobench.data.desk.unpack import DAMAGED
+from biobench.data.unpack import DAMAGED
 from biobench.report.escape import plain
 from biobench.submission.checks import Check
 from biobench.submission.layout import MOST_FILES, PREDICTIONS_BYTES, allowed_bytes
