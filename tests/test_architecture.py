@@ -35,7 +35,7 @@ BELOW = {
     "export": {*_DATA, "score", "report"},
     "submission": {*_DATA, "score", "report"},
     "site": {*_DATA, "score", "report", "comparison"},
-    "workflows": {*_DATA, "score", "models", "runs", "report", "trainer"},
+    "workflows": {*_DATA, "score", "models", "runs", "report", "submission", "trainer"},
     "cli": {
         *(*_DATA, "score", "encode", "models", "finetune", "gate", "runs", "workflows"),
         *("report", "comparison", "export", "submission", "site", "trainer", "leaderboard"),
