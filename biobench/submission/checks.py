@@ -72,9 +72,9 @@ class Verification:
     @property
     def mark(self) -> Mark:
         """What the board says of its rows."""
-        if self.reproduced:
-            return "reproduced"
-        return "re-scored" if self.runs and all(run.rescored for run in self.runs) else "claimed"
+        if self.state == "refused" or not (self.reproduced or all(run.rescored for run in self.runs)):
+            return "claimed"
+        return "reproduced" if self.reproduced else "re-scored"
 
     @property
     def records(self) -> int:

@@ -297,10 +297,8 @@ def _drawn(store: Store, runs: Sequence[RunRecord], again: Again) -> Draw:
     from biobench.runs.execute import Silent
 
     first = runs[0]
-    folds, taken = first.resampling, {run.seed for run in runs}
-    if folds is None:
-        seed = next(seed for seed in iter(lambda: secrets.randbelow(2**31), None) if seed not in taken)
-    else:  # each seed is a split, and there are no others
+    folds, seed = first.resampling, secrets.randbelow(2**31)
+    if folds is not None:  # each seed is a split, and there are no others
         seed = first.seed - folds.fold + secrets.randbelow(folds.folds)
     others = [run for run in runs if run.seed != seed]
     if len(others) < LEAST_SEEDS:
@@ -347,12 +345,13 @@ def _drawn(store: Store, runs: Sequence[RunRecord], again: Again) -> Draw:
 
 
 def prediction_interval(centre: float, values: np.ndarray, noise: float) -> tuple[float, float]:
-    """The 95% interval for one more value like these: `centre` ± t(n - 1) √(s² (1 + 1/n) + noise).
+    """The 95% interval for one more value like these: `centre` ± √(t(n - 1)² s² (1 + 1/n) + 1.96² noise).
 
-    noise: a variance besides theirs, such as that of rounding a score to whole documents.
+    noise: a known variance besides theirs, such as that of rounding a score to whole documents.
     """
     n = len(values)
-    half = special.stdtrit(n - 1, 0.975) * math.sqrt(float(np.var(values, ddof=1)) * (1 + 1 / n) + noise)
+    spread = float(np.var(values, ddof=1)) * (1 + 1 / n)
+    half = math.sqrt(special.stdtrit(n - 1, 0.975) ** 2 * spread + special.ndtri(0.975) ** 2 * noise)
     return float(centre - half), float(centre + half)
 
 

@@ -39,14 +39,17 @@ def weak_rival(board: Path) -> None:
 
 
 def invent(results: Path) -> None:
-    """Every run's answers drawn from the gold, wrong on one document in twenty, with scores of their own."""
+    """Every run's answers drawn from the gold, wrong on nearly every second, with scores of their own.
+
+    The tiny encoder solves the demo task, so these are worse than its own answers; what counts is that they are others.
+    """
     store = Store(results)
     for made in list(store.records()):
         gold, said = store.load_predictions(made)
         chance, labels = np.random.default_rng(made.seed), made.task.labels
         invented = []
         for document, p in zip(gold, said, strict=True):
-            label = document.labels[0] if chance.random() > 0.05 else labels[chance.integers(len(labels))]
+            label = document.labels[0] if chance.random() > 0.6 else labels[chance.integers(len(labels))]
             raw = chance.random(len(labels)) + 2.0 * np.array([name == label for name in labels])
             scores = tuple(round(float(x), 6) for x in raw / raw.sum())
             invented.append(replace(p, labels=(label,), label_scores=scores))
@@ -82,7 +85,7 @@ def test_a_drawn_seed_lets_an_honest_leader_in_and_an_invented_one_out(
     denies = biobench("reproduce", "--of", cheat, *drawing, "--json")
     assert denies.status == 1
     (draw,) = denies.json()["draws"]
-    assert (draw["seed"], draw["agrees"], draw["score"] < draw["low"]) == (7, False, True)
+    assert (draw["seed"], draw["agrees"], draw["score"] > draw["high"]) == (7, False, True), draw
     found = examine(cheat, against=tmp_path / "board")
     assert (found.state, found.mark) == ("refused", "claimed")
     assert "W02" in {c.code for c in found.checks}
