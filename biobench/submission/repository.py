@@ -27,7 +27,7 @@ from biobench.report.escape import plain
 from biobench.report.table import SUBMITTED, load
 from biobench.store import Store
 from biobench.store.index import FILE as INDEX
-from biobench.store.statements import FOLDER, MANIFEST, make_statement, save_statement, statement_on
+from biobench.store.statements import FOLDER, MANIFEST, make_statement, mark_of, save_statement, statement_on
 from biobench.submission.checks import Verification
 from biobench.submission.git import run_git, run_git_bytes
 from biobench.submission.guard import verify
@@ -206,36 +206,36 @@ def _lay(
 ) -> PulledSubmission:
     if not _NAME.fullmatch(name):
         return PulledSubmission(plain(name), "refused", "its name is no folder's name")
-    place = target / name
-    digest = _digest(source)
+    place, digest = target / name, _digest(source)
     if place.exists() or place.is_symlink():
         if known is None or known.get("from") != address:
             return PulledSubmission(name, "kept", "one of this name is here that did not come from there")
         if place.is_symlink() or _digest(place) != known.get("files"):
             return PulledSubmission(name, "kept", "it was changed here since; delete it to pull it again")
-        if known["files"] == digest:
-            return PulledSubmission(name, "unchanged")
-    verification = verify(source, data_dir, target.parent)
-    if (stopped := _stopped(verification)) is not None:
-        return PulledSubmission(name, "refused", stopped)
     try:
         statement = statement_on(source, remote)
     except StoreError as error:
         return PulledSubmission(name, "refused", f"the repository's statement on it {error.what}")
     if statement is not None and not all(draw.agrees for draw in statement.draws):
         return PulledSubmission(name, "refused", "a run that the repository's maintainer drew does not agree")
-    target.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".pulled-") as aside:
-        shutil.copytree(source, Path(aside) / name)
-        if place.exists():
-            place.rename(Path(aside) / "before")
-        (Path(aside) / name).rename(place)
-    if verification.mark == "re-scored" and (statement is None or statement.mark != "reproduced"):
-        statement = make_statement(place, "re-scored")
-    if statement is not None:
+    outcome: Outcome = (
+        "new" if known is None else "unchanged" if place.exists() and known["files"] == digest else "updated"
+    )
+    if outcome != "unchanged":
+        verification = verify(source, data_dir, target.parent)
+        if (stopped := _stopped(verification)) is not None:
+            return PulledSubmission(name, "refused", stopped)
+        target.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".pulled-") as aside:
+            shutil.copytree(source, Path(aside) / name)
+            if place.exists():
+                place.rename(Path(aside) / "before")
+            (Path(aside) / name).rename(place)
+        if verification.mark == "re-scored" and statement is None:
+            statement = make_statement(place, "re-scored")
+    if statement is not None and mark_of(place) != "reproduced":
         save_statement(place, target.parent, statement)
-    mark = "claimed" if statement is None else statement.mark
-    return PulledSubmission(name, "new" if known is None else "updated", mark)
+    return PulledSubmission(name, outcome, mark_of(place))
 
 
 def _digest(folder: Path) -> str:

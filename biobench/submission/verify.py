@@ -297,10 +297,4 @@ def _completeness(records: Sequence[RunRecord]) -> list[Check]:
         if missing and others and needed:
             what = f"seeds {', '.join(map(str, others[:10]))} stand in their place: they may have been chosen"
             checks.append(Check("C05", "person", where, what))
-    present_tasks = {r.task.id for r in records}
-    for suite in sorted({tasks[t].suite for t in present_tasks if t in tasks and tasks[t].in_suite}):
-        lacking = [i.id for i in tasks.values() if i.in_suite and i.suite == suite and i.id not in present_tasks]
-        if lacking:
-            what = f"no results on {', '.join(lacking)}: no average over the {suite} suite"
-            checks.append(Check("C01", "warning", "runs", what))
     return checks

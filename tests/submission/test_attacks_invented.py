@@ -251,6 +251,18 @@ def test_a_copy_with_other_scores_and_a_few_turned_answers_is_near():
         assert found_in([run_of(copy)], [run_of(source, 1, "results", "b")]) == expected
 
 
+def test_probes_of_several_seeds_on_the_same_states_may_answer_alike():
+    chance, source = random.Random(9), trained(1)
+    again = [
+        replace(p, label_scores=tuple(round(s - 1e-3 * chance.random(), 6) for s in p.label_scores)) for p in source
+    ]
+    first, second = run_of(source, 1), run_of(again, 2)
+    assert found_in([first, second]) == {("P02", "person")}
+    frozen = [replace(run, record=run.record.model_copy(update={"track": "frozen"})) for run in (first, second)]
+    assert found_in(frozen) == set()
+    assert found_in([frozen[0], replace(frozen[0], record=frozen[1].record)]) == {("P02", "error")}, "the same scores"
+
+
 def test_a_copied_checkpoint_under_a_new_name_is_found_by_its_weights():
     """Its seeds are others, or its thresholds were fitted anew, so that neither answers nor scores are equal."""
     mine = run_of(trained(1), 1)
