@@ -63,7 +63,7 @@ def check_record(record: RunRecord, model: str) -> list[Check]:
     def error(code: str, what: str) -> Check:
         return Check(code, "error", where, what)
 
-    checks = [error("R02", f"{name}: no run can have this value") for name in dict.fromkeys(_impossible(record))]
+    checks = [error("R02", f"{name}: no run can have this value") for name in _impossible(record)]
     if record.engine_version not in ENGINES:
         checks.append(error("R03", f"was made by engine {record.engine_version}, this is engine {ENGINE_VERSION}"))
     if record.key not in _keys(record):
@@ -108,30 +108,24 @@ def check_canonical(content: bytes, path: Path, where: str) -> list[Check]:
     return [] if same else [Check("R08", "error", where, what)]
 
 
-def _impossible(record: RunRecord) -> Iterator[str]:
+def _impossible(record: RunRecord) -> list[str]:
     """Names of fields whose value no run has."""
-    training, windows = record.training, record.windows
-    curve = [point.step for point in training.curve]
-    if not record.scores or not all(is_possible(name, value) for name, value in record.scores.items()):
-        yield "scores"
-    if max(windows.truncated_documents, windows.strided_documents) > record.task.test_documents:
-        yield "windows"
-    if any(not 0 <= value <= 1 for value in windows.ceiling.values()):
-        yield "windows.ceiling"
-    if training.precision not in ("bf16", "fp32"):
-        yield "training.precision"
-    if training.best_step > training.steps or curve != sorted({*curve}) or any(s > training.steps for s in curve):
-        yield "training.curve"
-    if any(not is_possible(name, v) for point in training.curve for name, v in point.validation.items()):
-        yield "training.curve"
-    if training.trials and record.track == "fixed":
-        yield "training.trials"
-    if (training.threshold is not None) != traits_of(record.task.type).thresholds:
-        yield "training.threshold"
-    if record.model.parameters < 1:
-        yield "model.parameters"
-    if datetime.fromisoformat(record.provenance.started) > datetime.now(UTC) + timedelta(days=1):
-        yield "provenance.started"
+    training, windows, started = record.training, record.windows, datetime.fromisoformat(record.provenance.started)
+    steps = [point.step for point in training.curve]
+    validation = [score for point in training.curve for score in point.validation.items()]
+    claims = {
+        "scores": not record.scores or not all(is_possible(*score) for score in record.scores.items()),
+        "windows": max(windows.truncated_documents, windows.strided_documents) > record.task.test_documents
+        or not all(0 <= value <= 1 for value in windows.ceiling.values()),
+        "training.precision": training.precision not in ("bf16", "fp32"),
+        "training.curve": steps != sorted({*steps}) or not all(is_possible(*score) for score in validation),
+        "training.steps": max([training.best_step, *steps]) > training.steps,
+        "training.trials": bool(training.trials) and record.track == "fixed",
+        "training.threshold": (training.threshold is not None) != traits_of(record.task.type).thresholds,
+        "model.parameters": record.model.parameters < 1,
+        "provenance.started": started > datetime.now(UTC) + timedelta(days=1),
+    }
+    return [name for name, impossible in claims.items() if impossible]
 
 
 def _contradictions(record: RunRecord, spec: TaskSpec) -> Iterator[str]:
