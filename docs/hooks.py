@@ -92,7 +92,7 @@ def first_sentence(text: str) -> str:
 @cache
 def generated() -> dict[str, str]:
     """All pages that are not written by hand: path on the site -> Markdown."""
-    from biobench.data.json_schema import task_json_schema
+    from biobench.data.catalog import task_json_schema
     from biobench.schema.record import RunRecord
     from biobench.schema.strict import json_schema
     from trainer.api import recipe_schema
@@ -105,7 +105,7 @@ def generated() -> dict[str, str]:
         "reference/python.md": python_page(),
         "reference/task-spec.md": model_page("Task spec", "biobench tasks schema", task_json_schema()),
         "reference/run-record.md": model_page("Run record", None, json_schema(RunRecord)),
-        "reference/recipe.md": model_page("Pretraining recipe", "biobench pretrain-schema", recipe_schema()),
+        "reference/recipe.md": model_page("Pretraining recipe", "biobench pretrain schema", recipe_schema()),
     }
 
 

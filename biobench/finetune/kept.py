@@ -249,11 +249,11 @@ def _kept(checkpoint: Checkpoint, prepared: Prepared, device: torch.device) -> N
     wanted = _about(prepared)
     try:
         about = json.loads(path.read_bytes())
-        found = {name: about[name] for name in wanted}
+        stored = {name: about[name] for name in wanted}
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         hint = "give the whole folder that --keep-model wrote"
         raise ModelError("does not describe the head beside it", hint=hint, file=path) from error
-    if found != wanted:
+    if stored != wanted:
         raise ModelError(
             f"the head was fine-tuned for another task or protocol ({about.get('task')})",
             hint="name that task with --task, with its --set head.* as then",

@@ -30,9 +30,8 @@ from biobench.kinds import Answers, Split
 from biobench.kinds.synonyms import first_concepts
 from biobench.models.encoder import Attention, Encoder
 from biobench.models.heads import ProbeHead
-from biobench.schema.probe import Probe
 from biobench.schema.record import CurvePoint, TrainingRecord
-from biobench.schema.task import Training
+from biobench.schema.training import Probe, Training
 
 _WHOLE_BATCH = 2**40
 """Tokens of a micro-batch: cached states of a batch are few, so a batch is never cut."""
@@ -108,8 +107,8 @@ def train_probe(features: Features, prepared: Prepared, seed: int, encoder: Enco
             progress(number * total + done, trials * total, f"probe, learning rate {learning_rate:g}: {what}")
 
         recipe = probe_recipe(training, probe, learning_rate)
-        own = replace(prepared, spec=prepared.spec.model_copy(update={"training": recipe}))
-        run = ProbeRun(network, own, seed, "fp32", _WHOLE_BATCH, backoffs, tell)
+        trial = replace(prepared, spec=prepared.spec.model_copy(update={"training": recipe}))
+        run = ProbeRun(network, trial, seed, "fp32", _WHOLE_BATCH, backoffs, tell)
         try:
             run.fit()
         except NonFiniteLossError:

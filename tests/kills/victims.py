@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from biobench.store import Store
-from tests.helpers.desk_make import Server, zipped
+from tests.helpers.fetch_make import Server, zipped
 from tests.helpers.submission_make import honest_run
 from tests.helpers.tiny import make_tiny_encoder
 
@@ -267,15 +267,6 @@ def victims(shared: Path, server: Server) -> dict[str, Victim]:
                 _verdict,
                 lambda p: p,
                 lambda p, out: [*gate, out],
-            ),
-            Victim(
-                "average",
-                _plain,
-                lambda p: ["pretrain-average", tiny, tiny, "--out", p / "mean"],
-                lambda p: files(p / "mean"),
-                lambda p: tiny,
-                lambda p, out: ["pretrain-average", tiny, tiny, "--out", out],
-                finished="is not empty",
             ),
         )
     }
