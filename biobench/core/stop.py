@@ -50,9 +50,13 @@ class StopFlag:
         self._at_once = True
         try:
             yield
+        except Exception as error:
+            if self.set:  # whatever code that catches everything has made of it
+                raise RunStoppedError from error
+            raise
         finally:
             self._at_once = False
-        if self.set:  # code that catches everything may have caught it
+        if self.set:
             raise RunStoppedError
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from biobench.core.machine import Precision
 from biobench.core.memory import is_out_of_memory, keep_freed_memory
-from biobench.core.stop import STOP, RunStoppedError
+from biobench.core.stop import STOP
 from biobench.errors import ModelError, TrainingError
 from biobench.finetune.adapters import adapted
 from biobench.finetune.features import Features, extract
@@ -62,8 +62,6 @@ def load_encoder(checkpoint: Checkpoint, device: torch.device) -> LoadedEncoder:
             encoder = Encoder(model, int(pad)).to(device)
             if device.type in KERNEL_DEVICES:
                 encoder.prove_kernels()
-    except RunStoppedError:
-        raise
     except Exception as error:  # the model's code may ask for anything beside token ids
         if is_out_of_memory(error):
             raise

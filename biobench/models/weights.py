@@ -12,7 +12,6 @@ from transformers import AutoModel, AutoModelForTextEncoding, PreTrainedModel
 
 from biobench.core.files import broken_file
 from biobench.core.memory import free_memory_bytes, is_out_of_memory
-from biobench.core.stop import RunStoppedError
 from biobench.core.text import first_line
 from biobench.errors import ModelError
 from biobench.models.loading import Checkpoint
@@ -38,11 +37,9 @@ def load_base(checkpoint: Checkpoint, dtype: torch.dtype) -> PreTrainedModel:
             ignore_mismatched_sizes=True,
             output_loading_info=True,
         )
-    except RunStoppedError:
-        raise
     except Exception as error:  # safetensors, pickle and the model's own code have errors of their own
         raise weights_error(checkpoint.folder, error) from error
-    for name, weights, config in report["mismatched_keys"]:
+    for name, weights, config in sorted(report["mismatched_keys"]):
         raise _other_shape(checkpoint, name, tuple(weights), tuple(config))
     broken = next((n for n, w in model.named_parameters() if not bool(w.isfinite().all())), None)
     if broken is not None:
@@ -85,8 +82,6 @@ def _check_shapes(checkpoint: Checkpoint, loader: Any) -> None:
     try:
         with torch.device("meta"):
             model = loader.from_config(copy.deepcopy(config))
-    except RunStoppedError:
-        raise
     except Exception as error:  # as where the weights are loaded
         what = f"no encoder can be built from the config: {first_line(error)}"
         raise ModelError(what, hint="the folder must load with AutoModel.from_pretrained", file=file) from error

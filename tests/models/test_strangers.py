@@ -178,15 +178,14 @@ def test_a_signal_ends_the_building_of_a_model(folder: Path, monkeypatch: pytest
             os.kill(os.getpid(), signal.SIGTERM)
             while time.monotonic() < began + 30:
                 sum(range(1000))
-        except Exception:
+        except RunStoppedError:
             if not swallowed:
                 raise
         raise ValueError("no model")
 
     monkeypatch.setattr(engine, "load_base", endless)
-    with pytest.raises((RunStoppedError, ValueError)) as caught, stoppable():
+    with pytest.raises(RunStoppedError), stoppable():
         engine.load_encoder(find_checkpoint(str(folder)), torch.device("cpu"))
-    assert swallowed or caught.type is RunStoppedError
     assert time.monotonic() < began + 5
 
 
