@@ -28,7 +28,7 @@ def check_sizes(folder: Path) -> None:
 def check_links(folder: Path) -> None:
     """Refuses links that leave the folder; those of the hub's cache lead to the blobs of the same entry."""
     home = folder.resolve()
-    allowed = [home, home.parent.parent / "blobs"] if home.parent.name == "snapshots" else [home]
+    allowed = [home, (home.parent.parent / "blobs").resolve()] if home.parent.name == "snapshots" else [home]
     for path in folder.iterdir():
         if path.is_symlink() and not any(path.resolve().is_relative_to(place) for place in allowed):
             hint = "copy the file itself into the folder"
