@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def silent(_: str) -> None:
-    """Tell nobody."""
+    """Print nothing."""
 
 
 def guard(
@@ -122,7 +122,7 @@ def record_exclusions(
     missing: Sequence[str],
     say: Callable[[str], None] = silent,
 ) -> None:
-    """Write beside both copies of the ledger which tasks are guarded and which not. say: told how much was removed."""
+    """Write which tasks are guarded, next to both copies of the ledger. say: told how much was removed."""
     from trainer.train.run_folder import read_recipe
 
     assert result.model is not None
