@@ -34,7 +34,7 @@ BELOW = {
     "comparison": {*_DATA, "score", "report", "trainer"},
     "export": {*_DATA, "score", "report"},
     "submission": {*_DATA, "score", "report"},
-    "workflows": {*_DATA, "score", "models", "runs", "report", "trainer"},
+    "workflows": {*_DATA, "score", "models", "runs", "report", "submission", "trainer"},
     "cli": {
         *(*_DATA, "score", "encode", "models", "finetune", "baselines", "runs", "workflows"),
         *("report", "comparison", "export", "submission", "trainer", "leaderboard"),

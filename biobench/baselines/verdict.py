@@ -29,8 +29,8 @@ from biobench.baselines.permutation import (
 )
 from biobench.baselines.reading import bag_of_words, dictionary, length_only
 from biobench.data.catalog import LoadedTask
-from biobench.data.desk.similar import near, same
 from biobench.data.hashing import task_hash
+from biobench.data.verify import near, same
 from biobench.schema.document import Prediction, TaskData
 from biobench.schema.floor import LENGTH, FloorRecord, GateCheck, PolicyScores
 from biobench.schema.kind import KINDS

@@ -24,8 +24,7 @@ from biobench.errors import ModelError
 from biobench.models.card import CARD, licence_of
 from biobench.models.dummy import NAME as DUMMY
 from biobench.models.dummy import dummy_folder
-from biobench.schema.checkpoint import Stamp, content_hash, stamp
-from biobench.schema.model_folder import model_folder
+from biobench.schema.checkpoint import Stamp, content_hash, model_folder, stamp
 from biobench.schema.record import ModelIdentity
 
 if TYPE_CHECKING:

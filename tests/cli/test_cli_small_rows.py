@@ -1,4 +1,4 @@
-"""Small things of `run` and the data desk: the dummy, overrides of one task, plug-ins, lengths, empty text."""
+"""Small things of `run` and data: the dummy, overrides of one task, plug-ins, lengths, empty text."""
 
 from __future__ import annotations
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from biobench.data.catalog import load_task
-from biobench.data.desk.unpack import Limits, unpack
 from biobench.data.load import load_data
+from biobench.data.unpack import Limits, unpack
 from biobench.errors import BioBenchError, DataFormatError
 from biobench.schema.strict import load_yaml_model
 from biobench.schema.task import TaskSpec

@@ -1,4 +1,4 @@
-"""Native formats, one file each; a file is found by being here and registers itself with `@reader`."""
+"""Native formats, a few of a kind in a file; a file is found by being here and registers them with `@reader`."""
 
 from __future__ import annotations
 
