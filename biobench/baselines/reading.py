@@ -23,7 +23,7 @@ from biobench.stats.types import BoolArray, FloatArray
 
 REGULARISATION = 0.1
 """C of the support vector machines: the inverse of the strength of the L2 penalty. One value for all tasks; it
-was stronger than 1 on the two multi-label corpora at hand and weaker on GAD."""
+was stronger than 1 on the two multi-label corpora that were measured and weaker on GAD."""
 MAX_FEATURES = 50_000
 """The most frequent words and pairs that are kept."""
 MAX_DOCUMENTS = 20_000

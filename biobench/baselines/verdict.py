@@ -84,7 +84,7 @@ def gate(task: LoadedTask, data: TaskData) -> FloorRecord:
     """
     began = time.perf_counter()
     spec = task.spec
-    played = baselines(spec, data)
+    scored = baselines(spec, data)
     perfect = Baseline("oracle", "returns the gold", [oracle(data.test)])
     policies = tuple(
         PolicyScores(
@@ -94,7 +94,7 @@ def gate(task: LoadedTask, data: TaskData) -> FloorRecord:
             draws=len(b.draws),
             scores=_means([_scores(spec, data, predictions) for predictions in b.draws]),
         )
-        for b in (*played, perfect)
+        for b in (*scored, perfect)
     )
     checks = [_check_oracle(spec, data, policies[-1].scores)]
     if spec.is_ner:
@@ -102,7 +102,7 @@ def gate(task: LoadedTask, data: TaskData) -> FloorRecord:
     fresh, overlap = (data, []) if spec.gate.expect == "chance" else _without_known(data)
     tested, note = _units(fresh)
     ids = {d.id for d in tested.test}
-    asked = [b._replace(draws=[[p for p in draw if p.document in ids] for draw in b.draws]) for b in played]
+    asked = [b._replace(draws=[[p for p in draw if p.document in ids] for draw in b.draws]) for b in scored]
     checks += overlap
     checks += [check.model_copy(update={"words": check.words + note}) for check in _check_text(spec, tested, asked)]
     return FloorRecord(
@@ -210,9 +210,9 @@ def _check_oracle(spec: TaskSpec, data: TaskData, scores: dict[str, float]) -> G
     return GateCheck(name="oracle", passed=not wrong, words=words)
 
 
-def _check_text(spec: TaskSpec, data: TaskData, played: Sequence[Baseline]) -> list[GateCheck]:
+def _check_text(spec: TaskSpec, data: TaskData, scored: Sequence[Baseline]) -> list[GateCheck]:
     """Whether the text says something of the labels, as far as `gate.expect` says it should."""
-    kind, reader = KINDS[spec.type], played[-1]
+    kind, reader = KINDS[spec.type], scored[-1]
     evaluated = np.array([label in set(data.gold_labels) for label in data.labels])
     metric = "macro F1" if kind.counted else spec.metric.primary
 
@@ -227,10 +227,10 @@ def _check_text(spec: TaskSpec, data: TaskData, played: Sequence[Baseline]) -> l
     itself = "itself with its predictions permuted among the documents"
     if spec.gate.expect == "chance":
         # Only the permuted test asks for the text alone; a constant loses in macro F1 even to guessing.
-        controls = [b for b in played if b is reader or b.name == LENGTH]
+        controls = [b for b in scored if b is reader or b.name == LENGTH]
         tests = [("chance" if b is reader else f"chance: {b.name}", b, itself, permuted(b)) for b in controls]
     else:
-        opponents = [b for b in played[:-1] if len(b.draws) == 1 and kind.counted]
+        opponents = [b for b in scored[:-1] if len(b.draws) == 1 and kind.counted]
         tests = [
             (f"beats {b.name}", reader, b.name, beats(counted(reader), counted(b), evaluated, SEED)) for b in opponents
         ]

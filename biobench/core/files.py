@@ -76,7 +76,7 @@ def writing(path: Path, remedy: Remedy = RESULTS) -> Iterator[None]:
 
 
 def temporary_name(path: Path) -> Path:
-    """A new name beside `path` for what becomes it when it is whole; names this process, for `is_abandoned`."""
+    """A new name in the folder of `path` for the file that replaces it; names this process, for `is_abandoned`."""
     writer = this_process()
     return path.with_name(f".{path.name}.{writer and writer + '.'}{secrets.token_hex(6)}{_SUFFIX}")
 
@@ -108,7 +108,7 @@ def folder_time(folder: Path) -> float:
 
 @contextmanager
 def temporary_file(path: Path) -> Iterator[BinaryIO]:
-    """A new file beside `path` to write to, flushed to disk at the end; nothing is left of it on failure."""
+    """A new file in the folder of `path` to write to, flushed to disk at the end; nothing is left of it on failure."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = temporary_name(path)
     try:
@@ -122,7 +122,7 @@ def temporary_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_temporary(path: Path, content: bytes, remedy: Remedy = RESULTS) -> Path:
-    """`content` in a new file beside `path`, for `commit`. Raises StoreError."""
+    """`content` in a new file in the folder of `path`, for `commit`. Raises StoreError."""
     with writing(path, remedy), temporary_file(path) as stream:
         stream.write(content)
     return Path(stream.name)
@@ -130,7 +130,7 @@ def write_temporary(path: Path, content: bytes, remedy: Remedy = RESULTS) -> Pat
 
 @contextmanager
 def temporary_folder(folder: Path, remedy: Remedy = RESULTS) -> Iterator[Path]:
-    """A new folder beside `folder` that becomes it at the end, whole; nothing is left of it on failure.
+    """A new folder in the parent of `folder` that becomes it at the end, whole; nothing is left of it on failure.
 
     Raises StoreError, also where `folder` is there by then and not empty.
     """

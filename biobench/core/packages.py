@@ -41,7 +41,7 @@ def plugins(group: str) -> tuple[tuple[str, Any], ...]:
     for point in sorted(entry_points(group=group), key=lambda p: p.name):
         try:
             loaded.append((point.name, point.load()))
-        except Exception as error:  # a stranger's module may raise anything
+        except Exception as error:  # a module of another package may raise anything
             owner = "an installed package" if point.dist is None else f"package {point.dist.name}"
             raise SpecError(
                 f"plug-in '{point.name}' ({point.value}) of {owner} cannot be loaded: {first_line(error)}",

@@ -90,7 +90,7 @@ def bare_main() -> Iterator[None]:
 
 
 def end_with_parent() -> None:
-    """From now on a killed parent takes this process along: nobody would look for it."""
+    """From now on this process ends where its parent is killed."""
     parent = multiprocessing.parent_process()
     assert parent is not None
 

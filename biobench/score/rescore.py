@@ -42,7 +42,7 @@ def rescore(
 ) -> list[Rescored]:
     """Score all runs of `store` (or those of these tasks) again and replace the records whose scores differ.
 
-    A damaged record or prediction file becomes a `failed` line, agreement-bound data that is not at hand an
+    A damaged record or prediction file becomes a `failed` line, agreement-bound data that is missing an
     `unavailable` one; the others go on. Raises StoreError only where a record cannot be written.
     """
     records, findings = store.scan()

@@ -10,8 +10,8 @@ No clock that can be set decides alone. On the machine of the holder the system 
 age is counted by the monotonic clock. Elsewhere the age is read by the clock of the file system, and since that may
 jump, forward or back, a claim that looks dead is replaced only where it then stays as it is for `CONFIRM_SECONDS`.
 
-A holder that was suspended for longer than that and wakes makes its run beside the one that replaced it: both store the
-same result under the same key, so time is lost and nothing else. Some mounts grant locks that hold on one machine alone
+A holder that was suspended for longer than that and wakes goes on with its run while another makes it too: both store
+the same result under the same key, so only time is lost. Some mounts grant locks that hold on one machine alone
 (`localflock`, NFS with `nolock`), which no process can see; `BIOBENCH_CLAIMS=files` is for these.
 """
 
@@ -37,7 +37,7 @@ from biobench.errors import UsageError
 
 ClaimMode = Literal["locks", "files"]
 BEAT_SECONDS = 15.0
-"""Between two writes of a heartbeat; a dozen fit into `STALE_SECONDS`, so that a slow disk kills nobody."""
+"""Between two writes of a heartbeat; a dozen fit into `STALE_SECONDS`, so that a slow disk ends no claim."""
 STALE_SECONDS = 180.0
 """A heartbeat older than this belongs to a process that has ended."""
 CONFIRM_SECONDS = 45.0
@@ -80,7 +80,7 @@ class Claim:
         self.beat = self.beat._replace(step=step, steps=steps)
 
     def at(self, host: str, pid: int) -> None:
-        """Another machine makes the run for this process; readers are told that one."""
+        """Another machine makes the run for this process; the heartbeat names that one."""
         self.beat = self.beat._replace(host=host, pid=pid)
         with suppress(OSError):
             _write(self.path, self.beat)

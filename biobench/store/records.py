@@ -1,6 +1,6 @@
 """Records as JSON files and back, with every kind of damage said in one line.
 
-Runs lie in `<results>/runs`; small records beside them in `<results>/<room>/<task>/<32 hex digits>.json`.
+Runs lie in `<results>/runs`; small records in `<results>/<room>/<task>/<32 hex digits>.json`.
 """
 
 from __future__ import annotations

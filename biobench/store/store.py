@@ -109,7 +109,7 @@ class Store:
         except StoreError:
             table_temporary.unlink(missing_ok=True)
             raise
-        # A run made anew must not leave new predictions beside an old record if the machine stops here.
+        # A run made anew must not leave new predictions with an old record if the machine stops here.
         record_path.unlink(missing_ok=True)
         try:
             commit(table_temporary, table_path)
@@ -246,16 +246,16 @@ class Store:
 
         Raises StoreError where the folder cannot be written.
         """
-        with claimed(self._beside(task_id, key, ".lock"), self.claim_mode()) as claim:
+        with claimed(self._lock_path(task_id, key, ".lock"), self.claim_mode()) as claim:
             yield claim
 
     def heartbeat_path(self, task_id: str, key: str) -> Path:
         """Where the process that makes a run says so; see `store.claims`."""
-        return self._beside(task_id, key, RUNNING)
+        return self._lock_path(task_id, key, RUNNING)
 
     def state_path(self, task_id: str, key: str) -> Path:
         """Where the holder of a run keeps its state while it is under way."""
-        return self._beside(task_id, key, ".state")
+        return self._lock_path(task_id, key, ".state")
 
     def is_begun(self, task_id: str, key: str) -> bool:
         """Whether a killed process left the run's state, or that of a part of it."""
@@ -264,7 +264,7 @@ class Store:
 
     def note_command(self, task_id: str, key: str, command: float) -> None:
         """Let others know which command made the stored run; `command` as in `note_failure`. Raises StoreError."""
-        path = self._beside(task_id, key, ".command")
+        path = self._lock_path(task_id, key, ".command")
         self._clean(path.parent)
         write_atomic(path, json.dumps({"command": command}).encode())
 
@@ -276,7 +276,7 @@ class Store:
     def command_state(self, task_id: str, key: str) -> tuple[int, int] | None:
         """What changes whenever a command notes that it made the run; only good to be compared with itself."""
         try:
-            status = self._beside(task_id, key, ".command").stat()
+            status = self._lock_path(task_id, key, ".command").stat()
         except OSError:
             return None
         return status.st_mtime_ns, status.st_ino
@@ -287,7 +287,7 @@ class Store:
         command: when the command began, seconds since the epoch, by which its workers know each other.
         """
         note = json.dumps({"command": command, "reason": reason}, ensure_ascii=False)
-        write_atomic(self._beside(task_id, key, ".failed"), note.encode())
+        write_atomic(self._lock_path(task_id, key, ".failed"), note.encode())
 
     def failure(self, task_id: str, key: str, command: float) -> str | None:
         """Why this run failed in a worker of this very command; None where it did not.
@@ -303,8 +303,8 @@ class Store:
         return None if note is None else note[1]
 
     def _note(self, task_id: str, key: str, suffix: str) -> tuple[float, str] | None:
-        """Command and reason of a note beside a run."""
-        path = self._beside(task_id, key, suffix)
+        """Command and reason of a note about a run."""
+        path = self._lock_path(task_id, key, suffix)
         content = _read(path)
         try:
             fields = None if content is None else json.loads(content)
@@ -322,7 +322,7 @@ class Store:
             )
         return folder / task_id / (key + suffix)
 
-    def _beside(self, task_id: str, key: str, suffix: str) -> Path:
+    def _lock_path(self, task_id: str, key: str, suffix: str) -> Path:
         """A file about making the run, which is no part of its result."""
         return self.root / "locks" / self._path(task_id, key, suffix).relative_to(self.root / "runs")
 

@@ -1,4 +1,4 @@
-"""Predictions as parquet: one row a document, gold beside what was said of it; never any text."""
+"""Predictions as parquet: one row a document, gold and prediction; never any text."""
 
 from __future__ import annotations
 

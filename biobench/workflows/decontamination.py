@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def silent(_: str) -> None:
-    """Tell nobody."""
+    """Print nothing."""
 
 
 def guard(
@@ -37,7 +37,7 @@ def guard(
     None for the second where the package makes the text itself. say: told of both.
     Raises UsageError and DataUnavailableError where tasks are required that are not available.
     """
-    generated = all(source.embedded is not None for spec in recipe.corpora for source in spec.sources)
+    generated = all(s.embedded is not None for spec in recipe.corpora for s in spec.sources)
     guarded = exclude_tasks and not generated
     if require_tasks is not None and not guarded:
         why = "the text is made by the package itself" if generated else "--no-exclude-tasks lets all documents in"
@@ -122,7 +122,7 @@ def record_exclusions(
     missing: Sequence[str],
     say: Callable[[str], None] = silent,
 ) -> None:
-    """Write beside both copies of the ledger which tasks are guarded and which not. say: told how much was removed."""
+    """Write which tasks are guarded, next to both copies of the ledger. say: told how much was removed."""
     from trainer.train.run_folder import read_recipe
 
     assert result.model is not None

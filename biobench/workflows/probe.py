@@ -1,6 +1,6 @@
 """Small scores while a model is being pretrained: a frozen probe on open tasks, through the benchmark's own engine.
 
-Scores are of the validation documents, never of the test documents, so that nobody chooses a checkpoint by those.
+Scores are of the validation documents, never of the test documents: a checkpoint must not be chosen by those.
 """
 
 from __future__ import annotations
