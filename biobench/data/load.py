@@ -153,9 +153,10 @@ def _split(task: LoadedTask, place: LocatedFiles, all_documents: list[Document])
     documents = get_kind(task.spec.type).arranged(split)
     for name in SPLITS:
         if not documents[name]:
-            files = place.files.get(name) or place.files.get("all") or [None]
+            files = [*place.files.get(name, ()), *place.files.get("all", ())]
+            file = files[0] if files else None
             what, hint = f"task {task.id}: split '{name}' is empty", "check the file and `files`, or set `splits`"
-            raise DataFormatError(what, hint=hint, file=files[0], line=1 if files[0] else None)
+            raise DataFormatError(what, hint=hint, file=file, line=1 if file else None)
     if not any(d.spans or d.labels for d in documents["test"]):
         raise DataFormatError(
             f"task {task.id}: no document of the test split has a {'mention' if task.spec.is_ner else 'label'}",

@@ -130,7 +130,7 @@ def _delimited(place: Place) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """
     for name in ("tab", "semicolon", "comma"):
         try:
-            rows = [row for _, row in islice(delimited(place, name, strict=False), SAMPLE)]  # type: ignore[arg-type]
+            rows = [row for _, row in islice(delimited(place, name, strict=False), SAMPLE)]
         except DataFormatError as error:
             if "UTF" in error.what or "NUL" in error.what:
                 raise
@@ -194,7 +194,7 @@ def _mentions(items: list[dict[str, Any]]) -> Sniffed | None:
             text = max(texts, key=lambda n: sum(map(len, columns[n])))
             reader = {"format": "json_spans", "text": text, "spans": name}
             unused = [n for n in columns if n not in (text, name)]
-            return Sniffed("span_ner", reader, {p[2] for p in parts}, len(items), list(columns), unused)
+            return Sniffed("span_ner", reader, {str(p[2]) for p in parts}, len(items), list(columns), unused)
     return None
 
 
