@@ -15,7 +15,7 @@ from biobench.data.hashing import documents_hash
 from biobench.data.labels import apply_rule
 from biobench.data.locate import LocatedFiles, choose, default_data_dir
 from biobench.data.readers import Request, get_reader
-from biobench.data.readers.base import Place
+from biobench.data.readers.base import FileLine
 from biobench.data.splits import assign_splits
 from biobench.errors import DataFormatError
 from biobench.kinds import get_kind
@@ -175,7 +175,7 @@ def _checked(request: Request[Any], documents: Iterable[Document]) -> Iterator[D
         file, _, line = d.origin.rpartition(":")
         numbered = line.isdecimal()
         path = Path(file if numbered else d.origin or "generated data")
-        place = Place(request, d.split, path, int(line) if numbered else None)
+        place = FileLine(request, d.split, path, int(line) if numbered else None)
         if d.id in seen:
             hint = "ids must be unique in the task"
             if hasattr(request.options, "ids"):
@@ -205,7 +205,7 @@ def _checked(request: Request[Any], documents: Iterable[Document]) -> Iterator[D
         yield kind.labelled(d if spans == d.spans else replace(d, spans=spans))
 
 
-def _check_text(place: Place, document: Document) -> None:
+def _check_text(place: FileLine, document: Document) -> None:
     """Refuse what is no Unicode text, which tokenizers drop or fall over: NUL, and half of a surrogate pair."""
     named = {"text": document.text, "first text": document.query, "id": document.id, "group": document.group}
     labels = {*document.labels, *(span.label for span in document.spans)}
