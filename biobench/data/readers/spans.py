@@ -130,6 +130,8 @@ def _joined(row: DataRow, passages: list[dict[str, Any]]) -> str:
 
 
 def _entity(options: BigbioOptions, row: DataRow, entity: dict[str, Any], text: str) -> list[Span]:
+    if not {"type", "offsets", "text"} <= entity.keys():
+        raise row.bad("an entity lacks its type, offsets or text", "use another view")
     label = row.place.mapped(entity["type"], options.types)
     if label is None:
         return []
