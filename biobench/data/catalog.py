@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import biobench.kinds  # noqa: F401  (the kinds of task that a spec may name register themselves)
-from biobench.core.plugins import TASKS, plugins
+from biobench.core.packages import TASKS, plugins
 from biobench.data.readers import ReaderOptions, formats, get_reader
 from biobench.errors import SpecError, UsageError
 from biobench.schema.source import Source

@@ -16,9 +16,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from biobench.core.checkpoint_safety import check_pickle, check_sizes
 from biobench.core.files import broken_file
 from biobench.core.hub import client_errors, explain, is_incomplete, patiently, set_patience
-from biobench.core.strangers import check_pickle, check_sizes
 from biobench.core.text import first_line
 from biobench.errors import ModelError
 from biobench.models.card import CARD, licence_of

@@ -6,7 +6,7 @@ from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 
-from biobench.core.plugins import READERS, plugins
+from biobench.core.packages import READERS, plugins
 from biobench.data.readers.base import REGISTRY, Reader, ReaderOptions, Request
 from biobench.errors import SpecError
 from biobench.schema.strict import suggest

@@ -12,7 +12,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from biobench.core.words import read_words
+from biobench.core.packages import read_words
 from biobench.data.readers.base import ReaderOptions, Request, reader
 from biobench.data.readers.tokens import tagged
 from biobench.errors import DataFormatError
