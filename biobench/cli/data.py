@@ -128,7 +128,7 @@ def _print_report(report: DataReport) -> None:
     for split, counts in report.counts.items():
         numbers = [f"{name} {n}" for name, n in counts.items()]
         more = f" and {len(numbers) - _MOST_COUNTS} more labels" if len(numbers) > _MOST_COUNTS else ""
-        typer.echo(visible(f"  {split}: {', '.join(numbers[:_MOST_COUNTS])}{more}"))
+        typer.echo(f"  {split}: " + visible(f"{', '.join(numbers[:_MOST_COUNTS])}{more}"))
     if lost := unexpressed_in_words(report.unexpressed):
         typer.echo(f"  - {visible(lost)}")
     for problem in report.count_problems:

@@ -16,6 +16,12 @@ from biobench.errors import DataUnavailableError
 from biobench.schema.document import Document
 from biobench.schema.task import SPLITS
 
+_SHOWN = (
+    *("id", "version", "name", "language", "type", "corpus", "unit", "labels", "seeds", "protocol", "training", "head"),
+    *("metric", "gate", "access", "licence", "homepage", "citation", "notes", "deviations", "published_as"),
+    *("variant_of", "declared_counts", "sources", "path"),
+)
+
 
 def describe(task: LoadedTask, data_dir: str | Path | None = None, samples: int = 3) -> dict[str, Any]:
     """Everything worth knowing of a task.
@@ -27,33 +33,16 @@ def describe(task: LoadedTask, data_dir: str | Path | None = None, samples: int 
     agreement are left out.
     """
     spec = task.spec
-    result: dict[str, Any] = {
-        "id": spec.id,
-        "version": spec.version,
-        "name": spec.name,
-        "language": spec.language,
-        "type": spec.type,
+    plain = spec.model_dump() | {
         "corpus": spec.corpus_id,
-        "unit": spec.unit,
-        "labels": spec.labels if isinstance(spec.labels, list) else spec.labels.model_dump(),
-        "seeds": spec.seeds,
-        "protocol": spec.protocol.model_dump(),
         "training": spec.training.model_dump(exclude_none=True),
-        "head": spec.head.model_dump(),
         "metric": spec.metric.model_dump(exclude_none=True),
         "gate": spec.gate.expect,
-        "access": spec.access,
-        "licence": spec.licence,
-        "homepage": spec.homepage,
-        "citation": spec.citation,
-        "notes": list(spec.notes),
-        "deviations": [d.model_dump() for d in spec.deviations],
-        "published_as": spec.published_as,
-        "variant_of": spec.variant_of,
         "declared_counts": spec.counts,
         "sources": [s.id for s in spec.all_sources],
         "path": str(task.path),
     }
+    result = {name: plain[name] for name in _SHOWN}
     folder = default_data_dir() if data_dir is None else Path(data_dir)
     try:
         place = choose(task, folder)

@@ -75,8 +75,8 @@ def fetch(
         with FileLock(work / "fetch.lock"):
             for left in work.glob(f"{_UNPACKED}*"):  # by a killed process: living ones have the lock
                 shutil.rmtree(left, ignore_errors=True)
-            for part in (source, source.original):
-                for item in () if part is None else urls(part):
+            for part in (source,) if source.original is None else (source, source.original):
+                for item in urls(part):
                     result.files += _fetch_url(item, work, folder / part.folder, result, progress)
             if source.hub is not None and not urls(source):
                 result.files += _fetch_hub(source, source.hub, folder, result)

@@ -15,6 +15,7 @@ from biobench.data.hashing import documents_hash
 from biobench.data.labels import apply_rule
 from biobench.data.locate import LocatedFiles, choose, default_data_dir
 from biobench.data.readers import Request, get_reader
+from biobench.data.readers.base import FileLine
 from biobench.data.splits import assign_splits
 from biobench.errors import DataFormatError
 from biobench.kinds import get_kind
@@ -56,11 +57,8 @@ def load_folds(
             hint="fetch the release that the spec names; or change `expect` where this data is meant",
             file=task.path,
         )
-    return [
-        _task_data(replace(task, fold=i), place, *part, digest, limit) if resampled is not None
-        else _task_data(task, place, *part, digest, limit)
-        for i, part in enumerate(parts)
-    ]  # fmt: skip
+    tasks = [task] if resampled is None else [replace(task, fold=i) for i in range(len(parts))]
+    return [_task_data(each, place, *part, digest, limit) for each, part in zip(tasks, parts, strict=True)]
 
 
 Part = tuple[tuple[str, ...], dict[str, list[Document]]]
@@ -144,14 +142,8 @@ def read_source(task: LoadedTask, place: LocatedFiles) -> Part:
 
 def _read(task: LoadedTask, place: LocatedFiles) -> tuple[tuple[str, ...], list[Document]]:
     """(labels in order, documents that have one of them or need none) before any split."""
-    options = task.options[place.source.id]
-    request = Request(
-        options=options,
-        files=place.files,
-        spec=task.spec,
-        redact=task.spec.access == "agreement",
-        original=place.original,
-    )
+    options, redact = task.options[place.source.id], task.spec.access == "agreement"
+    request = Request(options, place.files, task.spec, redact, original=place.original)
     read = get_reader(options.format).read
     return apply_rule(task.spec.labels, list(_checked(request, read(request))))
 
@@ -161,13 +153,10 @@ def _split(task: LoadedTask, place: LocatedFiles, all_documents: list[Document])
     documents = get_kind(task.spec.type).arranged(split)
     for name in SPLITS:
         if not documents[name]:
-            files = place.files.get(name) or place.files.get("all") or []
-            raise DataFormatError(
-                f"task {task.id}: split '{name}' is empty",
-                hint="check the file and `files`, or set `splits`",
-                file=files[0] if files else None,
-                line=1 if files else None,
-            )
+            files = [*place.files.get(name, ()), *place.files.get("all", ())]
+            file = files[0] if files else None
+            what, hint = f"task {task.id}: split '{name}' is empty", "check the file and `files`, or set `splits`"
+            raise DataFormatError(what, hint=hint, file=file, line=1 if file else None)
     if not any(d.spans or d.labels for d in documents["test"]):
         raise DataFormatError(
             f"task {task.id}: no document of the test split has a {'mention' if task.spec.is_ner else 'label'}",
@@ -183,46 +172,44 @@ def _checked(request: Request[Any], documents: Iterable[Document]) -> Iterator[D
     known = set(spec.labels) if isinstance(spec.labels, list) else None
     seen: set[str] = set()
     for d in documents:
+        file, _, line = d.origin.rpartition(":")
+        numbered = line.isdecimal()
+        path = Path(file if numbered else d.origin or "generated data")
+        place = FileLine(request, d.split, path, int(line) if numbered else None)
         if d.id in seen:
             hint = "ids must be unique in the task"
             if hasattr(request.options, "ids"):
                 hint += "; where each split numbers its files anew, set `reader.ids: split_and_name`, "
                 hint += "and where the same document stands again, `reader.ids: repeated`"
-            raise _bad(request, d, "document id {} stands twice", hint, d.id)
+            raise place.bad("document id {} stands twice", hint, d.id)
         seen.add(d.id)
-        _check_text(request, d)
+        _check_text(place, d)
         for span in d.spans:
             if not 0 <= span.start < span.end <= len(d.text):
-                raise _bad(
-                    request, d, f"span {span.start}-{span.end} leaves the text (length {len(d.text)})", "check offsets"
-                )
+                what = f"span {span.start}-{span.end} leaves the text (length {len(d.text)})"
+                raise place.bad(what, "check offsets")
         for label in (*(s.label for s in d.spans), *d.labels):
             if known is not None and not kind.numeric and label not in known:
                 hint = request.alike(label) or "check `labels` and the reader's map"
-                raise _bad(request, d, "{} is not a label of the task", hint, label)
+                raise place.bad("{} is not a label of the task", hint, label)
         if kind.tagged and not d.text.strip():
-            raise _bad(request, d, "document {} has no text", "remove it, or cut the corpus by `segment: line`", d.id)
+            raise place.bad("document {} has no text", "remove it, or cut the corpus by `segment: line`", d.id)
         if kind.tagged and not d.tokens:
-            raise _bad(request, d, "document {} has no tokens", f"{spec.type} needs a token format, or `tokens:`", d.id)
+            raise place.bad("document {} has no tokens", f"{spec.type} needs a token format, or `tokens:`", d.id)
         if kind.single and len(d.labels) != 1:
-            raise _bad(request, d, f"{len(d.labels)} labels in a single-label task", "each document needs exactly one")
+            raise place.bad(f"{len(d.labels)} labels in a single-label task", "each document needs exactly one")
         problem = kind.problem(spec, d)
         if problem is not None:
-            raise _bad(request, d, *problem)
+            raise place.bad(*problem)
         spans = tuple(sorted(set(d.spans)))
         yield kind.labelled(d if spans == d.spans else replace(d, spans=spans))
 
 
-def _check_text(request: Request[Any], document: Document) -> None:
+def _check_text(place: FileLine, document: Document) -> None:
     """Refuse what is no Unicode text, which tokenizers drop or fall over: NUL, and half of a surrogate pair."""
+    named = {"text": document.text, "first text": document.query, "id": document.id, "group": document.group}
     labels = {*document.labels, *(span.label for span in document.spans)}
-    for name, text in (
-        ("text", document.text),
-        ("first text", document.query),
-        ("id", document.id),
-        ("group", document.group),
-        *(("label", label) for label in sorted(labels)),
-    ):
+    for name, text in (*named.items(), *(("label", label) for label in sorted(labels))):
         at = text.find("\0")
         what = "a NUL character"
         if at < 0 and not text.isascii():
@@ -232,14 +219,7 @@ def _check_text(request: Request[Any], document: Document) -> None:
                 at, what = error.start, "half of a surrogate pair"
         if at >= 0:
             hint = "remove it; text that was cut or written in another encoding has such"
-            raise _bad(request, document, f"the document's {name} has {what} at character {at}", hint)
-
-
-def _bad(request: Request[Any], document: Document, what: str, hint: str, value: str | None = None) -> DataFormatError:
-    file, _, line = document.origin.rpartition(":")
-    if line.isdecimal():
-        return request.bad(what, hint, Path(file), int(line), value)
-    return request.bad(what, hint, Path(document.origin or "generated data"), None, value)
+            raise place.bad(f"the document's {name} has {what} at character {at}", hint)
 
 
 def limited(documents: dict[str, list[Document]], limit: int) -> dict[str, list[Document]]:

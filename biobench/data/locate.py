@@ -150,7 +150,8 @@ def remedy(task: LoadedTask, data_dir: Path, offline: bool = False) -> str:
         put += f" and {', '.join(patterns_of(source.original.files))} into {data_dir / source.original.folder}"
     if spec.access != "open":
         kind = "a signed agreement" if spec.access == "agreement" else "a registration"
-        return f"the data needs {kind}: see {spec.homepage}, then {put} (`biobench data status` has the steps)"
+        steps = f"`biobench data status {task.id} --steps` has the steps"
+        return f"the data needs {kind}: see {spec.homepage}, then {put} ({steps})"
     places = ", ".join(addresses(source))
     if not places:
         return f"{put} (from {spec.homepage})"

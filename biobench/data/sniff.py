@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from biobench.core.text import first_line
-from biobench.data.readers.base import Place, ReaderOptions, Request
+from biobench.data.readers.base import FileLine, ReaderOptions, Request
 from biobench.data.readers.brat import note_of
 from biobench.data.readers.files import delimited, json_rows, missing, read_lines
 from biobench.errors import DataFormatError
@@ -83,7 +83,7 @@ def sniff(path: Path, wanted: Wanted, *, tokens: bool = False) -> Sniffed:
     tokens: the file belongs to token files, so it is one too where all its tags are O.
     """
     names: dict[str, list[str]] = {}
-    place = Place(Request(ReaderOptions(format="sniffed"), {"all": [path]}, cast(TaskSpec, None)), "", path)
+    place = FileLine(Request(ReaderOptions(format="sniffed"), {"all": [path]}, cast(TaskSpec, None)), "", path)
     if path.suffix == ".parquet":
         items, names = _parquet(path)
         reader: dict[str, Any] = {"format": "parquet"}
@@ -96,8 +96,8 @@ def sniff(path: Path, wanted: Wanted, *, tokens: bool = False) -> Sniffed:
         if tagged is not None:
             return tagged
         items, reader = _delimited(place)
-    found = _mentions(items) or _tagged_items(items, path, reader, names)
-    return found or _labelled(items, path, reader, names, wanted)
+    spans_or_tags = _mentions(items) or _tagged_items(items, path, reader, names)
+    return spans_or_tags or _labelled(items, path, reader, names, wanted)
 
 
 def _parquet(path: Path) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
@@ -123,14 +123,14 @@ def _parquet(path: Path) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
     return table.to_pylist(), by_column
 
 
-def _delimited(place: Place) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def _delimited(place: FileLine) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """The rows as items with the header's names, or numbers from 0 where no cell of the first row is a name.
 
     A first row is a header where none of its cells stands again in its column.
     """
     for name in ("tab", "semicolon", "comma"):
         try:
-            rows = [row for _, row in islice(delimited(place, name, strict=False), SAMPLE)]  # type: ignore[arg-type]
+            rows = [row for _, row in islice(delimited(place, name, strict=False), SAMPLE)]
         except DataFormatError as error:
             if "UTF" in error.what or "NUL" in error.what:
                 raise
@@ -194,7 +194,7 @@ def _mentions(items: list[dict[str, Any]]) -> Sniffed | None:
             text = max(texts, key=lambda n: sum(map(len, columns[n])))
             reader = {"format": "json_spans", "text": text, "spans": name}
             unused = [n for n in columns if n not in (text, name)]
-            return Sniffed("span_ner", reader, {p[2] for p in parts}, len(items), list(columns), unused)
+            return Sniffed("span_ner", reader, {str(p[2]) for p in parts}, len(items), list(columns), unused)
     return None
 
 
@@ -218,17 +218,17 @@ def _tagged_items(
                 continue
             fields: dict[str, Any] = {"tokens": words, "tags": tags}
             parquet = reader["format"] == "parquet"
-            found = {"format": "parquet", "columns": fields} if parquet else {"format": "json_tokens", **fields}
+            options = {"format": "parquet", "columns": fields} if parquet else {"format": "json_tokens", **fields}
             if tags not in texts and tags not in names:
                 what = f"has numbers in its column of tags, '{tags}', and does not name them"
-                example = flow(found | {"names": ["O", "B-...", "I-...", "..."]})
+                example = flow(options | {"names": ["O", "B-...", "I-...", "..."]})
                 hint = f"write the spec by hand with `reader: {example}`"
                 raise DataFormatError(what, hint=hint, file=path)
-            found |= {"names": names[tags]} if tags in names else {}
-            found |= {"scheme": "IOBES"} if any(tag[0] in "ESUL" for tag in known) else {}
+            options |= {"names": names[tags]} if tags in names else {}
+            options |= {"scheme": "IOBES"} if any(tag[0] in "ESUL" for tag in known) else {}
             columns = list(dict.fromkeys(name for item in items for name in item))
             unused = [name for name in columns if name not in (words, tags)]
-            return Sniffed("token_ner", found, {t[2:] for t in known if t != "O"}, len(items), columns, unused)
+            return Sniffed("token_ner", options, {t[2:] for t in known if t != "O"}, len(items), columns, unused)
     return None
 
 
@@ -255,7 +255,7 @@ def _labelled(
             part = separators[name]
             labels[name] = {p for v in values for p in (v.split(part) if part else [v])}
             labels[name] = {p.strip() for p in labels[name]} - ({""} if part else set())
-    few = {n for n, found in labels.items() if 2 <= len(found) <= max(2, min(200, len(items) // 2))}
+    few = {n for n, values_of_label in labels.items() if 2 <= len(values_of_label) <= max(2, min(200, len(items) // 2))}
     few = {wanted.label} if wanted.label in labels else few
     if text is None or not few:
         hint = f"name them with --text and --label; its columns: {', '.join(columns)}"
@@ -280,8 +280,8 @@ def _labelled(
     reader |= {"label_separator": separators[label]} if separators[label] else {}
     kind = "multi_label" if label in lists or separators[label] else "single_label"
     unused = [n for n in columns if n not in fields.values()]
-    found = set(names.get(label) or labels[label])
-    return Sniffed(kind, reader, found, len(items), list(columns), unused)
+    values_of_label = set(names.get(label) or labels[label])
+    return Sniffed(kind, reader, values_of_label, len(items), list(columns), unused)
 
 
 def _called(role: str, name: str) -> bool:

@@ -116,10 +116,16 @@ def _sizes(n: int, splits: SplitRatios) -> tuple[int, int]:
     return whole[0], whole[1]
 
 
-def _by_ratios(documents: Sequence[Document], splits: SplitRatios) -> dict[str, list[Document]]:
+def _units(documents: Sequence[Document], by: str) -> dict[str, list[Document]]:
+    """What is drawn, in the order read: groups with their documents, or documents alone."""
     units: dict[str, list[Document]] = {}
     for document in documents:
-        units.setdefault(document.group if splits.by == "group" else document.id, []).append(document)
+        units.setdefault(document.group if by == "group" else document.id, []).append(document)
+    return units
+
+
+def _by_ratios(documents: Sequence[Document], splits: SplitRatios) -> dict[str, list[Document]]:
+    units = _units(documents, splits.by)
     names = sorted(units) if splits.method == "random" else list(units)
     parts = ratio_indices(len(names), splits)
     return {name: [d for i in part for d in units[names[i]]] for name, part in zip(SPLITS, parts, strict=True)}
@@ -142,9 +148,7 @@ def fold_indices(n: int, splits: SplitFolds, fold: int) -> tuple[list[int], list
 
 
 def _fold(documents: Sequence[Document], splits: SplitFolds, fold: int) -> dict[str, list[Document]]:
-    units: dict[str, list[Document]] = {}
-    for document in documents:
-        units.setdefault(document.group if splits.by == "group" else document.id, []).append(document)
+    units = _units(documents, splits.by)
     if len(units) < max(3, splits.folds):
         raise DataFormatError(
             f"{len(units)} {splits.by}s cannot make {splits.folds} folds",
@@ -198,17 +202,15 @@ def _official(documents: Sequence[Document]) -> dict[str, list[Document]]:
 
 def _carved(documents: Sequence[Document], splits: SplitCarve) -> dict[str, list[Document]]:
     result = _official(documents)
-    size, train = splits.validation_from_train_tail, result["train"]
-    units = list(dict.fromkeys(d.group if splits.by == "group" else d.id for d in train))
+    size = splits.validation_from_train_tail
+    units = list(_units(result["train"], splits.by))
     if result["validation"] or size >= len(units):
-        raise DataFormatError(
-            f"cannot cut {size} validation {splits.by}s from {len(units)} training {splits.by}s"
-            + (" beside a validation file" if result["validation"] else ""),
-            hint="check splits.validation_from_train_tail and `files`",
-        )
+        beside = " beside a validation file" if result["validation"] else ""
+        what = f"cannot cut {size} validation {splits.by}s from {len(units)} training {splits.by}s{beside}"
+        raise DataFormatError(what, hint="check splits.validation_from_train_tail and `files`")
     held_out = set(units[-size:])
     cut: dict[str, list[Document]] = {"train": [], "validation": [], "test": result["test"]}
-    for d in train:
+    for d in result["train"]:
         cut["validation" if (d.group if splits.by == "group" else d.id) in held_out else "train"].append(d)
     return cut
 

@@ -28,8 +28,8 @@ from biobench.finetune.savepoint import Savepoint
 from biobench.kinds import Split
 from biobench.schema.record import TrainingRecord, Trial
 from biobench.schema.strict import FieldError
-from biobench.schema.task import Head, TaskSpec, Training
-from biobench.schema.training import Range, Search
+from biobench.schema.task import TaskSpec
+from biobench.schema.training import Head, Range, Search, Training
 
 _UNREAD = Split((), (), (), (), (), ())
 """The test split as the trials see it: nothing."""

@@ -72,7 +72,7 @@ class Strict(BaseModel):
         unknown = [key for key in data if key not in fields and cls.model_config.get("extra") == "forbid"]
         missing = [key for key, f in fields.items() if f.is_required() and key not in data]
         for key in unknown[:1] or missing[:1]:
-            what, hint = f"unknown key '{key}'", suggest(str(key), sorted(fields))
+            what, hint = f"unknown key {str(key)[:80]!r}", suggest(str(key)[:80], sorted(fields))
             if not unknown:
                 values = _choices(fields[key])
                 hint = f"add `{key}: {values[0]}`, or {', '.join(values[1:])}" if values else f"add `{key}: ...`"

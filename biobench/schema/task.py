@@ -64,10 +64,8 @@ class Gate(Strict):
     reaches is shown and asked nothing; the scorer's checks remain."""
 
 
-Aspect = Literal[
-    *("data", "split", "unit", "labels", "window", "truncation", "head", "selection", "patience", "epochs", "batch"),
-    *("precision", "decoding", "seeds", "code"),
-]
+Aspect = Literal["data", "split", "unit", "labels", "window", "truncation", "head", "selection", "patience", "epochs",
+                 "batch", "precision", "decoding", "seeds", "code"]  # fmt: skip
 
 
 class Deviation(Strict):

@@ -80,7 +80,7 @@ class _Nodes(yaml.BaseLoader):
         return SpecError(what, hint=hint, file=self.file, line=None if mark is None else mark.line + 1)
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        event = self.peek_event()
+        event = self.peek_event()  # type: ignore[no-untyped-call]
         for kind in ("anchor", "tag"):
             if (name := getattr(event, kind, None)) is not None:
                 kind = "anchor or alias" if kind == "anchor" else kind

@@ -112,7 +112,7 @@ def check_manifest(folder: Path) -> tuple[Manifest | None, list[Check]]:
         return None, [Check("M01", "error", MANIFEST, "is missing" if missing else f"is damaged: {plain(error.what)}")]
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        what = f"is damaged: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+        what = ": ".join(filter(None, ["is damaged", ".".join(map(str, first["loc"])), first["msg"]]))
         return None, [Check("M01", "error", MANIFEST, plain(what)[:200])]
     checks = check_name(manifest.model)
     if manifest.version != VERSION:

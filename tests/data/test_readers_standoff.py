@@ -368,7 +368,7 @@ def test_json_lines_and_lists(make_task: Callable[..., LoadedTask], tmp_path: Pa
     with pytest.raises(DataFormatError, match="no field 'label'"):
         _read(make_task, tmp_path, "x.jsonl", reader, **spec)
     (tmp_path / "data" / "x.jsonl").write_text('{"text": "a", "label": NaN}\n')
-    with pytest.raises(DataFormatError, match="no text or no label"):
+    with pytest.raises(DataFormatError, match="the object has no label"):
         _read(make_task, tmp_path, "x.jsonl", reader, **spec)
 
 

@@ -38,7 +38,7 @@ def test_a_phase_end_that_is_not_there(keep: str, what: str, hint: str, small: l
     [
         (None, "not the folder of a run"),
         ("{", "the run's recipe cannot be taken up: the file: Invalid JSON"),
-        ("{}", "the run's recipe cannot be taken up: name: Field required"),
+        ("{}", "the run's recipe cannot be taken up: the file: 'name' is missing"),
         ('{"name": "a", "batch": {"sequences": 0}}', "the run's recipe cannot be taken up: "),
     ],
 )

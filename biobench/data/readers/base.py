@@ -1,8 +1,8 @@
 """What every reader is made of: strict options, the request that it answers, and places in files.
 
 A reader is one function from a `Request` to documents beside an options model with its `format`, joined by
-`@reader(Options)`. Whatever is wrong in a file is raised by `Place.bad` (or `Request.bad`), which names file and line
-and, for data under an agreement, leaves the value out.
+`@reader(Options)`. Whatever is wrong in a file is raised by `FileLine.bad` (or `Request.bad`), which names file and
+line and, for data under an agreement, leaves the value out.
 
 Order is part of a reader's contract, since splits by seed depend on it: documents come in the order of the files
 (`Request.only_splits`; several files of a pattern by name) and, inside a file, in the order of its lines, rows or
@@ -69,17 +69,17 @@ class Request(Generic[O_co]):
             for path in self.files[split]:
                 yield ("" if split == "all" else split), path
 
-    def places(self) -> Iterator[Place]:
+    def places(self) -> Iterator[FileLine]:
         """The beginning of each file of `train`, `validation`, `test` or `all`, in the order of `only_splits`."""
         for split, path in self.only_splits("train", "validation", "test", "all"):
-            yield Place(self, split, path)
+            yield FileLine(self, split, path)
 
-    def texts_and_labels(self) -> tuple[list[Place], list[Place]]:
+    def texts_and_labels(self) -> tuple[list[FileLine], list[FileLine]]:
         """The files of `texts` and of `labels`. Raises DataFormatError where others are named, or one is not."""
         if set(self.files) != {"texts", "labels"}:
             what = f"format '{self.options.format}' needs files.texts and files.labels"
             raise DataFormatError(what, hint="name both, for example `texts: text/*.txt`")
-        texts, labels = ([Place(self, "", path) for path in self.files[role]] for role in ("texts", "labels"))
+        texts, labels = ([FileLine(self, "", path) for path in self.files[role]] for role in ("texts", "labels"))
         return texts, labels
 
     def alike(self, label: str) -> str | None:
@@ -96,7 +96,7 @@ def _composed(label: str) -> str:
 
 
 @dataclass(slots=True)
-class Place:
+class FileLine:
     """A line of a file that is read: what is wrong there names it, and a document that begins there has its split."""
 
     request: Request[Any]
@@ -105,7 +105,7 @@ class Place:
     path: Path
     line: int | None = 1
 
-    def at(self, line: int | None) -> Place:
+    def at(self, line: int | None) -> FileLine:
         """Another line of the same file; None: no line is known."""
         return replace(self, line=line)
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import field_validator, model_validator
 
-from biobench.data.readers.base import DocumentNames, Ids, Place, ReaderOptions, Request, reader
+from biobench.data.readers.base import DocumentNames, FileLine, Ids, ReaderOptions, Request, reader
 from biobench.data.readers.files import read_lines, read_text
 from biobench.data.readers.standoff import (
     Discontinuous,
@@ -94,7 +94,7 @@ def read_brat(request: Request[BratOptions]) -> Iterator[Document]:
 
 
 def parse_brat(
-    place: Place, missing: str = "error", errors: str = "strict", *, placed: bool = True
+    place: FileLine, missing: str = "error", errors: str = "strict", *, placed: bool = True
 ) -> RawDocument | None:
     """The text at `place` with its annotations; None where the .ann is missing and may be.
 
@@ -136,7 +136,7 @@ def note_of(fields: Sequence[str]) -> tuple[str, str, str] | None:
     return None if match is None else (match[1], match[2], fields[2])
 
 
-def _bound(place: Place, line: str, text: str | None) -> Mention:
+def _bound(place: FileLine, line: str, text: str | None) -> Mention:
     """text: what the offsets are held against; None: they are taken as they stand."""
     fields = line.split("\t", 2)
     match = _BOUND.fullmatch(fields[1]) if len(fields) == 3 else None
@@ -158,7 +158,7 @@ def _bound(place: Place, line: str, text: str | None) -> Mention:
     return mention
 
 
-def _units(options: BratOptions, raw: RawDocument, place: Place) -> Iterator[Document]:
+def _units(options: BratOptions, raw: RawDocument, place: FileLine) -> Iterator[Document]:
     """The file's units, their mentions in the file's order."""
     spans: list[Span] = []
     for mention in raw.mentions:
@@ -180,7 +180,7 @@ def _units(options: BratOptions, raw: RawDocument, place: Place) -> Iterator[Doc
         yield replace(unit, group=group, origin=place.at(line).origin)
 
 
-def _label(options: BratOptions, mention: Mention, place: Place) -> str | None:
+def _label(options: BratOptions, mention: Mention, place: FileLine) -> str | None:
     """The mention's label; None where it is dropped. Raises DataFormatError."""
     if mention.label == options.segment_type:
         return None

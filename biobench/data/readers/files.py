@@ -1,6 +1,6 @@
 """Reading what files hold: text, lines, delimited rows, tables with a header, JSON, XML and parquet.
 
-Each takes the `Place` of a file's beginning and raises DataFormatError with the line for what it is not.
+Each takes the `FileLine` of a file's beginning and raises DataFormatError with the line for what it is not.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from biobench.core.text import first_line
-from biobench.data.readers.base import Place, Request
+from biobench.data.readers.base import FileLine, Request
 from biobench.errors import DataFormatError
 
 Separator = Literal["tab", "comma", "semicolon"]
@@ -71,8 +71,8 @@ def read_lines(path: Path, errors: str = "strict") -> Iterator[tuple[int, str]]:
 
 
 def delimited(
-    place: Place, separator: Separator, *, quoting: str = "minimal", strict: bool = True
-) -> Iterator[tuple[Place, list[str]]]:
+    place: FileLine, separator: Separator, *, quoting: str = "minimal", strict: bool = True
+) -> Iterator[tuple[FileLine, list[str]]]:
     """(where the row begins, fields) of a delimited file (also .gz), read as a stream; blank lines are skipped.
 
     strict: a broken quoted field is refused, and CRLF inside one is a line feed; else such a field is read as Python
@@ -105,8 +105,8 @@ def delimited(
 
 
 def table(
-    place: Place, separator: Separator, columns: Sequence[str], *, strict: bool = True
-) -> Iterator[tuple[Place, dict[str, str]]]:
+    place: FileLine, separator: Separator, columns: Sequence[str], *, strict: bool = True
+) -> Iterator[tuple[FileLine, dict[str, str]]]:
     """(place, column to cell) of the rows below a header that has `columns`, blanks around its names cut."""
     header: list[str] = []
     for at, row in delimited(place, separator, strict=strict):
@@ -123,7 +123,11 @@ def table(
 
 
 def parse_json(
-    place: Place, text: str, hint: str, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None, one: bool = False
+    place: FileLine,
+    text: str,
+    hint: str,
+    pairs: Callable[[list[tuple[str, Any]]], Any] | None = None,
+    one: bool = False,
 ) -> Any:
     """The JSON value of a file's text, or of one line of it. pairs: what an object's fields become.
 
@@ -140,7 +144,7 @@ def parse_json(
         raise place.bad("a number of thousands of digits", hint) from None
 
 
-def parse_xml(place: Place, *, declared: bool = False) -> ET.Element:
+def parse_xml(place: FileLine, *, declared: bool = False) -> ET.Element:
     """The root element of an XML file in UTF-8, or (declared) in the encoding that it declares."""
     try:
         # At once: a text that is one attribute would be begun anew with every piece of the file.
@@ -157,10 +161,10 @@ def missing(value: Any) -> bool:
 
 
 @dataclass(slots=True)
-class Row:
+class DataRow:
     """A JSON object or a row of a parquet table, with what it is called in messages."""
 
-    place: Place
+    place: FileLine
     values: dict[str, Any]
     number: str
     """``<split>-<number in the split>``: its id where it has none."""
@@ -219,7 +223,7 @@ class _Pairs(list[tuple[str, Any]]):
     """An object's fields as they stand, a key that stands twice included."""
 
 
-def json_rows(request: Request[Any], layout: Layout) -> Iterator[Row]:
+def json_rows(request: Request[Any], layout: Layout) -> Iterator[DataRow]:
     """The objects of all files. list: one list of them. lines: one a line. keyed: one object of objects by their ids.
 
     Places in a list are object numbers.
@@ -228,10 +232,10 @@ def json_rows(request: Request[Any], layout: Layout) -> Iterator[Row]:
     for place in request.places():
         for line, item in _objects(place, layout):
             numbers[place.prefix] += 1
-            yield Row(place.at(line), item, f"{place.prefix}-{numbers[place.prefix]}")
+            yield DataRow(place.at(line), item, f"{place.prefix}-{numbers[place.prefix]}")
 
 
-def _objects(place: Place, layout: Layout) -> Iterator[tuple[int, dict[str, Any]]]:
+def _objects(place: FileLine, layout: Layout) -> Iterator[tuple[int, dict[str, Any]]]:
     if layout == "lines":
         for line, text in read_lines(place.path):
             if text.strip():
@@ -250,7 +254,7 @@ def _objects(place: Place, layout: Layout) -> Iterator[tuple[int, dict[str, Any]
     yield from enumerate(items, start=1)
 
 
-def parquet_rows(request: Request[Any], columns: Sequence[str]) -> Iterator[Row]:
+def parquet_rows(request: Request[Any], columns: Sequence[str]) -> Iterator[DataRow]:
     """The rows of all parquet files with these columns; places are row numbers from 1."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -269,13 +273,13 @@ def parquet_rows(request: Request[Any], columns: Sequence[str]) -> Iterator[Row]
                 for values in batch.to_pylist():
                     number += 1
                     numbers[place.split] += 1
-                    yield Row(place.at(number), values, f"{place.prefix}-{numbers[place.split]}", "row")
+                    yield DataRow(place.at(number), values, f"{place.prefix}-{numbers[place.split]}", "row")
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             what = f"is not a whole parquet file ({first_line(error)})"
             raise place.at(None).bad(what, "download it again") from None
 
 
-def fill(place: Place, text: str, offset: int) -> str:
+def fill(place: FileLine, text: str, offset: int) -> str:
     """The text with blanks up to character `offset`, where the next passage begins.
 
     Raises DataFormatError for more than a million blanks: a damaged number would fill the memory.

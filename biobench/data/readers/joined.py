@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Literal
 
-from biobench.data.readers.base import Place, ReaderOptions, Request, reader
+from biobench.data.readers.base import FileLine, ReaderOptions, Request, reader
 from biobench.data.readers.files import Separator, read_lines, read_text, table
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
@@ -78,7 +78,7 @@ def read_csv_join(request: Request[CsvJoinOptions]) -> Iterator[Document]:
     if not isinstance(names, list):
         raise DataFormatError("format 'csv_join' needs a list of labels", hint="list the columns under `labels`")
     flags = [name for name in (*names, options.none) if name is not None]
-    rows: list[tuple[str, str, tuple[str, ...], Place]] = []
+    rows: list[tuple[str, str, tuple[str, ...], FileLine]] = []
     for labels in tables:
         for place, row in table(labels, "comma", [options.key, options.group, *flags]):
             values = {name: cell.strip() for name, cell in row.items()}
@@ -89,20 +89,20 @@ def read_csv_join(request: Request[CsvJoinOptions]) -> Iterator[Document]:
             if options.none is None or values[options.none] == "0" or not flagged:
                 rows.append((_key(values[options.key]), values[options.group], flagged, place))
     wanted = {key for key, *_ in rows}
-    found: dict[str, str] = {}
+    texts_by_key: dict[str, str] = {}
     for text in texts:
         for _, row in table(text, "comma", [options.key, options.text], strict=False):
             key, content = _key(row[options.key]), row[options.text].strip()
             if key in wanted and content:
-                found[key] = content
-    if not found:
+                texts_by_key[key] = content
+    if not texts_by_key:
         what = f"no '{options.key}' of the labels table is in the texts"
         raise texts[0].at(None).bad(what, "check the pair")
     seen: Counter[str] = Counter()
     for key, group, flagged, place in rows:
-        if key in found:
+        if key in texts_by_key:
             seen[key] += 1
-            yield place.document(f"{key}-{seen[key]}", found[key], group, labels=flagged)
+            yield place.document(f"{key}-{seen[key]}", texts_by_key[key], group, labels=flagged)
 
 
 def _key(value: str) -> str:
@@ -133,13 +133,13 @@ def read_meddialog(request: Request[MeddialogOptions]) -> Iterator[Document]:
     """
     options = request.options
     texts, tables = request.texts_and_labels()
-    said = {
+    texts_by_id = {
         row["id"]: row[options.text].strip() for text in texts for _, row in table(text, "tab", ["id", options.text])
     }
     for labels in tables:
         for place, row in table(labels, "tab", ["id", "split", "labels"]):
             document_id = row["id"].strip()
-            question = said.get(document_id, "")
+            question = texts_by_id.get(document_id, "")
             codes = _listed(place, row["labels"])
             if not codes or not question:
                 continue
@@ -147,13 +147,13 @@ def read_meddialog(request: Request[MeddialogOptions]) -> Iterator[Document]:
                 raise place.bad("split {} is not known", "train, dev or test", row["split"])
             place.split = _SPLITS[row["split"]]
             text = f"{options.question_word} {question}"
-            answer = said.get(document_id.removesuffix("_q") + "_a", "") if document_id.endswith("_q") else ""
+            answer = texts_by_id.get(document_id.removesuffix("_q") + "_a", "") if document_id.endswith("_q") else ""
             if answer:
                 text += f"\n\n{options.answer_word} {answer}"
             yield place.document(document_id, text, labels=codes)
 
 
-def _listed(place: Place, cell: str) -> tuple[str, ...]:
+def _listed(place: FileLine, cell: str) -> tuple[str, ...]:
     """The texts of a list literal such as ``['C0001', 'C0002']``, read without evaluating anything."""
     if not cell.strip():
         return ()
@@ -201,13 +201,13 @@ def read_paired(request: Request[PairedOptions]) -> Iterator[Document]:
         if request.options.unit == "sentence":
             yield from sentences
         else:
-            found = tuple(dict.fromkeys(label for d in sentences for label in d.labels))
-            yield place.document(stem, " ".join(d.text for d in sentences), labels=found)
+            all_labels = tuple(dict.fromkeys(label for d in sentences for label in d.labels))
+            yield place.document(stem, " ".join(d.text for d in sentences), labels=all_labels)
     for place in partners.values():
         raise place.at(None).bad("has no text file of the same name", "complete the text folder")
 
 
-def _sentences(options: PairedOptions, place: Place, partner: Place) -> Iterator[Document]:
+def _sentences(options: PairedOptions, place: FileLine, partner: FileLine) -> Iterator[Document]:
     lines = [(number, line) for number, line in read_lines(place.path) if line.strip()]
     segments = read_text(partner.path).split(options.segment)[1:]
     if len(segments) != len(lines):

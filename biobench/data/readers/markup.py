@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Literal
 
-from biobench.data.readers.base import Place, ReaderOptions, Request, reader
+from biobench.data.readers.base import FileLine, ReaderOptions, Request, reader
 from biobench.data.readers.files import fill, parse_xml
 from biobench.data.readers.standoff import Discontinuous, flat, squeezed, units, with_tags
 from biobench.schema.document import Document, Span
@@ -57,7 +57,7 @@ def read_bioc(request: Request[BiocOptions]) -> Iterator[Document]:
             yield place.document(document_id, text, spans=tuple(sorted(spans)))
 
 
-def _fragments(place: Place, annotation: ET.Element, text: str, document_id: str) -> list[tuple[int, int]]:
+def _fragments(place: FileLine, annotation: ET.Element, text: str, document_id: str) -> list[tuple[int, int]]:
     fragments: list[tuple[int, int]] = []
     for location in annotation.iter("location"):
         start = _number(place, location.get("offset"), document_id)
@@ -68,7 +68,7 @@ def _fragments(place: Place, annotation: ET.Element, text: str, document_id: str
     return fragments
 
 
-def _number(place: Place, value: str | None, document_id: str) -> int:
+def _number(place: FileLine, value: str | None, document_id: str) -> int:
     if value is None or not value.strip().isdecimal():
         raise place.bad("an offset of document {} is no number", "the file is damaged", document_id)
     return place.number(value)
@@ -99,14 +99,14 @@ def read_xmi(request: Request[XmiOptions]) -> Iterator[Document]:
         if not request.options.sentences:
             yield whole
             continue
-        found = dict.fromkeys((a, b) for name, a, b in layers if name == "Sentence" and text[a:b].strip())
-        yield from units(whole, ((a, b, f"{whole.id}/{number}") for number, (a, b) in enumerate(found, start=1)))
+        sentences = dict.fromkeys((a, b) for name, a, b in layers if name == "Sentence" and text[a:b].strip())
+        yield from units(whole, ((a, b, f"{whole.id}/{number}") for number, (a, b) in enumerate(sentences, start=1)))
 
 
 _TWO_UNITS = re.compile("[\U00010000-\U0010ffff]")
 
 
-def _layers(place: Place) -> tuple[str, list[tuple[str, int, int]]]:
+def _layers(place: FileLine) -> tuple[str, list[tuple[str, int, int]]]:
     """(text, [(local element name, begin, end)]) in characters. Raises DataFormatError."""
     elements = [(element.tag.rpartition("}")[2], element) for element in parse_xml(place, declared=True)]
     texts = [element.get("sofaString") for name, element in elements if name == "Sofa"]
@@ -158,7 +158,7 @@ def read_mantra(request: Request[MantraOptions]) -> Iterator[Document]:
                 yield with_tags(whole, "blanks", "first", request.options.decode)
 
 
-def _entity(place: Place, entity: ET.Element, text: str, unit_id: str) -> list[Span]:
+def _entity(place: FileLine, entity: ET.Element, text: str, unit_id: str) -> list[Span]:
     """The entity's fragments."""
     starts, sizes = (re.split(r"[;,\s]+", (entity.get(name) or "").strip()) for name in ("offset", "len"))
     if len(starts) != len(sizes) or not all(n.isdecimal() for n in (*starts, *sizes)):

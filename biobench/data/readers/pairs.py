@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
-from biobench.data.readers.base import DocumentNames, Ids, Place, ReaderOptions, Request, reader
-from biobench.data.readers.files import Row, Separator, json_rows, missing, parse_json, parse_xml, read_text, table
+from biobench.data.readers.base import DocumentNames, FileLine, Ids, ReaderOptions, Request, reader
+from biobench.data.readers.files import DataRow, Separator, json_rows, missing, parse_json, parse_xml, read_text, table
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
 from biobench.schema.strict import suggest
@@ -33,7 +33,7 @@ def read_scored_pairs(request: Request[ScoredPairsOptions]) -> Iterator[Document
     for split, paths in request.files.items():
         if len(paths) != 2:
             raise DataFormatError(f"files.{split} names {len(paths)} files", hint="the pairs, then the sentences")
-        rows, texts = (Place(request, split, path) for path in paths)
+        rows, texts = (FileLine(request, split, path) for path in paths)
         sentences = parse_json(texts, read_text(texts.path), "repair the file")
         if not isinstance(sentences, dict) or not all(isinstance(text, str) for text in sentences.values()):
             raise texts.bad("is not an object of texts by id", "check `files`")
@@ -142,7 +142,7 @@ def read_choices(request: Request[ChoicesOptions]) -> Iterator[Document]:
         yield place.document(question_id, text, group, query=query, pieces=pieces, labels=tuple(right))
 
 
-def _texts(options: ChoicesOptions, row: Row) -> dict[str, str]:
+def _texts(options: ChoicesOptions, row: DataRow) -> dict[str, str]:
     """Option name to text, in the order of the task's labels."""
     labels = row.place.request.spec.labels
     named = options.target == "options" and isinstance(labels, list)
@@ -167,7 +167,7 @@ def _texts(options: ChoicesOptions, row: Row) -> dict[str, str]:
     return {name: "" if missing(value) else str(value).strip() for name, value in pairs}
 
 
-def _right(options: ChoicesOptions, row: Row, texts: dict[str, str]) -> list[str]:
+def _right(options: ChoicesOptions, row: DataRow, texts: dict[str, str]) -> list[str]:
     """Names of the right options, in the order of the options. Raises DataFormatError for what names none."""
     value = row.values[options.right]
     names, right = list(texts), set()

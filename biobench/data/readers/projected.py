@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import Literal
 
-from biobench.data.readers.base import Place, ReaderOptions, Request, reader
+from biobench.data.readers.base import FileLine, ReaderOptions, Request, reader
 from biobench.data.readers.brat import parse_brat
 from biobench.data.readers.pubtator import parse_pubtator
 from biobench.data.readers.standoff import RawDocument, squeezed
@@ -59,14 +59,14 @@ def read_projected(request: Request[ProjectedOptions]) -> Iterator[Document]:
         part = Request(tokens, {split: request.files[split]}, request.spec, request.redact, any_label=typed)
         originals: list[RawDocument] = []
         for file in request.original[split]:
-            place = Place(request, split, file)
+            place = FileLine(request, split, file)
             raws = parse_pubtator(place) if options.original == "pubtator" else [parse_brat(place)]
             originals += [raw for raw in raws if raw is not None]
-        yield from _project(options, list(read_iob(part)), originals, Place(request, split, path, None))
+        yield from _project(options, list(read_iob(part)), originals, FileLine(request, split, path, None))
 
 
 def _project(
-    options: ProjectedOptions, sentences: list[Document], originals: list[RawDocument], place: Place
+    options: ProjectedOptions, sentences: list[Document], originals: list[RawDocument], place: FileLine
 ) -> Iterator[Document]:
     compact = [squeezed(s.text) for s in sentences]
     stream = "".join(compact)
@@ -119,7 +119,7 @@ class _Waiting:
         return best[0], len(best[1])
 
 
-def _document(options: ProjectedOptions, raw: RawDocument, run: list[Document], place: Place) -> Iterator[Document]:
+def _document(options: ProjectedOptions, raw: RawDocument, run: list[Document], place: FileLine) -> Iterator[Document]:
     """The sentences of one document, with its id and, where wanted, the types of its mentions."""
     # where each token of each sentence begins, in non-space characters of the document; and where the last one ends
     sizes = [[len(squeezed(s.text[a:b])) for a, b in s.tokens] for s in run]
@@ -142,7 +142,9 @@ def _document(options: ProjectedOptions, raw: RawDocument, run: list[Document], 
         first += len(sentence.tokens)
 
 
-def _types(options: ProjectedOptions, raw: RawDocument, borders: list[int], place: Place) -> dict[tuple[int, int], str]:
+def _types(
+    options: ProjectedOptions, raw: RawDocument, borders: list[int], place: FileLine
+) -> dict[tuple[int, int], str]:
     """Label by non-space extent. A mention that begins or ends inside a token (`anti|cancer`) takes the whole
     token, as the token files do."""
     offsets = [i for i, c in enumerate(raw.text) if not c.isspace()]

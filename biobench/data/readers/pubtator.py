@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import field_validator
 
-from biobench.data.readers.base import Place, ReaderOptions, Request, reader
+from biobench.data.readers.base import FileLine, ReaderOptions, Request, reader
 from biobench.data.readers.files import read_lines
 from biobench.data.readers.standoff import Mention, RawDocument
 from biobench.schema.document import Document, Span
@@ -57,7 +57,7 @@ def read_pubtator(request: Request[PubtatorOptions]) -> Iterator[Document]:
             yield place.at(raw.line).document(raw.id, raw.text, spans=tuple(sorted(spans)))
 
 
-def parse_pubtator(place: Place) -> Iterator[RawDocument]:
+def parse_pubtator(place: FileLine) -> Iterator[RawDocument]:
     """Documents of one file; raises DataFormatError for a malformed row or a surface that is not at its offsets."""
     seen: dict[str, tuple[str, list[tuple[int, int, str]]]] = {}
     for filled, lines in groupby(read_lines(place.path), key=lambda line: bool(line[1].strip())):
@@ -72,7 +72,7 @@ def parse_pubtator(place: Place) -> Iterator[RawDocument]:
             yield raw
 
 
-def _document(place: Place, block: list[tuple[int, str]]) -> RawDocument:
+def _document(place: FileLine, block: list[tuple[int, str]]) -> RawDocument:
     first, line = block[0]
     title = _TEXT.fullmatch(line)
     abstract = _TEXT.fullmatch(block[1][1]) if len(block) > 1 else None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from biobench.data.readers.base import Place, ReaderOptions, Request, reader
+from biobench.data.readers.base import FileLine, ReaderOptions, Request, reader
 from biobench.data.readers.files import read_lines
 from biobench.data.readers.tokens import tagged
 from biobench.schema.document import Document
@@ -36,7 +36,7 @@ class _Record:
     patient: str
     note: str
     body: str
-    place: Place
+    place: FileLine
 
 
 @reader(RecordsOptions)
@@ -67,8 +67,8 @@ def read_records(request: Request[RecordsOptions]) -> Iterator[Document]:
         yield twin.place.document(f"{record.patient}-{record.note}", group=record.patient, **content)
 
 
-def _records(options: RecordsOptions, start: Place) -> Iterator[_Record]:
-    open_at: tuple[str, str, Place] | None = None
+def _records(options: RecordsOptions, start: FileLine) -> Iterator[_Record]:
+    open_at: tuple[str, str, FileLine] | None = None
     body: list[str] = []
     for number, line in read_lines(start.path, options.encoding_errors):
         place, begin = start.at(number), _START.fullmatch(line)
@@ -119,7 +119,7 @@ def _aligned(options: RecordsOptions, body: str, twin: _Record) -> Iterator[tupl
         i += 1
 
 
-def mask_label(mask: str, place: Place) -> str:
+def mask_label(mask: str, place: FileLine) -> str:
     """The type that a mask's wording stands for; the first rule that fits wins. Raises DataFormatError."""
     text = mask.strip().lower()
     if "name" in text:

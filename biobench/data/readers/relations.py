@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from biobench.data.readers.base import Place, ReaderOptions, Request, reader
+from biobench.data.readers.base import FileLine, ReaderOptions, Request, reader
 from biobench.data.readers.files import parse_xml, read_lines
 from biobench.data.readers.standoff import squeezed
 from biobench.errors import DataFormatError
@@ -68,7 +68,7 @@ class _Abstract:
     pmid: str
     title_end: int
     text: str
-    place: Place
+    place: FileLine
     entities: dict[str, tuple[bool, int, int]] = field(default_factory=dict)
     """Id to (is a chemical, start, end), in the order of their table."""
     gold: dict[tuple[str, str], list[str]] = field(default_factory=dict)
@@ -84,7 +84,7 @@ def read_chemprot(request: Request[ChemprotOptions]) -> Iterator[Document]:
     in their table, sentences as in the text, in each the chemicals and for each the genes as in the entities' table.
     """
     for split in ("train", "validation", "test"):
-        places = [Place(request, split, path) for path in request.files.get(split, [])]
+        places = [FileLine(request, split, path) for path in request.files.get(split, [])]
         if len(places) != 3:
             what = f"files.{split} names {len(places)} files"
             raise DataFormatError(what, hint="abstracts, entities and gold standard, in this order")
@@ -92,10 +92,10 @@ def read_chemprot(request: Request[ChemprotOptions]) -> Iterator[Document]:
             yield from _pairs(request.options, abstract)
 
 
-def _abstracts(texts: Place, entities: Place, gold: Place) -> list[_Abstract]:
+def _abstracts(texts: FileLine, entities: FileLine, gold: FileLine) -> list[_Abstract]:
     abstracts: dict[str, _Abstract] = {}
 
-    def of(place: Place, pmid: str) -> _Abstract:
+    def of(place: FileLine, pmid: str) -> _Abstract:
         if pmid not in abstracts:
             raise place.bad("abstract {} is not there", "the tables do not fit", pmid)
         return abstracts[pmid]
@@ -122,7 +122,7 @@ def _abstracts(texts: Place, entities: Place, gold: Place) -> list[_Abstract]:
     return list(abstracts.values())
 
 
-def _rows(place: Place, columns: int) -> Iterator[tuple[Place, list[str]]]:
+def _rows(place: FileLine, columns: int) -> Iterator[tuple[FileLine, list[str]]]:
     for number, line in read_lines(place.path):
         if line:
             fields = line.split("\t")
@@ -208,7 +208,7 @@ def read_ddi(request: Request[DdiOptions]) -> Iterator[Document]:
                 yield place.document(pair_id, shown.strip(), group, labels=(label,))
 
 
-def _drug(place: Place, mask: str, entity: ET.Element, text: str) -> Replacement:
+def _drug(place: FileLine, mask: str, entity: ET.Element, text: str) -> Replacement:
     offsets = entity.get("charOffset", "")
     if not re.fullmatch(r"\d+-\d+(;\d+-\d+)*", offsets):
         raise place.bad("charOffset {} is not `start-end`", "repair the entity", offsets)
@@ -225,7 +225,7 @@ def _drug(place: Place, mask: str, entity: ET.Element, text: str) -> Replacement
     return Replacement(numbers[0], numbers[-1] + 1, mask)
 
 
-def _interaction(place: Place, options: DdiOptions, pair: ET.Element) -> str | None:
+def _interaction(place: FileLine, options: DdiOptions, pair: ET.Element) -> str | None:
     """The pair's label; None where it is left out."""
     if pair.get("ddi") not in ("true", "false"):
         what, hint = "pair {} does not say whether it interacts", "`ddi` is true or false"

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import model_validator
 
-from biobench.data.readers.base import Place, ReaderOptions, Request, reader
+from biobench.data.readers.base import FileLine, ReaderOptions, Request, reader
 from biobench.data.readers.files import KEY, Layout, Separator, delimited, json_rows, missing, parquet_rows
 from biobench.data.readers.tokens import Scheme, tagged, tagged_row
 from biobench.schema.document import Document
@@ -99,13 +99,13 @@ def _parted(names: list[str], separator: str | None) -> list[str]:
     return [part for name in names for p in name.split(separator) if (part := p.strip())]
 
 
-def _mapped(place: Place, names: Iterable[str], label_map: dict[str, str | None]) -> tuple[str, ...]:
+def _mapped(place: FileLine, names: Iterable[str], label_map: dict[str, str | None]) -> tuple[str, ...]:
     """The distinct labels of the task that the file's names stand for."""
     labels = (place.mapped(name, label_map) for name in names)
     return tuple(dict.fromkeys(label for label in labels if label is not None))
 
 
-def _position(place: Place, layout: ColumnLayout, role: str, column: str | int, first: list[str]) -> int:
+def _position(place: FileLine, layout: ColumnLayout, role: str, column: str | int, first: list[str]) -> int:
     """The column's number. Raises DataFormatError for a name or number that the first row lacks."""
     if isinstance(column, int):
         if not 0 <= column < len(first):
@@ -121,7 +121,7 @@ def _position(place: Place, layout: ColumnLayout, role: str, column: str | int, 
     return first.index(column)
 
 
-def _mean(place: Place, cells: list[str]) -> str:
+def _mean(place: FileLine, cells: list[str]) -> str:
     """The mean of the cells' numbers, as text."""
     try:
         numbers = [float(cell) for cell in cells]

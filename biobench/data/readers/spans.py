@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from biobench.data.readers.base import ReaderOptions, Request, reader
-from biobench.data.readers.files import Row, fill, json_rows, parquet_rows
+from biobench.data.readers.files import DataRow, fill, json_rows, parquet_rows
 from biobench.data.readers.standoff import (
     Discontinuous,
     Overlap,
@@ -68,7 +68,7 @@ def read_json_spans(request: Request[JsonSpansOptions]) -> Iterator[Document]:
             yield finished(row.place, document, options.tokens, options.overlap, options.decode)
 
 
-def _span(options: JsonSpansOptions, row: Row, mention: Any, text: str) -> Span | None:
+def _span(options: JsonSpansOptions, row: DataRow, mention: Any, text: str) -> Span | None:
     surface = None
     if isinstance(mention, dict):
         for name in (options.start, options.end, options.label):
@@ -118,7 +118,7 @@ def read_bigbio(request: Request[BigbioOptions]) -> Iterator[Document]:
         yield row.place.document(str(id), text, spans=tuple(sorted(spans)))
 
 
-def _joined(row: Row, passages: list[dict[str, Any]]) -> str:
+def _joined(row: DataRow, passages: list[dict[str, Any]]) -> str:
     """The passages at their offsets, gaps filled with blanks."""
     text = ""
     for passage in passages:
@@ -129,7 +129,9 @@ def _joined(row: Row, passages: list[dict[str, Any]]) -> str:
     return text
 
 
-def _entity(options: BigbioOptions, row: Row, entity: dict[str, Any], text: str) -> list[Span]:
+def _entity(options: BigbioOptions, row: DataRow, entity: dict[str, Any], text: str) -> list[Span]:
+    if not {"type", "offsets", "text"} <= entity.keys():
+        raise row.bad("an entity lacks its type, offsets or text", "use another view")
     label = row.place.mapped(entity["type"], options.types)
     if label is None:
         return []

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from biobench.data.readers.base import Place
+from biobench.data.readers.base import FileLine
 from biobench.schema.document import Document, Span
 from biobench.schema.tags import Mode, decode_tags, tags_to_spans
 
@@ -89,7 +89,7 @@ def flatten(fragments: Fragments, policy: Discontinuous) -> list[tuple[int, int]
 
 
 def flat(
-    place: Place, fragments: Sequence[tuple[int, int]], text: str, policy: Discontinuous, label: str, name: str
+    place: FileLine, fragments: Sequence[tuple[int, int]], text: str, policy: Discontinuous, label: str, name: str
 ) -> list[Span]:
     """The mention of these fragments, by `flatten`; DataFormatError with its name for what the policy refuses."""
     try:
@@ -150,7 +150,7 @@ def with_tags(document: Document, how: Tokeniser, overlap: Overlap, decode: Mode
 
 
 def finished(
-    place: Place, document: Document, how: Literal["none"] | Tokeniser, overlap: Overlap, decode: Mode
+    place: FileLine, document: Document, how: Literal["none"] | Tokeniser, overlap: Overlap, decode: Mode
 ) -> Document:
     """The document with its distinct mentions in order of position, or with tokens and tags (see `with_tags`)."""
     if how == "none":

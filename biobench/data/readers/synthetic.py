@@ -91,15 +91,16 @@ def _fill(template: str, language: str, rng: random.Random) -> tuple[list[str], 
     words: list[str] = []
     tags: list[str] = []
     for part in template.split():
-        if not part.startswith("{"):
-            words.append(part)
-            tags.append("O")
-            continue
-        slot = part.strip("{}")
-        drawn = rng.choice(_WORDS["lexicon"][language][slot]).split()
+        slot = part.strip("{}") if part.startswith("{") else ""
+        drawn = rng.choice(_WORDS["lexicon"][language][slot]).split() if slot else [part]
         words += drawn
-        tags += ["O"] * len(drawn) if slot.isupper() else [f"B-{slot}", *[f"I-{slot}"] * (len(drawn) - 1)]
+        tags += _tags(slot, drawn) if slot and not slot.isupper() else ["O"] * len(drawn)
     return words, tags
+
+
+def _tags(kind: str, words: Sequence[str]) -> list[str]:
+    """Of a mention."""
+    return [f"B-{kind}", *[f"I-{kind}"] * (len(words) - 1)]
 
 
 def _unseen(options: SyntheticOptions, rng: random.Random) -> Iterator[Document]:
@@ -143,9 +144,9 @@ def _filled(template: str, kinds: Sequence[str], names: Sequence[str], page: str
     tags: list[str] = []
     for part in template.split():
         if part in ("{0}", "{1}", "{2}"):
-            kind, name = kinds[int(part[1])], names[int(part[1])].split()
+            name = names[int(part[1])].split()
             words += name
-            tags += [f"B-{kind}", *[f"I-{kind}"] * (len(name) - 1)]
+            tags += _tags(kinds[int(part[1])], name)
         else:
             words.append(page if part == "{page}" else part)
             tags.append("O")

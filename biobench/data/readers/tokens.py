@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from pydantic import field_validator
 
-from biobench.data.readers.base import DocumentNames, Ids, Place, ReaderOptions, Request, reader
-from biobench.data.readers.files import Row, json_rows, read_lines
+from biobench.data.readers.base import DocumentNames, FileLine, Ids, ReaderOptions, Request, reader
+from biobench.data.readers.files import DataRow, json_rows, read_lines
 from biobench.schema.document import Document
 from biobench.schema.source import fail, later
 from biobench.schema.tags import Mode, iob1_to_iob2, split_tag, tags_to_spans
@@ -24,7 +24,7 @@ _DOCSTART = re.compile(r"-DOCSTART-(?:\s+\(?([^\s()]+)\)?)?(?:\s.*)?")
 _SEPARATORS = {"tab": "\t", "space": " ", "whitespace": None}
 
 
-def checked_tag(place: Place, tag: str, scheme: Scheme, types: Mapping[str, str | None], hint: str) -> str:
+def checked_tag(place: FileLine, tag: str, scheme: Scheme, types: Mapping[str, str | None], hint: str) -> str:
     """The tag with the letters B, I and O and the file's type. Raises DataFormatError for another, or its label."""
     try:
         prefix, name = split_tag(_LETTERS.get(tag[:2], tag[:2]) + tag[2:] if scheme == "IOBES" else tag)
@@ -91,7 +91,7 @@ class IobOptions(ReaderOptions):
 class _Block:
     """Consecutive tokens of one sentence or document."""
 
-    place: Place
+    place: FileLine
     tokens: list[str] = field(default_factory=list)
     tags: list[str] = field(default_factory=list)
 
@@ -111,7 +111,11 @@ def read_iob(request: Request[IobOptions]) -> Iterator[Document]:
 
 
 def _file(
-    request: Request[IobOptions], start: Place, sentences: Counter[str], documents: Counter[str], names: DocumentNames
+    request: Request[IobOptions],
+    start: FileLine,
+    sentences: Counter[str],
+    documents: Counter[str],
+    names: DocumentNames,
 ) -> Iterator[Document]:
     """sentences, documents: how many without a document or a name a split's files had so far."""
     options, prefix = request.options, start.prefix
@@ -133,7 +137,7 @@ def _file(
         content = tagged(block.tokens, block.tags, options.scheme, options.decode, options.types)
         yield block.place.document(document_id, group=together, **content)
 
-    first: Place | None = None
+    first: FileLine | None = None
     for line_number, line in read_lines(start.path):
         marker = _marker(line)
         if marker is not None:
@@ -176,7 +180,7 @@ def _marker(line: str) -> str | None:
     return None
 
 
-def _token_and_tag(options: IobOptions, line: str, place: Place) -> tuple[str, str]:
+def _token_and_tag(options: IobOptions, line: str, place: FileLine) -> tuple[str, str]:
     """Token and checked tag of a line. Raises DataFormatError."""
     fields = line.split(_SEPARATORS[options.separator])
     if len(fields) != len(options.columns):
@@ -222,7 +226,7 @@ def read_json_tokens(request: Request[JsonTokensOptions]) -> Iterator[Document]:
 
 
 def tagged_row(
-    row: Row, tokens: str, tags: str, names: Sequence[str], scheme: Scheme, types: Mapping[str, str | None]
+    row: DataRow, tokens: str, tags: str, names: Sequence[str], scheme: Scheme, types: Mapping[str, str | None]
 ) -> tuple[list[str], list[str]]:
     """Words and checked tags of a row. names: what numbers stand for. Raises DataFormatError."""
     words = row.items(tokens, "tokens", single=False)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from biobench.data.readers.base import Place, Request
+from biobench.data.readers.base import FileLine, Request
 from biobench.data.readers.files import parse_json, read_text
 from biobench.data.readers.needle.notes import synthetic_note
 from biobench.schema.task import SPLITS
@@ -54,7 +54,7 @@ def read_haystacks(request: Request[Any]) -> list[Haystack]:
     for _, path in sorted(request.only_splits("texts"), key=lambda item: item[1].name):
         if path.stem in haystacks:
             raise request.bad("two files have the name {}", "names of haystack files are unique", path, value=path.stem)
-        haystack = haystack_of(path.stem, _text(Place(request, "", path)))
+        haystack = haystack_of(path.stem, _text(FileLine(request, "", path)))
         # The same text under two names would put one document into two splits.
         if haystack.units and haystack.units not in seen:
             seen.add(haystack.units)
@@ -62,7 +62,7 @@ def read_haystacks(request: Request[Any]) -> list[Haystack]:
     return list(haystacks.values())
 
 
-def _text(place: Place) -> str:
+def _text(place: FileLine) -> str:
     content = read_text(place.path)
     if place.path.suffix != ".json":
         return content
