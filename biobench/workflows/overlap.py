@@ -22,7 +22,7 @@ from biobench.store.overlaps import note_in_records, save_overlap
 from biobench.workflows.kept_out import benchmark_documents, guardable, guarded_by, unique_texts
 
 if TYPE_CHECKING:
-    from trainer.corpus.exclusion import Excluded
+    from trainer.corpus.cleaning import Excluded
 
 
 def measure(
@@ -41,7 +41,7 @@ def measure(
     excluded, base, ledger = None, None, None
     if corpus.name == "ledger.json" or (corpus / "ledger.json").is_file():
         check_ours("trainer")
-        from trainer.run.reread import reread, run_folder
+        from trainer.train.reread import reread, run_folder
 
         listed = guarded_by(run_folder(corpus))
         run = reread(corpus, lambda: unique_texts(benchmark_documents(data_dir, only=listed)))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from biobench.errors import UsageError
 
 if TYPE_CHECKING:
+    from trainer.pretrain import PretrainingResult
     from trainer.recipe.spec import Recipe
-    from trainer.run.run import PretrainingResult
 
 SHARES = {"short": 1 / 3, "middle": 1.0, "long": 2.0}
 """Tokens of the decay over those of the first phase, as in the shipped toy recipes."""

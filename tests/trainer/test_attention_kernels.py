@@ -214,7 +214,7 @@ def test_the_order_of_backends_is_set_on_a_gpu_alone(monkeypatch: pytest.MonkeyP
 
 
 def test_a_kernel_is_asked_for_the_same_bits_where_they_are_wanted(kernel: Kernel) -> None:
-    from trainer.train.determinism import determinism
+    from trainer.train.distributed import determinism
 
     before: Callable[[], bool] = torch.are_deterministic_algorithms_enabled
     with determinism(True):

@@ -16,10 +16,8 @@ from biobench.errors import BioBenchError
 from trainer.corpus import cleaning as cleaning_module
 from trainer.corpus import parts
 from trainer.corpus.builder import build
-from trainer.corpus.cleaning import Cleaner, duplicates, is_good
-from trainer.corpus.exclusion import Excluded
-from trainer.corpus.shards import Corpus
-from trainer.corpus.tokenization import train_tokenizer
+from trainer.corpus.cleaning import Cleaner, Excluded, duplicates, is_good
+from trainer.corpus.shards import Corpus, train_tokenizer
 from trainer.recipe.corpus import Cleaning, CorpusSpec, NearDuplicates, Quality
 
 WORDS = [

@@ -23,9 +23,8 @@ from biobench.errors import BioBenchError, DataFormatError, DataUnavailableError
 from tests.helpers.trainer_make import TEXTS
 from trainer.corpus import hub
 from trainer.corpus.builder import _key, build, corpus_folder, excluded_documents
-from trainer.corpus.digests import Digests
-from trainer.corpus.sources import ReadMeter, identity_before, texts
-from trainer.corpus.tokenization import train_tokenizer
+from trainer.corpus.shards import train_tokenizer
+from trainer.corpus.sources import Digests, ReadMeter, identity_before, texts
 from trainer.recipe.corpus import CorpusSource, CorpusSpec
 
 AWKWARD = [*TEXTS, 'a "quoted" finding,\nwith a comma and a second line', "été, 39 °C; 𝒳 positive\ttab"]

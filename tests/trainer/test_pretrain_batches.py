@@ -17,18 +17,17 @@ from transformers import AutoModelForMaskedLM, PreTrainedTokenizerBase
 from trainer import api
 from trainer.corpus.builder import build
 from trainer.corpus.shards import Corpus
-from trainer.ledger.fields import read_ledger
+from trainer.ledger import read_ledger
 from trainer.model.loss import IGNORE
 from trainer.model.network import Trainee, load_model, new_model
 from trainer.model.objectives import masked
 from trainer.order import draw
+from trainer.pretrain import tokenizer_for
 from trainer.recipe.library import load_recipe
 from trainer.recipe.spec import Recipe
-from trainer.run.beginning import tokenizer_for
 from trainer.train.batches import Batches, vocabulary_of
 from trainer.train.distributed import World
-from trainer.train.metrics import read_metrics
-from trainer.train.progress import Tick
+from trainer.train.progress import Tick, read_metrics
 
 CPU = torch.device("cpu")
 

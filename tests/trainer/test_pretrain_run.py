@@ -21,9 +21,8 @@ from biobench.errors import StoreError, UsageError
 from biobench.models.loading import find_checkpoint
 from trainer import api
 from trainer.model.families import layers_of
-from trainer.run.run import PretrainingResult
-from trainer.train.metrics import read_metrics
-from trainer.train.progress import Tick
+from trainer.pretrain import PretrainingResult
+from trainer.train.progress import Tick, read_metrics
 
 GOLDEN = Path(__file__).parent / "golden_toy_curve.json"
 
@@ -189,12 +188,11 @@ def test_freeze_then_thaw_equals_a_plain_loop(interrupted: bool, small: list[str
 
     from trainer.corpus.builder import build
     from trainer.model.network import Trainee
+    from trainer.pretrain import base_model, tokenizer_for
     from trainer.recipe.library import load_recipe
-    from trainer.run.beginning import base_model, tokenizer_for
     from trainer.train.batches import Batches, vocabulary_of
     from trainer.train.distributed import World
-    from trainer.train.optimizer import make_optimizer, set_rate
-    from trainer.train.schedule import factor
+    from trainer.train.optimizer import factor, make_optimizer, set_rate
 
     overrides = [*small, "phases.0.freeze={layers: '0'}", "phases.1.data=restart"]
     out = tmp_path / "run"

@@ -24,13 +24,10 @@ from transformers import PreTrainedTokenizerBase
 
 from biobench.core.files import canonical, choose_another
 from biobench.errors import DataFormatError, StoreError
-from trainer.corpus.cleaning import Cleaner, check_packages, duplicates
-from trainer.corpus.digests import Digests
-from trainer.corpus.exclusion import Excluded
+from trainer.corpus.cleaning import Cleaner, Excluded, check_packages, duplicates
 from trainer.corpus.parts import Encoding, StageReport, Tokenised, tokenise
-from trainer.corpus.shards import DETAILS, MANIFEST, Corpus, ShardWriter
-from trainer.corpus.sources import ReadMeter, files_of, identity, identity_before, pinned, texts
-from trainer.corpus.tokenization import tokenizer_hash
+from trainer.corpus.shards import DETAILS, MANIFEST, Corpus, ShardWriter, tokenizer_hash
+from trainer.corpus.sources import Digests, ReadMeter, files_of, identity, identity_before, pinned, texts
 from trainer.disk import make_folder, write_json, writing
 from trainer.model.tokens import end_token
 from trainer.order import shuffled

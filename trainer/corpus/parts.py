@@ -29,10 +29,9 @@ from transformers import PreTrainedTokenizerBase
 
 from biobench.errors import StoreError, TrainingError
 from biobench.schema.strict import Strict
-from trainer.corpus.cleaning import Cleaner, Columns
-from trainer.corpus.exclusion import Excluded
+from trainer.corpus.cleaning import Cleaner, Columns, Excluded
+from trainer.corpus.shards import encode
 from trainer.corpus.sources import ReadMeter
-from trainer.corpus.tokenization import encode
 from trainer.disk import write_json, writing
 from trainer.recipe.corpus import CorpusSource
 

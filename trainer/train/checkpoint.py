@@ -31,7 +31,7 @@ from biobench.core.text import first_line
 from biobench.errors import StoreError
 from biobench.schema.strict import Strict
 from trainer.disk import REMEDY, write_json, write_text, writing
-from trainer.ledger.fields import PhaseRecord
+from trainer.ledger import PhaseRecord
 from trainer.train.distributed import World
 from trainer.train.optimizer import blank_state, named_state, set_state
 

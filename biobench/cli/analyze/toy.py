@@ -24,7 +24,7 @@ from biobench.runs.options import RunRequest
 
 if TYPE_CHECKING:
     from biobench.workflows.mechanism import Scores
-    from trainer.run.run import PretrainingResult
+    from trainer.pretrain import PretrainingResult
 
 TASK = "demo_topic"
 
@@ -51,7 +51,7 @@ def toy(
     from biobench.report.details.mechanism import standings, standings_chart
     from biobench.workflows.mechanism import PROBE, frozen_layers
     from biobench.workflows.toy import FROZEN, QUICK, phase_end, pretrain_all, transplant_all
-    from trainer.analysis.figures import save
+    from trainer.analysis.cka import save
 
     quiet_libraries()
     _check_seeds(seeds)
