@@ -129,7 +129,6 @@ def test_the_number_of_processes_and_a_kill_change_nothing(tmp_path: Path, monke
     whole = corpus(tmp_path / "whole", {"a": texts}, clean=clean)
     assert whole.manifest["sources"][0]["drawn_documents"] == 37
     monkeypatch.setattr(parts, "DOCUMENTS", 10)
-    monkeypatch.setattr(parts, "JOURNAL", 2)
     make = parts.Encoding.make
     made = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import signal
 from pathlib import Path
@@ -132,6 +133,9 @@ def test_isolation_goes_by_the_ends_in_the_corpus_also_where_masks_hide_them(pha
     assert micro.documents.flatten().tolist() == numbers
     assert micro.boundaries.tolist() == [*offsets, windows.size]
     assert len(offsets) > 8, "some document ends inside a window"
+    lengths = [end - start for start, end in itertools.pairwise([*offsets, windows.size])]
+    assert micro.longest is not None
+    assert max(lengths) <= micro.longest < min(2 * max(lengths), length + 1)
     if phase == 0:
         assert micro.positions.tolist() == [p for p in range(windows.size) if p not in crossing]
         assert step.targets < 8 * (length - 1)

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -233,6 +234,22 @@ def test_plain_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[st
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 11
     assert lines[-1] == "phase 1/1 x 40/40  loss 1.500  1,000 tokens/s  4 s left"
+
+
+def test_the_logged_speed_leaves_out_what_is_no_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, told, written = [0.0], list[Tick](), list[dict[str, Any]]()
+    monkeypatch.setattr("trainer.train.fit.time.perf_counter", lambda: clock[0])
+    parts: Any = None
+    metrics: Any = SimpleNamespace(write=written.append)
+    ways = (metrics, told.append, lambda _: None, lambda: False)
+    fit = Fit(load_recipe("toy_detour"), 0, parts, parts, parts, World(0, 1, torch.device("cpu")), *ways, 1.0, print)
+    fit._since = (0.0, 0)
+    clock[0] = 4.0
+    with fit._aside():  # an evaluation, a probe or a checkpoint
+        clock[0] = 1000.0
+    clock[0] = 1006.0
+    fit._report(Progress(step=10, total_steps=10), torch.tensor(5.0), 10, torch.tensor(1.0), 1e-3)
+    assert written[0]["tokens_per_second"] == told[0].tokens_per_second == 10 * 8 * 128 / 10
 
 
 def test_a_long_build_says_how_far_it_is(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

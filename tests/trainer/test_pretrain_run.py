@@ -166,6 +166,7 @@ def test_activation_checkpointing_and_bf16_train(reference: Path, small: list[st
 def test_compiled_layers_give_the_same_curve(reference: Path, small: list[str], tmp_path: Path) -> None:
     train(tmp_path / "compiled", [*small, "engine.compile=true"])
     assert curve(tmp_path / "compiled") == pytest.approx(curve(reference), abs=1e-3)
+    assert torch._dynamo.config.optimize_ddp is False, "DDP would cut the compiled layers to pieces"
 
 
 def test_frozen_layers_stay_and_all_else_moves(reference: Path, small: list[str], tmp_path: Path) -> None:

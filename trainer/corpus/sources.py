@@ -122,18 +122,6 @@ def identity(source: CorpusSource, root: Path, digests: Digests) -> str:
     return hashlib.sha256(canonical(parts).encode()).hexdigest()
 
 
-def identity_before(source: CorpusSource, root: Path) -> str:
-    """What `identity` was when it went by the files' names and times; corpora that were built then are found by it."""
-    parts: list[Any] = [source.model_dump(mode="json")]
-    if source.embedded is not None:
-        parts.append(embedded.VERSION)
-    if source.path is not None:
-        for file in files_of(source, root):
-            state = file.stat()
-            parts.append([str(file), state.st_size, state.st_mtime_ns])
-    return hashlib.sha256(canonical(parts).encode()).hexdigest()
-
-
 def pinned(spec: CorpusSpec) -> CorpusSpec:
     """`spec` with the commit of every dataset on the hub in place of its branch or tag.
 

@@ -225,7 +225,7 @@ def _varlen(
     scaling: float | None,
     dropout: float,
     boundaries: Tensor | None,
-    longest: int | None,
+    longest: int | None = None,
 ) -> Tensor:
     """The windowed kernel over the flattened batch: (batch, tokens, heads, head width)."""
     assert KERNEL is not None
