@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -12,12 +13,12 @@ from trainer.recipe.library import arms_of, load_recipe, recipe_schema, shipped
 
 if TYPE_CHECKING:
     from trainer.corpus.builder import Texts
+    from trainer.cost.bench import MachineSpeed
     from trainer.cost.plan import TrainingPlan
-    from trainer.cost.speed import MachineSpeed
-    from trainer.ledger.twins import LedgerDiff
+    from trainer.ledger import LedgerDiff
+    from trainer.pretrain import PretrainingResult
     from trainer.recipe.spec import Recipe
-    from trainer.run.run import PretrainingResult
-    from trainer.train.progress import Tick
+    from trainer.train.progress import Listener, Tick
 
 PREEMPTED_EXIT = STOPPED_EXIT
 """Exit status of a run that was told to stop and saved its state (sysexits' "try again later")."""
@@ -35,6 +36,8 @@ __all__ = [
     "shipped",
 ]
 
+Progress = Literal["auto", "none"] | Callable[["Tick"], None]
+
 
 def pretrain(
     recipe: str | Path | Recipe,
@@ -42,13 +45,13 @@ def pretrain(
     out: str | Path | None = None,
     resume: bool = False,
     overrides: Sequence[str] = (),
-    progress: Literal["auto", "none"] | Callable[[Tick], None] = "auto",
+    progress: Progress = "auto",
     exclude: Texts = (),
     unguarded: Sequence[str] | None = None,
     probe: Callable[[Path], dict[str, float]] | None = None,
     built_corpus: bool = False,
 ) -> PretrainingResult:
-    """Train a recipe (path or shipped name) into `out` (default ``runs/NAME``).
+    """Train a recipe (path, shipped name, or what `load_recipe` gives) into `out` (default ``runs/NAME``).
 
     resume: continue the run that is there; the result equals that of an uninterrupted one.
     overrides: ``KEY=VALUE`` texts. progress: what reports go to, on the first process.
@@ -61,21 +64,33 @@ def pretrain(
     signal stopped the run after saving. Raises BioBenchError with one line on bad input.
     """
     read = load_recipe(recipe, overrides)
-    from trainer.run.run import PretrainingRun
-    from trainer.train import progress as listeners
-    from trainer.train.distributed import world
-    from trainer.train.stop import StopFlag
+    from trainer.pretrain import State
+    from trainer.pretrain import pretrain as run
+    from trainer.train.distributed import StopFlag, world
 
     folder = Path(out) if out is not None else Path("runs") / read.name
-    with world(read.engine.device) as here, StopFlag().watching() as stop:
-        terminal = listeners.TrainingDisplay() if progress == "auto" and here.first else None
-        listener = progress if callable(progress) and here.first else terminal or listeners.silent
-        try:
-            run = PretrainingRun(read, folder, here, listener, exclude, stop, unguarded, probe, built=built_corpus)
-            return run.go(resume=resume)
-        finally:
-            if terminal is not None:
-                terminal.close()
+    with (
+        world(read.engine.device) as here,
+        StopFlag().watching() as stop,
+        _listening(progress if here.first else "none") as listener,
+    ):
+        state = State(read, folder, here, listener, stop, exclude, unguarded, probe, built_corpus)
+        return run(state, resume=resume)
+
+
+@contextmanager
+def _listening(progress: Progress) -> Iterator[Listener]:
+    """What reports go to; a terminal's display is closed at the end."""
+    from trainer.train.progress import TrainingDisplay, silent
+
+    if progress != "auto":
+        yield silent if progress == "none" else progress
+        return
+    display = TrainingDisplay()
+    try:
+        yield display
+    finally:
+        display.close()
 
 
 def build_corpus(
@@ -83,7 +98,7 @@ def build_corpus(
     *,
     cache: str | Path = "runs/corpora",
     overrides: Sequence[str] = (),
-    progress: Literal["auto", "none"] | Callable[[Tick], None] = "auto",
+    progress: Progress = "auto",
     exclude: Texts = (),
 ) -> list[Path] | None:
     """Build a recipe's corpora below `cache` (where the recipe names no folder) and prove them; returns their folders.
@@ -94,15 +109,14 @@ def build_corpus(
     """
     read = load_recipe(recipe, overrides)
     from trainer.corpus.builder import build
-    from trainer.run.beginning import tokenizer_for
-    from trainer.train import progress as listeners
-    from trainer.train.stop import StopFlag, StoppedError
+    from trainer.pretrain import tokenizer_for
+    from trainer.train.distributed import StopFlag, StoppedError
+    from trainer.train.progress import Stages
 
-    terminal = listeners.TrainingDisplay() if progress == "auto" else None
-    stages = listeners.Stages(progress if callable(progress) else terminal or listeners.silent, 0)
     spec = read.corpus
     folder = Path(cache) if spec.cache is None else Path(spec.root) / spec.cache
-    with StopFlag().watching() as stop:
+    with StopFlag().watching() as stop, _listening(progress) as listener:
+        stages = Stages(listener, 0)
 
         def say(what: str, fraction: float) -> None:
             stages(what, fraction)
@@ -114,54 +128,29 @@ def build_corpus(
             return [build(s, tokenizer, folder, exclude=exclude, report=say).folder for s in read.corpora]
         except StoppedError:
             return None
-        finally:
-            if terminal is not None:
-                terminal.close()
 
 
 def plan(
-    recipe: str | Path | Recipe,
-    *,
-    overrides: Sequence[str] = (),
-    gpu: str = "H200",
-    gpus: int = 1,
-    speed: str | Path | None = None,
+    recipe: str | Path | Recipe, *, overrides: Sequence[str] = (), gpu: str = "H200", gpus: int = 1
 ) -> TrainingPlan:
-    """Steps, tokens, FLOPs, memory and time of a recipe on named GPUs, without training or weights.
-
-    speed: a measurement of such a machine by `bench`, whose matrix rate and utilisation the time is reckoned with.
-    """
+    """Steps, tokens, FLOPs, memory and time of a recipe on named GPUs, without training or weights."""
     from trainer.cost.plan import make_plan
 
-    measured = None
-    if speed is not None:
-        from trainer.cost.speed import read_speed
-
-        measured = read_speed(Path(speed))
-    return make_plan(load_recipe(recipe, overrides), gpu=gpu, gpus=gpus, measured=measured)
+    return make_plan(load_recipe(recipe, overrides), gpu=gpu, gpus=gpus)
 
 
-def bench(
-    recipe: str | Path | Recipe, *, overrides: Sequence[str] = (), steps: int = 20, trace: str | Path | None = None
-) -> MachineSpeed:
+def bench(recipe: str | Path | Recipe, *, overrides: Sequence[str] = (), steps: int = 20) -> MachineSpeed:
     """Tokens a second of a recipe on this machine, measured through the real loop, and what a step is spent on.
 
-    steps: of each phase, after a few that warm up. trace: file for the profiler's traces, one a phase.
+    steps: of each phase, after a few that warm up.
     """
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # read when torch is loaded: no remarks of its profiler on stderr
     from trainer.cost import bench as benchmarks
-    from trainer.run.run import PretrainingRun
-    from trainer.train import progress as listeners
-    from trainer.train.distributed import world
-    from trainer.train.stop import StopFlag
-
-    read = load_recipe(recipe, overrides)
 
     def train(short: Recipe, folder: Path) -> None:
-        with world(short.engine.device) as here:
-            PretrainingRun(short, folder, here, listeners.silent, (), StopFlag()).go(resume=False)
+        pretrain(short, out=folder, progress="none")
 
-    return benchmarks.bench(read, train, steps=steps, trace=None if trace is None else Path(trace))
+    return benchmarks.bench(load_recipe(recipe, overrides), train, steps=steps)
 
 
 def ledger_diff(a: str | Path, b: str | Path) -> LedgerDiff:
@@ -169,8 +158,7 @@ def ledger_diff(a: str | Path, b: str | Path) -> LedgerDiff:
 
     Raises StoreError when one is missing or damaged, or describes other weights than those beside it.
     """
-    from trainer.ledger.fields import check_weights, read_ledger
-    from trainer.ledger.twins import compare
+    from trainer.ledger import check_weights, compare, read_ledger
 
     for path in (a, b):
         check_weights(path)

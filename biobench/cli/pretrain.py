@@ -15,7 +15,7 @@ from biobench.core.packages import check_ours
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from trainer.run.run import PretrainingResult
+    from trainer.pretrain import PretrainingResult
 
 Recipe = Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe's YAML path, or the name of a shipped one.")]
 Arms = Annotated[
@@ -177,16 +177,13 @@ def plan(
     overrides: Overrides = [],  # noqa: B006
     gpu: Annotated[str, typer.Option("--gpu", help="GPU whose time is estimated.")] = "H200",
     gpus: Annotated[int, typer.Option("--gpus", min=1, help="How many of them.")] = 1,
-    speed: Annotated[
-        str | None, typer.Option("--speed", help="Measurement of such a machine, by `pretrain bench --out`.")
-    ] = None,
     as_json: Json = False,
 ) -> None:
     """Steps, tokens, FLOPs, memory and time of a recipe, without training."""
     check_ours("trainer")
     from trainer import api
 
-    planned = api.plan(api.load_recipe(recipe, overrides, arms), gpu=gpu, gpus=gpus, speed=speed)
+    planned = api.plan(api.load_recipe(recipe, overrides, arms), gpu=gpu, gpus=gpus)
     if as_json:
         print_json(planned.as_dict())
         return
@@ -199,25 +196,13 @@ def bench(
     arms: Arms = [],  # noqa: B006
     overrides: Overrides = [],  # noqa: B006
     steps: Annotated[int, typer.Option("--steps", min=3, help="Steps of each phase that are timed.")] = 20,
-    out: Annotated[
-        str | None, typer.Option("--out", help="File for the measurement, for `pretrain plan --speed`.")
-    ] = None,
-    trace: Annotated[str | None, typer.Option("--trace", help="File for the profiler's traces, .json.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Tokens a second of a recipe on this machine through the real loop, its utilisation, and a step's parts."""
+    """Tokens a second of a recipe on this machine, share of its peak, and the parts of a step."""
     check_ours("trainer")
-    from pathlib import Path
-
     from trainer import api
-    from trainer.cost.speed import write_speed
-    from trainer.disk import check_writable
 
-    if out is not None:
-        check_writable(Path(out))
-    speed = api.bench(api.load_recipe(recipe, overrides, arms), steps=steps, trace=trace)
-    if out is not None:
-        write_speed(speed, Path(out))
+    speed = api.bench(api.load_recipe(recipe, overrides, arms), steps=steps)
     if as_json:
         print_json(speed.model_dump(mode="json"))
         return

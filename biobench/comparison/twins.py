@@ -72,8 +72,7 @@ def compare_ledgers(ledgers: Mapping[str, Path]) -> tuple[Twins, ...]:
     if len(ledgers) < 2:
         return ()
     check_ours("trainer")
-    from trainer.ledger.fields import read_ledger
-    from trainer.ledger.twins import compare
+    from trainer.ledger import compare, read_ledger
 
     read = {label: read_ledger(path) for label, path in ledgers.items()}
     pairs = []

@@ -16,8 +16,8 @@ from biobench.schema.contamination import EXCLUSION_FILE, ExcludedTask, Exclusio
 from biobench.schema.document import TaskData
 
 if TYPE_CHECKING:
+    from trainer.pretrain import PretrainingResult
     from trainer.recipe.spec import Recipe
-    from trainer.run.run import PretrainingResult
 
 
 def silent(_: str) -> None:

@@ -73,7 +73,7 @@ def run_scores(models: Sequence[str], how: RunRequest, reporter: Reporter) -> Sc
 
 def frozen_layers(folder: str) -> str:
     """What a run's ledger says stood still, as ``0-7 in detour``; empty without a ledger."""
-    from trainer.ledger.fields import FILE, read_ledger
+    from trainer.ledger import FILE, read_ledger
 
     if not any((Path(folder) / part / FILE).is_file() for part in ("", "model")):
         return ""

@@ -38,7 +38,7 @@ def measure(
     excluded, base, ledger = None, None, None
     if corpus.name == "ledger.json" or (corpus / "ledger.json").is_file():
         check_ours("trainer")
-        from trainer.run.reread import reread, run_folder
+        from trainer.train.reread import reread, run_folder
 
         listed = guarded_by(run_folder(corpus))
         run = reread(corpus, lambda: unique_texts(benchmark_documents(data_dir, only=listed)))

@@ -27,8 +27,8 @@ from biobench.stats import seed_interval
 from biobench.workflows.decontamination import guard, record_exclusions, unique_texts
 
 if TYPE_CHECKING:
+    from trainer.pretrain import PretrainingResult
     from trainer.recipe.spec import Recipe
-    from trainer.run.run import PretrainingResult
 
 SPEC = "study.yaml"
 _NAMED = 3

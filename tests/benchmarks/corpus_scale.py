@@ -20,7 +20,7 @@ from pathlib import Path
 
 from trainer.corpus.builder import build
 from trainer.corpus.embedded import documents
-from trainer.corpus.tokenization import train_tokenizer
+from trainer.corpus.shards import train_tokenizer
 from trainer.recipe.corpus import CorpusSpec
 
 DESCRIPTORS = 256

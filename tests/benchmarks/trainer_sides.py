@@ -23,8 +23,7 @@ from trainer.model.objectives import Targets, Vocabulary
 from trainer.recipe.library import load_recipe
 from trainer.recipe.phases import Masking
 from trainer.recipe.spec import Optimizer
-from trainer.train.memory import clear_gradients
-from trainer.train.optimizer import make_optimizer, set_rate
+from trainer.train.optimizer import clear_gradients, make_optimizer, set_rate
 from trainer.train.phase import autocast
 
 RECIPE = "toy_detour"

@@ -27,7 +27,7 @@ import torch
 from biobench.core.memory import keep_freed_memory
 from tests.benchmarks.trainer_sides import Bare, build, make_batches, ours, theirs, toy
 from trainer.cost.flops import peak_of, token_cost
-from trainer.cost.shapes import SHAPES
+from trainer.cost.plan import SHAPES
 from trainer.model import objectives
 from trainer.model.families import layers_of
 from trainer.model.network import Trainee

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from biobench.core import stop
 from tests.helpers.cli_make import Said
 from tests.helpers.trainer_make import TEXTS
 from trainer.corpus import parts
-from trainer.train import stop
 
 SMALL = (
     *("base.config.hidden_size=32", "base.config.intermediate_size=32", "base.config.num_hidden_layers=2"),

@@ -257,7 +257,7 @@ def test_pretraining_that_was_told_to_stop_has_its_own_status(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("trainer.train.stop.StopFlag.__call__", lambda flag: True)
+    monkeypatch.setattr("trainer.train.distributed.StopFlag.__call__", lambda flag: True)
     said = call(monkeypatch, capfd, *command, tmp_path / "out")
     assert said.status == 75
     assert remedy in said.err.splitlines()[-1]

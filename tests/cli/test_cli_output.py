@@ -91,22 +91,6 @@ def test_a_folder_for_the_models_is_refused_before_anything_is_trained(
 
 
 @pytest.mark.parametrize("option", ["--out", "--trace"])
-@pytest.mark.parametrize("where", [".", "file/speed.json"])
-def test_a_measurement_that_cannot_be_written_is_not_made(
-    option: str, where: str, biobench: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Before, a traceback after minutes of measuring, and of --trace no word at all."""
-
-    def measured(_: object) -> None:
-        pytest.fail("it was measured")
-
-    (tmp_path / "file").touch()
-    monkeypatch.setattr("trainer.cost.bench.matrix_rate", measured)
-    said = biobench("pretrain", "bench", "toy_detour", "--steps", "3", option, where)
-    assert said.status == 2
-    assert said.err.splitlines()[-1].startswith("hint: ")
-
-
 def test_an_id_that_is_none_writes_nothing(biobench: Run, data: Path, tmp_path: Path) -> None:
     said = biobench("tasks", "new", data, "--id", "My Task")
     assert said.refusal() == "'My Task' is not a task id"

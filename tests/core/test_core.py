@@ -26,7 +26,7 @@ from biobench.core.text import first_line, runs, words
 from biobench.data.overlap import overlap
 from biobench.errors import StoreError, UsageError
 from biobench.schema.document import Document
-from trainer.corpus.exclusion import Excluded
+from trainer.corpus.cleaning import Excluded
 
 REMEDY = Remedy("make room", "ask for the folder", "look at the path")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from trainer.ledger.fields import Ledger, LedgerBase, LedgerCorpus, PhaseRecord
+from trainer.ledger import Ledger, LedgerBase, LedgerCorpus, PhaseRecord
 
 
 def ledger(name: str, objective: str = "mlm", *, training: int = 1, **changed: Any) -> Ledger:

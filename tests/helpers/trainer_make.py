@@ -15,8 +15,8 @@ from transformers import (
 )
 
 from trainer.corpus.embedded import documents
-from trainer.corpus.tokenization import train_tokenizer
-from trainer.ledger.fields import Ledger
+from trainer.corpus.shards import train_tokenizer
+from trainer.ledger import Ledger
 
 
 def ledger(init: int, head: str) -> Ledger:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from trainer.train.metrics import read_metrics
+from trainer.train.progress import read_metrics
 
 GOLDEN = json.loads((Path(__file__).parent.parent / "trainer" / "golden_toy_curve.json").read_text())["loss"]
 

@@ -11,8 +11,8 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer
 from biobench.errors import BioBenchError, SpecError
 from trainer import api
 from trainer.model.families import decoder_of
+from trainer.pretrain import base_model, tokenizer_for
 from trainer.recipe.library import load_recipe
-from trainer.run.beginning import base_model, tokenizer_for
 
 
 @pytest.fixture(scope="module")

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModel, AutoTokenizer, ModernBertConfig
+from transformers import AutoModel, AutoTokenizer
 
 from biobench.cli.main import app
 from biobench.errors import ModelError, UsageError
 from tests.helpers.trainer_make import TEXTS, ledger, write
 from trainer.analysis.cka import compare, groups
-from trainer.analysis.cka_plan import plan
 from trainer.analysis.states import draw, layer_states, sample, token_ids
 
 
@@ -147,40 +144,6 @@ def test_texts_come_from_folders(tmp_path: Path) -> None:
     lines = tmp_path / "more.jsonl"
     lines.write_text("".join(f'{{"body": "line {n}"}}\n' for n in range(7)), encoding="utf-8")
     assert sample(str(lines), 10, [1], "body").texts[6] == "line 6"
-
-
-def test_the_plan_of_a_deep_model_fits_one_gpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ModernBertConfig(
-        num_hidden_layers=28, hidden_size=1024, intermediate_size=2624, num_attention_heads=16, vocab_size=50368
-    ).save_pretrained(tmp_path)
-    needs = plan(tmp_path, 500, 8192)
-    assert 1.5e9 < needs.weights < 1.7e9  # 395.8M parameters of 4 bytes
-    assert needs.cached == 2 * 28 * 500 * 1024 * 8
-    assert needs.memory < 8e9
-    every = plan(tmp_path, 500, 8192, states="tokens")
-    assert every.cached == 28 * 3 * 1024 * 1024 * 8
-    assert every.memory < 16e9
-    assert plan(tmp_path, 50_000, 8192, states="tokens").memory == every.memory, "memory does not grow with texts"
-    assert every.forward == 2 * needs.forward
-    thrice = plan(tmp_path, 500, 8192, drawings=3)
-    assert (thrice.cached, thrice.forward) == (3 * needs.cached, 3 * needs.forward), "each drawing has texts of its own"
-    assert thrice.sums == needs.sums, "drawings are compared one after the other"
-    app(["analyze", "cka", str(tmp_path), "b", "--texts", "x", "--plan", "--max-length", "8192"], standalone_mode=False)
-    printed = capsys.readouterr().out
-    assert "MiB" in printed
-    assert "TFLOP, texts read 1x by each model" in printed
-
-
-def test_a_small_plan_counts_what_the_process_holds_anyway(models: dict[str, Path]) -> None:
-    code = (
-        "import sys, torch; from biobench.cli.main import app; app(sys.argv[1:], standalone_mode=False); "
-        "from biobench.core.memory import peak_memory_bytes; print(peak_memory_bytes(torch.device('cpu')))"
-    )
-    arguments = ["analyze", "cka", str(models["a"]), str(models["far"]), "--texts", "embedded", "--n", "5"]
-    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
-    peak = int(done.stdout.splitlines()[-1])
-    # builds of torch differ in size, with CUDA by about half
-    assert 0.5 * peak < plan(models["a"], 5, 512, drawings=3).memory < 1.5 * peak
 
 
 def test_the_command_prints_json_and_writes_figures(

@@ -84,7 +84,6 @@ def test_transplant_refuses_and_writes_nothing(
     [
         (["--device", "gpu"], "--device 'gpu' is not known", "auto, cpu or cuda"),
         (["--dtype", "float16"], "unknown dtype 'float16'", "float32 or bfloat16"),
-        (["--dtype", "float16", "--plan"], "unknown dtype 'float16'", "float32 or bfloat16"),
         (["--texts", "nowhere.txt"], "has no files at nowhere.txt", "--texts takes a file"),
         (["--texts", "texts.jsonl", "--field", "body"], "no text under 'body'", "--field"),
     ],

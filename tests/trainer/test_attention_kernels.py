@@ -106,7 +106,7 @@ def test_the_variable_length_path_calls_its_kernel_rightly(
     documents = torch.zeros(2, 40, dtype=torch.long)
     documents[0, 13:], documents[1, 27:] = 1, 1
     ends = torch.tensor([0, 13, 40, 67, 80], dtype=torch.int32) if isolated else None
-    found = attention._varlen(q, k, v, window, 0.3, 0.0, ends)
+    found = attention._varlen(q, k, v, window, 0.3, 0.0, ends, 27 if isolated else None)
     monkeypatch.setattr(attention, "DEVICES", ("cuda",))
     plain = attention._sdpa(q, k, v, window, 0.3, 0.0, documents if isolated else None).transpose(1, 2)
     torch.testing.assert_close(found.float(), plain.float(), rtol=2e-2, atol=2e-2)
@@ -214,7 +214,7 @@ def test_the_order_of_backends_is_set_on_a_gpu_alone(monkeypatch: pytest.MonkeyP
 
 
 def test_a_kernel_is_asked_for_the_same_bits_where_they_are_wanted(kernel: Kernel) -> None:
-    from trainer.train.determinism import determinism
+    from trainer.train.distributed import determinism
 
     before: Callable[[], bool] = torch.are_deterministic_algorithms_enabled
     with determinism(True):
@@ -223,3 +223,43 @@ def test_a_kernel_is_asked_for_the_same_bits_where_they_are_wanted(kernel: Kerne
     assert not before()
     if kernel.name != "torch":
         assert CALLS[-1]["deterministic"] is True
+
+
+def test_isolated_documents_give_the_kernel_the_length_of_the_longest(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before, the length of the window: some fourteen times the blocks that a window of short notes needs."""
+    asked: list[tuple[int, int]] = []
+
+    def watched(*arguments: Any, **options: Any) -> Any:
+        asked.append(arguments[5:7])
+        return kernel.call(*arguments, **options)
+
+    monkeypatch.setattr(attention, "KERNEL", kernel._replace(call=watched))
+    model = tiny("modernbert")
+    ids = guard.probe_tokens(model, torch.device("cpu"))
+    ends = torch.tensor([0, 9, ids.shape[1]], dtype=torch.int32)
+    documents = (torch.arange(ids.shape[1]) >= 9).long()[None]
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+        module = Trainee(model)
+        module.hidden(ids, causal=False, documents=documents, boundaries=ends, longest=16)
+        assert set(asked) == {(16, 16)}
+        asked.clear()
+        module.hidden(ids, causal=False, documents=documents, boundaries=ends)
+        assert set(asked) == {(ids.shape[1],) * 2}
+
+
+def test_what_a_probe_does_to_determinism_is_taken_back() -> None:
+    from trainer.train.distributed import determinism
+
+    state: Callable[[], tuple[bool, bool, bool]] = lambda: (  # noqa: E731
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+        torch.backends.cudnn.deterministic,
+    )
+    before = state()
+    with determinism(None):
+        assert state() == before
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        torch.backends.cudnn.deterministic = True
+    assert state() == before == (False, False, False)

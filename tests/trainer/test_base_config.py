@@ -13,7 +13,7 @@ from biobench.core.tokenizer import load_tokenizer
 from biobench.errors import BioBenchError, ModelError
 from trainer import api
 from trainer.corpus.embedded import documents
-from trainer.corpus.tokenization import train_tokenizer
+from trainer.corpus.shards import train_tokenizer
 from trainer.model.network import make_config, new_model
 from trainer.model.tokens import check_own_ids
 

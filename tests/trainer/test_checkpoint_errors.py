@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import errno
-import shutil
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -54,13 +52,6 @@ def test_a_full_disk_is_said_however_deep_it_stands(
     assert found.what == "the disk is full"
     assert "free space" in found.hint
     assert found.file == str(tmp_path / "checkpoints" / "step-1")
-
-
-def test_a_full_disk_is_seen_where_the_error_came_without_its_cause(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=200))
-    assert saved(tmp_path, failure(during(None)), monkeypatch).what == "the disk is full"
 
 
 def test_another_failure_says_its_own_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

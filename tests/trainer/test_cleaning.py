@@ -16,10 +16,8 @@ from biobench.errors import BioBenchError
 from trainer.corpus import cleaning as cleaning_module
 from trainer.corpus import parts
 from trainer.corpus.builder import build
-from trainer.corpus.cleaning import Cleaner, duplicates, is_good
-from trainer.corpus.exclusion import Excluded
-from trainer.corpus.shards import Corpus
-from trainer.corpus.tokenization import train_tokenizer
+from trainer.corpus.cleaning import Cleaner, Excluded, duplicates, is_good
+from trainer.corpus.shards import Corpus, train_tokenizer
 from trainer.recipe.corpus import Cleaning, CorpusSpec, NearDuplicates, Quality
 
 WORDS = [
@@ -131,7 +129,6 @@ def test_the_number_of_processes_and_a_kill_change_nothing(tmp_path: Path, monke
     whole = corpus(tmp_path / "whole", {"a": texts}, clean=clean)
     assert whole.manifest["sources"][0]["drawn_documents"] == 37
     monkeypatch.setattr(parts, "DOCUMENTS", 10)
-    monkeypatch.setattr(parts, "JOURNAL", 2)
     make = parts.Encoding.make
     made = 0
 

@@ -11,12 +11,11 @@ import pytest
 from biobench.errors import StoreError
 from tests.helpers.trainer_make import numbered
 from trainer.corpus.builder import build
+from trainer.corpus.cleaning import Excluded
 from trainer.corpus.embedded import documents
-from trainer.corpus.exclusion import Excluded
-from trainer.corpus.shards import Corpus, manifest_hash
-from trainer.corpus.tokenization import encode, tokenizer_hash, train_tokenizer
+from trainer.corpus.shards import Corpus, encode, manifest_hash, tokenizer_hash, train_tokenizer
 from trainer.cost.plan import skeleton
-from trainer.model.interventions import check_phases
+from trainer.model.guard import check_phases
 from trainer.recipe.corpus import CorpusSource, CorpusSpec, EmbeddedText
 from trainer.recipe.library import load_recipe
 

@@ -14,9 +14,9 @@ import pytest
 from tests.benchmarks import corpus_scale
 from tests.helpers.trainer_make import TEXTS
 from trainer.corpus.builder import _assemble
-from trainer.corpus.exclusion import Excluded
+from trainer.corpus.cleaning import Excluded
 from trainer.corpus.parts import Tokenised
-from trainer.corpus.tokenization import train_tokenizer
+from trainer.corpus.shards import train_tokenizer
 from trainer.recipe.corpus import CorpusSource, CorpusSpec
 
 TOKENIZER = train_tokenizer(TEXTS, 400, 64)

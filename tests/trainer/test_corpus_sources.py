@@ -22,10 +22,9 @@ import pytest
 from biobench.errors import BioBenchError, DataFormatError, DataUnavailableError
 from tests.helpers.trainer_make import TEXTS
 from trainer.corpus import hub
-from trainer.corpus.builder import _key, build, corpus_folder, excluded_documents
-from trainer.corpus.digests import Digests
-from trainer.corpus.sources import ReadMeter, identity_before, texts
-from trainer.corpus.tokenization import train_tokenizer
+from trainer.corpus.builder import build, corpus_folder, excluded_documents
+from trainer.corpus.shards import train_tokenizer
+from trainer.corpus.sources import Digests, ReadMeter, texts
 from trainer.recipe.corpus import CorpusSource, CorpusSpec
 
 AWKWARD = [*TEXTS, 'a "quoted" finding,\nwith a comma and a second line', "été, 39 °C; 𝒳 positive\ttab"]
@@ -212,17 +211,6 @@ def test_a_corpus_is_found_again_wherever_its_text_lies(tmp_path: Path) -> None:
     with (two / "moved.jsonl").open("a") as file:
         file.write('{"text": "more"}\n')
     assert folder(one, "a.jsonl") != folder(two, "moved.jsonl")
-
-
-def test_a_corpus_that_was_built_under_its_old_name_is_taken(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in TEXTS))
-    made = spec(tmp_path, source("a.jsonl", "text"))
-    excluded = excluded_documents(made, [])
-    corpus = build(made, TOKENIZER, tmp_path / "c")
-    old = _key(made, [identity_before(s, tmp_path) for s in made.sources], TOKENIZER, excluded, leave=set())
-    assert old != corpus.folder.name
-    corpus.folder.rename(tmp_path / "c" / old)
-    assert build(made, TOKENIZER, tmp_path / "c").folder.name == old
 
 
 def test_files_are_hashed_once_and_again_when_they_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

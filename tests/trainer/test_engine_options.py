@@ -14,8 +14,7 @@ import torch
 from biobench.errors import StoreError
 from tests.helpers.two_processes import GOLDEN, curve, two_processes
 from trainer import api
-from trainer.ledger.fields import read_ledger
-from trainer.ledger.twins import compare
+from trainer.ledger import compare, read_ledger
 from trainer.model import loss as loss_module
 from trainer.model.families import layers_of
 from trainer.model.loss import IGNORE, linear_cross_entropy_sum
@@ -159,7 +158,7 @@ def test_states_between_layers_are_bf16_where_asked(
             )
         return training
 
-    monkeypatch.setattr("trainer.run.run.prepare", watched)
+    monkeypatch.setattr("trainer.pretrain.prepare", watched)
     ledgers = []
     for residual in ("fp32", "bf16"):
         seen.clear()

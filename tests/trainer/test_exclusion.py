@@ -10,12 +10,12 @@ from transformers import PreTrainedTokenizerBase
 
 from tests.helpers.trainer_make import numbered
 from trainer.corpus.builder import build, corpus_folder, excluded_documents
+from trainer.corpus.cleaning import Excluded
 from trainer.corpus.embedded import documents
-from trainer.corpus.exclusion import Excluded
-from trainer.corpus.tokenization import tokenizer_hash, train_tokenizer
+from trainer.corpus.shards import tokenizer_hash, train_tokenizer
+from trainer.pretrain import tokenizer_for
 from trainer.recipe.corpus import CorpusSource, CorpusSpec, EmbeddedText, Exclusion
 from trainer.recipe.library import load_recipe
-from trainer.run.beginning import tokenizer_for
 
 WORDS = [f"w{n}" for n in range(40)]
 TEST = " ".join(WORDS)

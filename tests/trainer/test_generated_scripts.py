@@ -19,8 +19,8 @@ from tests.helpers.cli_make import SCRIPT, process
 from tests.helpers.ports import free_port
 from tests.helpers.slurm_make import slurm_cluster, wait_for, why_not
 from trainer import api
-from trainer.ledger.fields import read_ledger
-from trainer.train.metrics import read_metrics
+from trainer.ledger import read_ledger
+from trainer.train.progress import read_metrics
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from trainer import api
-from trainer.ledger.fields import Ledger, read_ledger
-from trainer.train.metrics import read_metrics
+from trainer.ledger import Ledger, read_ledger
+from trainer.train.progress import read_metrics
 
 STEP = 8 * 48
 """Tokens a step."""

@@ -15,11 +15,11 @@ from biobench.errors import DataUnavailableError, StoreError, TrainingError
 from trainer import api
 from trainer.corpus import parts
 from trainer.corpus.builder import build, corpus_folder, excluded_documents
+from trainer.corpus.cleaning import Excluded
 from trainer.corpus.embedded import documents
-from trainer.corpus.exclusion import Excluded
 from trainer.corpus.parts import Encoding, tokenise
+from trainer.corpus.shards import train_tokenizer
 from trainer.corpus.sources import ReadMeter
-from trainer.corpus.tokenization import train_tokenizer
 from trainer.recipe.corpus import CorpusSource, CorpusSpec
 from trainer.train.progress import Tick
 

@@ -10,15 +10,14 @@ import pytest
 
 from biobench.errors import SpecError
 from trainer import api
-from trainer.corpus.tokenization import train_tokenizer
-from trainer.ledger.fields import Ledger
-from trainer.ledger.twins import compare
+from trainer.corpus.shards import train_tokenizer
+from trainer.ledger import Ledger, compare
 from trainer.model.objectives import SPAN_MOST, Vocabulary, capacity, masked, span_chance, spans
-from trainer.model.words import word_marks, word_numbers
+from trainer.model.tokens import word_marks, word_numbers
 from trainer.recipe.library import load_recipe
 from trainer.recipe.phases import Masking
 from trainer.train.batches import vocabulary_of
-from trainer.train.metrics import read_metrics
+from trainer.train.progress import read_metrics
 
 TEXTS = ["the patient has glycaemia, 12 mg/dl.", "une glycémie élevée; l'hémoglobine"] * 20
 

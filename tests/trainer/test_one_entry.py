@@ -12,10 +12,10 @@ from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from tests.helpers.generators import diamed
 from trainer import __main__ as entry
-from trainer.corpus.tokenization import tokenizer_hash
-from trainer.ledger.fields import read_ledger
+from trainer.corpus.shards import tokenizer_hash
+from trainer.ledger import read_ledger
+from trainer.pretrain import tokenizer_for
 from trainer.recipe.library import load_recipe
-from trainer.run.beginning import tokenizer_for
 
 
 def started(command: str, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:

@@ -15,16 +15,16 @@ from torch import Tensor, nn
 
 from tests.helpers.pretrain_models import tiny
 from trainer import api
-from trainer.ledger.fields import read_ledger
+from trainer.ledger import read_ledger
 from trainer.model import loss
 from trainer.model.loss import linear_cross_entropy_sum
 from trainer.model.network import Trainee
 from trainer.recipe.spec import Optimizer
-from trainer.train import loop
+from trainer.train import fit
 from trainer.train.distributed import World
-from trainer.train.loop import is_spike
-from trainer.train.metrics import make_tracker, read_metrics
+from trainer.train.fit import is_spike
 from trainer.train.optimizer import StableAdamW, Together, make_optimizer, named_state, set_rate
+from trainer.train.progress import make_tracker, read_metrics
 
 SPEC = Optimizer(learning_rate=1e-2)
 
@@ -115,7 +115,7 @@ def test_what_a_spike_is() -> None:
 def test_a_spike_is_skipped_and_told(
     small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    real = loop._clip
+    real = fit._clip
     calls: list[int] = []
 
     def clip(module: nn.Module, limit: float | None) -> Tensor:
@@ -123,7 +123,7 @@ def test_a_spike_is_skipped_and_told(
         calls.append(1)
         return torch.tensor(float("nan")) if len(calls) == 11 else norm * 1000 if len(calls) == 14 else norm
 
-    monkeypatch.setattr(loop, "_clip", clip)
+    monkeypatch.setattr(fit, "_clip", clip)
     with caplog.at_level(logging.WARNING, "trainer"):
         result = api.pretrain(
             "toy_detour", out=tmp_path / "run", overrides=[*small, "optimizer.skip_spikes=20"], progress="none"
@@ -217,7 +217,7 @@ def test_a_resumed_run_goes_on_in_its_tracker(kind: str, tmp_path: Path, monkeyp
 
     module.init = wandb_init if kind == "wandb" else trackio_init  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, kind, module)
-    monkeypatch.setattr("trainer.train.metrics.find_spec", lambda _: object())
+    monkeypatch.setattr("trainer.train.progress.find_spec", lambda _: object())
     for _ in range(2):
         make_tracker(kind, tmp_path / "a", "mine", {}) if (tmp_path / "a").mkdir(exist_ok=True) is None else None
     (tmp_path / "b").mkdir()

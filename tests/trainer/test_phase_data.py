@@ -11,13 +11,11 @@ from transformers import AutoConfig, AutoModelForMaskedLM
 from biobench.errors import BioBenchError, SpecError
 from trainer import api
 from trainer.corpus.shards import Corpus
-from trainer.ledger.fields import Ledger, read_ledger
-from trainer.ledger.twins import compare
+from trainer.ledger import Ledger, compare, read_ledger
 from trainer.model.families import layers_of
+from trainer.pretrain import PretrainingResult
 from trainer.recipe.library import load_recipe
-from trainer.run.run import PretrainingResult
-from trainer.train.metrics import read_metrics
-from trainer.train.progress import Tick
+from trainer.train.progress import Tick, read_metrics
 from trainer.train.run_folder import recipe_hash
 
 

@@ -18,7 +18,7 @@ from trainer.cost.flops import token_cost
 from trainer.cost.plan import kept_bytes
 from trainer.model import attention
 from trainer.model.families import family_of, layers_of
-from trainer.model.interventions import freeze
+from trainer.model.guard import freeze
 from trainer.model.network import Trainee, reinit_head, set_dropout
 from trainer.recipe.phases import Freeze
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import signal
 from pathlib import Path
@@ -17,18 +18,17 @@ from transformers import AutoModelForMaskedLM, PreTrainedTokenizerBase
 from trainer import api
 from trainer.corpus.builder import build
 from trainer.corpus.shards import Corpus
-from trainer.ledger.fields import read_ledger
+from trainer.ledger import read_ledger
 from trainer.model.loss import IGNORE
 from trainer.model.network import Trainee, load_model, new_model
 from trainer.model.objectives import masked
 from trainer.order import draw
+from trainer.pretrain import tokenizer_for
 from trainer.recipe.library import load_recipe
 from trainer.recipe.spec import Recipe
-from trainer.run.beginning import tokenizer_for
 from trainer.train.batches import Batches, vocabulary_of
 from trainer.train.distributed import World
-from trainer.train.metrics import read_metrics
-from trainer.train.progress import Tick
+from trainer.train.progress import Tick, read_metrics
 
 CPU = torch.device("cpu")
 
@@ -133,6 +133,9 @@ def test_isolation_goes_by_the_ends_in_the_corpus_also_where_masks_hide_them(pha
     assert micro.documents.flatten().tolist() == numbers
     assert micro.boundaries.tolist() == [*offsets, windows.size]
     assert len(offsets) > 8, "some document ends inside a window"
+    lengths = [end - start for start, end in itertools.pairwise([*offsets, windows.size])]
+    assert micro.longest is not None
+    assert max(lengths) <= micro.longest < min(2 * max(lengths), length + 1)
     if phase == 0:
         assert micro.positions.tolist() == [p for p in range(windows.size) if p not in crossing]
         assert step.targets < 8 * (length - 1)

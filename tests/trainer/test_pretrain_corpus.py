@@ -17,12 +17,11 @@ from biobench.errors import BioBenchError, DataFormatError, DataUnavailableError
 from trainer.corpus import builder as corpus_module
 from trainer.corpus import parts
 from trainer.corpus.builder import build
+from trainer.corpus.cleaning import Excluded
 from trainer.corpus.embedded import documents
-from trainer.corpus.exclusion import Excluded
 from trainer.corpus.parts import Encoding
-from trainer.corpus.shards import Corpus
+from trainer.corpus.shards import Corpus, tokenizer_hash, train_tokenizer
 from trainer.corpus.sources import ReadMeter, texts
-from trainer.corpus.tokenization import tokenizer_hash, train_tokenizer
 from trainer.recipe.corpus import CorpusSource, CorpusSpec, EmbeddedText, Exclusion
 
 TEXTS = list(documents(60, seed=5))

@@ -14,7 +14,7 @@ from transformers import AutoModelForMaskedLM
 
 from tests.helpers.two_processes import GOLDEN, curve, two_processes
 from trainer import api
-from trainer.ledger.fields import read_ledger
+from trainer.ledger import read_ledger
 from trainer.train.progress import Tick
 
 

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,15 +20,14 @@ from biobench.errors import BioBenchError, ModelError, StoreError, TrainingError
 from tests.helpers.pretrain_models import tiny
 from trainer import api
 from trainer.disk import write_text
-from trainer.export.card import model_card
-from trainer.model.interventions import check_unchanged, fingerprint
+from trainer.export import model_card
+from trainer.model.guard import check_unchanged, fingerprint
+from trainer.pretrain import PretrainingResult
 from trainer.recipe.library import load_recipe
-from trainer.run.run import PretrainingResult
 from trainer.train.checkpoint import Progress
 from trainer.train.distributed import World
-from trainer.train.loop import Loop
-from trainer.train.metrics import Metrics, make_tracker, read_metrics
-from trainer.train.progress import Stages, Tick, TrainingDisplay
+from trainer.train.fit import Fit
+from trainer.train.progress import Metrics, Stages, Tick, TrainingDisplay, make_tracker, read_metrics
 
 
 def train(out: Path, overrides: list[str], *, resume: bool = False) -> PretrainingResult:
@@ -181,19 +181,18 @@ def test_a_missing_gpu_or_tracker_is_said(small: list[str], tmp_path: Path) -> N
 def test_processes_that_cannot_share_a_step_are_refused(small: list[str], tmp_path: Path) -> None:
     import torch
 
-    from trainer.run.run import PretrainingRun
-    from trainer.train.distributed import World
+    from trainer.pretrain import State, pretrain
+    from trainer.train.distributed import StopFlag, World
     from trainer.train.progress import silent
-    from trainer.train.stop import StopFlag
 
     class Three(World):
         def same(self, text: str, what: str) -> None:
             pass
 
     recipe = load_recipe("toy_detour", small)
-    run = PretrainingRun(recipe, tmp_path / "run", Three(0, 3, torch.device("cpu")), silent, [], StopFlag())
+    run = State(recipe, tmp_path / "run", Three(0, 3, torch.device("cpu")), silent, StopFlag())
     with pytest.raises(UsageError, match="8 windows a step cannot be shared by 3 processes"):
-        run.go(resume=False)
+        pretrain(run, resume=False)
 
 
 def test_metrics_drop_what_a_resume_repeats_and_reach_a_tracker(tmp_path: Path) -> None:
@@ -237,6 +236,22 @@ def test_plain_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[st
     assert lines[-1] == "phase 1/1 x 40/40  loss 1.500  1,000 tokens/s  4 s left"
 
 
+def test_the_logged_speed_leaves_out_what_is_no_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, told, written = [0.0], list[Tick](), list[dict[str, Any]]()
+    monkeypatch.setattr("trainer.train.fit.time.perf_counter", lambda: clock[0])
+    parts: Any = None
+    metrics: Any = SimpleNamespace(write=written.append)
+    ways = (metrics, told.append, lambda _: None, lambda: False)
+    fit = Fit(load_recipe("toy_detour"), 0, parts, parts, parts, World(0, 1, torch.device("cpu")), *ways, 1.0, print)
+    fit._since = (0.0, 0)
+    clock[0] = 4.0
+    with fit._aside():  # an evaluation, a probe or a checkpoint
+        clock[0] = 1000.0
+    clock[0] = 1006.0
+    fit._report(Progress(step=10, total_steps=10), torch.tensor(5.0), 10, torch.tensor(1.0), 1e-3)
+    assert written[0]["tokens_per_second"] == told[0].tokens_per_second == 10 * 8 * 128 / 10
+
+
 def test_a_long_build_says_how_far_it_is(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
     monkeypatch.setattr("trainer.train.progress.time.perf_counter", lambda: clock[0])
@@ -278,7 +293,8 @@ def test_a_loss_or_a_gradient_alone_stops_the_run(loss: float, norm: float) -> N
 
     world = World(0, 1, torch.device("cpu"))
     parts: Any = None
-    loop = Loop(load_recipe("toy_detour"), 0, parts, parts, parts, world, None, nothing, nothing, lambda: False, 1.0)
+    recipe, ways = load_recipe("toy_detour"), (None, nothing, nothing, lambda: False)
+    loop = Fit(recipe, 0, parts, parts, parts, world, *ways, 1.0, nothing)
     at = Progress(step=1, total_steps=1)
     loop._report(at, torch.tensor(5.0), 10, torch.tensor(1.0), 1e-3)
     assert loop.last_loss == 0.5

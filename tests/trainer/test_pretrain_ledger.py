@@ -14,13 +14,11 @@ import torch
 
 from biobench.errors import StoreError
 from trainer import api
-from trainer.ledger.fields import Ledger, read_ledger
-from trainer.ledger.twins import compare
+from trainer.ledger import Ledger, compare, read_ledger
 from trainer.recipe.library import load_recipe
 from trainer.recipe.phases import Phase, Schedule
 from trainer.recipe.spec import Optimizer
-from trainer.train.optimizer import make_optimizer, set_rate
-from trainer.train.schedule import factor
+from trainer.train.optimizer import factor, make_optimizer, set_rate
 
 
 def train(out: Path, recipe: str, overrides: list[str]) -> Path:
@@ -122,7 +120,7 @@ def test_ledgers_are_read_from_anywhere_and_damage_is_named(detour: Path, tmp_pa
 
 
 def test_ledger_modules_do_not_load_torch() -> None:
-    modules = "trainer.ledger.fields, trainer.ledger.twins, trainer.recipe.library"
+    modules = "trainer.ledger, trainer.ledger, trainer.recipe.library"
     code = f"import sys, {modules}; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

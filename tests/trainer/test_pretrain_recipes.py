@@ -11,9 +11,9 @@ from biobench.errors import SpecError, UsageError
 from tests.helpers.trainer_make import GOOD
 from tests.trainer.test_recipe_growth import GOLDEN
 from trainer import api
+from trainer.recipe.fields import human, parse_amount
 from trainer.recipe.library import load_recipe
 from trainer.recipe.phases import parse_layers
-from trainer.recipe.quantities import human, parse_amount
 from trainer.train.run_folder import training_fields
 
 TOYS = sorted(name for name in GOLDEN if name.startswith("toy_"))

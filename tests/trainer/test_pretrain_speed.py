@@ -14,7 +14,7 @@ from tests.benchmarks import trainer_speed as bench
 from tests.benchmarks.trainer_speed import Speed
 from trainer.recipe.library import load_recipe
 from trainer.recipe.phases import Masking
-from trainer.train.memory import clear_gradients
+from trainer.train.optimizer import clear_gradients
 
 
 def _alone(

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 
 from tests.helpers.trainer_make import ledger
 from trainer import api
-from trainer.ledger.twins import compare
+from trainer.ledger import compare
 from trainer.model.network import load_model, model_from_config
 from trainer.recipe.library import load_recipe
 from trainer.train.distributed import World

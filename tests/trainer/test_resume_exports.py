@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-import trainer.export.encoder
-import trainer.run.run
+import trainer.export
+import trainer.pretrain
 from biobench.errors import StoreError
 from trainer import api
-from trainer.ledger.fields import read_ledger
-from trainer.run.reread import run_folder
-from trainer.run.run import PretrainingResult
+from trainer.ledger import read_ledger
+from trainer.pretrain import PretrainingResult
 from trainer.train.progress import Tick
+from trainer.train.reread import run_folder
 
 EXPORTING = ["checkpoints.every=1500", "checkpoints.export=true"]
 OF_THE_MOMENT = {"README.md", "ledger.json"}
@@ -66,11 +66,11 @@ def killed_before(number: int, call: Callable[..., None]) -> Callable[..., None]
 @pytest.mark.parametrize(
     ("module", "name", "number", "lost"),
     [
-        (trainer.run.run, "export", 1, "exports/step-00000004"),
-        (trainer.export.encoder, "_both_spellings", 2, "exports/step-00000008"),
-        (trainer.run.run, "export", 3, "phases/detour"),
-        (trainer.export.encoder, "_both_spellings", 3, "phases/detour"),
-        (trainer.run.run, "export", 5, "model"),
+        (trainer.pretrain, "export", 1, "exports/step-00000004"),
+        (trainer.export, "_both_spellings", 2, "exports/step-00000008"),
+        (trainer.pretrain, "export", 3, "phases/detour"),
+        (trainer.export, "_both_spellings", 3, "phases/detour"),
+        (trainer.pretrain, "export", 5, "model"),
     ],
 )
 def test_a_kill_before_or_during_an_export_loses_nothing(
@@ -100,7 +100,7 @@ def test_a_kill_before_the_run_s_own_ledger_is_made_up_for(
 ) -> None:
     out = tmp_path / "run"
     with monkeypatch.context() as patch:
-        patch.setattr(trainer.run.run, "write_json", killed_before(1, trainer.run.run.write_json))
+        patch.setattr(trainer.pretrain, "write_json", killed_before(1, trainer.pretrain.write_json))
         with pytest.raises(Killed):
             train(out, [*small, *EXPORTING])
     assert run_folder(out) is None

@@ -16,7 +16,7 @@ from tests.helpers.trainer_make import TEXTS, write
 from trainer.analysis import states
 from trainer.analysis.states import draw, layer_states, load_encoder, text_source, token_ids
 from trainer.corpus.embedded import documents
-from trainer.corpus.tokenization import train_tokenizer
+from trainer.corpus.shards import train_tokenizer
 from trainer.recipe.corpus import EmbeddedText
 
 

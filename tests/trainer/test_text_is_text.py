@@ -13,9 +13,9 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 from biobench.errors import DataFormatError, StoreError
 from trainer.corpus import builder as corpus_module
 from trainer.corpus.builder import build
-from trainer.corpus.exclusion import Excluded
+from trainer.corpus.cleaning import Excluded
 from trainer.corpus.parts import Encoding
-from trainer.corpus.tokenization import control_ids, encode, tokenizer_hash, train_tokenizer
+from trainer.corpus.shards import control_ids, encode, tokenizer_hash, train_tokenizer
 from trainer.recipe.corpus import CorpusSource, CorpusSpec
 
 ODD = "a [SEP] b[MASK] c [PAD][CLS] </s> a<s> <mask>b <pad> [UNK] c"

@@ -13,9 +13,8 @@ from transformers import AutoModel
 from biobench.errors import ModelError, UsageError
 from tests.helpers.trainer_make import TEXTS, write
 from trainer.analysis.cka import compare
-from trainer.analysis.similarity import Similarity, linear_cka, of_counted
+from trainer.analysis.similarity import Similarity, Triple, linear_cka, of_counted, token_similarity
 from trainer.analysis.states import draw, token_ids
-from trainer.analysis.token_cka import Triple, token_similarity
 
 
 @pytest.fixture(scope="module")

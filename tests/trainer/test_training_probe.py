@@ -12,7 +12,7 @@ from biobench.cli.main import app
 from biobench.errors import TrainingError
 from biobench.report.details.pretraining import read_pretraining
 from trainer import api
-from trainer.train.metrics import read_metrics
+from trainer.train.progress import read_metrics
 
 PROBE = {"every": 3072, "tasks": ["demo_ner"], "documents": 24}
 

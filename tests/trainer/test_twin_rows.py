@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.trainer_make import ledger
-from trainer.ledger.fields import Ledger
-from trainer.ledger.twins import LedgerDiff, compare
+from trainer.ledger import Ledger, LedgerDiff, compare
 
 
 def changed(fields: dict[str, Any]) -> Ledger:

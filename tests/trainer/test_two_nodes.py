@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from trainer import api
-from trainer.ledger.fields import read_ledger
-from trainer.train.metrics import read_metrics
+from trainer.ledger import read_ledger
+from trainer.train.progress import read_metrics
 
 
 def test_two_nodes_train_what_one_process_does(small: list[str], tmp_path: Path) -> None:

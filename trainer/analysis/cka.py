@@ -16,8 +16,8 @@ import torch
 from numpy.typing import NDArray
 
 from biobench.core.machine import resolve_device
-from biobench.errors import UsageError
-from trainer.analysis.similarity import Estimate, Similarity, cka, gram, mean_of
+from biobench.errors import StoreError, UsageError
+from trainer.analysis.similarity import Estimate, Similarity, cka, gram, mean_of, token_similarity
 from trainer.analysis.states import (
     Kind,
     Sample,
@@ -27,9 +27,30 @@ from trainer.analysis.states import (
     layer_states,
     token_ids,
 )
-from trainer.analysis.token_cka import token_similarity
-from trainer.ledger.fields import FILE, intact_ledger
-from trainer.ledger.twins import compare as diff_ledgers
+from trainer.ledger import FILE, intact_ledger
+from trainer.ledger import compare as diff_ledgers
+
+ENDINGS = (".svg", ".png", ".html", ".json")
+
+
+def check_ending(path: str | Path) -> Path:
+    """The path itself. Raises UsageError unless a figure can be written under that name."""
+    file = Path(path)
+    if file.suffix.lower() not in ENDINGS:
+        raise UsageError(f"no figure can be written as '{file.name}'", hint="end the name in " + ", ".join(ENDINGS))
+    return file
+
+
+def save(chart: Any, path: str | Path) -> Path:
+    """Write an Altair chart; SVG and PNG are drawn without a browser. Raises UsageError, StoreError."""
+    file = check_ending(path)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        chart.save(str(file), **({"scale_factor": 2} if file.suffix.lower() == ".png" else {}))
+    except OSError as error:
+        raise StoreError(f"the figure cannot be written: {error}", hint="give another place", file=file) from error
+    return file
+
 
 GROUPS = ("low", "mid", "late")
 """Thirds of the layers; with 22 layers these are the paper's 0-7, 8-14 and 15-21."""

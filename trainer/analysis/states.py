@@ -27,13 +27,14 @@ from biobench.core.machine import resolve_device
 from biobench.core.text import first_line
 from biobench.core.tokenizer import load_tokenizer
 from biobench.errors import DataFormatError, DataUnavailableError, ModelError, UsageError
-from trainer.analysis.similarity import FEWEST
 from trainer.corpus.sources import texts as read_source
 from trainer.model.families import FAMILIES
 from trainer.recipe.corpus import CorpusSource, EmbeddedText
 
+FEWEST = 5
+"""Texts that the debiased estimate needs once one is left out."""
 Kind = Literal["mean", "token", "tokens"]
-"""mean over a text's tokens, one drawn token of each text, or all tokens (`trainer.analysis.token_cka`)."""
+"""mean over a text's tokens, one drawn token of each text, or all tokens (`trainer.analysis.similarity`)."""
 EMBEDDED_SEED = 90_210
 """Seed of the embedded texts that are analysed: another one than training's, so they are new texts."""
 EMBEDDED_COUNT = 2_000

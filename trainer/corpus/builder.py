@@ -24,13 +24,10 @@ from transformers import PreTrainedTokenizerBase
 
 from biobench.core.files import canonical, choose_another
 from biobench.errors import DataFormatError, StoreError
-from trainer.corpus.cleaning import Cleaner, check_packages, duplicates
-from trainer.corpus.digests import Digests
-from trainer.corpus.exclusion import Excluded
+from trainer.corpus.cleaning import Cleaner, Excluded, check_packages, duplicates
 from trainer.corpus.parts import Encoding, StageReport, Tokenised, tokenise
-from trainer.corpus.shards import DETAILS, MANIFEST, Corpus, ShardWriter
-from trainer.corpus.sources import ReadMeter, files_of, identity, identity_before, pinned, texts
-from trainer.corpus.tokenization import tokenizer_hash
+from trainer.corpus.shards import DETAILS, MANIFEST, Corpus, ShardWriter, tokenizer_hash
+from trainer.corpus.sources import Digests, ReadMeter, files_of, identity, pinned, texts
 from trainer.disk import make_folder, write_json, writing
 from trainer.model.tokens import end_token
 from trainer.order import shuffled
@@ -117,27 +114,13 @@ def is_built(spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, cache: Path, 
 
 
 def corpus_folder(spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, cache: Path, excluded: Excluded) -> Path:
-    """Where the corpus lies below `cache` once it is built: a name by its content, and by that of its sources.
-
-    One that was built when names still went by the sources' paths and times is taken where it lies.
-    """
-    root = Path(spec.root)
-    before = _key(spec, [identity_before(s, root) for s in spec.sources], tokenizer, excluded, leave=set())
-    if (cache / before / MANIFEST).is_file():
-        return cache / before
-    spec = pinned(spec)
-    digests = Digests(cache / "sources.json")
-    return cache / _key(spec, [identity(s, root, digests) for s in spec.sources], tokenizer, excluded, leave={"path"})
-
-
-def _key(
-    spec: CorpusSpec, sources: list[str], tokenizer: PreTrainedTokenizerBase, excluded: Excluded, *, leave: set[str]
-) -> str:
-    """leave: fields of the sources that say nothing of the result."""
+    """Where the corpus lies below `cache` once it is built: a name by its content, and by that of its sources."""
+    spec, root, digests = pinned(spec), Path(spec.root), Digests(cache / "sources.json")
     described = spec.model_dump(mode="json", exclude={"root", "cache", "exclude"})
-    described["sources"] = [{k: v for k, v in s.items() if k not in leave} for s in described["sources"]]
+    described["sources"] = [{k: v for k, v in s.items() if k != "path"} for s in described["sources"]]
+    sources = [identity(s, root, digests) for s in spec.sources]
     parts = [[FORMAT, ENCODING], described, sources, tokenizer_hash(tokenizer), excluded.hash, excluded.n]
-    return hashlib.sha256(canonical(parts).encode()).hexdigest()[:20]
+    return cache / hashlib.sha256(canonical(parts).encode()).hexdigest()[:20]
 
 
 def _build(

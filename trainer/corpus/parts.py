@@ -1,10 +1,8 @@
-"""The documents of a source as tokens: made in parts that are whole or not there, joined into one file as they come.
+"""The documents of a source as tokens: made in parts that are whole or not there, then joined into one file.
 
 A large source has its parts made by as many processes as there are cores: keeping the benchmark's documents out
-costs Python time, which threads would not share. Whole parts are appended in order to two files, the tokens and the
-lengths of the documents, whose `Record` says how far they reach; a build that is started again cuts both there,
-takes over the parts that lie beside them, and makes what is missing. However large a source is, it takes one
-descriptor, and in memory eight bytes a document.
+costs Python time, which threads would not share. A build that is started again makes the parts that are missing. The
+parts go once they are joined; however large a source is, it takes one descriptor, and in memory eight bytes a document.
 """
 
 from __future__ import annotations
@@ -28,12 +26,10 @@ from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerBase
 
 from biobench.errors import StoreError, TrainingError
-from biobench.schema.strict import Strict
-from trainer.corpus.cleaning import Cleaner, Columns
-from trainer.corpus.exclusion import Excluded
+from trainer.corpus.cleaning import Cleaner, Columns, Excluded
+from trainer.corpus.shards import encode
 from trainer.corpus.sources import ReadMeter
-from trainer.corpus.tokenization import encode
-from trainer.disk import write_json, writing
+from trainer.disk import writing
 from trainer.recipe.corpus import CorpusSource
 
 DOCUMENTS = 2000
@@ -42,26 +38,9 @@ CHARACTERS = 1 << 25
 """A part ends with the document that reaches them, so that books do not fill the memory."""
 ALONE = 4
 """Parts of a source that are made by this process alone; a source with more is worth starting others."""
-JOURNAL = 64
-"""Parts that are appended between two records on disk."""
 StageReport = Callable[[str, float], None]
 """Told what is being done and which fraction of it is done (nan: unknown)."""
-Make = Callable[[Path, list[str] | None], None]
-
-
-class Record(Strict):
-    """How far the files of a source reach: parts, tokens, documents in them and left out; whole: all of it."""
-
-    parts: int = 0
-    documents: int = 0
-    tokens: int = 0
-    same: int = 0
-    overlap: int = 0
-    quality: int = 0
-    language: int = 0
-    tasks: dict[str, int] = {}
-    """Documents left out because of each benchmark task; one may count for several."""
-    whole: bool = False
+Make = Callable[[Path, list[str]], None]
 
 
 @dataclass(frozen=True)
@@ -108,11 +87,10 @@ class Encoding:
         return 0 if self.cleaner is None else self.cleaner.columns
 
     def make(self, part: Path, texts: list[str]) -> None:
-        """Write a part: its tokens (`part`), then what proves that it is whole (`_proof`). Raises StoreError."""
+        """Write a part: its tokens (`part`), then what proves that it is whole. Raises StoreError."""
         reasons = [self._why(text) for text in texts]
         allowed = [text for text, reason in zip(texts, reasons, strict=True) if reason is None]
         rows = [np.array([*self.start, *ids, self.end], dtype=self.dtype) for ids in encode(allowed, self.tokenizer)]
-        about = io.BytesIO()
         lengths = np.array([len(r) for r in rows], dtype=np.int64)
         counts = {reason: reasons.count(reason) for reason in REASONS}
         if self.excluded.tasks:
@@ -123,13 +101,9 @@ class Encoding:
             hashes = part.with_suffix(".hashes")
             with writing(hashes):
                 write_tokens(hashes, self.cleaner.hashes(allowed))
-        arrays: dict[str, Any] = {"lengths": lengths, **counts}
-        np.savez(about, **arrays)
         with writing(part):
             write_tokens(part, np.concatenate(rows) if rows else np.zeros(0, dtype=self.dtype))
-            temporary = part.with_suffix(".tmp")
-            temporary.write_bytes(about.getvalue())
-            temporary.replace(_proof(part))
+        _write_proof(part.with_suffix(".npz"), {"lengths": lengths, **counts})
 
     def _why(self, text: str) -> str | None:
         """One of `REASONS` to leave a document out."""
@@ -150,36 +124,93 @@ def tokenise(
 
     meter: how much of the source has been read, as `texts` goes on.
     """
-    joined = _Joined(work, source, encoding.dtype, encoding.columns)
-    if joined.record.whole:
-        return joined.open()
-    read = 0
+    tokens, hashes, whole = (work / f"{source.id}.{kind}" for kind in ("tokens", "hashes", "whole.npz"))
+    about = _arrays(whole)
+    if about is None:
+        _join(_parts(source, texts, meter, encoding, work, say), encoding, tokens, hashes, whole)
+        about = _arrays(whole)
+        assert about is not None
+    lengths = about.pop("lengths")
+    counts = {name: int(count) for name, count in about.items()}
+    columns: Columns | None = None
+    if encoding.columns and len(lengths):
+        columns = np.memmap(hashes, dtype="<u8", mode="r", shape=(len(lengths), encoding.columns))
+    return Tokenised(
+        source,
+        tokens,
+        np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)]),
+        {why: counts[why] for why in REASONS[:2]},
+        {why: counts[why] for why in REASONS[2:]},
+        {name.removeprefix(_TASK): count for name, count in sorted(counts.items()) if name.startswith(_TASK)},
+        columns,
+    )
 
-    def missing() -> Iterator[tuple[Path, list[str] | None]]:
-        """The parts that are not joined yet; without texts where one is whole already."""
-        nonlocal read
+
+def _parts(
+    source: CorpusSource, texts: Iterator[str], meter: ReadMeter, encoding: Encoding, work: Path, say: StageReport
+) -> list[Path]:
+    """All parts of a source, whole; those that an earlier start made are taken as they are."""
+    made: list[Path] = []
+
+    def missing() -> Iterator[tuple[Path, list[str]]]:
+        read = 0
         for number, batch in enumerate(_batches(texts)):
             read += len(batch)
             say(f"tokenising {source.id}: {read:,} documents", meter.fraction)
-            if number >= joined.record.parts:
-                part = joined.part(number)
-                yield part, None if _about(part, encoding.dtype, encoding.columns) is not None else batch
+            made.append(work / f"{source.id}-{number:06d}.bin")
+            if _about(made[-1], encoding) is None:
+                yield made[-1], batch
 
-    with joined:
-        waiting = missing()
-        alone = 0
-        for part, batch in waiting:
-            if batch is not None:
-                alone += 1
-                if alone > ALONE:
-                    with _others(encoding, joined.append) as make:
-                        make(part, batch)
-                        for more in waiting:
-                            make(*more)
-                    break
-                encoding.make(part, batch)
-            joined.append(part)
-    return joined.open()
+    waiting = missing()
+    for count, (part, batch) in enumerate(waiting):
+        if count < ALONE:
+            encoding.make(part, batch)
+            continue
+        with _others(encoding) as make:
+            make(part, batch)
+            for more in waiting:
+                make(*more)
+    return made
+
+
+def _join(parts: list[Path], encoding: Encoding, tokens: Path, hashes: Path, whole: Path) -> None:
+    """Put the parts end to end; `whole`, their lengths and counts, is there once all is. Raises StoreError."""
+    lengths: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)]
+    counts: Counter[str] = Counter(dict.fromkeys(REASONS, 0))
+    with writing(tokens), tokens.open("wb") as joined, hashes.open("wb") as columns:
+        for part in parts:
+            about = _about(part, encoding)
+            if about is None:
+                raise StoreError(
+                    "a part of the corpus that was just written cannot be read",
+                    hint="check the disk, then start again: the other parts are kept",
+                    file=part,
+                )
+            lengths.append(about.pop("lengths"))
+            counts.update({name: int(count) for name, count in about.items()})
+            with part.open("rb") as handle:
+                shutil.copyfileobj(handle, joined, 1 << 20)
+            if encoding.columns:
+                columns.write(part.with_suffix(".hashes").read_bytes())
+        for file in (joined, columns):
+            file.flush()
+            os.fsync(file.fileno())
+    arrays: dict[str, Any] = {"lengths": np.concatenate(lengths), **counts}
+    _write_proof(whole, arrays)
+    with writing(tokens):
+        for part in parts:
+            for suffix in (".npz", ".hashes", ".bin"):
+                part.with_suffix(suffix).unlink(missing_ok=True)
+
+
+def _write_proof(file: Path, arrays: dict[str, Any]) -> None:
+    """Arrays as one file that is whole or not there. Raises StoreError."""
+    content = io.BytesIO()
+    np.savez(content, **arrays)
+    with writing(file):
+        temporary = file.with_suffix(".tmp")
+        temporary.write_bytes(content.getvalue())
+        temporary.replace(file)
 
 
 def _batches(texts: Iterator[str]) -> Iterator[list[str]]:
@@ -196,169 +227,46 @@ def _batches(texts: Iterator[str]) -> Iterator[list[str]]:
         yield batch
 
 
-class _Joined:
-    """The growing files of a source and their record; a context that ends with the record of what is whole.
-
-    columns: hashes of a document that a third file holds; without them there are two files.
-    """
-
-    def __init__(self, work: Path, source: CorpusSource, dtype: str, columns: int) -> None:
-        self.source, self.dtype, self.columns = source, dtype, columns
-        self.tokens, self.lengths, self.hashes, self.file = (
-            work / f"{source.id}.{kind}" for kind in ("tokens", "lengths", "hashes", "joined.json")
-        )
-        self.record = self._read()
-        self._waiting: list[dict[str, int]] = []
-        self._parts: list[Path] = []
-
-    def part(self, number: int) -> Path:
-        """Where part `number` is made."""
-        return self.tokens.with_name(f"{self.source.id}-{number:06d}.bin")
-
-    @property
-    def _files(self) -> list[Path]:
-        return [self.tokens, self.lengths, *([self.hashes] if self.columns else [])]
-
-    def _sizes(self) -> list[int]:
-        documents = self.record.documents
-        sizes = [self.record.tokens * np.dtype(self.dtype).itemsize, documents * 8]
-        return [*sizes, *([documents * 8 * self.columns] if self.columns else [])]
-
-    def _read(self) -> Record:
-        """The record, unless it is damaged or the files end before it says."""
-        try:
-            self.record = Record.model_validate_json(self.file.read_bytes())
-            sizes = [file.stat().st_size for file in self._files]
-        except (OSError, ValueError):
-            return Record()
-        return self.record if all(a >= b for a, b in zip(sizes, self._sizes(), strict=True)) else Record()
-
-    def __enter__(self) -> _Joined:
-        with writing(self.tokens):
-            self._handles = [file.open("ab") for file in self._files]
-            for handle, size in zip(self._handles, self._sizes(), strict=True):
-                handle.truncate(size)
-        for left in self.tokens.parent.glob(f"{self.source.id}-??????.bin"):
-            if left < self.part(self.record.parts):  # appended, but a kill came before it was taken away
-                _remove(left)
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        try:
-            if kind is None:
-                self._keep(whole=True)
-        finally:
-            for handle in self._handles:
-                handle.close()
-
-    def append(self, part: Path) -> None:
-        """Put a whole part behind those before it. Raises StoreError when it cannot be read or the disk is full."""
-        about = _about(part, self.dtype, self.columns)
-        if about is None:
-            raise StoreError(
-                "a part of the corpus that was just written cannot be read",
-                hint="check the disk, then start again: the other parts are kept",
-                file=part,
-            )
-        lengths = about.pop("lengths")
-        tokens, sizes = self._handles[:2]
-        with writing(self.tokens):
-            with part.open("rb") as handle:
-                shutil.copyfileobj(handle, tokens, 1 << 20)
-            sizes.write(lengths.astype("<i8").data)
-            if self.columns:
-                self._handles[2].write(part.with_suffix(".hashes").read_bytes())
-        counted = {"parts": 1, "documents": len(lengths), "tokens": int(lengths.sum())}
-        self._waiting.append(counted | {why: int(count) for why, count in about.items()})
-        self._parts.append(part)
-        if len(self._parts) >= JOURNAL:
-            self._keep()
-
-    def _keep(self, *, whole: bool = False) -> None:
-        """Record what has been appended, then take its parts away."""
-        with writing(self.tokens):
-            for handle in self._handles:
-                handle.flush()
-                os.fsync(handle.fileno())
-        names = ("parts", "documents", "tokens", *REASONS)
-        sums = {name: getattr(self.record, name) + sum(w[name] for w in self._waiting) for name in names}
-        tasks = Counter(self.record.tasks)
-        for counts in self._waiting:
-            tasks.update({name.removeprefix(_TASK): n for name, n in counts.items() if name.startswith(_TASK)})
-        self.record = Record(**sums, tasks=dict(sorted(tasks.items())), whole=whole)
-        write_json(self.file, self.record.model_dump())
-        for part in self._parts:
-            _remove(part)
-        self._waiting, self._parts = [], []
-
-    def open(self) -> Tokenised:
-        """The whole source."""
-        ends = np.zeros(self.record.documents + 1, dtype=np.int64)
-        with self.lengths.open("rb") as lengths:
-            lengths.readinto(ends[1:].data.cast("B"))
-        np.cumsum(ends, out=ends)
-        excluded = {"same": self.record.same, "overlap": self.record.overlap}
-        cleaned = {"quality": self.record.quality, "language": self.record.language}
-        hashes: Columns | None = None
-        if self.columns and self.record.documents:
-            shape = (self.record.documents, self.columns)
-            hashes = np.memmap(self.hashes, dtype="<u8", mode="r", shape=shape)
-        return Tokenised(self.source, self.tokens, ends, excluded, cleaned, self.record.tasks, hashes)
-
-
-def _remove(part: Path) -> None:
-    with writing(part):
-        _proof(part).unlink(missing_ok=True)
-        part.with_suffix(".hashes").unlink(missing_ok=True)
-        part.unlink(missing_ok=True)
-
-
-def _proof(part: Path) -> Path:
-    return part.with_suffix(".npz")
-
-
-def _about(part: Path, dtype: str, columns: int) -> dict[str, NDArray[np.int64]] | None:
+def _about(part: Path, encoding: Encoding) -> dict[str, NDArray[np.int64]] | None:
     """The lengths of a part's documents and how many were left out for each reason; None unless it is whole."""
+    about = _arrays(part.with_suffix(".npz"))
+    if about is None:
+        return None
+    sizes = [(part, about["lengths"].sum() * np.dtype(encoding.dtype).itemsize)]
+    if encoding.columns:
+        sizes.append((part.with_suffix(".hashes"), len(about["lengths"]) * encoding.columns * 8))
+    return about if all(file.is_file() and file.stat().st_size == size for file, size in sizes) else None
+
+
+def _arrays(file: Path) -> dict[str, NDArray[np.int64]] | None:
+    """What `_write_proof` wrote; None where it is not there or damaged."""
     try:
-        with np.load(_proof(part)) as proof:
-            about = {name: proof[name] for name in proof.files}
-        if not {"lengths", *REASONS} <= set(about):
-            return None
-        hashes = part.with_suffix(".hashes")
-        if columns and hashes.stat().st_size != len(about["lengths"]) * columns * 8:
-            return None
-        whole = part.stat().st_size == about["lengths"].sum() * np.dtype(dtype).itemsize
+        with np.load(file) as proof:
+            arrays = {name: proof[name] for name in proof.files}
     except (OSError, ValueError, KeyError, EOFError, BadZipFile):
         return None
-    return about if whole else None
+    return arrays if {"lengths", *REASONS} <= set(arrays) else None
 
 
 @contextmanager
-def _others(encoding: Encoding, done: Callable[[Path], None]) -> Iterator[Make]:
+def _others(encoding: Encoding) -> Iterator[Make]:
     """What hands a part to another process, and waits while all have enough to do; at the end, for all.
 
-    done: told of every part in the order of the calls once it is whole; parts without texts are whole already.
     Raises what the making of a part raised, and TrainingError where a process was killed.
     """
     count = loky.cpu_count()
     pool = loky.ProcessPoolExecutor(max_workers=count, initializer=_begin, initargs=(encoding,))
-    running: deque[tuple[Any, Path]] = deque()
+    running: deque[Any] = deque()
 
-    def settle() -> None:
-        future, part = running.popleft()
-        if future is not None:
-            future.result()
-        done(part)
-
-    def make(part: Path, texts: list[str] | None) -> None:
-        running.append((None if texts is None else pool.submit(_make, part, texts), part))
+    def make(part: Path, texts: list[str]) -> None:
+        running.append(pool.submit(_make, part, texts))
         if len(running) > 2 * count:
-            settle()
+            running.popleft().result()
 
     try:
         yield make
         while running:
-            settle()
+            running.popleft().result()
     except loky.process_executor.BrokenProcessPool as error:
         raise TrainingError(
             "a process that tokenised the corpus was killed",

@@ -1,7 +1,8 @@
-"""How fast a machine trains a recipe: a few steps of the real loop, against what its matrix products reach.
+"""How fast a machine trains a recipe: tokens a second, share of its peak, and the largest parts of a step.
 
-Tokens a second come from the loop's own metrics, without a profiler; the split by part from further steps under
-torch's profiler, whose overhead the first figure does not have.
+Tokens a second come from the loop's own metrics; the split by part from further steps under torch's profiler, whose
+overhead the first figure does not have. The peak is the maker's figure for a GPU, and on a CPU what matrix products
+reach here.
 """
 
 from __future__ import annotations
@@ -15,16 +16,15 @@ from pathlib import Path
 import torch
 
 from biobench.core.machine import resolve_device
-from trainer.cost.flops import phase_cost
+from biobench.schema.strict import Strict
+from trainer.cost.flops import peak_of, phase_cost
 from trainer.cost.plan import skeleton
-from trainer.cost.speed import MachineSpeed, PhaseSpeed
-from trainer.disk import check_writable
-from trainer.model.interventions import freeze
+from trainer.model.guard import freeze
 from trainer.model.network import LABEL
 from trainer.recipe.phases import Phase
 from trainer.recipe.spec import Recipe
-from trainer.train.loop import PARTS
-from trainer.train.metrics import FILE, read_metrics
+from trainer.train.fit import PARTS
+from trainer.train.progress import FILE, read_metrics
 
 WARM = 3
 """Steps before the clock: allocation, compilation, caches."""
@@ -32,44 +32,47 @@ _SIDE = {"cpu": 1024, "cuda": 8192}
 """Rows and columns of the matrices whose product is timed."""
 
 
-def matrix_rate(device: torch.device, dtype: torch.dtype, *, side: int | None = None, rounds: int = 10) -> float:
-    """Operations a second of a square matrix product, the median of `rounds`."""
-    size = side or _SIDE[device.type]
-    a, b = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
-    seconds = []
-    for number in range(rounds + WARM):
-        _wait(device)
-        began = time.perf_counter()
-        a @ b
-        _wait(device)
-        if number >= WARM:
-            seconds.append(time.perf_counter() - began)
-    return 2.0 * size**3 / statistics.median(seconds)
+class PhaseSpeed(Strict):
+    """One phase. tokens_per_second: of all processes; utilisation: of the peak; parts: shares of a step by name, of
+    the time on the device that computes."""
+
+    name: str
+    objective: str
+    tokens_per_second: float
+    utilisation: float
+    parts: dict[str, float]
 
 
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
+class MachineSpeed(Strict):
+    """A measurement of one machine with one recipe. peak_flops: multiply-adds counted as two, a second."""
+
+    recipe: str
+    device: str
+    precision: str
+    peak_flops: float
+    phases: tuple[PhaseSpeed, ...]
+
+    def lines(self) -> list[str]:
+        """The measurement as text."""
+        lines = [f"{self.recipe} on {self.device} ({self.precision}, peak {self.peak_flops / 1e12:.3g} TFLOP/s)"]
+        for p in self.phases:
+            parts = ", ".join(f"{name} {share:.0%}" for name, share in p.parts.items())
+            speed = f"{p.tokens_per_second:,.0f} tokens/s, {p.utilisation:.0%} of peak"
+            lines.append(f"  {p.name} ({p.objective}): {speed}; {parts}")
+        return lines
 
 
-def bench(
-    recipe: Recipe, train: Callable[[Recipe, Path], None], *, steps: int = 20, trace: Path | None = None
-) -> MachineSpeed:
-    """Train `steps` steps of each phase and measure. trace: where the profiler's trace is written (Chrome's format).
-
-    train: runs a recipe into a folder, as `trainer.api.pretrain` does.
-    """
-    if trace is not None:
-        check_writable(trace)
+def bench(recipe: Recipe, train: Callable[[Recipe, Path], None], *, steps: int = 20) -> MachineSpeed:
+    """Train `steps` steps of each phase and measure. train: runs a recipe into a folder."""
     device = torch.device(resolve_device(recipe.engine.device, "engine.device").type)
     bf16 = recipe.engine.precision == "bf16" or (recipe.engine.precision == "auto" and device.type == "cuda")
-    rate = matrix_rate(device, torch.bfloat16 if bf16 else torch.float32)
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+    peak = peak_of(name) or matrix_rate(device, torch.bfloat16 if bf16 else torch.float32)
     model = skeleton(recipe)
     speeds = []
     with tempfile.TemporaryDirectory() as folder:
         cache = Path(folder) / "corpora"
-        timed = _short(recipe, steps, cache)
-        train(timed, Path(folder) / "timed")
+        train(_short(recipe, steps, cache), Path(folder) / "timed")
         lines = [x for x in read_metrics(Path(folder) / "timed" / FILE) if x["event"] == "train"]
         activities = [torch.profiler.ProfilerActivity.CPU]
         activities += [torch.profiler.ProfilerActivity.CUDA] if device.type == "cuda" else []
@@ -77,8 +80,6 @@ def bench(
             single = recipe.model_copy(update={"phases": [phase]})
             with torch.profiler.profile(activities=activities) as profiler:
                 train(_short(single, WARM, cache), Path(folder) / f"profiled-{index}")
-            if trace is not None:
-                profiler.export_chrome_trace(str(trace.with_stem(f"{trace.stem}-{phase.name}")))
             freeze(model, phase.freeze)
             cost = phase_cost(model, phase, length=recipe.length_of(phase)).total
             ends = [x for x in lines if x["phase"] == phase.name]
@@ -87,22 +88,28 @@ def bench(
                 PhaseSpeed(
                     name=phase.name,
                     objective=phase.objective,
-                    window_tokens=recipe.length_of(phase),
                     tokens_per_second=speed,
-                    flops_per_token=cost,
-                    utilisation=speed * cost / rate,
+                    utilisation=speed * cost / peak,
                     parts=_parts(profiler, device),
                 )
             )
-    return MachineSpeed(
-        recipe=recipe.name,
-        device=torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
-        torch=torch.__version__,
-        threads=torch.get_num_threads(),
-        precision="bf16" if bf16 else "fp32",
-        matrix_flops=rate,
-        phases=tuple(speeds),
-    )
+    precision = "bf16" if bf16 else "fp32"
+    return MachineSpeed(recipe=recipe.name, device=name, precision=precision, peak_flops=peak, phases=tuple(speeds))
+
+
+def matrix_rate(device: torch.device, dtype: torch.dtype, *, side: int | None = None, rounds: int = 10) -> float:
+    """Operations a second of a square matrix product, the median of `rounds`."""
+    size = side or _SIDE[device.type]
+    a, b = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
+    seconds = []
+    for number in range(rounds + WARM):
+        began = time.perf_counter()
+        a @ b
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        if number >= WARM:
+            seconds.append(time.perf_counter() - began)
+    return 2.0 * size**3 / statistics.median(seconds)
 
 
 def _short(recipe: Recipe, steps: int, cache: Path) -> Recipe:
@@ -114,21 +121,20 @@ def _short(recipe: Recipe, steps: int, cache: Path) -> Recipe:
         return phase.model_copy(update={"tokens": tokens, "schedule": schedule})
 
     corpus = recipe.corpus if recipe.corpus.cache else recipe.corpus.model_copy(update={"cache": str(cache.absolute())})
+    quiet = {"every": max(WARM, steps // 2), "evaluate": None, "tracker": "none", "probe": None}
     return recipe.model_copy(
         update={
             "phases": [cut(phase) for phase in recipe.phases],
             "corpus": corpus,
             "checkpoints": recipe.checkpoints.model_copy(update={"every": None, "export": False}),
-            "logging": recipe.logging.model_copy(
-                update={"every": max(WARM, steps // 2), "evaluate": None, "tracker": "none", "probe": None}
-            ),
+            "logging": recipe.logging.model_copy(update=quiet),
             "reuse": None,
         }
     )
 
 
 def _parts(profiler: torch.profiler.profile, device: torch.device) -> dict[str, float]:
-    """Share of each part of a step; the projection with its loss is taken out of the forward pass."""
+    """Share of each part of a step, the largest first; the loss is taken out of the forward pass."""
     sums = dict.fromkeys(PARTS, 0.0)
     for event in profiler.key_averages():
         name = event.key.removeprefix(LABEL)
@@ -136,4 +142,4 @@ def _parts(profiler: torch.profiler.profile, device: torch.device) -> dict[str, 
             sums[name] += event.device_time_total if device.type == "cuda" else event.cpu_time_total
     sums["forward"] -= sums["loss"]
     total = sum(sums.values()) or 1.0
-    return {name: value / total for name, value in sums.items()}
+    return {name: value / total for name, value in sorted(sums.items(), key=lambda part: -part[1])}

@@ -12,17 +12,46 @@ from transformers import AutoConfig, PreTrainedModel
 
 from biobench.errors import ModelError, UsageError
 from trainer.cost.flops import PEAK, TokenCost, head_width, phase_cost
-from trainer.cost.shapes import SHAPES
-from trainer.cost.speed import MachineSpeed
 from trainer.model import attention
 from trainer.model.families import family_of, layers_of
-from trainer.model.interventions import check_phases, freeze
+from trainer.model.guard import check_phases, freeze
 from trainer.model.loss import CHUNK_LOGITS
 from trainer.model.network import config_values, make_config
 from trainer.model.tokens import ROLES
+from trainer.recipe.fields import human
 from trainer.recipe.phases import Phase
-from trainer.recipe.quantities import human
 from trainer.recipe.spec import Recipe, TokenizerTraining
+
+_MODERNBERT: dict[str, Any] = {
+    "model_type": "modernbert",
+    "local_attention": 128,
+    "global_attn_every_n_layers": 3,
+    "max_position_embeddings": 8192,
+}
+_BASE = {"hidden_size": 768, "intermediate_size": 1152, "num_hidden_layers": 22, "num_attention_heads": 12}
+_LARGE = {"hidden_size": 1024, "intermediate_size": 2624, "num_hidden_layers": 28, "num_attention_heads": 16}
+
+SHAPES: dict[str, dict[str, Any]] = {
+    "answerdotai/ModernBERT-base": {**_MODERNBERT, **_BASE, "vocab_size": 50368},
+    "answerdotai/ModernBERT-large": {**_MODERNBERT, **_LARGE, "vocab_size": 50368},
+    "almanach/moderncamembert-base": {**_MODERNBERT, **_BASE, "vocab_size": 32768},
+    "almanach/moderncamembert-large": {**_MODERNBERT, **_LARGE, "vocab_size": 32768},
+    "google/gemma-3-270m": {
+        "model_type": "gemma3_text",
+        "hidden_size": 640,
+        "intermediate_size": 2048,
+        "num_hidden_layers": 18,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 1,
+        "head_dim": 256,
+        "sliding_window": 512,
+        "query_pre_attn_scalar": 256,
+        "max_position_embeddings": 32768,
+        "vocab_size": 262144,
+    },
+}
+"""Hub id to config fields. The first four are the paper's table; Gemma-3's are from its released config."""
+
 
 UTILISATION = 0.35
 """Part of a GPU's data-sheet peak that training is expected to reach with windowed flash kernels: the facts
@@ -64,10 +93,6 @@ class TrainingPlan:
     """One chunk of logits with its gradient, and the projection's gradient."""
     gpu: str
     gpus: int
-    utilisation: float = UTILISATION
-    """Part of the peak that the time is reckoned with."""
-    measured: str | None = None
-    """Device on which the peak and the utilisation were measured; None where both are assumed."""
     reused: tuple[str, ...] = ()
     """Names of the phases that are taken over from another run; nothing above counts them."""
     reused_from: str | None = None
@@ -88,8 +113,7 @@ class TrainingPlan:
             "micro_windows": self.micro_windows,
             "gpu": self.gpu,
             "gpus": self.gpus,
-            "utilisation": self.utilisation,
-            "measured_on": self.measured,
+            "utilisation": UTILISATION,
             "memory_bytes": self.memory_bytes,
             "state_bytes": self.state_bytes,
             "activation_bytes": self.activation_bytes,
@@ -135,8 +159,7 @@ class TrainingPlan:
             f"  memory a GPU, micro-batch of {self.micro_windows} windows: about {self.memory_bytes / gib:.1f} GiB "
             f"(state {self.state_bytes / gib:.1f}, activations {self.activation_bytes / gib:.1f}, loss "
             f"{self.loss_bytes / gib:.1f})",
-            f"  time on {self.gpus} x {self.measured or self.gpu}: about {_duration(total)}, "
-            + (f"at {self.utilisation:.0%} of peak (assumed)" if self.measured is None else "as measured"),
+            f"  time on {self.gpus} x {self.gpu}: about {_duration(total)}, at {UTILISATION:.0%} of peak (assumed)",
         ]
         return lines
 
@@ -174,8 +197,8 @@ def _empty(config: Any) -> PreTrainedModel:
     return model
 
 
-def make_plan(recipe: Recipe, *, gpu: str, gpus: int, measured: MachineSpeed | None = None) -> TrainingPlan:
-    """The plan of `recipe` on `gpus` GPUs of a named kind, or on such as were measured.
+def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> TrainingPlan:
+    """The plan of `recipe` on `gpus` GPUs of a named kind.
 
     Raises UsageError for an unknown kind and a number that training would refuse, ModelError as `check_phases` does.
     """
@@ -190,15 +213,13 @@ def make_plan(recipe: Recipe, *, gpu: str, gpus: int, measured: MachineSpeed | N
     model = skeleton(recipe)
     check_phases(model, recipe)
     phases = []
-    peak = PEAK[gpu] if measured is None else measured.matrix_flops
-    utilisation = UTILISATION if measured is None else measured.utilisation()
     reused, trained = _split(recipe)
     for phase in trained:
         steps = recipe.steps(phase)
         freeze(model, phase.freeze)
         cost = phase_cost(model, phase, length=recipe.length_of(phase))
         tokens = steps * recipe.step_tokens_of(phase)
-        seconds = cost.total * tokens / (peak * utilisation * gpus)
+        seconds = cost.total * tokens / (PEAK[gpu] * UTILISATION * gpus)
         phases.append(PhasePlan(phase.name, phase.objective, tokens, steps, cost, seconds))
     parameters = sum(p.numel() for p in model.parameters())
     widest = max(trained, key=lambda phase: _micro(recipe, phase, gpus) * recipe.length_of(phase))
@@ -220,8 +241,6 @@ def make_plan(recipe: Recipe, *, gpu: str, gpus: int, measured: MachineSpeed | N
         + int(2 * predicted * micro * length * width * 2),
         gpu=gpu,
         gpus=gpus,
-        utilisation=utilisation,
-        measured=None if measured is None else measured.device,
         reused=tuple(p.name for p in reused),
         reused_from=None if recipe.reuse is None else recipe.reuse.run,
     )

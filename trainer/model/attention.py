@@ -99,6 +99,7 @@ def attention(
     detour_causal: bool | None = None,
     detour_documents: Tensor | None = None,
     detour_boundaries: Tensor | None = None,
+    detour_longest: int | None = None,
     **_: Any,
 ) -> tuple[Tensor, None]:
     """Attention of all layers of all families, in the signature of transformers' attention interface.
@@ -106,7 +107,8 @@ def attention(
     query: (batch, heads, tokens, head width); key, value: the same with fewer heads under grouped queries.
     detour_causal: the direction, passed with every forward. detour_documents: (batch, tokens) document
     number of each token, to keep attention inside documents; None lets it cross. detour_boundaries: the same
-    as int32 offsets into the flattened batch, for the variable-length kernels.
+    as int32 offsets into the flattened batch, for the variable-length kernels. detour_longest: tokens that no document
+    has more of.
     Returns (batch, tokens, heads, head width). Raises ModelError when a mask or no direction is passed.
     """
     if attention_mask is not None:
@@ -127,7 +129,7 @@ def attention(
     if path in (SDPA, DENSE):
         out = _sdpa(query, key, value, window, scaling, dropout, detour_documents).transpose(1, 2).contiguous()
     else:
-        out = _varlen(query, key, value, window, scaling, dropout, detour_boundaries)
+        out = _varlen(query, key, value, window, scaling, dropout, detour_boundaries, detour_longest)
     if _noted is not None:
         kind = "full_attention" if sliding_window is None else "sliding_attention"
         _noted[kind] = _backend(query, key, value, window, dropout) if path == SDPA else path
@@ -223,6 +225,7 @@ def _varlen(
     scaling: float | None,
     dropout: float,
     boundaries: Tensor | None,
+    longest: int | None = None,
 ) -> Tensor:
     """The windowed kernel over the flattened batch: (batch, tokens, heads, head width)."""
     assert KERNEL is not None
@@ -230,7 +233,7 @@ def _varlen(
     if boundaries is None:
         boundaries = torch.arange(0, (batch + 1) * length, length, dtype=torch.int32, device=query.device)
     q, k, v = (x.transpose(1, 2).reshape(batch * length, x.shape[1], width) for x in (query, key, value))
-    out = KERNEL.attend(q, k, v, boundaries, length, window=window, scaling=scaling, dropout=dropout)
+    out = KERNEL.attend(q, k, v, boundaries, longest or length, window=window, scaling=scaling, dropout=dropout)
     return out.view(batch, length, heads, width)
 
 

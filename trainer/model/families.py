@@ -1,13 +1,10 @@
-"""What the trainer must know of an architecture: body, layers, head transform and output projection.
-
-The loss needs the hidden states before the vocabulary projection, and freezing needs the layers; every
-family names them differently. Parameter names stay those of transformers, so exports load anywhere.
-"""
+"""Where each supported architecture keeps its layers, head, projection and rotary positions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -142,3 +139,56 @@ def check_windows(model: PreTrainedModel, length: int) -> None:
             f"windows of {length} tokens are longer than the model's {position_limit(model)} positions",
             hint="make corpus.sequence_length smaller",
         )
+
+
+FIELDS = ("rope_parameters", "max_position_embeddings")
+"""What of a config a change of the base touches."""
+
+
+def has_rotary(config: PreTrainedConfig) -> bool:
+    """Whether a model turns its queries and keys by positions in the plain way, so that the base is all there is."""
+    parameters: dict[str, Any] = getattr(config, "rope_parameters", None) or {}
+    return _full(parameters).get("rope_type") == "default"
+
+
+def check_rope_base(config: PreTrainedConfig, base: float | None) -> None:
+    """Raise ModelError where a base is wanted of a model without plain rotary positions."""
+    if base is not None and not has_rotary(config):
+        raise ModelError(
+            f"a {config.model_type} model of this config has no plain rotary positions whose base could change",
+            hint="leave rope_base out",
+        )
+
+
+def set_rope_base(model: PreTrainedModel, base: float | None, *, length: int) -> None:
+    """Let the layers that see the whole window rotate by `base`, and the config allow windows of `length` tokens.
+
+    None leaves the model as it is. Raises ModelError as `check_rope_base` does.
+    """
+    if base is None:
+        return
+    config = model.config
+    check_rope_base(config, base)
+    parameters = {k: dict(v) if isinstance(v, dict) else v for k, v in config.rope_parameters.items()}
+    _full(parameters)["rope_theta"] = float(base)
+    config.rope_parameters = parameters
+    config.max_position_embeddings = max(int(config.max_position_embeddings), length)
+    for path, module in list(model.named_modules()):
+        if "Rotary" in type(module).__name__:
+            device = next(model.parameters()).device
+            parent, _, name = path.rpartition(".")
+            fresh: nn.Module = type(module)(config=config)
+            setattr(model.get_submodule(parent), name, fresh.to(device))
+
+
+def copy_rope(source: PreTrainedConfig, target: PreTrainedConfig) -> None:
+    """Give a config the rotary fields of another."""
+    for name in FIELDS:
+        if getattr(source, name, None) != getattr(target, name, None):
+            setattr(target, name, getattr(source, name))
+
+
+def _full(parameters: dict[str, Any]) -> dict[str, Any]:
+    """The part for layers that see the whole window; families without kinds of layers have one part."""
+    part = parameters.get("full_attention", parameters)
+    return part if isinstance(part, dict) else {}

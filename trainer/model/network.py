@@ -75,7 +75,13 @@ class Trainee(nn.Module):
         self.softcap: float | None = getattr(model.config, "final_logit_softcapping", None)
 
     def hidden(
-        self, input_ids: Tensor, *, causal: bool, documents: Tensor | None = None, boundaries: Tensor | None = None
+        self,
+        input_ids: Tensor,
+        *,
+        causal: bool,
+        documents: Tensor | None = None,
+        boundaries: Tensor | None = None,
+        longest: int | None = None,
     ) -> Tensor:
         """Hidden states (batch, tokens, width) of `input_ids` (batch, tokens)."""
         body = self.model.get_submodule(self._family.body)
@@ -91,7 +97,8 @@ class Trainee(nn.Module):
             return plain
         extra = self._extra
         if documents is not None:
-            extra = {**extra, "detour_documents": documents, "detour_boundaries": boundaries}
+            packed = {"detour_documents": documents, "detour_boundaries": boundaries, "detour_longest": longest}
+            extra = {**extra, **packed}
         states: Tensor = body(input_ids=input_ids, detour_causal=causal, **extra)[0]
         return states
 
@@ -118,12 +125,13 @@ class Trainee(nn.Module):
         causal: bool,
         documents: Tensor | None = None,
         boundaries: Tensor | None = None,
+        longest: int | None = None,
     ) -> Tensor:
         """Summed loss (float32 scalar) at `positions` of the flattened batch.
 
         input_ids: (batch, tokens). positions, targets: (count,), targets `trainer.model.loss.IGNORE` for padding.
         """
-        hidden = self.hidden(input_ids, causal=causal, documents=documents, boundaries=boundaries)
+        hidden = self.hidden(input_ids, causal=causal, documents=documents, boundaries=boundaries, longest=longest)
         with record_function(f"{LABEL}loss"):
             return self._loss(hidden, positions, targets)
 

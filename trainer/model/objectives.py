@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainer.model.loss import IGNORE
-from trainer.model.words import word_numbers
+from trainer.model.tokens import word_numbers
 from trainer.order import seed_words
 from trainer.recipe.phases import Masking
 
@@ -32,7 +32,7 @@ class Vocabulary:
     special: NDArray[np.bool_]
     ordinary: Ids
     glued: NDArray[np.bool_] | None = None
-    """(ids,) tokens that continue the word before them (`trainer.model.words`)."""
+    """(ids,) tokens that continue the word before them (`trainer.model.tokens`)."""
     closing: NDArray[np.bool_] | None = None
     """(ids,) tokens after which a word is closed."""
 

@@ -1,15 +1,21 @@
-"""Whether a tokenizer and a model belong together, and which token ends a document."""
+"""What a tokenizer's ids mean: whether they fit a model, which make up a word, which are added to a checkpoint's."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from tokenizers import AddedToken
+from torch import Tensor
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from biobench.core.tokenizer import load_tokenizer
-from biobench.errors import ModelError
+from biobench.errors import DataFormatError, DataUnavailableError, ModelError
 from trainer.model.families import decoder_of
+from trainer.recipe.spec import AddedTokens, Base
 
 ROLES = ("pad", "bos", "eos", "cls", "sep", "mask")
 """Special tokens that configs and tokenizers name by id."""
@@ -97,3 +103,117 @@ def end_token(tokenizer: PreTrainedTokenizerBase) -> int | None:
     """The id that ends a document: end of sequence, else the separator."""
     end: int | None = tokenizer.eos_token_id
     return end if end is not None else tokenizer.sep_token_id
+
+
+_CONTINUES = "##"
+_STARTS = ("Ġ", "▁")
+_BYTES = {"Ċ": "\n", "ĉ": "\t", "č": "\r"}
+
+
+def word_marks(tokenizer: PreTrainedTokenizerBase, rows: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """(glued, closing), each (rows,): tokens that continue the word before them unless that one is closed, and
+    tokens after which a word is closed whatever follows."""
+    glued, closing = np.zeros(rows, dtype=bool), np.zeros(rows, dtype=bool)
+    vocabulary = {token: number for token, number in tokenizer.get_vocab().items() if number < rows}
+    pieces = sum(token.startswith(_CONTINUES) and len(token) > 2 for token in vocabulary)
+    marked = sum(token.startswith(_STARTS) and len(token) > 1 for token in vocabulary)
+    wordpiece, bytewise = pieces > marked, any(token.startswith("Ġ") for token in vocabulary)
+    for token, number in vocabulary.items():
+        if wordpiece:
+            glued[number] = token.startswith(_CONTINUES) and len(token) > 2
+            continue
+        first, last = _BYTES.get(token[:1], token[:1]), _BYTES.get(token[-1:], token[-1:])
+        glued[number] = not token.startswith(_STARTS) and _is_letter(first, bytewise)
+        closing[number] = not _is_letter(last, bytewise) and not token.endswith(_STARTS)
+    return glued, closing
+
+
+def _is_letter(character: str, bytewise: bool) -> bool:
+    """Whether a character stands inside a word; bytes of longer characters count as such."""
+    return character.isalnum() or (bytewise and 0x80 <= ord(character or " ") < 0x200)
+
+
+def word_numbers(windows: NDArray[np.int64], glued: NDArray[np.bool_], closing: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """(batch, tokens) the number of the word that each token of a window belongs to, from 0; a window cuts words."""
+    starts = ~glued[windows]
+    starts[:, 1:] |= closing[windows[:, :-1]]
+    starts[:, 0] = True
+    numbers: NDArray[np.int64] = np.cumsum(starts, axis=1) - 1
+    return numbers
+
+
+def added_tokens(spec: AddedTokens, root: Path) -> list[str]:
+    """The tokens of a recipe, in order, each once. Raises DataUnavailableError, DataFormatError (file, line)."""
+    if spec.file is None:
+        return list(dict.fromkeys(spec.tokens or []))
+    file = root / spec.file
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise DataUnavailableError(
+            f"the list of added tokens {file} cannot be read: {error.strerror}", hint="correct added_tokens.file"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise DataFormatError("the list of added tokens is not UTF-8", hint="write it again", file=file) from error
+    tokens = [line.strip() for line in lines]
+    for number, token in enumerate(tokens, 1):
+        if any(character.isspace() for character in token):
+            raise DataFormatError(f"'{token}' is several words", hint="write one word a line", file=file, line=number)
+    return list(dict.fromkeys(token for token in tokens if token))
+
+
+def extend_tokenizer(tokenizer: PreTrainedTokenizerBase, tokens: list[str]) -> None:
+    """Add whole words to a tokenizer; those that are single tokens already stay what they are."""
+    known = tokenizer.get_vocab()
+    fresh = [AddedToken(token, single_word=True, normalized=False) for token in tokens if token not in known]
+    tokenizer.add_tokens(fresh)
+
+
+def extend_model(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, base: Base, *, revision: str | None = None
+) -> None:
+    """Give every added token rows in the embedding and in the projection, drawn from the rows of the old vocabulary.
+
+    `pieces`: the mean over the tokens that the checkpoint's tokenizer splits it into; `mean`: over all its tokens.
+    revision: of the checkpoint, where it lies on the hub. Raises ModelError where it has no tokenizer to split with.
+    """
+    assert base.added_tokens is not None
+    named = isinstance(base.tokenizer, str)
+    original = load_tokenizer(str(base.tokenizer if named else base.model), revision=None if named else revision)
+    old = original.get_vocab()
+    fresh = {token: number for token, number in tokenizer.get_vocab().items() if token not in old}
+    if not fresh:
+        return
+    rows = decoder_of(model).weight.shape[0]
+    if max(fresh.values()) >= rows:
+        model.resize_token_embeddings(max(fresh.values()) + 1, mean_resizing=False)
+    special = set(original.all_special_ids)
+    everything = torch.tensor([number for number in old.values() if number not in special and number < rows])
+    tables = _tables(model)
+    with torch.no_grad():
+        before = [table.clone() for table in tables]
+        for token, number in fresh.items():
+            pieces = everything
+            if base.added_tokens.initial == "pieces":
+                # as in running text, where a space stands before the word
+                ids = original(f" {token}", add_special_tokens=False)["input_ids"]
+                pieces = torch.tensor([i for i in ids if i not in special])
+                if not len(pieces):
+                    raise ModelError(
+                        f"the checkpoint's tokenizer makes nothing of the added token '{token}'",
+                        hint="leave it out, or set added_tokens.initial=mean",
+                    )
+            for table, values in zip(tables, before, strict=True):
+                table[number] = values[pieces].mean(dim=0)
+
+
+def _tables(model: PreTrainedModel) -> list[Tensor]:
+    """What has an entry for each token: the embedding, the projection where it is not the same, and its bias."""
+    embedding, decoder = model.get_input_embeddings().weight, decoder_of(model)
+    assert isinstance(embedding, Tensor)
+    tables: list[Tensor] = [embedding]
+    if decoder.weight is not embedding:
+        tables.append(decoder.weight)
+    if decoder.bias is not None:
+        tables.append(decoder.bias)
+    return tables

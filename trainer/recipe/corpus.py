@@ -10,8 +10,7 @@ from pydantic import Field, field_validator, model_validator
 
 from biobench.schema.source import fail
 from biobench.schema.strict import Strict
-from trainer.recipe.growing import LATER, Growing
-from trainer.recipe.quantities import Tokens
+from trainer.recipe.fields import LATER, Growing, Tokens
 
 
 class EmbeddedText(Strict):

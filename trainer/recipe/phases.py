@@ -11,8 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from biobench.schema.source import fail
 from biobench.schema.strict import Strict
 from trainer.recipe.corpus import CorpusSource
-from trainer.recipe.growing import LATER, Growing
-from trainer.recipe.quantities import Tokens, TokensOrNone, human
+from trainer.recipe.fields import LATER, Growing, Tokens, TokensOrNone, human
 
 
 class Batch(Growing):

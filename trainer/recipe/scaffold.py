@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from biobench.errors import DataFormatError, UsageError
 from trainer.corpus.sources import ReadMeter, files_of, texts
 from trainer.recipe.corpus import CorpusSource
-from trainer.recipe.quantities import Tokens, human
+from trainer.recipe.fields import Tokens, human
 
 SAMPLE = 2000
 """Documents read to measure a corpus."""

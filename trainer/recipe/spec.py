@@ -15,9 +15,8 @@ from pydantic import Field, field_validator, model_validator
 from biobench.schema.source import fail
 from biobench.schema.strict import Strict, plain
 from trainer.recipe.corpus import CorpusSource, CorpusSpec
-from trainer.recipe.growing import LATER, Growing
+from trainer.recipe.fields import LATER, Growing, Tokens
 from trainer.recipe.phases import Batch, Phase
-from trainer.recipe.quantities import Tokens
 
 
 class TokenizerTraining(Strict):

@@ -15,8 +15,7 @@ from transformers import PreTrainedTokenizerBase
 from trainer.corpus.shards import Corpus, Shards
 from trainer.model import objectives
 from trainer.model.objectives import Targets, Vocabulary
-from trainer.model.tokens import end_token
-from trainer.model.words import word_marks
+from trainer.model.tokens import end_token, word_marks
 from trainer.order import draw
 from trainer.recipe.phases import Direction, Phase
 from trainer.recipe.spec import Recipe
@@ -32,6 +31,8 @@ class Micro:
     targets: Tensor
     documents: Tensor | None
     boundaries: Tensor | None
+    longest: int | None
+    """No document has more tokens: a power of two, so that compiled code meets few values."""
 
 
 @dataclass(frozen=True)
@@ -143,14 +144,15 @@ class Batches:
         if self.fixed:
             masking = self.phase.masking if direction == "mlm" else None
             batch = objectives.pad(batch, objectives.capacity(batch.inputs.size, batch.inputs.shape[1], masking))
-        documents = boundaries = None
+        documents = boundaries = longest = None
         if self.phase.isolate_documents:
             # Documents are told apart by their end tokens, which masks may hide in the inputs.
             numbers = objectives.document_numbers(windows, self.vocabulary.end)
-            documents, boundaries = self._send(numbers), self._send(objectives.boundaries(numbers))
-        return Micro(
-            self._send(batch.inputs), self._send(batch.positions), self._send(batch.targets), documents, boundaries
-        )
+            ends = objectives.boundaries(numbers)
+            documents, boundaries = self._send(numbers), self._send(ends)
+            longest = min(1 << (int(np.diff(ends).max()) - 1).bit_length(), windows.shape[1])
+        inputs, positions, targets = map(self._send, (batch.inputs, batch.positions, batch.targets))
+        return Micro(inputs, positions, targets, documents, boundaries, longest)
 
     def _send(self, array: NDArray[np.int64] | NDArray[np.int32]) -> Tensor:
         tensor = torch.from_numpy(np.ascontiguousarray(array))

@@ -7,7 +7,6 @@ read by another number of processes, wrapped or not.
 
 from __future__ import annotations
 
-import errno
 import json
 import re
 import shutil
@@ -31,7 +30,7 @@ from biobench.core.text import first_line
 from biobench.errors import StoreError
 from biobench.schema.strict import Strict
 from trainer.disk import REMEDY, write_json, write_text, writing
-from trainer.ledger.fields import PhaseRecord
+from trainer.ledger import PhaseRecord
 from trainer.train.distributed import World
 from trainer.train.optimizer import blank_state, named_state, set_state
 
@@ -68,13 +67,12 @@ class Progress(Strict):
 
 @dataclass(frozen=True)
 class _Pending:
-    """A checkpoint that is being written. size: bytes of its tensors."""
+    """A checkpoint that is being written."""
 
     future: Future[Any]
     temporary: Path
     final: Path
     progress: Progress
-    size: int
 
 
 class CheckpointStore:
@@ -127,11 +125,11 @@ class CheckpointStore:
                         no_dist=self.world.size == 1,
                     )
                     assert isinstance(future, Future)
-                    self._pending = _Pending(future, temporary, final, progress, _bytes_of(state))
+                    self._pending = _Pending(future, temporary, final, progress)
                     return final
                 save(state, checkpoint_id=temporary, no_dist=self.world.size == 1)
         except (OSError, CheckpointException, RuntimeError) as error:
-            raise self._failed(error, temporary, final, _bytes_of(state)) from error
+            raise self._failed(error, temporary, final) from error
         self._named(temporary, final, progress)
         return final
 
@@ -143,7 +141,7 @@ class CheckpointStore:
         try:
             pending.future.result()
         except (OSError, CheckpointException, RuntimeError) as error:
-            raise self._failed(error, pending.temporary, pending.final, pending.size) from error
+            raise self._failed(error, pending.temporary, pending.final) from error
         self._named(pending.temporary, pending.final, pending.progress)
 
     def abandon(self) -> None:
@@ -158,11 +156,20 @@ class CheckpointStore:
         if self.world.first:
             shutil.rmtree(pending.temporary, ignore_errors=True)
 
-    def _failed(self, error: BaseException, temporary: Path, final: Path, size: int) -> StoreError:
-        known = _save_error(error, final, full=_too_small(temporary, size))
+    def _failed(self, error: BaseException, temporary: Path, final: Path) -> StoreError:
+        """A failed save as one line: the OSError inside it, or its first cause; nothing half-written stays."""
         if self.world.first:
             shutil.rmtree(temporary, ignore_errors=True)
-        return known
+        causes = list(_causes(error))
+        inner = next((cause for cause in causes if isinstance(cause, OSError)), None)
+        if inner is not None:
+            return cannot_write(final, inner, REMEDY)
+        first = next((c for c in causes if not isinstance(c, CheckpointException)), error)
+        return StoreError(
+            f"the checkpoint cannot be written: {first_line(first, 160)}",
+            hint="check free space and permissions, then continue with --resume",
+            file=final,
+        )
 
     def _named(self, temporary: Path, final: Path, progress: Progress) -> None:
         """Complete a checkpoint once all processes have written their part."""
@@ -269,21 +276,6 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def _save_error(error: BaseException, folder: Path, *, full: bool) -> StoreError:
-    """The OSError inside a failed save as one line; full: what is left on the disk does not hold the rest."""
-    inner = next((cause for cause in _causes(error) if isinstance(cause, OSError)), None)
-    if inner is None and full:
-        inner = OSError(errno.ENOSPC, "No space left on device")
-    if inner is not None:
-        return cannot_write(folder, inner, REMEDY)
-    causes = [c for c in _causes(error) if not isinstance(c, CheckpointException)] or [error]
-    return StoreError(
-        f"the checkpoint cannot be written: {first_line(causes[0], 160)}",
-        hint="check free space and permissions, then continue with --resume",
-        file=folder,
-    )
-
-
 def _causes(error: BaseException) -> Iterator[BaseException]:
     """`error`, and what it was raised from or during; `CheckpointException` keeps the errors of all processes."""
     waiting, seen = [error], set[int]()
@@ -295,22 +287,6 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         yield now
         inside = [failure[0] for failure in now.failures.values()] if isinstance(now, CheckpointException) else []
         waiting += [e for e in (*inside, now.__cause__, now.__context__) if e is not None]
-
-
-def _bytes_of(state: dict[str, Any]) -> int:
-    return sum(v.numel() * v.element_size() for v in state.values() if isinstance(v, Tensor))
-
-
-def _too_small(folder: Path, needed: int) -> bool:
-    """Whether the disk of a half-written checkpoint has no room for the rest of `needed` bytes.
-
-    The error of another process arrives without its cause, so the space left is looked at too.
-    """
-    try:
-        written = sum(f.stat().st_size for f in folder.iterdir()) if folder.is_dir() else 0
-        return shutil.disk_usage(folder.parent).free < needed - written
-    except OSError:
-        return False
 
 
 def _number(folder: Path) -> int:

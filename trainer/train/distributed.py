@@ -13,6 +13,7 @@ import torch
 import torch.distributed as dist
 
 from biobench.core.machine import resolve_device
+from biobench.core.stop import StopFlag as StopFlag
 from biobench.errors import TrainingError
 
 PATIENCE = timedelta(days=14)
@@ -120,3 +121,36 @@ def world(device: str = "auto") -> Iterator[World]:
         if joined:
             dist.barrier()
             dist.destroy_process_group()
+
+
+_CUBLAS = "CUBLAS_WORKSPACE_CONFIG"
+
+
+@contextmanager
+def determinism(wanted: bool | None) -> Iterator[None]:
+    """Inside, where `wanted`, torch refuses operations whose result may differ from call to call.
+
+    Afterwards all is as before, whatever was set inside: None only restores what others change. cuBLAS reads its
+    variable when it is first used in a process, so nothing may have run on the GPU before.
+    """
+    before, warn_only, benchmark = (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+        torch.backends.cudnn.benchmark,
+    )
+    deterministic, variable = torch.backends.cudnn.deterministic, os.environ.get(_CUBLAS)
+    if wanted:
+        os.environ.setdefault(_CUBLAS, ":4096:8")
+        torch.use_deterministic_algorithms(True)
+        torch.backends.cudnn.benchmark = False
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before, warn_only=warn_only)
+        torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic = benchmark, deterministic
+        if variable is None:
+            os.environ.pop(_CUBLAS, None)
+
+
+class StoppedError(Exception):
+    """The run was asked to stop before its training began: nothing of a state is to be saved."""

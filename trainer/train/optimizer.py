@@ -1,7 +1,8 @@
-"""AdamW as in the paper: decoupled decay relative to the peak rate, none on biases and norms; and its rivals."""
+"""AdamW as in the paper: decoupled decay relative to the peak rate, none on biases and norms; its rivals; the rate."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from transformers import PreTrainedModel
 
 from biobench.errors import UsageError
 from trainer.model.families import layers_of
+from trainer.recipe.phases import Phase
 from trainer.recipe.spec import Optimizer
 
 
@@ -155,3 +157,31 @@ def set_state(model: nn.Module, optimizer: torch.optim.Optimizer, state: dict[st
         name, _, moment = key.rpartition("/")
         p = parameters[name]
         optimizer.state[p][moment] = value.to(p.device) if moment == "step" else value
+
+
+def factor(phase: Phase, step: int, *, steps: int, step_tokens: int) -> float:
+    """The multiple of the peak rate at `step` (from 0) of a phase of `steps` steps.
+
+    Warm-up rises linearly and reaches 1 with the step that completes it. Cooldown by
+    ``final + (1 - final) * g(x)``, x being the part of the cooldown that is over before the step:
+    g = 1 - sqrt(x), 1 - x, or the half cosine (the 1-sqrt form as in the code lineage of the paper).
+    """
+    schedule = phase.schedule
+    total = steps * step_tokens
+    if (step + 1) * step_tokens <= schedule.warmup:
+        return (step + 1) * step_tokens / schedule.warmup
+    if schedule.shape == "constant":
+        return 1.0
+    length = schedule.cooldown or total - schedule.warmup
+    x = max(0.0, (step * step_tokens - (total - length)) / length)
+    shapes = {"1-sqrt": 1 - math.sqrt(x), "linear": 1 - x, "cosine": 0.5 * (1 + math.cos(math.pi * x))}
+    return schedule.final + (1 - schedule.final) * shapes[schedule.shape]
+
+
+def clear_gradients(optimizer: torch.optim.Optimizer, device: torch.device, *, processes: int = 1) -> None:
+    """Forget the step's gradients: set to zero in place in a single process on a CPU, where fresh pages are dear.
+
+    Elsewhere they are freed. Both give the same next step: a parameter without a gradient (frozen) has none
+    either way.
+    """
+    optimizer.zero_grad(set_to_none=device.type != "cpu" or processes > 1)

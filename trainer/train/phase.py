@@ -19,11 +19,9 @@ from transformers import PreTrainedModel
 
 from biobench.errors import ModelError
 from trainer.model import attention, guard
-from trainer.model.families import check_windows, family_of, layers_of
-from trainer.model.guard import GuardReport
-from trainer.model.interventions import freeze
+from trainer.model.families import check_windows, family_of, layers_of, set_rope_base
+from trainer.model.guard import GuardReport, freeze
 from trainer.model.network import Trainee, reinit_head, set_dropout
-from trainer.model.rotary import set_rope_base
 from trainer.recipe.spec import Recipe
 from trainer.train import checkpoint
 from trainer.train.distributed import World
@@ -94,6 +92,8 @@ def prepare(
     if recipe.engine.compiles(world.device.type):
         # Three kinds of layer share one code object, each in several shapes and with and without gradients.
         torch._dynamo.config.recompile_limit = 64
+        # layers are compiled one by one: splitting their graphs at DDP's buckets would only cut them to pieces
+        torch._dynamo.config.optimize_ddp = False
         for layer in layers_of(model):
             layer.compile(dynamic=None if phase.isolate_documents else False)
         for causal in directions:

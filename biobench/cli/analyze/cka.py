@@ -13,7 +13,6 @@ from biobench.errors import UsageError
 
 if TYPE_CHECKING:
     from trainer.analysis.cka import CkaReport, Value
-    from trainer.analysis.cka_plan import CkaPlan
     from trainer.analysis.states import Kind
 
 
@@ -52,7 +51,6 @@ def cka(
     dtype: Annotated[str, typer.Option("--dtype", help="float32 or bfloat16, for the forward pass alone.")] = "float32",
     estimator: Annotated[str, typer.Option("--estimator", help="Of the figure: debiased or biased.")] = "debiased",
     figure: Annotated[list[str], typer.Option("--figure", help="Write a figure: .svg, .png, .html, .json.")] = [],  # noqa: B006
-    plan: Annotated[bool, typer.Option("--plan", help="Say what memory and work it needs and stop.")] = False,
     as_json: Json = False,
 ) -> None:
     """Divergence (1 - CKA) of two checkpoints' states, layer by layer, beside seed noise."""
@@ -63,24 +61,15 @@ def cka(
     from biobench.core.machine import resolve_device
     from biobench.report.details.mechanism import cka_chart
     from trainer.analysis import cka as analysis_cka
-    from trainer.analysis import cka_plan as analysis_plan
-    from trainer.analysis import figures
     from trainer.analysis.states import check_dtype, check_shapes, sample
 
     kind = _kind(states)
     if estimator not in analysis_cka.ESTIMATORS:
         raise UsageError(f"unknown estimator '{estimator}'", hint="debiased or biased")
     for path in figure:
-        figures.check_ending(path)
+        analysis_cka.check_ending(path)
     # all tokens of one drawing are many more than other drawings would add
     drawings = _seeds(seeds)[: 1 if kind == "tokens" else None]
-    if plan:
-        needs = analysis_plan.plan(first, n, max_length, drawings=len(drawings), states=kind, dtype=dtype)
-        if as_json:
-            print_json(needs.as_json())
-        else:
-            _print_plan(needs)
-        return
     pairs = [*([noise] if noise else []), *(_pair(text, "--noise-pair") for text in noise_pair)]
     points = [_pair(text, "--series") for text in series]
     # what cannot work is said before a large corpus is read for its texts
@@ -100,7 +89,7 @@ def cka(
         notify=lambda line: typer.echo(line, err=True),
     )
     for path in figure:
-        figures.save(cka_chart(report.as_json(), estimator=estimator), path)
+        analysis_cka.save(cka_chart(report.as_json(), estimator=estimator), path)
     if as_json:
         print_json(report.as_json())
     else:
@@ -112,13 +101,6 @@ def _kind(states: str) -> Kind:
     if states not in kinds:
         raise UsageError(f"unknown states '{states}'", hint="mean, token or tokens")
     return kinds[states]
-
-
-def _print_plan(needs: CkaPlan) -> None:
-    for name in ("process", "weights", "states", "cached", "sums", "memory"):
-        typer.echo(f"{name:10} {getattr(needs, name) / 2**20:10,.0f} MiB")
-    typer.echo(f"{'forward':10} {needs.forward / 1e12:10,.0f} TFLOP, texts read {needs.passes}x by each model")
-    typer.echo(f"{'products':10} {needs.products / 1e12:10,.1f} TFLOP in float64")
 
 
 def _pair(text: str, option: str) -> tuple[str, str]:

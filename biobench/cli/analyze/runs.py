@@ -214,7 +214,7 @@ def scored(models: Sequence[str], how: RunRequest) -> Scores:
 
 
 def _check_figures(paths: Sequence[str]) -> None:
-    from trainer.analysis.figures import check_ending
+    from trainer.analysis.cka import check_ending
 
     for path in paths:
         check_ending(path)
@@ -222,7 +222,7 @@ def _check_figures(paths: Sequence[str]) -> None:
 
 def _figures(report: Standings, paths: Sequence[str]) -> None:
     from biobench.report.details.mechanism import standings_chart
-    from trainer.analysis.figures import save
+    from trainer.analysis.cka import save
 
     for path in paths:
         save(standings_chart(report), path)

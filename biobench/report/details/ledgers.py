@@ -10,7 +10,7 @@ from biobench.core.packages import check_ours
 from biobench.errors import StoreError
 
 if TYPE_CHECKING:
-    from trainer.ledger.fields import PhaseRecord
+    from trainer.ledger import PhaseRecord
 
 FILE = "ledger.json"
 
@@ -27,8 +27,7 @@ class LedgerTable:
 def ledger_table(first: Path, second: Path) -> LedgerTable:
     """Every quantity of two ledgers, and the verdict in one line. Raises StoreError where one is damaged."""
     check_ours("trainer")
-    from trainer.ledger.fields import read_ledger
-    from trainer.ledger.twins import compare
+    from trainer.ledger import compare, read_ledger
 
     try:
         diff = compare(read_ledger(first), read_ledger(second))
@@ -51,7 +50,7 @@ class LedgerFacts:
 def ledger_facts(file: Path) -> LedgerFacts:
     """What a model was trained on, in words and numbers. Raises StoreError where the ledger is damaged."""
     check_ours("trainer")
-    from trainer.ledger.fields import read_ledger
+    from trainer.ledger import read_ledger
 
     ledger = read_ledger(file)
     seeds = ", ".join(f"{name} {seed}" for name, seed in sorted(ledger.seeds.items()))

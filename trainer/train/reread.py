@@ -13,10 +13,10 @@ from pathlib import Path
 from biobench.core.tokenizer import load_tokenizer
 from biobench.errors import StoreError, UsageError
 from trainer.corpus.builder import corpus_folder, excluded_documents
-from trainer.corpus.exclusion import Excluded
+from trainer.corpus.cleaning import Excluded
 from trainer.corpus.shards import MANIFEST, Corpus
 from trainer.corpus.sources import texts
-from trainer.ledger.fields import FILE, Ledger, read_ledger
+from trainer.ledger import FILE, Ledger, read_ledger
 from trainer.recipe.corpus import CorpusSpec
 from trainer.train.run_folder import RECIPE, START, read_recipe
 

@@ -1,13 +1,20 @@
-"""Amounts as people write them: ``10B`` tokens, ``100M`` tokens."""
+"""What fields of recipes are made of: amounts as people write them (``10B``), and fields that recipes gained later."""
 
 from __future__ import annotations
 
 import re
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    SerializationInfo,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
 
-from biobench.schema.strict import FieldError
+from biobench.schema.strict import FieldError, Strict
 
 _UNITS = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
 
@@ -69,3 +76,21 @@ def human(amount: float) -> str:
         if amount >= size:
             return f"{amount / size:.3g}{unit}"
     return f"{amount:.3g}"
+
+
+LATER: dict[str, Any] = {"later": True}
+"""Marks a field that recipes did not have at first: at its default it is not written, so that hashes, ledgers and
+cached corpora of recipes without it stay what they were."""
+
+
+class Growing(Strict):
+    """A group of fields of which some came `LATER`."""
+
+    @model_serializer(mode="wrap")
+    def _without_unused(self, handler: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, Any]:
+        written: dict[str, Any] = handler(self)
+        for name, field in type(self).model_fields.items():
+            extra = field.json_schema_extra
+            if isinstance(extra, dict) and extra.get("later") and getattr(self, name) == field.default:
+                written.pop(name, None)
+        return written

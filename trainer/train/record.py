@@ -13,33 +13,28 @@ from pathlib import Path
 import torch
 
 from trainer.corpus.shards import Corpus
-from trainer.ledger.fields import Ledger, LedgerBase, LedgerCorpus, PhaseRecord
+from trainer.ledger import Ledger, LedgerBase, LedgerCorpus, PhaseRecord
 from trainer.model import attention
-from trainer.model.guard import GuardReport
 from trainer.recipe.spec import Recipe
 from trainer.train.checkpoint import Progress
 from trainer.train.distributed import World
+from trainer.train.fit import Fit
+from trainer.train.optimizer import factor
+from trainer.train.phase import PreparedPhase
 from trainer.train.run_folder import Start, recipe_hash
-from trainer.train.schedule import factor
 
 
 def phase_record(
     recipe: Recipe,
-    index: int,
     progress: Progress,
-    *,
     corpus: Corpus,
-    report: GuardReport,
-    kernels: dict[str, str],
+    training: PreparedPhase,
     cost: float,
-    loss: float,
+    fit: Fit,
     validation: float | None,
-    losses: dict[str, float],
 ) -> PhaseRecord:
-    """Phase number `index` as it was trained.
-
-    corpus: what the phase read. cost: FLOPs a token. loss, validation: the last ones measured; losses: its parts.
-    """
+    """The phase under way as it was trained. corpus: what it read. cost: FLOPs a token. validation: its last loss."""
+    index, report, loss = progress.phase, training.report, fit.last_loss
     phase = recipe.phases[index]
     steps, step_tokens = recipe.steps(phase), recipe.step_tokens_of(phase)
     peak = recipe.optimizer.learning_rate * phase.schedule.peak
@@ -70,7 +65,7 @@ def phase_record(
         flops=cost * steps * step_tokens,
         leak=report.leak,
         reach={k: (v.left, v.right) for k, v in report.reaches.items()},
-        kernels=kernels,
+        kernels=training.kernels,
         skipped_steps=progress.skipped,
         train_loss=loss if math.isfinite(loss) else 0.0,
         validation_loss=validation,
@@ -79,7 +74,7 @@ def phase_record(
         sequence_length=phase.sequence_length,
         batch_sequences=None if phase.batch is None else phase.batch.sequences,
         rope_base=recipe.rope_base_at(index),
-        validation_losses=losses or None,
+        validation_losses=fit.losses or None,
     )
 
 

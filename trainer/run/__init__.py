@@ -1,1 +1,0 @@
-"""A run of phases: its first weights, its record, its restart."""
