@@ -13,8 +13,7 @@ from biobench.errors import BioBenchError, ModelError, StoreError, UsageError
 from biobench.schema.document import Prediction
 from biobench.schema.record import ENGINE_VERSION, RunRecord, TaskIdentity
 from biobench.score import counts
-from biobench.stats import Average, Counts
-from biobench.stats.intervals import document_interval
+from biobench.stats import Average, Counts, document_interval
 from biobench.store import Store
 
 if TYPE_CHECKING:

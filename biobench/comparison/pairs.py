@@ -1,0 +1,349 @@
+"""Two models on their common tasks: what was found task by task, on these tasks and on tasks like these."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+import numpy as np
+
+from biobench.comparison.evidence import Drawn
+from biobench.comparison.tasks import Cell, CommonTasks, Paired
+from biobench.comparison.verdict import Verdict, decide, may_be_same
+from biobench.schema.kind import is_numeric
+from biobench.stats import (
+    DocumentNoise,
+    Estimand,
+    Interval,
+    MeanTest,
+    Part,
+    cluster_means,
+    detectable_difference,
+    document_noise,
+    equivalent,
+    holm,
+    t_from_se,
+    task_weights,
+    tasks_like_these,
+    these_tasks,
+)
+
+KINDS = {
+    "token_ner": "named entities",
+    "span_ner": "named entities",
+    "single_label": "classes",
+    "multi_label": "classes",
+}
+"""Types of task that ask the same kind of question."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLine:
+    """First minus second model on one task; scores and differences are fractions.
+
+    seeds: other seeds, this test set. documents: these runs, another test set. total: both. Each is None where it is
+    unknown; `note` says why. groups: independent documents of the test split.
+    """
+
+    task: str
+    corpus: str
+    metric: str
+    first: float
+    second: float
+    difference: float
+    n_first: int
+    n_second: int
+    published: bool
+    paired: bool
+    seeds: MeanTest
+    documents: MeanTest | None
+    total: MeanTest | None
+    groups: int | None
+    note: str | None
+
+    @property
+    def widest(self) -> Interval | None:
+        """The widest-reaching interval that is known: seeds and test sets, else test sets, else seeds."""
+        return next((t.interval for t in (self.total, self.documents, self.seeds) if t and t.interval), None)
+
+
+@dataclass(frozen=True, slots=True)
+class PairResult:
+    """First minus second model. here: the mean of these tasks, other seeds and test sets; beyond: tasks like these.
+
+    runs: the same mean over test sets alone, where some task has one seed; each is None where it is unknown. p_here,
+    p_beyond: corrected over the pairs tested (Holm). parts: kind of task -> (difference, corpora), where there are
+    several. same_p: of "outside the margin", on these tasks and on tasks like these; None without a margin or where
+    too few runs may say so. detectable: the true difference found in 4 of 5 cases by `here`. verdict: what follows.
+    """
+
+    first: str
+    second: str
+    language: str
+    tasks: tuple[TaskLine, ...]
+    difference: float
+    here: MeanTest | None
+    beyond: MeanTest | None
+    runs: MeanTest | None
+    p_here: float | None
+    p_beyond: float | None
+    parts: Mapping[str, tuple[float, int]]
+    rope: float
+    same_p: tuple[float | None, float | None]
+    detectable: float | None
+    reason: str
+    verdict: Verdict
+    exploratory: bool = False
+
+    @property
+    def wins(self) -> int:
+        """Tasks on which the first model is better, by more than the margin."""
+        return sum(line.difference > self.rope + 1e-9 for line in self.tasks)
+
+    @property
+    def losses(self) -> int:
+        """Tasks on which it is worse."""
+        return sum(line.difference < -self.rope - 1e-9 for line in self.tasks)
+
+    @property
+    def ties(self) -> int:
+        """Tasks on which neither is better."""
+        return len(self.tasks) - self.wins - self.losses
+
+    @property
+    def better(self) -> str:
+        """The model with the higher mean."""
+        return self.first if self.difference >= 0 else self.second
+
+    @property
+    def worse(self) -> str:
+        """The other one."""
+        return self.second if self.difference >= 0 else self.first
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """rope: margin of sameness, a fraction. alpha: of the corrected tests."""
+
+    rope: float
+    alpha: float
+
+
+def pair_results(
+    common: CommonTasks,
+    pairs: Sequence[tuple[int, int]],
+    drawn: Drawn,
+    options: Options,
+    guessing: frozenset[str],
+    planned: Sequence[bool] | None,
+    language: str,
+) -> tuple[PairResult, ...]:
+    """Every pair on its own seeds and documents, corrected for the others.
+
+    guessing: models that are not above a baseline without skill. planned: which pairs a plan declared; they are
+    corrected for each other alone, the rest for all.
+    """
+    found = [_pair(common, a, b, drawn, options, language) for a, b in pairs]
+
+    def corrected(chosen: Sequence[bool]) -> list[tuple[float | None, float | None]]:
+        tests = [(r.here, r.beyond) if take else (None, None) for r, take in zip(found, chosen, strict=True)]
+        sides = (holm([side.p if side else None for side in column]) for column in zip(*tests, strict=True))
+        return list(zip(*sides, strict=True))
+
+    p = corrected([True] * len(found))
+    if planned is not None and any(planned):
+        p = [mine if take else all_ for mine, all_, take in zip(corrected(planned), p, planned, strict=True)]
+    results = []
+    for place, (one, (here, beyond)) in enumerate(zip(found, p, strict=True)):
+        exploratory = planned is not None and not planned[place]
+        one = replace(one, p_here=here, p_beyond=beyond, exploratory=exploratory)
+        results.append(
+            replace(
+                one,
+                verdict=decide(
+                    here,
+                    beyond,
+                    same_p=one.same_p,
+                    equal=not any(line.difference for line in one.tasks),
+                    guessing=one.better in guessing,
+                    alpha=options.alpha,
+                ),
+            )
+        )
+    return tuple(results)
+
+
+def _pair(common: CommonTasks, a: int, b: int, drawn: Drawn, options: Options, language: str) -> PairResult:
+    match, level = common.pair(a, b), 1 - options.alpha
+    cells, tasks = match.cells, [info.id for info in common.tasks]
+    clusters = [info.corpus for info in common.tasks]
+    weights = [float(w) for w in task_weights(clusters)]
+    single, reasons = {}, {}
+    for task in tasks:
+        noise = _noise(match, [task], (a, b), drawn)
+        if isinstance(noise, str):
+            reasons[task] = noise
+        elif noise is not None:
+            single[task] = noise
+    lines = tuple(_line(match, common, task, single.get(task), reasons.get(task), drawn, level) for task in tasks)
+    scores = [[mine[task].scores for task in tasks] for mine in cells]
+    about = {
+        "paired": [match.together[task] for task in tasks],
+        "resolutions": [match.unit(task) for task in tasks],
+        "ratios": [match.ratio(task) for task in tasks],
+        "level": level,
+    }
+    documents: list[Part] | None = []
+    twice = 0.0
+    for _, members in groupby(range(len(tasks)), key=lambda i: (clusters[i], is_numeric(common.tasks[i].type))):
+        places = list(members)
+        share = sum(weights[i] for i in places)
+        noise = _noise(match, [tasks[i] for i in places], (a, b), drawn)
+        if isinstance(noise, DocumentNoise) and documents is not None:
+            documents.append((share**2 * noise.variance, noise.df))
+            twice += share**2 * noise.twice
+        elif noise is not None:
+            documents = None
+    known = None if reasons else documents
+    within = these_tasks(*scores, weights=weights, documents=known, twice=twice if known else 0.0, **about)  # type: ignore[arg-type]
+    test = within.test
+    here = test if test is not None and test.estimand is Estimand.THESE_TASKS and not _published(match) else None
+    gaps = np.array([line.difference for line in lines])
+    several = len(set(clusters)) > 1
+    beyond = None
+    if here is not None and several:
+        beyond = tasks_like_these(gaps, clusters, here, level=level, resolution=match.resolution)
+    runs = [(line.n_first, line.n_second) for line in lines]
+    asked = options.rope and here is not None and may_be_same(runs)
+    same = tuple(equivalent(t, options.rope) if asked and t is not None else None for t in (here, beyond))
+    return PairResult(
+        first=common.entrants[a].label,
+        second=common.entrants[b].label,
+        language=language,
+        tasks=lines,
+        difference=within.difference,
+        here=here,
+        beyond=beyond,
+        runs=test if test is not None and test.estimand is Estimand.THESE_RUNS else None,
+        p_here=None,
+        p_beyond=None,
+        parts=_parts(common, gaps),
+        rope=options.rope,
+        same_p=(same[0], same[1]),
+        detectable=detectable_difference(here.se, here.df, alpha=options.alpha)
+        if here and here.se and here.df
+        else None,
+        reason=_reason(match, common, lines, reasons),
+        verdict=decide(None, None),
+    )
+
+
+def _noise(match: Paired, tasks: Sequence[str], who: tuple[int, int], drawn: Drawn) -> DocumentNoise | str | None:
+    """Over other documents of these tasks of a corpus; why it is unknown, in words; None where none is needed."""
+    if all(match.ratio(task) for task in tasks):
+        return None
+    for task in tasks:
+        for one in who:
+            if (one, task) in drawn.reasons:
+                return drawn.reasons[one, task]
+            if (one, task) not in drawn.scores:
+                return "test-set noise was not read"
+    sides = [
+        [drawn.scores[one, task].of(_places(match.cells[side][task])) for task in tasks] for side, one in enumerate(who)
+    ]
+    noise = document_noise(*sides, paired=[match.together[task] for task in tasks])
+    return "one group of documents: test-set noise is unknown" if noise is None else noise
+
+
+def _places(cell: Cell) -> list[int]:
+    """Where the seeds that are compared stand among all of the group's."""
+    assert cell.group is not None
+    order = {seed: place for place, seed in enumerate(cell.group.seeds)}
+    return [order[seed] for seed in cell.seeds]
+
+
+def _published(match: Paired) -> bool:
+    return any(entrant.is_published for entrant in match.entrants)
+
+
+def _reason(match: Paired, common: CommonTasks, lines: Sequence[TaskLine], reasons: Mapping[str, str]) -> str:
+    """Why nothing is tested on these tasks; empty where it is."""
+    if _published(match):
+        return "printed without spread"
+    for entrant, cells in zip(match.entrants, match.cells, strict=True):
+        single = [i.id for i in common.tasks if cells[i.id].group is not None and len(cells[i.id].scores) < 2]
+        if single:
+            return f"{entrant.label} has one seed on {', '.join(single)}"
+    unknown = [task for task in reasons if not match.ratio(task)]
+    if unknown:
+        return f"test-set noise is unknown on {', '.join(unknown)} ({reasons[unknown[0]]})"
+    return ""
+
+
+def _line(
+    match: Paired,
+    common: CommonTasks,
+    task: str,
+    noise: DocumentNoise | None,
+    reason: str | None,
+    drawn: Drawn,
+    level: float,
+) -> TaskLine:
+    first, second = (cells[task] for cells in match.cells)
+    info = next(info for info in common.tasks if info.id == task)
+    step, ratio = max(first.step, second.step, match.unit(task)), match.ratio(task)
+    about = {"paired": [match.together[task]], "resolutions": [step], "ratios": [ratio], "level": level}
+    seeds = these_tasks([first.scores], [second.scores], **about).test  # type: ignore[arg-type]
+    difference = first.mean - second.mean
+    documents = None
+    total = None
+    if noise is not None:
+        documents = t_from_se(
+            difference,
+            math.sqrt(noise.variance),
+            noise.df,
+            n=int(noise.df) + 1,
+            estimand=Estimand.NEW_DOCUMENTS,
+            level=level,
+            method="t on the standard error over documents",
+        )
+        known = [(noise.variance, noise.df)]
+        both = these_tasks([first.scores], [second.scores], documents=known, twice=noise.twice, **about).test  # type: ignore[arg-type]
+        total = both if both is not None and both.estimand is Estimand.THESE_TASKS else None
+    elif ratio:
+        total = seeds
+    one_seed = "one seed: nothing is said about other seeds" if seeds is None else None
+    return TaskLine(
+        task=task,
+        corpus=info.corpus,
+        metric=common.metrics[task],
+        first=first.mean,
+        second=second.mean,
+        difference=difference,
+        n_first=0 if first.policy else len(first.seeds),
+        n_second=0 if second.policy else len(second.seeds),
+        published=bool(first.step or second.step),
+        paired=match.together[task],
+        seeds=seeds or MeanTest(1, difference, None, None, None, None, None, Estimand.NEW_SEEDS),
+        documents=documents,
+        total=total,
+        groups=drawn.groups.get(task) if noise is not None else None,
+        note="; ".join(text for text in (one_seed, reason) if text) or None,
+    )
+
+
+def _parts(common: CommonTasks, gaps: np.ndarray) -> dict[str, tuple[float, int]]:
+    """Mean difference over the corpora of each kind of task (of each language where there are several)."""
+    languages = {info.language for info in common.tasks}
+    kinds = [info.language if len(languages) > 1 else KINDS.get(info.type, info.type) for info in common.tasks]
+    if len(set(kinds)) < 2:
+        return {}
+    parts = {}
+    for kind in Counter(kinds):
+        rows = [i for i, of in enumerate(kinds) if of == kind]
+        _, means = cluster_means(gaps[rows], [common.tasks[i].corpus for i in rows])
+        parts[kind] = (float(means.mean()), len(means))
+    return parts
