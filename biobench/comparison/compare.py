@@ -12,7 +12,7 @@ import numpy as np
 
 from biobench.comparison.evidence import Drawn, Evidence
 from biobench.comparison.pairs import Options, PairResult, pair_results
-from biobench.comparison.plan import load_plan
+from biobench.comparison.plan import DeclaredPlan, load_plan
 from biobench.comparison.render import to_html, to_json, to_text
 from biobench.comparison.tasks import CommonTasks, Refused, common_tasks
 from biobench.comparison.twins import Twins, compare_ledgers, find_ledgers
@@ -24,10 +24,9 @@ from biobench.report.entrants import find_entrants
 from biobench.report.floors import no_skill
 from biobench.report.rows import AverageName
 from biobench.report.suite import suite_results
-from biobench.report.table import load
+from biobench.report.table import Results, load
 from biobench.stats import possible_ranks, task_ranks, task_weights
 from biobench.store import UnusableFile
-from biobench.store.floors import scan_floors
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,31 +194,59 @@ def compare(
             )
         results, _ = suite_results(results, terms, suite)
         average, suite = "paper", "all"
-    floors, damaged = scan_floors(results_dir)
-    entrants = find_entrants(requested, results, floors)
-    twins = compare_ledgers(find_ledgers(requested, entrants, ledgers))
     named = [tasks] if isinstance(tasks, str) else list(tasks or ())
     specs = {t: load_task(t) for t in named if t.endswith((".yaml", ".yml"))}
-    chosen = [specs[t].id if t in specs else t for t in named]
-    whole = common_tasks(entrants, results, average, suite=suite, tasks=chosen or None)
+    folder, paths = None if data_dir is None else Path(data_dir), {spec.id: spec.path for spec in specs.values()}
+    return compared(
+        results,
+        requested,
+        average,
+        suite=suite,
+        tasks=[specs[t].id if t in specs else t for t in named] or None,
+        evidence=Evidence(folder, paths) if documents else None,
+        rope=rope,
+        alpha=alpha,
+        ledgers=ledgers,
+        against_first=against_first,
+        pooled=pooled,
+        plan=declared,
+    )
+
+
+def compared(
+    results: Results,
+    models: Sequence[str],
+    average: AverageName | None,
+    *,
+    suite: str | None,
+    tasks: Sequence[str] | None,
+    evidence: Evidence | None,
+    rope: float = 0.0,
+    alpha: float = 0.05,
+    ledgers: Mapping[str, str | Path] | None = None,
+    against_first: bool = False,
+    pooled: bool = False,
+    plan: DeclaredPlan | None = None,
+) -> Comparison:
+    """`compare` on a results folder that is read already. evidence: reads the predictions, None for none."""
+    entrants = find_entrants(models, results, results.floors)
+    twins = compare_ledgers(find_ledgers(models, entrants, ledgers))
+    whole = common_tasks(entrants, results, average, suite=suite, tasks=tasks)
     labels = [e.label for e in entrants]
     pairs = [(0, b) for b in range(1, len(labels))] if against_first else list(combinations(range(len(labels)), 2))
-    planned = None if declared is None else declared.marks([(labels[a], labels[b]) for a, b in pairs])
-    paths = {spec.id: spec.path for spec in specs.values()}
-    folder = None if data_dir is None else Path(data_dir)
-    drawn = Evidence(folder, paths).drawn(whole) if documents else Drawn({}, {}, {})
-    bars = no_skill(floors)
+    planned = None if plan is None else plan.marks([(labels[a], labels[b]) for a, b in pairs])
+    drawn = Drawn({}, {}, {}) if evidence is None else evidence.drawn(whole)
+    bars = no_skill(results.floors)
     languages = dict.fromkeys(info.language for info in whole.tasks)
-    shares = [whole] if pooled or len(languages) == 1 else [whole.of_language(language) for language in languages]
     parts = []
-    for part in shares:
-        spoken = {info.language for info in part.tasks}
-        language = spoken.pop() if len(spoken) == 1 else ""
+    for part in [whole] if pooled or len(languages) == 1 else [whole.of_language(language) for language in languages]:
         guessing = frozenset(label for i, label in enumerate(labels) if is_guessing(part, i, bars))
-        tested = pair_results(part, pairs, drawn, Options(rope, alpha), guessing, planned, language)
+        tested = pair_results(part, pairs, drawn, Options(rope, alpha), guessing, planned)
         standings = _standings(part, tested, guessing, complete=not against_first)
         corpora = tuple(dict.fromkeys(info.corpus for info in part.tasks))
-        parts.append(ComparedPart(language, tuple(info.id for info in part.tasks), corpora, tested, standings))
+        of = tuple(info.id for info in part.tasks)
+        parts.append(ComparedPart(tested[0].language, of, corpora, tested, standings))
+    notes = [*whole.notes, *_notes(whole, pairs), *(plan.outside(whole) if plan else ())]
     return Comparison(
         models=tuple(labels),
         average=whole.average,
@@ -231,12 +258,10 @@ def compare(
         parts=tuple(parts),
         twins=twins,
         failed=failed_in(whole, bars),
-        notes=tuple(
-            dict.fromkeys([*whole.notes, *_notes(whole, pairs), *(declared.outside(whole) if declared else ())])
-        ),
-        findings=tuple(dict.fromkeys((*results.findings, *damaged))),
+        notes=tuple(dict.fromkeys(notes)),
+        findings=results.findings,
         refused=whole.refused,
-        plan="" if declared is None else declared.hash,
+        plan="" if plan is None else plan.hash,
     )
 
 

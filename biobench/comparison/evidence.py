@@ -85,6 +85,7 @@ class Evidence:
     data_dir: Path | None = None
     specs: Mapping[str, Path] = field(default_factory=dict)
     _test: dict[tuple[str, str, int | None, int | None], list[Document]] = field(default_factory=dict)
+    _read: dict[tuple[Path, tuple[str, ...], str], GroupEvidence | str] = field(default_factory=dict)
 
     def drawn(self, common: CommonTasks) -> Drawn:
         """Every entrant on every task, redrawn once for all pairs, corpus by corpus."""
@@ -130,7 +131,10 @@ class Evidence:
         try:
             if is_numeric(info.type) and metric in _NUMBERS:
                 return self._numbers(cell.group)
-            found = self._counts(cell.group, metric)
+            key = (cell.group.store.root, tuple(b.key for b in cell.group.briefs), metric)
+            if key not in self._read:
+                self._read[key] = self._counts(cell.group, metric)
+            found = self._read[key]
         except (StoreError, DataUnavailableError, DataFormatError, ScoreError, StatsInputError) as error:
             return f"{error} ({error.hint})"
         if not isinstance(found, str):

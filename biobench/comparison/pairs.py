@@ -12,7 +12,7 @@ import numpy as np
 
 from biobench.comparison.evidence import Drawn
 from biobench.comparison.tasks import Cell, CommonTasks, Paired
-from biobench.comparison.verdict import Verdict, decide, may_be_same
+from biobench.comparison.verdict import Verdict, may_be_same
 from biobench.schema.kind import is_numeric
 from biobench.stats import (
     DocumentNoise,
@@ -75,9 +75,10 @@ class PairResult:
     """First minus second model. here: the mean of these tasks, other seeds and test sets; beyond: tasks like these.
 
     runs: the same mean over test sets alone, where some task has one seed; each is None where it is unknown. p_here,
-    p_beyond: corrected over the pairs tested (Holm). parts: kind of task -> (difference, corpora), where there are
+    p_beyond: corrected over the `tested` pairs (Holm). parts: kind of task -> (difference, corpora), where there are
     several. same_p: of "outside the margin", on these tasks and on tasks like these; None without a margin or where
-    too few runs may say so. detectable: the true difference found in 4 of 5 cases by `here`. verdict: what follows.
+    too few runs may say so. detectable: the true difference found in 4 of 5 cases by `here`. reason: why nothing
+    is tested, in words. verdict: what follows.
     """
 
     first: str
@@ -96,6 +97,7 @@ class PairResult:
     detectable: float | None
     reason: str
     verdict: Verdict
+    tested: int
     exploratory: bool = False
 
     @property
@@ -138,45 +140,35 @@ def pair_results(
     drawn: Drawn,
     options: Options,
     guessing: frozenset[str],
-    planned: Sequence[bool] | None,
-    language: str,
+    planned: Sequence[bool] | None = None,
 ) -> tuple[PairResult, ...]:
     """Every pair on its own seeds and documents, corrected for the others.
 
     guessing: models that are not above a baseline without skill. planned: which pairs a plan declared; they are
     corrected for each other alone, the rest for all.
     """
-    found = [_pair(common, a, b, drawn, options, language) for a, b in pairs]
-
-    def corrected(chosen: Sequence[bool]) -> list[tuple[float | None, float | None]]:
-        tests = [(r.here, r.beyond) if take else (None, None) for r, take in zip(found, chosen, strict=True)]
-        sides = (holm([side.p if side else None for side in column]) for column in zip(*tests, strict=True))
-        return list(zip(*sides, strict=True))
-
-    p = corrected([True] * len(found))
-    if planned is not None and any(planned):
-        p = [mine if take else all_ for mine, all_, take in zip(corrected(planned), p, planned, strict=True)]
-    results = []
-    for place, (one, (here, beyond)) in enumerate(zip(found, p, strict=True)):
-        exploratory = planned is not None and not planned[place]
-        one = replace(one, p_here=here, p_beyond=beyond, exploratory=exploratory)
-        results.append(
-            replace(
-                one,
-                verdict=decide(
-                    here,
-                    beyond,
-                    same_p=one.same_p,
-                    equal=not any(line.difference for line in one.tasks),
-                    guessing=one.better in guessing,
-                    alpha=options.alpha,
-                ),
-            )
-        )
-    return tuple(results)
+    found = [_pair(common, a, b, drawn, options, guessing) for a, b in pairs]
+    results = corrected(found, options.alpha)
+    if planned is None or not any(planned):
+        return results
+    declared = iter(corrected([one for one, take in zip(found, planned, strict=True) if take], options.alpha))
+    return tuple(
+        next(declared) if take else replace(one, exploratory=True) for one, take in zip(results, planned, strict=True)
+    )
 
 
-def _pair(common: CommonTasks, a: int, b: int, drawn: Drawn, options: Options, language: str) -> PairResult:
+def corrected(found: Sequence[PairResult], alpha: float) -> tuple[PairResult, ...]:
+    """The pairs with their verdicts, after Holm's correction over all of them."""
+    here = holm([one.here.p if one.here else None for one in found])
+    beyond = holm([one.beyond.p if one.beyond else None for one in found])
+    tested = sum(p is not None for p in here)
+    return tuple(
+        replace(one, p_here=p, p_beyond=q, tested=tested, verdict=one.verdict.decided(p, q, one.same_p, alpha))
+        for one, p, q in zip(found, here, beyond, strict=True)
+    )
+
+
+def _pair(common: CommonTasks, a: int, b: int, drawn: Drawn, options: Options, guessing: frozenset[str]) -> PairResult:
     match, level = common.pair(a, b), 1 - options.alpha
     cells, tasks = match.cells, [info.id for info in common.tasks]
     clusters = [info.corpus for info in common.tasks]
@@ -219,10 +211,12 @@ def _pair(common: CommonTasks, a: int, b: int, drawn: Drawn, options: Options, l
     runs = [(line.n_first, line.n_second) for line in lines]
     asked = options.rope and here is not None and may_be_same(runs)
     same = tuple(equivalent(t, options.rope) if asked and t is not None else None for t in (here, beyond))
+    labels = common.entrants[a].label, common.entrants[b].label
+    languages = {info.language for info in common.tasks}
     return PairResult(
-        first=common.entrants[a].label,
-        second=common.entrants[b].label,
-        language=language,
+        first=labels[0],
+        second=labels[1],
+        language=languages.pop() if len(languages) == 1 else "",
         tasks=lines,
         difference=within.difference,
         here=here,
@@ -237,7 +231,10 @@ def _pair(common: CommonTasks, a: int, b: int, drawn: Drawn, options: Options, l
         if here and here.se and here.df
         else None,
         reason=_reason(match, common, lines, reasons),
-        verdict=decide(None, None),
+        verdict=Verdict(
+            equal=not any(line.difference for line in lines), guessing=labels[within.difference < 0] in guessing
+        ),
+        tested=0,
     )
 
 

@@ -27,7 +27,7 @@ def tables(comparison: Comparison) -> list[Table]:
     """Standings and pairs of several models, every pair task by task."""
     found: list[Table] = []
     for part in comparison.parts:
-        where = f", {LANGUAGES.get(part.language, part.language)}" if len(comparison.parts) > 1 else ""
+        where = f" in {LANGUAGES.get(part.language, part.language)}" if len(comparison.parts) > 1 else ""
         if len(comparison.models) > 2:
             found += [_standings(part, where), _pairs(part, where)]
         found += [_tasks(result, where) for result in part.pairs[:MOST_TABLES]]
@@ -101,7 +101,8 @@ def _tasks(result: PairResult, where: str) -> Table:
         rows.append(["these tasks", *means, "", "", _interval(result.here), p_value(p), "", ""])
         p = result.beyond.p if result.beyond else None
         rows.append(["tasks like these", *means, "", "", _interval(result.beyond), p_value(p), "", ""])
-    return f"A = {plain(result.first)}\nB = {plain(result.second)}{where}", head, rows
+    title = f"Task by task{where}\nA = {plain(result.first)}\nB = {plain(result.second)}"
+    return title, head, rows
 
 
 EXPLAINED = {
@@ -220,7 +221,8 @@ def _grid(head: Sequence[str], rows: Sequence[Sequence[str]], width: int | None 
     grids = []
     for piece in pieces:
         lines = []
-        for row in (head, ["-" * w for w in widths], *rows):
+        said = [row for row in rows if len(pieces) == 1 or any(row[i].strip() for i in piece[1:])]
+        for row in (head, ["-" * w for w in widths], *said):
             cells = [row[i].rjust(widths[i]) if i else row[i].ljust(widths[i]) for i in piece]
             lines.append("  ".join(cells).rstrip())
         grids.append("\n".join(lines))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from biobench.report.literature.beside import NAMES
@@ -28,11 +28,12 @@ SAME_RUNS = 29
 class Verdict:
     """What a pair shows of the mean of these tasks, and of tasks like these; same: within the margin, None without one.
 
-    guessing: the better model is not above a baseline without skill, so it leads nobody.
+    equal: the scores of both models are the same on every task. guessing: the better model is not above a baseline
+    without skill, so it leads nobody.
     """
 
-    here: Word
-    beyond: Word
+    here: Word = "not tested"
+    beyond: Word = "not tested"
     same: Word | None = None
     equal: bool = False
     guessing: bool = False
@@ -42,31 +43,24 @@ class Verdict:
         """Whether the better model leads on these tasks."""
         return self.here == "shown"
 
+    def decided(
+        self, p_here: float | None, p_beyond: float | None, same_p: tuple[float | None, float | None], alpha: float
+    ) -> Verdict:
+        """The verdict, from corrected p values: that of `compare`, of the board's headline, badge and ranks.
 
-def decide(
-    p_here: float | None,
-    p_beyond: float | None,
-    *,
-    same_p: tuple[float | None, float | None] = (None, None),
-    equal: bool = False,
-    guessing: bool = False,
-    alpha: float = 0.05,
-) -> Verdict:
-    """The verdict on a pair, from its corrected p values: for `compare`, the board's headline, badge and ranks.
+        same_p: of "outside the margin", on these tasks and on tasks like these. The wider question is never the surer.
+        """
 
-    equal: the scores of both models are the same on every task. Nothing is shown of a model that does not lie above
-    guessing.
-    """
+        def word(p: float | None) -> Word:
+            if p is None:
+                return "not tested"
+            return "shown" if p <= alpha and not self.guessing and not self.equal else "not shown"
 
-    def word(p: float | None) -> Word:
-        if p is None:
-            return "not tested"
-        return "shown" if p <= alpha and not guessing and not equal else "not shown"
-
-    here = word(p_here)
-    same: Word | None = None if same_p[0] is None else "shown" if same_p[0] <= alpha else "not shown"
-    # the wider question is never the surer
-    return Verdict(here, word(p_beyond) if here == "shown" or p_beyond is None else "not shown", same, equal, guessing)
+        here, beyond = word(p_here), word(p_beyond)
+        same: Word | None = None if same_p[0] is None else "shown" if same_p[0] <= alpha else "not shown"
+        if beyond == "shown" and here != "shown":
+            beyond = "not shown"
+        return replace(self, here=here, beyond=beyond, same=same)
 
 
 def may_be_same(runs: Sequence[tuple[int, int]]) -> bool:
@@ -130,7 +124,8 @@ def headline(comparison: Comparison, pair: PairResult) -> str:
     wins = pair.wins if pair.better == pair.first else pair.losses
     higher = "" if count == 1 else f" (higher on {wins} of {count})"
     claim = f"{verdict.here.capitalize()} for {here}{higher}: {size}{_interval(pair)}, over seeds and test sets"
-    claim += f"{_corrected(comparison, pair)}{_failed(comparison, pair)}."
+    claim += f", {p_value(pair.p_here)} after Holm's correction for {pair.tested} pairs" if pair.tested > 1 else ""
+    claim += f"{_failed(comparison, pair)}."
     if pair.beyond is None or pair.beyond.interval is None:
         corpora = len({line.corpus for line in pair.tasks})
         why = "one corpus" if corpora == 1 else "no spread over corpora"
@@ -153,11 +148,6 @@ def _interval(pair: PairResult) -> str:
     if pair.here is None or pair.here.interval is None:
         return ""
     return f", {100 * pair.here.interval.level:g}% interval {ends(pair, pair.here.interval)}"
-
-
-def _corrected(comparison: Comparison, pair: PairResult) -> str:
-    tested = sum(r.here is not None for part in comparison.parts if pair in part.pairs for r in part.pairs)
-    return f", {p_value(pair.p_here)} after Holm's correction for {tested} pairs" if tested > 1 else ""
 
 
 def _failed(comparison: Comparison, pair: PairResult) -> str:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from biobench.report.averages import costs_of, suite_averages
 from biobench.report.contamination import as_fields, known
 from biobench.report.details.footnotes import footnotes
 from biobench.report.floors import Refusal, Text, below_floors, floor_infos, floor_rows, judge, no_skill
 from biobench.report.groups import RunGroup, Source, apart, group_runs
-from biobench.report.languages.notes import note
 from biobench.report.literature.beside import (
     Remark,
     likely_note,
@@ -59,8 +57,6 @@ class Results:
     printed: tuple[PrintedAverage, ...] = ()
     contents: str = ""
     _rows: dict[AverageName, _Rows] = field(default_factory=dict, repr=False, compare=False)
-    pairs: dict[tuple[Any, ...], int | None] = field(default_factory=dict, repr=False, compare=False)
-    """What `comparison.placing` has worked out: pair and what it was asked on -> who is ahead."""
 
     def rows(self, average: AverageName) -> _Rows:
         """All rows of this average, computed once."""
@@ -203,11 +199,8 @@ def _unranked(averages: Sequence[Row], refused: Sequence[TaskInfo]) -> list[str]
     suites = dict.fromkeys(row.suite for row in averages)
     left = {suite: [info.id for info in refused if info.suite == suite] for suite in suites}
     return [
-        note(
-            "the {suite} average leaves out {tasks} for every line, published ones too: the gate refuses the runs here",
-            suite=suite,
-            tasks=", ".join(tasks),
-        )
+        f"the {suite} average leaves out {', '.join(tasks)} for every line, published ones too: the gate refuses the "
+        "runs here"
         for suite, tasks in left.items()
         if tasks
     ]
@@ -259,12 +252,7 @@ def run_rows(
         metric = metric_of(infos[group.task], average)
         scores = group.scores(metric)
         if scores is None:
-            text = note(
-                "{model} on {task}: some record has no {metric}; `biobench rescore` computes it",
-                model=group.model,
-                task=group.task,
-                metric=metric,
-            )
+            text = f"{group.model} on {group.task}: some record has no {metric}; `biobench rescore` computes it"
             remarks.append((group.source, group.task, text))
             continue
         scored.append((group, metric, scores, group.failed(metric, floors)))
