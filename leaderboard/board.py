@@ -172,7 +172,7 @@ def _standing(
         tasks = (block.columns[0].id,)
     # a mean by the reader's own weights is another question than that of `compare`
     names = placeable(lines)[:MOST] if weights is None else ()
-    return Leaders(lines, _lead(names, average, block.suite, tasks, results_state(), loaded) if names else Lead())
+    return Leaders(lines, _lead(names, average, block.suite, tasks, results_state(), loaded))
 
 
 def placings(suite: str, average: AverageName) -> Leaders:

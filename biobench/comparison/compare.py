@@ -246,7 +246,7 @@ def compared(
         corpora = tuple(dict.fromkeys(info.corpus for info in part.tasks))
         of = tuple(info.id for info in part.tasks)
         parts.append(ComparedPart(tested[0].language, of, corpora, tested, standings))
-    notes = [*whole.notes, *_notes(whole, pairs), *(plan.outside(whole) if plan else ())]
+    notes = [*whole.notes, *_notes(whole, pairs), *_unread(drawn), *(plan.outside(whole) if plan else ())]
     return Comparison(
         models=tuple(labels),
         average=whole.average,
@@ -341,3 +341,11 @@ def _notes(common: CommonTasks, pairs: Sequence[tuple[int, int]]) -> list[str]:
         named = "" if len(whose) == len(pairs) else f" ({'; '.join(whose[:4])}{'; …' if len(whose) > 4 else ''})"
         lines.append(f"{', '.join(shared)}: {text}{named}")
     return lines
+
+
+def _unread(drawn: Drawn) -> list[str]:
+    """Where test-set noise is unknown, a line a reason."""
+    where: dict[str, dict[str, None]] = {}
+    for (_, task), reason in drawn.reasons.items():
+        where.setdefault(reason, {})[task] = None
+    return [f"test-set noise is unknown on {', '.join(tasks)}: {reason}" for reason, tasks in where.items()]

@@ -22,6 +22,7 @@ from biobench.stats import Average, Counts, Redrawn, StatsInputError, TaskRuns, 
 from biobench.stats.correlation import Measure, pearson, redraw_numbers, spearman
 from biobench.stats.types import FloatArray
 from biobench.store import Store
+from biobench.store.store import paused_collector
 
 #: How far a score recomputed from counts may lie from the stored one.
 ROUNDING = 1e-9
@@ -160,7 +161,8 @@ class Evidence:
         """The counts of all seeds of a group, or why there are none, in words. Raises what damaged records raise."""
         if metric not in _AVERAGES:
             return f"{metric} is no average of F1 counts"
-        single = [self._run_counts(group.store, record, metric) for record in group.records]
+        with paused_collector():  # predictions are many small objects, none of them in a circle
+            single = [self._run_counts(group.store, record, metric) for record in group.records]
         first, task = single[0], group.records[0].task
         labels = list(first.labels)
         dropped = {task.negative_label} if metric == "micro_f1_positive" else set()

@@ -21,6 +21,7 @@ from biobench.stats import (
     MeanTest,
     Part,
     cluster_means,
+    compare_seeds,
     detectable_difference,
     document_noise,
     equivalent,
@@ -114,6 +115,12 @@ class PairResult:
     def ties(self) -> int:
         """Tasks on which neither is better."""
         return len(self.tasks) - self.wins - self.losses
+
+    @property
+    def higher(self) -> int:
+        """Tasks on which the model with the higher mean scores higher, whatever the margin."""
+        sign = 1 if self.difference >= 0 else -1
+        return sum(sign * line.difference > 1e-9 for line in self.tasks)
 
     @property
     def better(self) -> str:
@@ -292,8 +299,9 @@ def _line(
     first, second = (cells[task] for cells in match.cells)
     info = next(info for info in common.tasks if info.id == task)
     step, ratio = max(first.step, second.step, match.unit(task)), match.ratio(task)
-    about = {"paired": [match.together[task]], "resolutions": [step], "ratios": [ratio], "level": level}
-    seeds = these_tasks([first.scores], [second.scores], **about).test  # type: ignore[arg-type]
+    seeds = compare_seeds(
+        first.scores, second.scores, paired=match.together[task], level=level, resolution=step, ratio=ratio
+    )
     difference = first.mean - second.mean
     documents = None
     total = None
@@ -307,12 +315,19 @@ def _line(
             level=level,
             method="t on the standard error over documents",
         )
-        known = [(noise.variance, noise.df)]
-        both = these_tasks([first.scores], [second.scores], documents=known, twice=noise.twice, **about).test  # type: ignore[arg-type]
+        both = these_tasks(
+            [first.scores],
+            [second.scores],
+            paired=[match.together[task]],
+            resolutions=[step],
+            documents=[(noise.variance, noise.df)],
+            twice=noise.twice,
+            level=level,
+        ).test
         total = both if both is not None and both.estimand is Estimand.THESE_TASKS else None
     elif ratio:
         total = seeds
-    one_seed = "one seed: nothing is said about other seeds" if seeds is None else None
+    one_seed = "one seed: nothing is said about other seeds" if seeds.se is None else None
     return TaskLine(
         task=task,
         corpus=info.corpus,
@@ -324,7 +339,7 @@ def _line(
         n_second=0 if second.policy else len(second.seeds),
         published=bool(first.step or second.step),
         paired=match.together[task],
-        seeds=seeds or MeanTest(1, difference, None, None, None, None, None, Estimand.NEW_SEEDS),
+        seeds=seeds,
         documents=documents,
         total=total,
         groups=drawn.groups.get(task) if noise is not None else None,

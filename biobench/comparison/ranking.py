@@ -88,6 +88,8 @@ def lead_of(
 
     A model that `compare` refuses beside the leader (runs under other conditions) is no rival.
     """
+    if not names:
+        return Lead()
     evidence = Evidence()
 
     def asked(who: Sequence[str]) -> Comparison | None:

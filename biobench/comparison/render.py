@@ -244,10 +244,10 @@ def to_json(comparison: Comparison) -> dict[str, Any]:
         "policies": list(comparison.policies),
         "pairs": [_pair_json(pair) for pair in comparison.pairs],
         "standings": [asdict(s) | {"language": part.language} for part in comparison.parts for s in part.standings],
-        "twins": [asdict(t) for t in comparison.twins],
+        "twins": [asdict(t) | {"differing": list(t.differing)} for t in comparison.twins],
         "failed": [asdict(f) for f in comparison.failed],
         "notes": list(comparison.notes),
-        "refused": [asdict(r) for r in comparison.refused],
+        "refused": [asdict(r) | {"reasons": list(r.reasons)} for r in comparison.refused],
         "findings": [{"file": f.file, "what": f.what, "hint": f.hint} for f in comparison.findings],
     }
 

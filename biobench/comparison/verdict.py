@@ -121,8 +121,7 @@ def headline(comparison: Comparison, pair: PairResult) -> str:
     if pair.here is None:
         known = "" if pair.runs is None else f", 95% interval {ends(pair, pair.runs.interval)}, over test sets alone"
         return f"{lead} Not tested for {here}: {pair.reason}. The difference is {size}{known}."
-    wins = pair.wins if pair.better == pair.first else pair.losses
-    higher = "" if count == 1 else f" (higher on {wins} of {count})"
+    higher = "" if count == 1 else f" (higher on {pair.higher} of {count})"
     claim = f"{verdict.here.capitalize()} for {here}{higher}: {size}{_interval(pair)}, over seeds and test sets"
     claim += f", {p_value(pair.p_here)} after Holm's correction for {pair.tested} pairs" if pair.tested > 1 else ""
     claim += f"{_failed(comparison, pair)}."
@@ -160,7 +159,7 @@ def _failed(comparison: Comparison, pair: PairResult) -> str:
 
 
 def _same(pair: PairResult) -> str:
-    margin = points(pair.rope)
+    margin = f"{100 * pair.rope:g} point{'' if round(100 * pair.rope, 9) == 1 else 's'}"
     if pair.verdict.same is None or pair.here is None or pair.here.se is None:
         needs = f"it needs {SAME_SEEDS} seeds on every task and {SAME_RUNS} runs of each model"
         return f"Not tested whether they are the same within {margin}: {needs}."
@@ -198,9 +197,8 @@ def _many(comparison: Comparison, part: ComparedPart) -> list[str]:
 
 
 def points(size: float) -> str:
-    """``14.1 points``: a size in points."""
-    shown = f"{100 * size:.1f}"
-    return f"{shown.removesuffix('.0')} point" if shown == "1.0" else f"{shown} points"
+    """``14.1 points``."""
+    return f"{100 * size:.1f} points"
 
 
 def ends(pair: PairResult, interval: Interval | None) -> str:

@@ -146,12 +146,16 @@ def worst(
     cells: Sequence[tuple[int, int]],
     target: tuple[float, float] = (0.0, 0.05),
 ) -> Row:
-    """The cell with the largest share of draws that are true; the smallest where the share is to be large."""
-    rows = []
+    """The cell with the largest share of draws that are true (the smallest where the share is to be large).
+
+    It is found with a quarter of the repeats in each cell, then measured anew: the largest of many is lucky.
+    """
+    found = []
     for corpora, seeds in cells:
-        share = sum(draw(rng, corpora, seeds) for _ in range(repeats)) / repeats
-        rows.append(Row(what, f"{corpora} corpora, {seeds} seeds", share, repeats, target))
-    return (min if target[1] == 1.0 else max)(rows, key=lambda row: row.measured)
+        found.append((sum(draw(rng, corpora, seeds) for _ in range(repeats // 4)), corpora, seeds))
+    _, corpora, seeds = (min if target[1] == 1.0 else max)(found)
+    share = sum(draw(rng, corpora, seeds) for _ in range(repeats)) / repeats
+    return Row(what, f"{corpora} corpora, {seeds} seeds", share, repeats, target)
 
 
 def here_rows(rng: np.random.Generator, repeats: int) -> Iterator[Row]:
