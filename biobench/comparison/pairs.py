@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 
 import numpy as np
 
@@ -195,19 +194,21 @@ def _pair(common: CommonTasks, a: int, b: int, drawn: Drawn, options: Options, g
         "ratios": [match.ratio(task) for task in tasks],
         "level": level,
     }
-    documents: list[Part] | None = []
+    # tasks of a corpus share documents; splits of a corpus have test sets of their own
+    together: dict[tuple[str, bool], list[int]] = {}
+    for i, info in enumerate(common.tasks):
+        if not match.ratio(info.id):
+            together.setdefault((info.corpus, is_numeric(info.type)), []).append(i)
+    documents: list[Part] = []
     twice = 0.0
-    for _, members in groupby(range(len(tasks)), key=lambda i: (clusters[i], is_numeric(common.tasks[i].type))):
-        places = list(members)
+    for places in together.values() if not reasons else ():
         share = sum(weights[i] for i in places)
         noise = _noise(match, [tasks[i] for i in places], (a, b), drawn)
-        if isinstance(noise, DocumentNoise) and documents is not None:
-            documents.append((share**2 * noise.variance, noise.df))
-            twice += share**2 * noise.twice
-        elif noise is not None:
-            documents = None
+        assert isinstance(noise, DocumentNoise)
+        documents.append((share**2 * noise.variance, noise.df))
+        twice += share**2 * noise.twice
     known = None if reasons else documents
-    within = these_tasks(*scores, weights=weights, documents=known, twice=twice if known else 0.0, **about)  # type: ignore[arg-type]
+    within = these_tasks(*scores, weights=weights, documents=known, twice=twice, **about)  # type: ignore[arg-type]
     test = within.test
     here = test if test is not None and test.estimand is Estimand.THESE_TASKS and not _published(match) else None
     gaps = np.array([line.difference for line in lines])

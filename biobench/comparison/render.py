@@ -51,7 +51,17 @@ def _standings(part: ComparedPart, where: str) -> Table:
 
 
 def _pairs(part: ComparedPart, where: str) -> Table:
-    head = ["pair", "A - B", "win/tie/loss", "these tasks", "p Holm", "verdict", "tasks like these", "p Holm", "verdict"]
+    head = [
+        "pair",
+        "A - B",
+        "win/tie/loss",
+        "these tasks",
+        "p Holm",
+        "verdict",
+        "tasks like these",
+        "p Holm",
+        "verdict",
+    ]
     rows = []
     for r in part.pairs:
         names = f"{_short(r.first)} - {_short(r.second)}", points(r.difference), f"{r.wins}/{r.ties}/{r.losses}"

@@ -53,8 +53,7 @@ class Refused:
     @property
     def words(self) -> str:
         """The refusal in one line, whoever's runs it strikes."""
-        form = "{task} fails its gate, its runs are not compared: {reasons}"
-        return form.format(task=self.task, reasons="; ".join(self.reasons))
+        return f"{self.task} fails its gate, its runs are not compared: {'; '.join(self.reasons)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +162,11 @@ def common_tasks(
     shared, left = _default_part(shared, named=tasks is not None or suite is not None)
     notes += left
     if lonely:
-        notes.append("not compared, some model has no result there: {tasks}".format(tasks=", ".join(lonely)))
-    notes += _unread(published, wanted, chosen)
-    refused = refused_of(entrants, results, wanted)
+        notes.append(f"not compared, some model has no result there: {', '.join(lonely)}")
+    unread = [i.id for i in wanted if any(i.id in e.published and not _comparable(e, i, chosen) for e in published)]
+    if unread:
+        notes.append(f"published values of {', '.join(unread)} are not known to be this average and are left out")
+    refused = _refused(entrants, results, wanted)
     notes += dict.fromkeys(r.words for r in refused)
     if not shared:
         raise _nothing(entrants, chosen, average, refused)
@@ -173,8 +174,7 @@ def common_tasks(
     full = [info for info in shared if all(g is None or is_full(g) for g in picked[info.id])]
     if full and len(full) < len(shared):
         names = ", ".join(info.id for info in shared if info not in full)
-        form = "only limited or overridden runs on {tasks}: left out, they are never mixed with full runs"
-        notes.append(form.format(tasks=names))
+        notes.append(f"only limited or overridden runs on {names}: left out, they are never mixed with full runs")
         shared = full
     elif not full:
         variants = sorted({g.variant for groups in picked.values() for g in groups if g is not None})
@@ -206,8 +206,7 @@ def _filled(
         row = [_cell(e, g, info, metric, data) for e, g in zip(entrants, picked[info.id], strict=True)]
         whole = [cell for cell in row if cell is not None]
         if len(whole) < len(row):
-            form = "{task}: some record has no {metric}; `biobench rescore` computes it; left out"
-            notes.append(form.format(task=info.id, metric=metric))
+            notes.append(f"{info.id}: some record has no {metric}; `biobench rescore` computes it; left out")
             continue
         notes += [line for g in picked[info.id] if g is not None for line in (*g.notes, *remark(g))]
         unlike.append((info.id, differences(runs)))
@@ -246,8 +245,7 @@ def _default_part(shared: list[TaskInfo], *, named: bool) -> tuple[list[TaskInfo
     doubles = [i.id for i in shared if i.spec is not None and i.spec.variant_of in ids]
     rest = [i for i in shared if i.id not in doubles]
     if doubles:
-        form = "variants of tasks compared here are left out (--task names them): {tasks}"
-        notes.append(form.format(tasks=", ".join(doubles)))
+        notes.append(f"variants of tasks compared here are left out (--task names them): {', '.join(doubles)}")
     if any(i.suite == NEEDLE for i in rest) and any(i.suite != NEEDLE for i in rest):
         notes.append("needle tasks are left out, they ask another kind of question (--suite needle)")
         rest = [i for i in rest if i.suite != NEEDLE]
@@ -259,16 +257,7 @@ def _comparable(entrant: Entrant, info: TaskInfo, average: AverageName) -> bool:
     return value is not None and value.comparable == metric_of(info, average)
 
 
-def _unread(published: Sequence[Entrant], wanted: Sequence[TaskInfo], average: AverageName) -> list[str]:
-    """Printed values that may not stand beside this average, named once."""
-    left = [i.id for i in wanted if any(i.id in e.published and not _comparable(e, i, average) for e in published)]
-    if not left:
-        return []
-    form = "published values of {tasks} are not known to be this average and are left out"
-    return [form.format(tasks=", ".join(left))]
-
-
-def refused_of(entrants: Sequence[Entrant], results: Results, wanted: Sequence[TaskInfo]) -> list[Refused]:
+def _refused(entrants: Sequence[Entrant], results: Results, wanted: Sequence[TaskInfo]) -> list[Refused]:
     """The runs of these models on these tasks that the gate refuses."""
     ids = {info.id for info in wanted}
     refusals = {
