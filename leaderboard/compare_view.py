@@ -11,8 +11,8 @@ import pandas as pd
 import streamlit as st
 
 from biobench.comparison.classes import class_differences, comparable_groups
-from biobench.comparison.compare import ComparedPart, Comparison, compare
-from biobench.comparison.pairs import PairResult, TaskLine
+from biobench.comparison.compare import Comparison, compare
+from biobench.comparison.result import ComparedPart, PairResult, TaskLine
 from biobench.comparison.twins import Twins
 from biobench.errors import StoreError
 from biobench.report import charts

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from biobench.comparison.evidence import Drawn, Evidence
-from biobench.comparison.pairs import Options, PairResult, pair_results
+from biobench.comparison.pairs import Options, pair_results
 from biobench.comparison.plan import DeclaredPlan, load_plan
 from biobench.comparison.render import to_html, to_json, to_text
-from biobench.comparison.tasks import CommonTasks, Refused, common_tasks
-from biobench.comparison.twins import Twins, compare_ledgers, find_ledgers
+from biobench.comparison.result import Compared, ComparedPart, FailedRun, PairResult, Standing
+from biobench.comparison.tasks import CommonTasks, common_tasks
+from biobench.comparison.twins import compare_ledgers, find_ledgers
 from biobench.comparison.verdict import sentences
 from biobench.data.catalog import load_task
 from biobench.data.suite import load_suite
@@ -26,98 +26,12 @@ from biobench.report.rows import AverageName
 from biobench.report.suite import suite_results
 from biobench.report.table import Results, load
 from biobench.stats import possible_ranks, task_ranks, task_weights
-from biobench.store import UnusableFile
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """score: mean over corpora of their tasks' means; task_mean: plain mean over tasks; both fractions.
+class Comparison(Compared):
+    """What `compare` gives: the numbers, and how they read."""
 
-    rank: by score, 1 is best, ties share the best. mean_rank: of the ranks within tasks, mean over corpora. ranks: best
-    and worst that the Holm-corrected pairs leave possible on these tasks; None unless all pairs were looked at.
-    guessing: the model is not above a baseline without skill.
-    """
-
-    model: str
-    score: float
-    task_mean: float
-    rank: int
-    mean_rank: float
-    ranks: tuple[int, int] | None
-    guessing: bool
-
-    @property
-    def shown_ranks(self) -> str:
-        """``2``, ``1–3``, or a dash."""
-        if self.ranks is None:
-            return "–"
-        low, high = self.ranks
-        return str(low) if low == high else f"{low}–{high}"
-
-
-@dataclass(frozen=True, slots=True)
-class FailedRun:
-    """A run far below the other seeds of its model and task, or no better than no skill. score: a fraction."""
-
-    model: str
-    task: str
-    seed: int
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
-class ComparedPart:
-    """The common tasks in one language (of several: in all, where one verdict over them was asked for).
-
-    pairs: first named against second and so on; standings: best first.
-    """
-
-    language: str
-    tasks: tuple[str, ...]
-    corpora: tuple[str, ...]
-    pairs: tuple[PairResult, ...]
-    standings: tuple[Standing, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """What `compare` gives: the numbers, and how they read. Scores and differences are fractions.
-
-    protocol: what the runs were made with in the place of the full protocol. published, policies: which of the models
-    are known from print alone, or are baselines. parts: one a language. notes: what a reader must know; findings:
-    damaged records; refused: runs left out because their task fails its gate.
-    plan: hash of the plan that was declared before looking.
-    """
-
-    models: tuple[str, ...]
-    average: AverageName
-    alpha: float
-    protocol: str
-    metrics: Mapping[str, str]
-    published: tuple[str, ...]
-    policies: tuple[str, ...]
-    parts: tuple[ComparedPart, ...]
-    twins: tuple[Twins, ...]
-    failed: tuple[FailedRun, ...]
-    notes: tuple[str, ...]
-    findings: tuple[UnusableFile, ...]
-    refused: tuple[Refused, ...] = ()
-    plan: str = ""
-
-    @property
-    def pairs(self) -> tuple[PairResult, ...]:
-        """Of all parts."""
-        return tuple(pair for part in self.parts for pair in part.pairs)
-
-    @property
-    def standings(self) -> tuple[Standing, ...]:
-        """Of all parts."""
-        return tuple(standing for part in self.parts for standing in part.standings)
-
-    @property
-    def tasks(self) -> tuple[str, ...]:
-        """Of all parts."""
-        return tuple(task for part in self.parts for task in part.tasks)
+    __slots__ = ()
 
     @property
     def verdict(self) -> tuple[str, ...]:
@@ -330,10 +244,10 @@ def _notes(common: CommonTasks, pairs: Sequence[tuple[int, int]]) -> list[str]:
     """What became of seeds that not both models of a pair have: a line for the tasks and pairs of which it is true."""
     where: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for a, b in pairs:
-        said: dict[str, list[str]] = {}
+        tasks_of: dict[str, list[str]] = {}
         for task, text in common.pair(a, b).seed_notes.items():
-            said.setdefault(text, []).append(task)
-        for text, tasks in said.items():
+            tasks_of.setdefault(text, []).append(task)
+        for text, tasks in tasks_of.items():
             names = f"{common.entrants[a].label} and {common.entrants[b].label}"
             where.setdefault((text, tuple(tasks)), []).append(names)
     lines = []

@@ -99,13 +99,13 @@ class Evidence:
             for info in infos:
                 numbers: dict[int, Numbers] = {}
                 for who in range(len(common.entrants)):
-                    found = self._of(common, who, info)
-                    if isinstance(found, str):
-                        reasons[who, info.id] = found
-                    elif isinstance(found, Numbers):
-                        numbers[who] = found
+                    stored = self._of(common, who, info)
+                    if isinstance(stored, str):
+                        reasons[who, info.id] = stored
+                    elif isinstance(stored, Numbers):
+                        numbers[who] = stored
                     else:
-                        counted.setdefault(who, {})[info.id] = found
+                        counted.setdefault(who, {})[info.id] = stored
                 for who, one in _numbers_drawn(numbers, common.metrics[info.id]).items():
                     scores[who, info.id] = one
                     groups[info.id] = one.groups
@@ -135,14 +135,14 @@ class Evidence:
             key = (cell.group.store.root, tuple(b.key for b in cell.group.briefs), metric)
             if key not in self._read:
                 self._read[key] = self._counts(cell.group, metric)
-            found = self._read[key]
+            stored = self._read[key]
         except (StoreError, DataUnavailableError, DataFormatError, ScoreError, StatsInputError) as error:
             return f"{error} ({error.hint})"
-        if not isinstance(found, str):
-            again = f1_scores(found.counts, found.average, found.evaluated)
+        if not isinstance(stored, str):
+            again = f1_scores(stored.counts, stored.average, stored.evaluated)
             if np.abs(again - np.array(cell.scores)).max() > ROUNDING:
                 return "stored scores are not those of the stored predictions; run `biobench rescore`"
-        return found
+        return stored
 
     def _numbers(self, group: RunGroup) -> Numbers:
         """In order of document id."""
@@ -210,10 +210,10 @@ def _task_runs(task: str, evidence: Sequence[GroupEvidence]) -> TaskRuns:
 
 def _numbers_drawn(numbers: Mapping[int, Numbers], metric: str) -> dict[int, Redrawn]:
     """Entrants that were scored on the same numbers are drawn together."""
-    found: dict[int, Redrawn] = {}
+    by_entrant: dict[int, Redrawn] = {}
     for who, one in numbers.items():
-        if who not in found:
+        if who not in by_entrant:
             alike = [i for i, n in numbers.items() if n.groups == one.groups and np.array_equal(n.gold, one.gold)]
             drawn = redraw_numbers(one.gold, [numbers[i].predicted for i in alike], one.groups, _NUMBERS[metric])
-            found |= dict(zip(alike, drawn, strict=True))
-    return found
+            by_entrant |= dict(zip(alike, drawn, strict=True))
+    return by_entrant

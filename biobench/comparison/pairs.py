@@ -1,4 +1,4 @@
-"""Two models on their common tasks: what was found task by task, on these tasks and on tasks like these."""
+"""Two models on their common tasks, task by task, on the mean of these tasks and on tasks like these."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from biobench.comparison.evidence import Drawn
+from biobench.comparison.result import PairResult, TaskLine, Verdict
 from biobench.comparison.tasks import Cell, CommonTasks, Paired
-from biobench.comparison.verdict import Verdict, may_be_same
+from biobench.comparison.verdict import may_be_same
 from biobench.schema.kind import is_numeric
 from biobench.stats import (
     DocumentNoise,
     Estimand,
-    Interval,
-    MeanTest,
     Part,
     cluster_means,
     compare_seeds,
@@ -41,98 +40,6 @@ KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class TaskLine:
-    """First minus second model on one task; scores and differences are fractions.
-
-    seeds: other seeds, this test set. documents: these runs, another test set. total: both. Each is None where it is
-    unknown; `note` says why. groups: independent documents of the test split.
-    """
-
-    task: str
-    corpus: str
-    metric: str
-    first: float
-    second: float
-    difference: float
-    n_first: int
-    n_second: int
-    published: bool
-    paired: bool
-    seeds: MeanTest
-    documents: MeanTest | None
-    total: MeanTest | None
-    groups: int | None
-    note: str | None
-
-    @property
-    def widest(self) -> Interval | None:
-        """The widest-reaching interval that is known: seeds and test sets, else test sets, else seeds."""
-        return next((t.interval for t in (self.total, self.documents, self.seeds) if t and t.interval), None)
-
-
-@dataclass(frozen=True, slots=True)
-class PairResult:
-    """First minus second model. here: the mean of these tasks, other seeds and test sets; beyond: tasks like these.
-
-    runs: the same mean over test sets alone, where some task has one seed; each is None where it is unknown. p_here,
-    p_beyond: corrected over the `tested` pairs (Holm). parts: kind of task -> (difference, corpora), where there are
-    several. same_p: of "outside the margin", on these tasks and on tasks like these; None without a margin or where
-    too few runs may say so. detectable: the true difference found in 4 of 5 cases by `here`. reason: why nothing
-    is tested, in words. verdict: what follows.
-    """
-
-    first: str
-    second: str
-    language: str
-    tasks: tuple[TaskLine, ...]
-    difference: float
-    here: MeanTest | None
-    beyond: MeanTest | None
-    runs: MeanTest | None
-    p_here: float | None
-    p_beyond: float | None
-    parts: Mapping[str, tuple[float, int]]
-    rope: float
-    same_p: tuple[float | None, float | None]
-    detectable: float | None
-    reason: str
-    verdict: Verdict
-    tested: int
-    exploratory: bool = False
-
-    @property
-    def wins(self) -> int:
-        """Tasks on which the first model is better, by more than the margin."""
-        return sum(line.difference > self.rope + 1e-9 for line in self.tasks)
-
-    @property
-    def losses(self) -> int:
-        """Tasks on which it is worse."""
-        return sum(line.difference < -self.rope - 1e-9 for line in self.tasks)
-
-    @property
-    def ties(self) -> int:
-        """Tasks on which neither is better."""
-        return len(self.tasks) - self.wins - self.losses
-
-    @property
-    def higher(self) -> int:
-        """Tasks on which the model with the higher mean scores higher, whatever the margin."""
-        sign = 1 if self.difference >= 0 else -1
-        return sum(sign * line.difference > 1e-9 for line in self.tasks)
-
-    @property
-    def better(self) -> str:
-        """The model with the higher mean."""
-        return self.first if self.difference >= 0 else self.second
-
-    @property
-    def worse(self) -> str:
-        """The other one."""
-        return self.second if self.difference >= 0 else self.first
-
-
-@dataclass(frozen=True, slots=True)
 class Options:
     """rope: margin of sameness, a fraction. alpha: of the corrected tests."""
 
@@ -153,24 +60,24 @@ def pair_results(
     guessing: models that are not above a baseline without skill. planned: which pairs a plan declared; they are
     corrected for each other alone, the rest for all.
     """
-    found = [_pair(common, a, b, drawn, options, guessing) for a, b in pairs]
-    results = corrected(found, options.alpha)
+    results = [_pair(common, a, b, drawn, options, guessing) for a, b in pairs]
+    among_all = corrected(results, options.alpha)
     if planned is None or not any(planned):
-        return results
-    declared = iter(corrected([one for one, take in zip(found, planned, strict=True) if take], options.alpha))
+        return among_all
+    declared = iter(corrected([one for one, take in zip(results, planned, strict=True) if take], options.alpha))
     return tuple(
-        next(declared) if take else replace(one, exploratory=True) for one, take in zip(results, planned, strict=True)
+        next(declared) if take else replace(one, exploratory=True) for one, take in zip(among_all, planned, strict=True)
     )
 
 
-def corrected(found: Sequence[PairResult], alpha: float) -> tuple[PairResult, ...]:
+def corrected(results: Sequence[PairResult], alpha: float) -> tuple[PairResult, ...]:
     """The pairs with their verdicts, after Holm's correction over all of them."""
-    here = holm([one.here.p if one.here else None for one in found])
-    beyond = holm([one.beyond.p if one.beyond else None for one in found])
+    here = holm([one.here.p if one.here else None for one in results])
+    beyond = holm([one.beyond.p if one.beyond else None for one in results])
     tested = sum(p is not None for p in here)
     return tuple(
         replace(one, p_here=p, p_beyond=q, tested=tested, verdict=one.verdict.decided(p, q, one.same_p, alpha))
-        for one, p, q in zip(found, here, beyond, strict=True)
+        for one, p, q in zip(results, here, beyond, strict=True)
     )
 
 

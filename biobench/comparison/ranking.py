@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from biobench.comparison.compare import Comparison, compared
 from biobench.comparison.evidence import Evidence
-from biobench.comparison.pairs import PairResult, corrected
-from biobench.comparison.verdict import Verdict
+from biobench.comparison.pairs import corrected
+from biobench.comparison.result import PairResult, Verdict
 from biobench.comparison.verdict import headline as pair_headline
 from biobench.errors import UsageError
 from biobench.report.rows import AverageName, Report, Row
@@ -103,15 +103,15 @@ def lead_of(
     ranks: dict[str, str] = {}
     if together is not None and len(together.parts) == 1:
         ranks = {s.model: s.shown_ranks for s in together.standings}
-    found = [one for other in others if (one := asked((first, other))) is not None]
-    if not found:
+    against = [one for other in others if (one := asked((first, other))) is not None]
+    if not against:
         return Lead(ranks=ranks)
-    languages = [part.language for part in found[0].parts]
+    languages = [part.language for part in against[0].parts]
     pairs = tuple(
-        corrected([pair for one in found for pair in one.pairs if pair.language == language], found[0].alpha)[0]
+        corrected([pair for one in against for pair in one.pairs if pair.language == language], against[0].alpha)[0]
         for language in languages
     )
-    return Lead(found[0], pairs, ranks)
+    return Lead(against[0], pairs, ranks)
 
 
 def headline(standing: Leaders, named: Callable[[str], str], number: Callable[[float], str]) -> list[str]:

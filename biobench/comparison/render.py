@@ -7,15 +7,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from html import escape
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from biobench.comparison.pairs import PairResult, TaskLine
+from biobench.comparison.result import Compared, ComparedPart, PairResult, TaskLine
 from biobench.comparison.verdict import LANGUAGES, metric_name, sentences
 from biobench.report.escape import plain
 from biobench.stats import Interval, MeanTest
-
-if TYPE_CHECKING:
-    from biobench.comparison.compare import ComparedPart, Comparison
 
 #: Per-task tables are printed for so many pairs; JSON has them all.
 MOST_TABLES = 6
@@ -23,15 +20,15 @@ Table = tuple[str, list[str], list[list[str]]]
 """Title, head and rows; the first column is text."""
 
 
-def tables(comparison: Comparison) -> list[Table]:
+def tables(comparison: Compared) -> list[Table]:
     """Standings and pairs of several models, every pair task by task."""
-    found: list[Table] = []
+    listed: list[Table] = []
     for part in comparison.parts:
         where = f" in {LANGUAGES.get(part.language, part.language)}" if len(comparison.parts) > 1 else ""
         if len(comparison.models) > 2:
-            found += [_standings(part, where), _pairs(part, where)]
-        found += [_tasks(result, where) for result in part.pairs[:MOST_TABLES]]
-    return found
+            listed += [_standings(part, where), _pairs(part, where)]
+        listed += [_tasks(result, where) for result in part.pairs[:MOST_TABLES]]
+    return listed
 
 
 def _standings(part: ComparedPart, where: str) -> Table:
@@ -118,7 +115,7 @@ EXPLAINED = {
 """A line a column; the first four where there are standings."""
 
 
-def to_text(comparison: Comparison, width: int | None = None) -> str:
+def to_text(comparison: Compared, width: int | None = None) -> str:
     """Verdict, tables, notes; scores in percent, differences in points.
 
     width: columns of the terminal; wider tables are cut between their columns, and longer lines between words.
@@ -138,7 +135,7 @@ def to_text(comparison: Comparison, width: int | None = None) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def to_html(comparison: Comparison) -> str:
+def to_html(comparison: Compared) -> str:
     """The verdict and the tables."""
     lines = [f"<p>{_bold(escape(_words(line)))}</p>" for line in sentences(comparison)]
     for title, head, rows in tables(comparison):
@@ -157,7 +154,7 @@ def _bold(text: str) -> str:
     return text
 
 
-def _units(comparison: Comparison) -> str:
+def _units(comparison: Compared) -> str:
     level = f"{100 * (1 - comparison.alpha):g}%"
     metric = metric_name(list(comparison.metrics.values()))
     return f"Scores in percent ({metric}), differences in points, intervals at {level}."
@@ -221,15 +218,15 @@ def _grid(head: Sequence[str], rows: Sequence[Sequence[str]], width: int | None 
     grids = []
     for piece in pieces:
         lines = []
-        said = [row for row in rows if len(pieces) == 1 or any(row[i].strip() for i in piece[1:])]
-        for row in (head, ["-" * w for w in widths], *said):
+        filled = [row for row in rows if len(pieces) == 1 or any(row[i].strip() for i in piece[1:])]
+        for row in (head, ["-" * w for w in widths], *filled):
             cells = [row[i].rjust(widths[i]) if i else row[i].ljust(widths[i]) for i in piece]
             lines.append("  ".join(cells).rstrip())
         grids.append("\n".join(lines))
     return "\n\n".join(grids)
 
 
-def to_json(comparison: Comparison) -> dict[str, Any]:
+def to_json(comparison: Compared) -> dict[str, Any]:
     """Plain data; scores, differences and intervals are fractions, a missing number is null."""
     return {
         "models": list(comparison.models),

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
 
+from biobench.comparison.result import Compared, ComparedPart, PairResult
 from biobench.report.literature.beside import NAMES
 from biobench.stats import Interval
 
-if TYPE_CHECKING:
-    from biobench.comparison.compare import ComparedPart, Comparison
-    from biobench.comparison.pairs import PairResult
-
-Word = Literal["shown", "not shown", "not tested"]
 MOST_NAMED = 6
 """Tasks that a sentence names; of more it says how many."""
 LANGUAGES = {"en": "English", "fr": "French"}
@@ -24,51 +18,12 @@ SAME_SEEDS = 5
 SAME_RUNS = 29
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a pair shows of the mean of these tasks, and of tasks like these; same: within the margin, None without one.
-
-    equal: the scores of both models are the same on every task. guessing: the better model is not above a baseline
-    without skill, so it leads nobody.
-    """
-
-    here: Word = "not tested"
-    beyond: Word = "not tested"
-    same: Word | None = None
-    equal: bool = False
-    guessing: bool = False
-
-    @property
-    def leads(self) -> bool:
-        """Whether the better model leads on these tasks."""
-        return self.here == "shown"
-
-    def decided(
-        self, p_here: float | None, p_beyond: float | None, same_p: tuple[float | None, float | None], alpha: float
-    ) -> Verdict:
-        """The verdict, from corrected p values: that of `compare`, of the board's headline, badge and ranks.
-
-        same_p: of "outside the margin", on these tasks and on tasks like these. The wider question is never the surer.
-        """
-
-        def word(p: float | None) -> Word:
-            if p is None:
-                return "not tested"
-            return "shown" if p <= alpha and not self.guessing and not self.equal else "not shown"
-
-        here, beyond = word(p_here), word(p_beyond)
-        same: Word | None = None if same_p[0] is None else "shown" if same_p[0] <= alpha else "not shown"
-        if beyond == "shown" and here != "shown":
-            beyond = "not shown"
-        return replace(self, here=here, beyond=beyond, same=same)
-
-
 def may_be_same(runs: Sequence[tuple[int, int]]) -> bool:
     """Whether so many runs (of each model, a task each) may show two models to be the same."""
     return all(min(pair) >= SAME_SEEDS for pair in runs) and min(map(sum, zip(*runs, strict=True))) >= SAME_RUNS
 
 
-def sentences(comparison: Comparison) -> tuple[str, ...]:
+def sentences(comparison: Compared) -> tuple[str, ...]:
     """Twins first (where both have ledgers), then each language: who is ahead and what is shown of it."""
     lines = [twins.words for twins in comparison.twins]
     if comparison.plan:
@@ -83,7 +38,7 @@ def sentences(comparison: Comparison) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def pair_sentences(comparison: Comparison, pair: PairResult) -> list[str]:
+def pair_sentences(comparison: Compared, pair: PairResult) -> list[str]:
     """The headline of a pair, then what stands beside it."""
     lines = [headline(comparison, pair)]
     if pair.rope:
@@ -101,7 +56,7 @@ def pair_sentences(comparison: Comparison, pair: PairResult) -> list[str]:
     return lines
 
 
-def headline(comparison: Comparison, pair: PairResult) -> str:
+def headline(comparison: Compared, pair: PairResult) -> str:
     """Who is ahead, on which tasks, and whether it is shown: a paragraph that begins with the task set."""
     verdict, count, size = pair.verdict, len(pair.tasks), points(abs(pair.difference))
     if verdict.equal:
@@ -133,7 +88,7 @@ def headline(comparison: Comparison, pair: PairResult) -> str:
     return f"{lead} {claim} {wider} for other tasks like these ({ends(pair, pair.beyond.interval)})."
 
 
-def _on(comparison: Comparison, pair: PairResult) -> str:
+def _on(comparison: Compared, pair: PairResult) -> str:
     """The task set: ``On the mean of anatem and gad (macro F1; small protocol)``."""
     names = [line.task for line in pair.tasks]
     several = len(comparison.parts) > 1
@@ -149,7 +104,7 @@ def _interval(pair: PairResult) -> str:
     return f", {100 * pair.here.interval.level:g}% interval {ends(pair, pair.here.interval)}"
 
 
-def _failed(comparison: Comparison, pair: PairResult) -> str:
+def _failed(comparison: Compared, pair: PairResult) -> str:
     names, tasks = {pair.first, pair.second}, {line.task for line in pair.tasks}
     failed = [f for f in comparison.failed if f.model in names and f.task in tasks]
     if not failed:
@@ -174,7 +129,7 @@ def _same(pair: PairResult) -> str:
     return f"{claim} ({100 * level:g}% interval {100 * low:.1f} to {100 * high:.1f})."
 
 
-def _many(comparison: Comparison, part: ComparedPart) -> list[str]:
+def _many(comparison: Compared, part: ComparedPart) -> list[str]:
     """Three models or more: the best against the next, then how many pairs are told apart."""
     best, *others = (s.model for s in part.standings)
     top = next((r for r in part.pairs if {r.first, r.second} == {best, others[0]}), part.pairs[0])

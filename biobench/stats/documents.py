@@ -1,7 +1,7 @@
 """Other test sets: one model's interval, and the paired noise of two models on the tasks of a corpus.
 
 Groups of documents (files, patients) are resampled, the same ones for all models and seeds. `redraw` does it once for
-any number of models; every pair then reads its own difference off the same draws.
+any number of models; every pair then reads its task_weights difference off the same draws.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from biobench.stats.resample import (
 )
 from biobench.stats.types import BoolArray, Estimand, FloatArray, Interval, StatsInputError, check_level, is_zero
 
-#: Draws from which a standard error is taken: its own relative error is 1/sqrt(2 draws), 2.2%.
+#: Draws from which a standard error is taken: its task_weights relative error is 1/sqrt(2 draws), 2.2%.
 DRAWS = 1_000
 #: Below this many groups with gold, a label makes the bootstrap's standard error too small: a label seen
 #: once is either there with its value or absent. The jackknife then takes its place.
@@ -172,10 +172,10 @@ def redraw(tasks: Sequence[TaskRuns], *, draws: int = DRAWS, seed: int = 0) -> l
     parts: list[list[list[FloatArray]]] = [[[] for _ in models] for _ in tasks]
     for weights in group_weights(size, draws, np.random.default_rng(seed)) if any(plain) else ():
         for task, places, into in zip(tasks, rows, parts, strict=True):
-            own = np.ascontiguousarray(weights[:, places])
+            task_weights = np.ascontiguousarray(weights[:, places])
             for m in models:
                 if plain[m]:
-                    into[m].append(score_draws(task.models[m], own, task.average, task.evaluated))
+                    into[m].append(score_draws(task.models[m], task_weights, task.average, task.evaluated))
     return [
         tuple(
             Redrawn(
