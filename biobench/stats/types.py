@@ -13,6 +13,7 @@ from biobench.errors import BioBenchError
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
 
 #: Scores of one model on several tasks: the scores over seeds of each. A published mean, whose seeds are not known, is
 #: a sequence of one.

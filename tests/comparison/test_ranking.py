@@ -78,7 +78,7 @@ def test_the_first_models_alone_are_ranked(tmp_path):
     stored(tmp_path, 0.08, names, TASKS[:2])
     standing = board(tmp_path)
     assert len(standing.lead.ranks) == MOST < len(names)
-    assert standing.ranks["a", "run"] == "1"
+    assert standing.ranks["a", "run"].startswith("1")
     assert ("i", "run") not in standing.ranks
 
 
