@@ -7,25 +7,21 @@ from dataclasses import replace
 
 import streamlit as st
 
-from biobench.comparison.placing import MOST, Placing, place
-from biobench.comparison.standing import (
+from biobench.comparison.ranking import (
+    MOST,
     SUITES,
     TESTABLE,
+    Lead,
     Leaders,
     first_pair,
     headline,
-    lacks_leader,
-    lead_elsewhere,
+    lead_of,
     mean_of,
     means_over,
-    outside_suite,
-    part_of,
     placeable,
-    scope_of,
-    shared_tasks,
     suite_block,
     suite_order,
-    what_means_are,
+    tasks_shown,
     with_mean,
 )
 from biobench.report import charts
@@ -65,15 +61,11 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     if block is None or not block.lines:
         st.warning(words["nothing"])
     else:
-        standing = _standing(loaded, block, average, shared or tasks, weights)
+        standing = _standing(loaded, block, average, tasks, weights)
         count = sum(info.in_suite and info.suite == suite for info in loaded.infos.values()) or len(block.columns)
-        part = () if tasks else part_of(block, shared, count)
-        scope = scope_of(standing, block, part, count)
-        about = scope and words[scope].format(len(part), count, literal(", ".join(part)))
-        what = what_means_are(standing, average, words, counted=scope is not None)
-        _sentence(standing, words, [line for line in (about, what) if line])
+        _sentence(standing, _about(standing, block, () if tasks else shared, count, words, average))
         _charts(standing, words)
-        _table(block, standing, shared or tasks, words)
+        _table(block, standing, tasks, words)
     _no_runs(loaded, words)
     _findings(loaded, words)
     show_foot(report, words)
@@ -148,8 +140,8 @@ def _filtered(
     shared: tuple[str, ...] = ()
     if tasks:
         report = replace(report, averages=tuple(row for row in report.averages if row.tasks == len(tasks)))
-    elif lacks_leader(report):
-        shared = shared_tasks(report.rows, outside_suite(report))
+    else:
+        shared = tasks_shown(report)
     return _complete(report) if state["complete"] else report, shared
 
 
@@ -178,16 +170,15 @@ def _standing(
     lines = with_mean(block)
     if len(block.columns) == 1:
         tasks = (block.columns[0].id,)
-    pairs = None if weights is None else tuple(weights.items())
-    placed, elsewhere = _placed(placeable(lines), average, block.suite, tasks, pairs, results_state(), loaded)
-    return Leaders(lines, placed, elsewhere)
+    # a mean by the reader's own weights is another question than that of `compare`
+    names = placeable(lines)[:MOST] if weights is None else ()
+    return Leaders(lines, _lead(names, average, block.suite, tasks, results_state(), loaded))
 
 
 def placings(suite: str, average: AverageName) -> Leaders:
     """Where each model of a whole suite stands, as this page shows it without filters."""
     loaded = results()
-    block, shared = suite_block(loaded, average, suite)
-    return _standing(loaded, block, average, shared, None)
+    return _standing(loaded, suite_block(loaded, average, suite), average, (), None)
 
 
 def best_two(average: AverageName) -> tuple[str, tuple[str, ...]]:
@@ -203,40 +194,44 @@ def _best_two(average: AverageName, state: str, _loaded: Results) -> tuple[str, 
 
 
 @st.cache_data(max_entries=64, show_spinner="…")
-def _placed(
-    names: tuple[str, ...],
-    average: AverageName,
-    suite: str,
-    tasks: tuple[str, ...],
-    weights: tuple[tuple[str, float], ...] | None,
-    state: str,
-    _loaded: Results,
-) -> tuple[dict[str, Placing], bool | None]:
-    """Where each stands, and whether the first's lead is shown elsewhere. `state` stands for the folder's content."""
+def _lead(
+    names: tuple[str, ...], average: AverageName, suite: str, tasks: tuple[str, ...], state: str, _loaded: Results
+) -> Lead:
+    """What the runs of the first models show. `state` stands for the folder's content."""
     del state
-    shares = None if weights is None else dict(weights)
-    if len(names) < 2:
-        return {}, None
-    placed = dict(place(_loaded, names, average, suite=suite, tasks=tasks or None, weights=shares))
-    return placed, lead_elsewhere(_loaded, suite, average, placed, tasks, shares)
+    return lead_of(_loaded, names, average, suite=suite, tasks=tasks or None)
 
 
-def _sentence(standing: Leaders, words: Mapping[str, str], scope: Sequence[str]) -> None:
-    """Who leads, how sure that is, who shares the place, and the best of the small ones; scope: over what."""
+def _about(
+    standing: Leaders, block: Block, shared: Sequence[str], count: int, words: Mapping[str, str], average: AverageName
+) -> list[str]:
+    """What the means are, and over which tasks where these are not all `count` of the suite."""
+    if not standing.testable and any(row.partial for line in block.lines for row in line.cells.values()):
+        return [words["only_partial"]]
+    if not standing.lines:
+        return []
+    one = [c.id for c in block.columns] if len(block.columns) == 1 < count else []
+    if part := [] if len(shared) == count else list(shared) or one:
+        outside = not any(c.in_suite for c in block.columns if c.id in part) and count != len(block.columns)
+        scope = words["outside_tasks" if outside else "shared_tasks"]
+        return [scope.format(len(part), count, literal(", ".join(part))), f"{words[average]}, in percent."]
+    tasks = mean_of((standing.testable or standing.lines)[0]).tasks
+    return [f"{words[average]}, in percent" + (", on one task." if tasks == 1 else f": mean over {tasks} tasks.")]
+
+
+def _sentence(standing: Leaders, scope: Sequence[str]) -> None:
+    """Who leads, how sure that is, and the best of the small ones; scope: over what."""
     short = in_sentences(line.name for line in standing.lines)
     first, *others = headline(
-        standing,
-        words,
-        lambda line: f"**{literal(short[line.name])}**",
-        lambda percentage: f"{percentage:.1f}",
+        standing, lambda name: f"**{literal(short.get(name, name))}**", lambda percentage: f"{percentage:.1f}"
     )
     with st.container(border=True, key="bb_verdict"):
         st.markdown(f"## {first}" if standing.lines else f"**{first}**")
         if standing.badges:
             with st.container(horizontal=True, gap="small"):
-                for key, good in standing.badges:
+                for text, good in standing.badges:
                     icon = ":material/check:" if good else ":material/question_mark:"
-                    st.badge(words[key], icon=icon, color="green" if good else "orange")
+                    st.badge(text, icon=icon, color="green" if good else "orange")
         if others:
             st.markdown(" ".join(others))
         if scope:

@@ -12,8 +12,7 @@ import streamlit as st
 
 from biobench.comparison.classes import class_differences, comparable_groups
 from biobench.comparison.compare import Comparison, compare
-from biobench.comparison.placing import differ_within
-from biobench.comparison.result import Compared, PairResult, TaskLine
+from biobench.comparison.result import ComparedPart, PairResult, TaskLine
 from biobench.comparison.twins import Twins
 from biobench.errors import StoreError
 from biobench.report import charts
@@ -27,7 +26,7 @@ from biobench.report.wide import SUITES as NAMES
 from leaderboard.board import best_two
 from leaderboard.draw import draw, ink, show_table
 from leaderboard.folder import inside, results, results_dir, results_state, trained_by
-from leaderboard.state import SEPARATOR, choose, from_link, list_from_link, several_from_link, start, switch, write_link
+from leaderboard.state import SEPARATOR, choose, from_link, list_from_link, several_from_link, start, write_link
 from leaderboard.table import literal
 from leaderboard.words import metric_in, spoken
 
@@ -54,9 +53,7 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
         max_selections=MOST,
         format_func=without_revisions(names).__getitem__,
     )
-    left, right = st.columns(2)
-    suite = left.selectbox(words["suite"], SUITES, key="compare_suite", format_func=words.__getitem__)
-    documents = switch(right, words["documents"], "documents", words["documents_help"])
+    suite = st.selectbox(words["suite"], SUITES, key="compare_suite", format_func=words.__getitem__)
     write_link("models", "" if chosen == usual else SEPARATOR.join(chosen))
     write_link("compare_suite", "" if suite == _usual_suite(chosen, usual, best_suite) else suite)
     if len(chosen) < 2:
@@ -67,26 +64,26 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     folder = str(results_dir().resolve())
     state, ledgers = results_state(), _ledgers(loaded, chosen)
     try:
-        comparison = _compare(tuple(chosen), folder, state, part, tasks, average, documents, ledgers)
+        comparison = _compare(tuple(chosen), folder, state, part, tasks, average, ledgers)
     except StoreError as error:
         if not ledgers:
             raise
         # a damaged ledger takes the verdict on twins away, not the comparison
         st.warning(literal(plain_note(inside(str(error)))))
-        comparison = _compare(tuple(chosen), folder, state, part, tasks, average, documents, ())
+        comparison = _compare(tuple(chosen), folder, state, part, tasks, average, ())
     short = in_sentences(comparison.models)
     _verdict(comparison, short, words)
     _twins(comparison, words)
-    _link(chosen, suite, tasks, average, documents, words)
+    _link(chosen, suite, tasks, average, words)
     for pair in comparison.pairs:
         _pair(pair, short, words)
     if len(comparison.models) > 2:
         st.header(words["standings"])
-        for one in comparison.parts or (comparison,):
-            if comparison.parts:
+        for one in comparison.parts:
+            if len(comparison.parts) > 1:
                 st.caption(NAMES.get(one.language, one.language))
             show_table(_standings(one, words), {words["score"]: 1})
-        st.caption(words["letters_help"])
+        st.caption(words["ranks_help"])
     _classes(find_entrants(chosen, loaded), comparison, words)
     with st.expander(words["details"]):
         st.code(comparison.text(), language=None)
@@ -100,15 +97,12 @@ def _compare(
     suite: str | None,
     tasks: tuple[str, ...],
     average: AverageName,
-    documents: bool,
     ledgers: tuple[tuple[str, str, int], ...],
 ) -> Comparison:
     """`state` stands for the folder's content."""
     del state
     named = {model: path for model, path, _ in ledgers}
-    return compare(
-        models, results_dir=folder, suite=suite, tasks=tasks, average=average, documents=documents, ledgers=named
-    )
+    return compare(models, results_dir=folder, suite=suite, tasks=tasks, average=average, ledgers=named)
 
 
 def _ledgers(loaded: Results, chosen: Sequence[str]) -> tuple[tuple[str, str, int], ...]:
@@ -137,7 +131,6 @@ def _link(
     suite: str,
     tasks: Sequence[str],
     average: AverageName,
-    documents: bool,
     words: Mapping[str, str],
 ) -> None:
     """The address of exactly this comparison, with the framework's button that copies it."""
@@ -147,7 +140,6 @@ def _link(
         "average": average,
     }
     query |= {"compare_tasks": ",".join(tasks)} if tasks else {}
-    query |= {"documents": "1"} if documents else {}
     page = str(st.context.url or "").partition("?")[0]
     with st.popover(words["copy_link"], icon=":material/link:"):
         st.code(f"{page}?{urlencode(query, quote_via=quote)}", language=None, wrap_lines=True)
@@ -202,8 +194,6 @@ def _verdict(comparison: Comparison, short: Mapping[str, str], words: Mapping[st
     first, others = lines[about], (*lines[:about], *lines[about + 1 :])
     with st.container(border=True, key="bb_verdict"):
         st.markdown(f"## {literal(plain_note(_named(first, short)))}")
-        if effect := _effect(comparison, words):
-            st.text(effect)
     with st.expander(words["how_sure"]):
         # names come from users: text, never Markdown
         for sentence in others:
@@ -212,36 +202,23 @@ def _verdict(comparison: Comparison, short: Mapping[str, str], words: Mapping[st
             st.text(f"* {shorten(plain_note(spoken(note)))}")
 
 
-def _effect(comparison: Comparison, words: Mapping[str, str]) -> str:
-    """Effect and interval of a pair that is not told apart; of one that is, the verdict has them."""
-    if len(comparison.pairs) > 1 or comparison.parts:
-        return ""
-    (result,) = comparison.pairs
-    test = result.within.test
-    if result.pair.different or differ_within(result.within) or test is None or test.interval is None:
-        return ""
-    ends = (result.within.difference, test.interval.low, test.interval.high)
-    return words["effect"].format(*(f"{100 * value:+.1f}" for value in ends))
-
-
-def _standings(compared: Compared, words: Mapping[str, str]) -> pd.DataFrame:
+def _standings(part: ComparedPart, words: Mapping[str, str]) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
                 words["model"]: shorten(plain(s.model)),
-                words["letters"]: s.ties or "–",
+                words["ranks"]: s.shown_ranks,
                 words["score"]: 100 * s.score,
             }
-            for s in compared.standings
+            for s in part.standings
         ]
     )
 
 
 def _pair(result: PairResult, short: Mapping[str, str], words: Mapping[str, str]) -> None:
-    pair = result.pair
     st.header(words["difference"].split(",")[0].capitalize(), anchor=False)
-    st.text(f"A: {short[pair.first]}\nB: {short[pair.second]}")
-    shown = (("wins", pair.comparison.wins), ("ties", pair.comparison.ties), ("losses", pair.comparison.losses))
+    st.text(f"A: {short[result.first]}\nB: {short[result.second]}")
+    shown = (("wins", result.wins), ("ties", result.ties), ("losses", result.losses))
     with st.container(horizontal=True, gap="medium"):
         for key, count in shown:
             st.metric(words[key], count, width="content")
@@ -272,8 +249,8 @@ def _classes(entrants: Sequence[Entrant], comparison: Comparison, words: Mapping
     pairs: dict[str, tuple[Entrant, Entrant]] = {}
     shared: dict[str, list[str]] = {}
     for place, result in enumerate(comparison.pairs, 1):
-        a, b = named[result.pair.first], named[result.pair.second]
-        tasks = [t for t in comparison.tasks if comparable_groups(a, b, t) is not None]
+        a, b = named[result.first], named[result.second]
+        tasks = [t for t in (line.task for line in result.tasks) if comparable_groups(a, b, t) is not None]
         if tasks:
             pairs[str(place)], shared[str(place)] = (a, b), tasks
     if not pairs:

@@ -10,7 +10,7 @@ import streamlit as st
 
 import biobench
 from biobench import __version__
-from biobench.comparison.standing import TESTABLE, mean_of, with_mean
+from biobench.comparison.ranking import TESTABLE, mean_of, with_mean
 from biobench.report import charts
 from biobench.report.names import labels, shorten
 from biobench.report.render import plain_note, render

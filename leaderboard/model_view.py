@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from biobench.comparison.standing import mean_of, suite_order
+from biobench.comparison.ranking import mean_of, suite_order
 from biobench.errors import StoreError
 from biobench.report import charts
 from biobench.report.details.ledgers import ledger_facts

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from biobench.comparison.standing import WORDS as STANDING_WORDS
 from biobench.report.charts import FEW_SEEDS
 from biobench.report.literature.beside import NAMES
 from biobench.report.rows import Row
@@ -108,8 +107,8 @@ _WORDS: dict[str, str] = {
         "In brackets: the order of printed means, which come without seeds, so nothing says how sure it is."
     ),
     "rank_help": (
-        "Ranks: a model loses one to each model that is ahead of it by more than other seeds explain, pair by pair at "
-        "95%, as Compare shows it; among the {} with the best means. Other tasks are another question: see Compare."
+        "Ranks: those that remain possible among the {} models with the best means, on the tasks that all of these "
+        "have, after Holm's correction over their pairs, other seeds and test sets taken in."
     ),
     "mean": "mean",
     "margin_help": "Half the 95% interval of the mean over seeds; none below three seeds.",
@@ -186,16 +185,13 @@ _WORDS: dict[str, str] = {
     "publication": "Publication",
     "without_values": "Baselines without published values",
     "choose_models": "Two to five models",
-    "effect": "A − B on these tasks: {} points, 95% interval {} to {}.",
     "copy_link": "Link to this comparison",
     "pick_two": "Choose at least two models.",
     "all": "all tasks in common",
     "only_tasks": "Only these tasks",
-    "documents": "Test-set noise from stored predictions",
-    "documents_help": "Resamples the documents of each test split; takes seconds.",
     "standings": "Standings",
-    "letters": "tie group",
-    "letters_help": "Models that share a letter were not told apart.",
+    "ranks": "possible ranks",
+    "ranks_help": "Ranks that the pairs leave possible on these tasks, after Holm's correction.",
     "errors_view": "Errors",
     "choose_seed": "Seed",
     "kinds": "Show documents with",
@@ -293,7 +289,7 @@ _WORDS: dict[str, str] = {
     "all_refused": "All runs here are on tasks that fail their gate on this data; they are neither shown nor ranked.",
     "not_here": "The link names what is not here: {}. Something else is shown in its place.",
 }
-WORDS: Mapping[str, str] = _WORDS | VIEW_WORDS | STANDING_WORDS
+WORDS: Mapping[str, str] = _WORDS | VIEW_WORDS
 
 
 def score(row: Row, words: Mapping[str, str], *, margin: bool = True) -> str:

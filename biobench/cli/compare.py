@@ -40,8 +40,7 @@ def compare(
     ledger: Annotated[
         list[str], typer.Option("--ledger", metavar="MODEL=PATH", help="A model's training ledger; repeatable.")
     ] = [],  # noqa: B006
-    rope: Annotated[float, typer.Option("--rope", help="Points up to which a difference counts as a tie.")] = 0.0,
-    wanted: Annotated[float, typer.Option("--wanted", help="Points to compute the needed seeds for.")] = 1.0,
+    rope: Annotated[float, typer.Option("--rope", help="Points within which two models may be the same.")] = 0.0,
     alpha: Annotated[float, typer.Option("--alpha", help="Level of the corrected tests.")] = 0.05,
     against_first: Annotated[
         bool, typer.Option("--against-first", help="Test the first model against each other one only.")
@@ -70,7 +69,6 @@ def compare(
             average=check_average(average),
             rope=rope / 100,
             alpha=alpha,
-            wanted=wanted / 100,
             ledgers=_ledgers(ledger),
             documents=documents,
             against_first=against_first,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -38,22 +36,14 @@ def register(app: typer.Typer) -> None:
 def run(
     request: RunRequest,
     *,
-    until_decided: Annotated[
-        bool, typer.Option("--until-decided", help="With --against: add seeds until the difference is decided.")
-    ] = False,
     against: Annotated[
         str | None,
         typer.Option(
             "--against",
             metavar="MODEL",
-            help="A model of the results folder, own, pulled or published: compare with it at the end. With "
-            "--until-decided: the model to decide against.",
+            help="A model of the results folder, own, pulled or published: compare with it at the end.",
         ),
     ] = None,
-    max_seeds: Annotated[int, typer.Option("--max-seeds", help="Seeds a task at most, with --until-decided.")] = 20,
-    rope: Annotated[
-        float, typer.Option("--rope", help="Points within which two models count as the same, with --until-decided.")
-    ] = 1.0,
     plan: PlanPath = None,
     array_index: Annotated[
         int | None, typer.Option("--array-index", metavar="N", help="With --plan: the plan's N-th run, from 0.")
@@ -80,50 +70,12 @@ def run(
         raise UsageError("--array-index and --shard are parts of a plan", hint="add --plan plan.json")
     if not request.model:
         raise UsageError("no model is named", hint="give a hub id, id@revision or a local folder, or --plan plan.json")
-    if until_decided and against is None:
-        raise UsageError("--until-decided needs --against", hint="run A --against B --until-decided")
     from biobench.runs.checks import check_arguments
 
-    check_arguments(request if not until_decided else replace(request, model=(*request.model, str(against))))
-    if against is not None and until_decided:
-        if request.dry_run:
-            raise UsageError("--until-decided has no plan to print", hint="leave --dry-run out")
-        raise typer.Exit(decide(request, against, max_seeds, rope / 100, as_json=as_json))
+    check_arguments(request)
     if against is not None:
         check_known(against, request.results_dir)
     raise typer.Exit(run_request(request, as_json=as_json, log_file=log_file, against=against))
-
-
-def decide(request: RunRequest, against: str, max_seeds: int, rope: float, *, as_json: bool) -> int:
-    """Run seeds until two models are told apart or shown to be the same; the exit status."""
-    from biobench.cli.console.progress import RunTerminal
-    from biobench.comparison.decided import decided_sentences
-    from biobench.models.loading import quiet_libraries
-    from biobench.runs import make_plan
-    from biobench.runs.api import run_plan
-    from biobench.runs.sequential import run_until_decided
-
-    quiet_libraries()
-
-    def make(part: RunRequest) -> tuple[RunPlan, list[RunResult]]:
-        plan = make_plan(part)
-        with RunTerminal() as reporter:
-            return plan, run_plan(plan, reporter)
-
-    try:
-        with stoppable():
-            decision = run_until_decided(request, against, make, max_seeds=max_seeds, rope=rope)
-    except RunStoppedError:
-        typer.echo(KEPT, err=True)
-        return STOPPED_EXIT
-    words = " ".join(decided_sentences(decision.first, decision.second, decision.look, decision.seeds, rope=rope))
-    if as_json:
-        print_json([r.as_json() for r in decision.runs])
-        sys.stderr.write(words + "\n")
-    else:
-        print_results(decision.runs)
-        typer.echo(words)
-    return 0
 
 
 def run_part(

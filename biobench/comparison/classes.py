@@ -51,7 +51,7 @@ def class_differences(first: RunGroup, second: RunGroup) -> list[ClassLine]:
         if len(mine) < len(a) or len(other) < len(b):
             continue  # not every run has a score of it
         scores = [row["f1"] for row in mine], [row["f1"] for row in other]
-        test = compare_seeds(*scores, paired=paired).test
+        test = compare_seeds(*scores, paired=paired)
         # equal scores of one seed each say nothing of others
         interval = test.interval if min(len(mine), len(other)) > 1 else None
         lines.append(

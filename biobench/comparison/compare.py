@@ -1,7 +1,4 @@
-"""Models compared: paired task by task, tested over the suite, corrected for the number of pairs.
-
-`compared` has the numbers, `verdict` and `compare_render` the words.
-"""
+"""Models compared: paired task by task, tested on their common tasks, corrected for the number of pairs."""
 
 from __future__ import annotations
 
@@ -10,15 +7,16 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from biobench.comparison.contest import Contest, contest
-from biobench.comparison.declared import suite_standing
-from biobench.comparison.evidence import Evidence
-from biobench.comparison.measure import FEWEST_RANKED, Options, duel_of, failed_in, grouped_notes, measured, ranks_of
-from biobench.comparison.plan import load_plan
-from biobench.comparison.render import to_json, to_text
-from biobench.comparison.result import Compared, TaskLine
+import numpy as np
+
+from biobench.comparison.evidence import Drawn, Evidence
+from biobench.comparison.pairs import Options, pair_results
+from biobench.comparison.plan import DeclaredPlan, load_plan
+from biobench.comparison.render import to_html, to_json, to_text
+from biobench.comparison.result import Compared, ComparedPart, FailedRun, PairResult, Standing
+from biobench.comparison.tasks import CommonTasks, common_tasks
 from biobench.comparison.twins import compare_ledgers, find_ledgers
-from biobench.comparison.verdict import verdict
+from biobench.comparison.verdict import sentences
 from biobench.data.catalog import load_task
 from biobench.data.suite import load_suite
 from biobench.errors import UsageError
@@ -26,14 +24,8 @@ from biobench.report.entrants import find_entrants
 from biobench.report.floors import no_skill
 from biobench.report.rows import AverageName
 from biobench.report.suite import suite_results
-from biobench.report.table import load
-from biobench.schema.suite import Member
-from biobench.store.floors import scan_floors
-
-#: A difference in F1 that is worth finding unless told otherwise: one point.
-WANTED = 0.01
-#: Pairs for which test-set noise is computed task by task; with more, the pairs have the suite test alone.
-MOST_DETAILED = 15
+from biobench.report.table import Results, load
+from biobench.stats import possible_ranks, task_ranks, task_weights
 
 
 class Comparison(Compared):
@@ -44,7 +36,7 @@ class Comparison(Compared):
     @property
     def verdict(self) -> tuple[str, ...]:
         """Plain sentences, the most important first."""
-        return verdict(self)
+        return sentences(self)
 
     def text(self, width: int | None = None) -> str:
         """The verdict, then the tables; differences in points (percent). width: in columns; None: as wide as it is."""
@@ -53,6 +45,14 @@ class Comparison(Compared):
     def as_json(self) -> dict[str, Any]:
         """Plain data, numbers as fractions, nothing that is not JSON."""
         return to_json(self)
+
+    def __str__(self) -> str:
+        """As `biobench compare` prints it."""
+        return to_text(self, None)
+
+    def _repr_html_(self) -> str:
+        """The verdict and the tables, for notebooks."""
+        return to_html(self)
 
 
 def compare(
@@ -65,7 +65,6 @@ def compare(
     average: AverageName | None = None,
     rope: float = 0.0,
     alpha: float = 0.05,
-    wanted: float = WANTED,
     ledgers: Mapping[str, str | Path] | None = None,
     documents: bool = True,
     against_first: bool = False,
@@ -75,12 +74,12 @@ def compare(
     """Compare two models or more on the tasks that all of them have.
 
     models: names as in the report, folders, or published models. suite, tasks (ids or YAML paths): keep only
-    these; a declared suite (blurb, a YAML file) brings its own scores, and its own mean beside; the path of a spec
+    these; a declared suite (blurb, a YAML file) brings its own scores; the path of a spec
     of one's own also finds gold under an agreement in `data_dir`. average: macro, micro,
     weighted or paper; by default macro, or paper where a model is known from a publication alone. rope:
-    differences up to this (a fraction) count as ties in win/tie/loss. alpha: of the corrected tests; intervals
-    have level 1 - alpha. wanted: the difference to compute the needed seeds for. ledgers: model -> training
-    ledger, besides those found in the models' folders. documents: read the stored predictions for test-set noise.
+    margin (a fraction) within which two models may be the same. alpha: of the corrected tests; intervals
+    have level 1 - alpha. ledgers: model -> training ledger, besides those found in the models' folders. documents: read
+    the stored predictions for test-set noise; without them nothing is tested.
     against_first: test the first model against each other one only. pooled: one verdict over several languages;
     otherwise each has its own. plan: YAML file that declares pairs, average, suite, seeds and alpha; what
     it says replaces the options here, and pairs of other models are marked as exploratory.
@@ -93,97 +92,174 @@ def compare(
         requested = [*requested, *(m for m in declared.models if m not in requested)]
         average, suite, alpha = declared.average or average, declared.suite or suite, declared.alpha
         rope, pooled = declared.rope_fraction, declared.pooled
-    _check(requested, rope, alpha, wanted)
+    if len(requested) < 2:
+        raise UsageError("a comparison needs two models or more", hint="for example: biobench compare A B")
+    if not 0 < alpha < 0.5:
+        raise UsageError(f"alpha {alpha} is not between 0 and 0.5", hint="0.05 is usual")
+    if not 0 <= rope < 1:
+        raise UsageError(f"rope {rope} is not a difference of scores", hint="zero or more, one point is 0.01")
     results = load(results_dir)
     terms = None if suite is None else load_suite(suite)
-    members: dict[str, Member] = {}
     if terms is not None and suite is not None:
         if average not in (None, "paper"):
             raise UsageError(
                 f"--suite {suite} compares each task by the score that it declares, not by {average}",
                 hint="leave --average out",
             )
-        results, members = suite_results(results, terms, suite)
+        results, _ = suite_results(results, terms, suite)
         average, suite = "paper", "all"
-    floors, damaged = scan_floors(results_dir)
-    entrants = find_entrants(requested, results, floors)
-    twins = compare_ledgers(find_ledgers(requested, entrants, ledgers))
     named = [tasks] if isinstance(tasks, str) else list(tasks or ())
     specs = {t: load_task(t) for t in named if t.endswith((".yaml", ".yml"))}
-    chosen = [specs[t].id if t in specs else t for t in named]
-    whole = contest(entrants, results, average, suite=suite, tasks=chosen or None)
+    folder, paths = None if data_dir is None else Path(data_dir), {spec.id: spec.path for spec in specs.values()}
+    return compared(
+        results,
+        requested,
+        average,
+        suite=suite,
+        tasks=[specs[t].id if t in specs else t for t in named] or None,
+        evidence=Evidence(folder, paths) if documents else None,
+        rope=rope,
+        alpha=alpha,
+        ledgers=ledgers,
+        against_first=against_first,
+        pooled=pooled,
+        plan=declared,
+    )
+
+
+def compared(
+    results: Results,
+    models: Sequence[str],
+    average: AverageName | None,
+    *,
+    suite: str | None,
+    tasks: Sequence[str] | None,
+    evidence: Evidence | None,
+    rope: float = 0.0,
+    alpha: float = 0.05,
+    ledgers: Mapping[str, str | Path] | None = None,
+    against_first: bool = False,
+    pooled: bool = False,
+    plan: DeclaredPlan | None = None,
+) -> Comparison:
+    """`compare` on a results folder that is read already. evidence: reads the predictions, None for none."""
+    entrants = find_entrants(models, results, results.floors)
+    twins = compare_ledgers(find_ledgers(models, entrants, ledgers))
+    whole = common_tasks(entrants, results, average, suite=suite, tasks=tasks)
     labels = [e.label for e in entrants]
-    everyone = range(len(entrants))
-    pairs = [(0, b) for b in everyone[1:]] if against_first else list(combinations(everyone, 2))
-    planned = None if declared is None else declared.marks([(labels[a], labels[b]) for a, b in pairs])
-    detailed = len(pairs) <= MOST_DETAILED
-    paths = {spec.id: spec.path for spec in specs.values()}
-    source = Evidence(None if data_dir is None else Path(data_dir), paths) if documents else None
-    options = Options(rope, alpha, wanted, pooled)
-    lines: dict[tuple[str, str, str], TaskLine] = {}
+    pairs = [(0, b) for b in range(1, len(labels))] if against_first else list(combinations(range(len(labels)), 2))
+    planned = None if plan is None else plan.marks([(labels[a], labels[b]) for a, b in pairs])
+    drawn = Drawn({}, {}, {}) if evidence is None else evidence.drawn(whole)
+    bars = no_skill(results.floors)
+    languages = dict.fromkeys(info.language for info in whole.tasks)
+    parts = []
+    for part in [whole] if pooled or len(languages) == 1 else [whole.of_language(language) for language in languages]:
+        guessing = frozenset(label for i, label in enumerate(labels) if is_guessing(part, i, bars))
+        tested = pair_results(part, pairs, drawn, Options(rope, alpha), guessing, planned)
+        standings = _standings(part, tested, guessing, complete=not against_first)
+        corpora = tuple(dict.fromkeys(info.corpus for info in part.tasks))
+        of = tuple(info.id for info in part.tasks)
+        parts.append(ComparedPart(tested[0].language, of, corpora, tested, standings))
+    notes = [*whole.notes, *_notes(whole, pairs), *_unread(drawn), *(plan.outside(whole) if plan else ())]
+    return Comparison(
+        models=tuple(labels),
+        average=whole.average,
+        alpha=alpha,
+        protocol=whole.protocol,
+        metrics=whole.metrics,
+        published=tuple(e.label for e in entrants if e.is_published),
+        policies=tuple(e.label for e in entrants if e.is_policy),
+        parts=tuple(parts),
+        twins=twins,
+        failed=failed_in(whole, bars),
+        notes=tuple(dict.fromkeys(notes)),
+        findings=results.findings,
+        refused=whole.refused,
+        plan="" if plan is None else plan.hash,
+    )
 
-    def compared(part: Contest, parts: tuple[Compared, ...] = ()) -> Comparison:
-        # what one pair shows does not depend on the others: each is tested on the seeds and counts of its two
-        duels = [duel_of(part.match(a, b), source if detailed else None) for a, b in pairs]
-        tested = measured(part, duels, options, planned, lines)
-        names = [(labels[a], labels[b]) for a, b in pairs]
-        notes = [*part.notes, *tested.many.notes, *grouped_notes(names, [duel.match.seed_notes for duel in duels])]
-        if declared is not None:
-            notes += declared.outside(part)
-        if not detailed:
-            form = "{count} pairs: test-set noise task by task is computed up to {most} pairs"
-            notes.append(form.format(count=len(tested.pairs), most=MOST_DETAILED))
-        elif documents:
-            reasons = grouped_notes(names, [duel.reasons for duel in duels])
-            notes += [f"test-set noise is unknown on {line}" for line in reasons]
-        failed = failed_in(part, no_skill(floors))
-        form = "{model} on {task}: the run with seed {seed} failed ({score:.1f}); means and intervals include it"
-        notes += [form.format(model=f.model, task=f.task, seed=f.seed, score=100 * f.score) for f in failed]
-        ranked = len(labels) > 2 and len(set(part.clusters)) >= FEWEST_RANKED
-        languages = {info.language for info in part.tasks}
-        return Comparison(
-            models=tuple(labels),
-            average=part.average,
-            tasks=tuple(info.id for info in part.tasks),
-            clusters=tuple(dict.fromkeys(part.clusters)),
-            metrics=part.metrics,
-            published=tuple(e.label for e in entrants if e.is_published),
-            policies=tuple(e.label for e in entrants if e.is_policy),
-            perfect=tuple(label for i, label in enumerate(labels) if _perfect(part, i)),
-            pairs=tested.pairs,
-            standings=tested.many.standings,
-            ranks=ranks_of(duel_of(part.match(*everyone), source), labels, alpha) if ranked else (),
-            twins=twins,
-            alpha=alpha,
-            estimand=tested.many.estimand,
-            notes=tuple(dict.fromkeys(notes)),
-            findings=tuple(dict.fromkeys((*results.findings, *damaged))),
-            refused=part.refused,
-            shares=tested.shares,
-            failed=failed,
-            language=languages.pop() if len(languages) == 1 else "",
-            parts=parts,
-            declared=None if terms is None else suite_standing(terms, members, part, tested.pairs, alpha),
-            plan="" if declared is None else declared.hash,
+
+def is_guessing(common: CommonTasks, who: int, bars: Mapping[tuple[str, str], float]) -> bool:
+    """Whether a model's mean is at or below that of the best baselines without skill, or not told from it over seeds.
+
+    bars: (task, metric) -> score of the best policy that does not look at the text; tasks without one are left out.
+    """
+    if common.entrants[who].is_policy:
+        return False
+    known = [i for i in common.tasks if (i.id, common.metrics[i.id]) in bars]
+    if not known:
+        return False
+    weights = task_weights([info.corpus for info in known])
+    gaps = [np.array(common.cells[who][i.id].scores) - bars[i.id, common.metrics[i.id]] for i in known]
+    mean = float(weights @ [gap.mean() for gap in gaps])
+    if mean <= 0:
+        return True
+    # seeds of different tasks are independent, those of one task are what the mean varies with
+    variance = sum(
+        float(w) ** 2 * gap.var(ddof=1) / gap.size for w, gap in zip(weights, gaps, strict=True) if gap.size > 1
+    )
+    return mean <= 2 * float(np.sqrt(variance))
+
+
+def _standings(
+    common: CommonTasks, pairs: Sequence[PairResult], guessing: frozenset[str], *, complete: bool
+) -> tuple[Standing, ...]:
+    labels = [e.label for e in common.entrants]
+    means = np.array([[mine[info.id].mean for info in common.tasks] for mine in common.cells])
+    weights = task_weights([info.corpus for info in common.tasks])
+    scores, mean_ranks = means @ weights, task_ranks(means) @ weights
+    rounded = np.round(scores, 9)
+    ahead = [(labels.index(r.better), labels.index(r.worse)) for r in pairs if r.verdict.leads]
+    ranks = possible_ranks(len(labels), ahead)
+    order = sorted(range(len(labels)), key=lambda i: (-rounded[i], labels[i]))
+    return tuple(
+        Standing(
+            labels[i],
+            float(scores[i]),
+            float(means[i].mean()),
+            1 + int((rounded > rounded[i]).sum()),
+            float(mean_ranks[i]),
+            ranks[i] if complete else None,
+            labels[i] in guessing,
         )
-
-    spoken = dict.fromkeys(info.language for info in whole.tasks)
-    apart = () if pooled or len(spoken) == 1 else tuple(compared(whole.of_language(language)) for language in spoken)
-    return compared(whole, apart)
+        for i in order
+    )
 
 
-def _perfect(part: Contest, entrant: int) -> bool:
-    """The gate's oracle, where the score compared gives it 1."""
-    is_oracle = part.entrants[entrant].is_policy and part.entrants[entrant].source == "ceiling"
-    return is_oracle and all(cell.mean == 1.0 for cell in part.cells[entrant].values())
+def failed_in(common: CommonTasks, bars: Mapping[tuple[str, str], float]) -> tuple[FailedRun, ...]:
+    """The failed runs among those compared; bars: as of `is_guessing`."""
+    return tuple(
+        FailedRun(entrant.label, info.id, seed, score)
+        for entrant, cells in zip(common.entrants, common.cells, strict=True)
+        for info in common.tasks
+        if (group := cells[info.id].group) is not None
+        for seed, score, gone in zip(
+            cells[info.id].seeds, cells[info.id].scores, group.failed(common.metrics[info.id], bars), strict=True
+        )
+        if gone
+    )
 
 
-def _check(names: Sequence[str], rope: float, alpha: float, wanted: float) -> None:
-    if len(names) < 2:
-        raise UsageError("a comparison needs two models or more", hint="for example: biobench compare A B")
-    if not 0 < alpha < 0.5:
-        raise UsageError(f"alpha {alpha} is not between 0 and 0.5", hint="0.05 is usual")
-    if not 0 <= rope < 1:
-        raise UsageError(f"rope {rope} is not a difference of scores", hint="zero or more, one point is 0.01")
-    if not 0 < wanted < 1:
-        raise UsageError(f"wanted difference {wanted} is not one of scores", hint="above zero, one point is 0.01")
+def _notes(common: CommonTasks, pairs: Sequence[tuple[int, int]]) -> list[str]:
+    """What became of seeds that not both models of a pair have: a line for the tasks and pairs of which it is true."""
+    where: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for a, b in pairs:
+        tasks_of: dict[str, list[str]] = {}
+        for task, text in common.pair(a, b).seed_notes.items():
+            tasks_of.setdefault(text, []).append(task)
+        for text, tasks in tasks_of.items():
+            names = f"{common.entrants[a].label} and {common.entrants[b].label}"
+            where.setdefault((text, tuple(tasks)), []).append(names)
+    lines = []
+    for (text, shared), whose in where.items():
+        named = "" if len(whose) == len(pairs) else f" ({'; '.join(whose[:4])}{'; …' if len(whose) > 4 else ''})"
+        lines.append(f"{', '.join(shared)}: {text}{named}")
+    return lines
+
+
+def _unread(drawn: Drawn) -> list[str]:
+    """Where test-set noise is unknown, a line a reason."""
+    where: dict[str, dict[str, None]] = {}
+    for (_, task), reason in drawn.reasons.items():
+        where.setdefault(reason, {})[task] = None
+    return [f"test-set noise is unknown on {', '.join(tasks)}: {reason}" for reason, tasks in where.items()]

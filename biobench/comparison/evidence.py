@@ -1,32 +1,31 @@
-"""From stored predictions to the counts that test-set noise is computed from."""
+"""From stored predictions to the scores that other test documents would have given."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 
-from biobench.comparison.contest import Match
+from biobench.comparison.tasks import CommonTasks
 from biobench.errors import DataFormatError, DataUnavailableError, StoreError
 from biobench.report.groups import RunGroup
 from biobench.report.rescore import run_documents
 from biobench.report.tasks import TaskInfo
 from biobench.schema.document import Document
-from biobench.schema.kind import number_of
+from biobench.schema.kind import is_numeric, number_of
 from biobench.schema.record import RunRecord
 from biobench.score import GroupCounts, ScoreError, counts, shares
-from biobench.stats import Average, Counts, StatsInputError, TaskRuns, f1_scores
-from biobench.stats.correlation import Measure, pearson, spearman
+from biobench.stats import Average, Counts, Redrawn, StatsInputError, TaskRuns, f1_scores, redraw
+from biobench.stats.correlation import Measure, pearson, redraw_numbers, spearman
 from biobench.stats.types import FloatArray
 from biobench.store import Store
+from biobench.store.store import paused_collector
 
 #: How far a score recomputed from counts may lie from the stored one.
 ROUNDING = 1e-9
-
-_UNREADABLE = (StoreError, DataUnavailableError, DataFormatError, ScoreError, StatsInputError)
 
 _EXACT: dict[str, Average] = {
     "macro_f1": "macro",
@@ -41,138 +40,129 @@ _PARTIAL: dict[str, Average] = {
     "partial_micro_f1": "micro",
     "partial_weighted_f1": "weighted",
 }
-
-
 _SHARES = ("exact_match", "hamming", "accuracy_at_1", "accuracy_at_5", "mrr")
 """Means over documents, which are the micro average of whole parts (`score.shares`)."""
+_AVERAGES: dict[str, Average] = {**_EXACT, **_PARTIAL, **dict.fromkeys(_SHARES, "micro")}
+_NUMBERS: dict[str, Measure] = {"pearson": pearson, "spearman": spearman}
 
 
 @dataclass(frozen=True, slots=True)
 class GroupEvidence:
-    """counts: (seeds, groups, labels) in the order of `seeds`. average: the one to take, over the labels that are
-    `evaluated` (those with gold). groups: the groups' ids."""
+    """counts: (seeds, groups, labels). average: the one to take, over the labels that are `evaluated` (those with
+    gold). groups: the groups' ids."""
 
-    seeds: tuple[int, ...]
     counts: Counts
     average: Average
     evaluated: list[bool]
     groups: tuple[str, ...]
 
-    def of(self, seeds: Sequence[int]) -> Counts:
-        """The counts of these seeds alone."""
-        if tuple(seeds) == self.seeds:
-            return self.counts
-        rows = [self.seeds.index(seed) for seed in seeds]
-        return Counts(self.counts.tp[rows], self.counts.fp[rows], self.counts.fn[rows])
-
-
-_NUMBERS: dict[str, Measure] = {"pearson": pearson, "spearman": spearman}
-
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Two models on a regression task. gold: (documents,); first, second: (seeds, documents); groups of documents."""
+    """A model on a regression task. gold: (documents,); predicted: (seeds, documents); groups of documents."""
 
     gold: FloatArray
-    first: FloatArray
-    second: FloatArray
+    predicted: FloatArray
     groups: tuple[str, ...]
-    measure: Measure
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """By (entrant, task): what other documents would have given with all the entrant's seeds, or why that is unknown.
+
+    groups: task -> independent documents of its test split.
+    """
+
+    scores: Mapping[tuple[int, str], Redrawn]
+    reasons: Mapping[tuple[int, str], str]
+    groups: Mapping[str, int]
 
 
 @dataclass(slots=True)
 class Evidence:
-    """Reads counts of stored predictions. data_dir: the corpora, needed where gold is under an agreement; specs:
-    by task, those that are not shipped (a record says what was read from where it lay, but not where that is)."""
+    """Reads stored predictions. data_dir: the corpora, needed where gold is under an agreement; specs: by task, those
+    that are not shipped (a record says what was read from where it lay, but not where that is)."""
 
     data_dir: Path | None = None
     specs: Mapping[str, Path] = field(default_factory=dict)
     _test: dict[tuple[str, str, int | None, int | None], list[Document]] = field(default_factory=dict)
-    _read: dict[tuple[Path, tuple[str, ...], str], GroupEvidence] = field(default_factory=dict)
+    _read: dict[tuple[Path, tuple[str, ...], str], GroupEvidence | str] = field(default_factory=dict)
 
-    def task_runs(self, match: Match, info: TaskInfo) -> TaskRuns | str:
-        """The counts of all models on one task, or why there are none, in words."""
-        cells = [mine[info.id] for mine in match.cells]
-        metric = match.metrics[info.id]
-        if match.ratio(info.id):
+    def drawn(self, common: CommonTasks) -> Drawn:
+        """Every entrant on every task, redrawn once for all pairs, corpus by corpus."""
+        scores: dict[tuple[int, str], Redrawn] = {}
+        reasons: dict[tuple[int, str], str] = {}
+        groups: dict[str, int] = {}
+        for _, members in groupby(common.tasks, key=lambda info: info.corpus):
+            counted: dict[int, dict[str, GroupEvidence]] = {}
+            infos = list(members)
+            for info in infos:
+                numbers: dict[int, Numbers] = {}
+                for who in range(len(common.entrants)):
+                    stored = self._of(common, who, info)
+                    if isinstance(stored, str):
+                        reasons[who, info.id] = stored
+                    elif isinstance(stored, Numbers):
+                        numbers[who] = stored
+                    else:
+                        counted.setdefault(who, {})[info.id] = stored
+                for who, one in _numbers_drawn(numbers, common.metrics[info.id]).items():
+                    scores[who, info.id] = one
+                    groups[info.id] = one.groups
+            # entrants that have counts of the same tasks of the corpus are drawn together
+            for tasks in dict.fromkeys(tuple(mine) for mine in counted.values()):
+                whose = [who for who, mine in counted.items() if tuple(mine) == tasks]
+                try:
+                    runs = [_task_runs(task, [counted[who][task] for who in whose]) for task in tasks]
+                except StatsInputError as error:
+                    reasons |= {(who, task): f"{error} ({error.hint})" for who in whose for task in tasks}
+                    continue
+                for task, row in zip(tasks, redraw(runs), strict=True):
+                    scores |= {(who, task): one for who, one in zip(whose, row, strict=True)}
+                    groups[task] = counted[whose[0]][task].counts.n_groups
+        return Drawn(scores, reasons, groups)
+
+    def _of(self, common: CommonTasks, who: int, info: TaskInfo) -> GroupEvidence | Numbers | str:
+        """What is stored of one entrant on one task, or why it is of no use, in words."""
+        cell, metric = common.cells[who][info.id], common.metrics[info.id]
+        if cell.group is None:
+            return "baselines are stored without predictions" if cell.policy else "printed without spread"
+        if cell.group.ratio:
             return "each split has a test set of its own, whose noise is part of the corrected t over the splits"
-        if any(cell.group is None and not cell.policy for cell in cells):
-            return "published means come without predictions"
-        if any(cell.policy for cell in cells):
-            return "the gate's policies are stored without predictions"
-        if metric not in _EXACT and metric not in _PARTIAL and metric not in _SHARES:
-            return f"{metric} is no average of F1 counts"
         try:
-            evidence = [self._evidence_of(cast(RunGroup, c.group), metric) for c in cells]
-            runs = [side.of(cell.seeds) for side, cell in zip(evidence, cells, strict=True)]
-            first = evidence[0]
-            for cell, counted in zip(cells, runs, strict=True):
-                again = f1_scores(counted, first.average, first.evaluated)
-                if np.abs(again - np.array(cell.scores)).max() > ROUNDING:
-                    return "stored scores are not those of the stored predictions; run `biobench rescore`"
-            return TaskRuns.of(
-                info.id,
-                runs,
-                first.average,
-                cluster=info.corpus,
-                groups=first.groups,
-                evaluated=first.evaluated,
-                paired_seeds=match.paired[info.id],
-                resolution=match.unit(info.id),
-            )
-        except _UNREADABLE as error:
+            if is_numeric(info.type) and metric in _NUMBERS:
+                return self._numbers(cell.group)
+            key = (cell.group.store.root, tuple(b.key for b in cell.group.briefs), metric)
+            if key not in self._read:
+                self._read[key] = self._counts(cell.group, metric)
+            stored = self._read[key]
+        except (StoreError, DataUnavailableError, DataFormatError, ScoreError, StatsInputError) as error:
             return f"{error} ({error.hint})"
+        if not isinstance(stored, str):
+            again = f1_scores(stored.counts, stored.average, stored.evaluated)
+            if np.abs(again - np.array(cell.scores)).max() > ROUNDING:
+                return "stored scores are not those of the stored predictions; run `biobench rescore`"
+        return stored
 
-    def numbers(self, match: Match, info: TaskInfo) -> Numbers | str:
-        """Gold and predicted numbers of two models on a regression task, or why there are none, in words."""
-        metric = match.metrics[info.id]
-        cells = [mine[info.id] for mine in match.cells]
-        if match.ratio(info.id):
-            return "each split has a test set of its own, whose noise is part of the corrected t over the splits"
-        if metric not in _NUMBERS or any(cell.group is None for cell in cells):
-            return f"{metric} is no average of F1 counts"
-        try:
-            runs = [self._numbers(cast(RunGroup, cell.group), cell.seeds) for cell in cells]
-        except (StoreError, DataUnavailableError, DataFormatError, ScoreError) as error:
-            return f"{error} ({error.hint})"
-        gold, groups, _ = runs[0]
-        if any(groups != other[1] or (gold != other[0]).any() for other in runs[1:]):
-            return "the models were scored on other documents"
-        return Numbers(gold, runs[0][2], runs[1][2], groups, _NUMBERS[metric])
-
-    def _numbers(self, group: RunGroup, seeds: Sequence[int]) -> tuple[FloatArray, tuple[str, ...], FloatArray]:
-        """Gold (documents,), the documents' groups, and predictions (seeds, documents), in order of document id."""
-        rows: dict[int, FloatArray] = {}
-        gold, groups = np.zeros(0), tuple[str, ...]()
+    def _numbers(self, group: RunGroup) -> Numbers:
+        """In order of document id."""
+        rows = []
         for record in group.records:
-            full_documents = self._documents(record) if record.redacted else None
-            documents, predictions = group.store.load_predictions(record, full_documents)
-            documents = sorted(documents, key=lambda d: d.id)
+            gold, predictions = group.store.load_predictions(record, self._full(record))
+            documents = sorted(gold, key=lambda d: d.id)
             by_id = {p.document: number_of(p) for p in predictions}
             if len(by_id) < len(documents):
                 raise ScoreError("a document has no prediction", hint="repeat the run")
-            gold, groups = np.array([float(d.labels[0]) for d in documents]), tuple(d.group for d in documents)
-            rows[record.seed] = np.array([by_id[d.id] for d in documents])
-        return gold, groups, np.stack([rows[seed] for seed in seeds])
+            rows.append([by_id[d.id] for d in documents])
+        truth = np.array([float(d.labels[0]) for d in documents])
+        return Numbers(truth, np.array(rows), tuple(d.group for d in documents))
 
-    def group_counts(self, group: RunGroup, metric: str) -> GroupEvidence | str:
-        """The counts of all seeds of a group, or why there are none, in words."""
-        if metric not in _EXACT and metric not in _PARTIAL and metric not in _SHARES:
+    def _counts(self, group: RunGroup, metric: str) -> GroupEvidence | str:
+        """The counts of all seeds of a group, or why there are none, in words. Raises what damaged records raise."""
+        if metric not in _AVERAGES:
             return f"{metric} is no average of F1 counts"
-        try:
-            return self._evidence_of(group, metric)
-        except _UNREADABLE as error:
-            return f"{error} ({error.hint})"
-
-    def _evidence_of(self, group: RunGroup, metric: str) -> GroupEvidence:
-        """The counts of all seeds, read once however many pairs ask for them."""
-        key = (group.store.root, tuple(b.key for b in group.briefs), metric)
-        if key not in self._read:
-            self._read[key] = self._counts(group, metric)
-        return self._read[key]
-
-    def _counts(self, group: RunGroup, metric: str) -> GroupEvidence:
-        single = [self._run_counts(group.store, record, metric) for record in group.records]
+        with paused_collector():  # predictions are many small objects, none of them in a circle
+            single = [self._run_counts(group.store, record, metric) for record in group.records]
         first, task = single[0], group.records[0].task
         labels = list(first.labels)
         dropped = {task.negative_label} if metric == "micro_f1_positive" else set()
@@ -185,29 +175,45 @@ class Evidence:
         stacked = Counts.of(*(np.stack([getattr(c, name)[:, columns] for c in single]) for name in ("tp", "fp", "fn")))
         gold = set(task.gold_labels)
         mask = [labels[i] in gold or metric in _SHARES for i in columns]
-        averages: dict[str, Average] = {**_EXACT, **_PARTIAL, **dict.fromkeys(_SHARES, "micro")}
-        return GroupEvidence(group.seeds, stacked, averages[metric], mask, first.groups)
+        return GroupEvidence(stacked, _AVERAGES[metric], mask, first.groups)
 
     def _run_counts(self, store: Store, record: RunRecord, metric: str) -> GroupCounts:
-        documents = self._documents(record) if record.redacted else None
-        gold, predictions = store.load_predictions(record, documents)
-        if metric in _SHARES:
-            task = record.task
-            run_shares = shares(type=task.type, metric=metric, labels=task.labels, gold=gold, predictions=predictions)
-            if run_shares is None:
-                raise StatsInputError(f"{task.id}: {metric} is no mean over documents", hint="compare another average")
-            return run_shares
-        return counts(
-            type=record.task.type,
-            labels=record.task.labels,
-            gold=gold,
-            predictions=predictions,
-            match="partial" if metric in _PARTIAL else "exact",
-        )
+        gold, predictions = store.load_predictions(record, self._full(record))
+        task = record.task
+        about = {"type": task.type, "labels": task.labels, "gold": gold, "predictions": predictions}
+        if metric not in _SHARES:
+            return counts(**about, match="partial" if metric in _PARTIAL else "exact")  # type: ignore[arg-type]
+        run_shares = shares(**about, metric=metric)  # type: ignore[arg-type]
+        if run_shares is None:
+            raise StatsInputError(f"{task.id}: {metric} is no mean over documents", hint="compare another average")
+        return run_shares
 
-    def _documents(self, record: RunRecord) -> list[Document]:
+    def _full(self, record: RunRecord) -> list[Document] | None:
+        """The test documents with gold and text, where the store may hold neither."""
+        if not record.redacted:
+            return None
         fold = None if record.resampling is None else record.resampling.fold
         key = (record.task.id, record.task.data_hash, record.limit, fold)
         if key not in self._test:
             self._test[key] = run_documents(record, self.data_dir, self.specs.get(record.task.id))
         return self._test[key]
+
+
+def _task_runs(task: str, evidence: Sequence[GroupEvidence]) -> TaskRuns:
+    first = evidence[0]
+    if any(other.groups != first.groups for other in evidence[1:]):
+        raise StatsInputError(f"{task}: the models were scored on other documents", hint="repeat the runs")
+    return TaskRuns.of(
+        task, [e.counts for e in evidence], first.average, groups=first.groups, evaluated=first.evaluated
+    )
+
+
+def _numbers_drawn(numbers: Mapping[int, Numbers], metric: str) -> dict[int, Redrawn]:
+    """Entrants that were scored on the same numbers are drawn together."""
+    by_entrant: dict[int, Redrawn] = {}
+    for who, one in numbers.items():
+        if who not in by_entrant:
+            alike = [i for i, n in numbers.items() if n.groups == one.groups and np.array_equal(n.gold, one.gold)]
+            drawn = redraw_numbers(one.gold, [numbers[i].predicted for i in alike], one.groups, _NUMBERS[metric])
+            by_entrant |= dict(zip(alike, drawn, strict=True))
+    return by_entrant

@@ -15,7 +15,7 @@ from biobench.report.rows import AverageName
 from biobench.schema.strict import Strict, load_yaml_model
 
 if TYPE_CHECKING:
-    from biobench.comparison.contest import Contest
+    from biobench.comparison.tasks import CommonTasks
 
 
 class DeclaredPlan(Strict):
@@ -55,7 +55,7 @@ class DeclaredPlan(Strict):
         declared = {frozenset(pair) for pair in self.pairs}
         return [frozenset(pair) in declared for pair in pairs]
 
-    def outside(self, contest: Contest) -> list[str]:
+    def outside(self, contest: CommonTasks) -> list[str]:
         """Where the runs are not those that were declared."""
         if not self.seeds:
             return []

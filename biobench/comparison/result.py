@@ -1,37 +1,65 @@
-"""What a comparison found: the numbers, which the verdict, the tables and the board put into words.
-
-Scores and differences are fractions; what each interval is about is its `estimand`.
-"""
+"""What a comparison shows: the numbers, which the verdict, the tables and the board put into words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from typing import Literal
 
-from biobench.comparison.contest import Refused
+from biobench.comparison.tasks import Refused
 from biobench.comparison.twins import Twins
 from biobench.report.rows import AverageName
-from biobench.stats import (
-    Estimand,
-    Interaction,
-    Interval,
-    MeanTest,
-    Pair,
-    RankInterval,
-    SeedPlan,
-    Standing,
-    WithinTasks,
-)
+from biobench.stats import Interval, MeanTest
 from biobench.store import UnusableFile
+
+Word = Literal["shown", "not shown", "not tested"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a pair shows of the mean of these tasks, and of tasks like these; same: within the margin, None without one.
+
+    equal: the scores of both models are the same on every task. guessing: the better model is not above a baseline
+    without skill, so it leads nobody.
+    """
+
+    here: Word = "not tested"
+    beyond: Word = "not tested"
+    same: Word | None = None
+    equal: bool = False
+    guessing: bool = False
+
+    @property
+    def leads(self) -> bool:
+        """Whether the better model leads on these tasks."""
+        return self.here == "shown"
+
+    def decided(
+        self, p_here: float | None, p_beyond: float | None, same_p: tuple[float | None, float | None], alpha: float
+    ) -> Verdict:
+        """The verdict, from corrected p values: that of `compare`, of the board's headline, badge and ranks.
+
+        same_p: of "outside the margin", on these tasks and on tasks like these. The wider question is never the surer.
+        """
+
+        def word(p: float | None) -> Word:
+            if p is None:
+                return "not tested"
+            return "shown" if p <= alpha and not self.guessing and not self.equal else "not shown"
+
+        here, beyond = word(p_here), word(p_beyond)
+        same: Word | None = None if same_p[0] is None else "shown" if same_p[0] <= alpha else "not shown"
+        if beyond == "shown" and here != "shown":
+            beyond = "not shown"
+        return replace(self, here=here, beyond=beyond, same=same)
 
 
 @dataclass(frozen=True, slots=True)
 class TaskLine:
-    """First minus second model on one task.
+    """First minus second model on one task; scores and differences are fractions.
 
-    seeds: other seeds, this test set. documents: these runs, another test set (None without predictions).
-    total: both. Each is None where it is unknown; `note` says why. groups: independent documents of the test
-    split. detectable: smallest true difference found with 80% power, by the total.
+    seeds: other seeds, this test set. documents: these runs, another test set. total: both. Each is None where it is
+    unknown; `note` says why. groups: independent documents of the test split.
     """
 
     task: str
@@ -48,15 +76,100 @@ class TaskLine:
     documents: MeanTest | None
     total: MeanTest | None
     groups: int | None
-    detectable: float | None
     note: str | None
-    same: float | None = None
-    """p of "outside the rope", of the most that may vary; None without a rope."""
 
     @property
     def widest(self) -> Interval | None:
         """The widest-reaching interval that is known: seeds and test sets, else test sets, else seeds."""
         return next((t.interval for t in (self.total, self.documents, self.seeds) if t and t.interval), None)
+
+
+@dataclass(frozen=True, slots=True)
+class PairResult:
+    """First minus second model. here: the mean of these tasks, other seeds and test sets; beyond: tasks like these.
+
+    runs: the same mean over test sets alone, where some task has one seed; each is None where it is unknown. p_here,
+    p_beyond: corrected over the `tested` pairs (Holm). parts: kind of task -> (difference, corpora), where there are
+    several. same_p: of "outside the margin", on these tasks and on tasks like these; None without a margin or where
+    too few runs may say so. detectable: the true difference found in 4 of 5 cases by `here`. reason: why nothing
+    is tested, in words. verdict: what follows.
+    """
+
+    first: str
+    second: str
+    language: str
+    tasks: tuple[TaskLine, ...]
+    difference: float
+    here: MeanTest | None
+    beyond: MeanTest | None
+    runs: MeanTest | None
+    p_here: float | None
+    p_beyond: float | None
+    parts: Mapping[str, tuple[float, int]]
+    rope: float
+    same_p: tuple[float | None, float | None]
+    detectable: float | None
+    reason: str
+    verdict: Verdict
+    tested: int
+    exploratory: bool = False
+
+    @property
+    def wins(self) -> int:
+        """Tasks on which the first model is better, by more than the margin."""
+        return sum(line.difference > self.rope + 1e-9 for line in self.tasks)
+
+    @property
+    def losses(self) -> int:
+        """Tasks on which it is worse."""
+        return sum(line.difference < -self.rope - 1e-9 for line in self.tasks)
+
+    @property
+    def ties(self) -> int:
+        """Tasks on which neither is better."""
+        return len(self.tasks) - self.wins - self.losses
+
+    @property
+    def higher(self) -> int:
+        """Tasks on which the model with the higher mean scores higher, whatever the margin."""
+        sign = 1 if self.difference >= 0 else -1
+        return sum(sign * line.difference > 1e-9 for line in self.tasks)
+
+    @property
+    def better(self) -> str:
+        """The model with the higher mean."""
+        return self.first if self.difference >= 0 else self.second
+
+    @property
+    def worse(self) -> str:
+        """The other one."""
+        return self.second if self.difference >= 0 else self.first
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """score: mean over corpora of their tasks' means; task_mean: plain mean over tasks; both fractions.
+
+    rank: by score, 1 is best, ties share the best. mean_rank: of the ranks within tasks, mean over corpora. ranks: best
+    and worst that the Holm-corrected pairs leave possible on these tasks; None unless all pairs were looked at.
+    guessing: the model is not above a baseline without skill.
+    """
+
+    model: str
+    score: float
+    task_mean: float
+    rank: int
+    mean_rank: float
+    ranks: tuple[int, int] | None
+    guessing: bool
+
+    @property
+    def shown_ranks(self) -> str:
+        """``2``, ``1–3``, or a dash."""
+        if self.ranks is None:
+            return "–"
+        low, high = self.ranks
+        return str(low) if low == high else f"{low}–{high}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,93 +183,55 @@ class FailedRun:
 
 
 @dataclass(frozen=True, slots=True)
-class PairResult:
-    """One pair. pair: the suite test with its corrected p. within: these tasks alone, held fixed; within_p: its p,
-    corrected over all pairs spoken of (Holm). plan: seeds that a wanted difference needs, None without seeds.
+class ComparedPart:
+    """The common tasks in one language (of several: in all, where one verdict over them was asked for).
 
-    interactions: part of the suite ("kind", "language") -> how the difference varies over it, where there are two.
-    without: for each corpus the p of the suite test on the others. same, same_here: p of "outside the rope" on tasks
-    like these and on these tasks; None without a rope. exploratory: not a pair of the declared plan.
+    pairs: first named against second and so on; standings: best first.
     """
 
-    pair: Pair
-    tasks: tuple[TaskLine, ...]
-    within: WithinTasks
-    plan: SeedPlan | None
-    within_p: float | None = None
-    interactions: Mapping[str, Interaction] = field(default_factory=dict)
-    without: tuple[float | None, ...] = ()
-    same: float | None = None
-    same_here: float | None = None
-    exploratory: bool = False
-
-    def unspoken(self, alpha: float) -> str | None:
-        """The part of the suite over which the difference varies beyond chance: no one number stands for all."""
-        return differing(self.interactions, alpha)
-
-
-@dataclass(frozen=True, slots=True)
-class SuiteStanding:
-    """The suite's own means on the tasks that all models have.
-
-    needed: tasks of the suite; with fewer in `tasks` a mean is none of the suite's. means: model -> mean, a fraction.
-    tests: (first, second) -> difference of the means with its interval on these tasks, None where a task's noise is
-    unknown.
-    """
-
-    name: str
-    mean: str
-    needed: int
-    tasks: int
-    means: Mapping[str, float]
-    tests: Mapping[tuple[str, str], MeanTest | None]
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether no task of the suite is missing."""
-        return self.tasks == self.needed
+    language: str
+    tasks: tuple[str, ...]
+    corpora: tuple[str, ...]
+    pairs: tuple[PairResult, ...]
+    standings: tuple[Standing, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What a comparison found. pairs: first named against second and so on; standings: best first.
+    """What a comparison shows. Scores and differences are fractions.
 
-    published, policies: which of the models are known from print alone, or are policies of the gate; perfect:
-    which of these returns the gold and so errs on no test set. ranks: bootstrap intervals of the ranks, for
-    three models or more. notes: what a reader must know; findings: damaged records; refused: runs left out because
-    their task fails its gate.
+    protocol: what the runs were made with in the place of the full protocol. published, policies: which of the models
+    are known from print alone, or are baselines. parts: one a language. notes: what a reader must know; findings:
+    damaged records; refused: runs left out because their task fails its gate.
+    plan: hash of the plan that was declared before looking.
     """
 
     models: tuple[str, ...]
     average: AverageName
-    tasks: tuple[str, ...]
-    clusters: tuple[str, ...]
+    alpha: float
+    protocol: str
     metrics: Mapping[str, str]
     published: tuple[str, ...]
     policies: tuple[str, ...]
-    perfect: tuple[str, ...]
-    pairs: tuple[PairResult, ...]
-    standings: tuple[Standing, ...]
-    ranks: tuple[RankInterval, ...]
+    parts: tuple[ComparedPart, ...]
     twins: tuple[Twins, ...]
-    alpha: float
-    estimand: Estimand
+    failed: tuple[FailedRun, ...]
     notes: tuple[str, ...]
     findings: tuple[UnusableFile, ...]
     refused: tuple[Refused, ...] = ()
-    shares: Mapping[str, float] = field(default_factory=dict)
-    """Task -> its share of the variance of the suite mean over the models; empty for fewer than three."""
-    failed: tuple[FailedRun, ...] = ()
-    language: str = ""
-    """Of all tasks, empty where there are several."""
-    parts: tuple[Compared, ...] = ()
-    """One comparison a language, where there are several and no pooled verdict was asked for."""
-    declared: SuiteStanding | None = None
-    """By a declared suite's own mean, where one was asked for."""
     plan: str = ""
-    """Hash of the plan that was declared before looking."""
 
+    @property
+    def pairs(self) -> tuple[PairResult, ...]:
+        """Of all parts."""
+        return tuple(pair for part in self.parts for pair in part.pairs)
 
-def differing(interactions: Mapping[str, Interaction], alpha: float) -> str | None:
-    """The first part of a suite over which a difference varies at this level."""
-    return next((name for name, i in interactions.items() if i.p is not None and i.p <= alpha), None)
+    @property
+    def standings(self) -> tuple[Standing, ...]:
+        """Of all parts."""
+        return tuple(standing for part in self.parts for standing in part.standings)
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """Of all parts."""
+        return tuple(task for part in self.parts for task in part.tasks)

@@ -28,16 +28,11 @@ class Twins:
     @property
     def words(self) -> str:
         """The verdict as a sentence."""
-        names = {"first": self.first, "second": self.second}
+        pair = f"{self.first} and {self.second}"
         if not self.matched:
-            form = "Not matched twins: {first} and {second} differ in {what} (training ledgers)."
-            return form.format(what=", ".join(self.differing), **names)
-        if self.noise_pair:
-            return "Matched twins: {first} and {second} differ in the training seed alone (training ledgers).".format(
-                **names
-            )
-        form = "Matched twins: {first} and {second} were trained alike but for the objective (training ledgers)."
-        return form.format(**names)
+            return f"Not matched twins: {pair} differ in {', '.join(self.differing)} (training ledgers)."
+        how = "differ in the training seed alone" if self.noise_pair else "were trained alike but for the objective"
+        return f"Matched twins: {pair} {how} (training ledgers)."
 
 
 def find_ledgers(

@@ -1,358 +1,186 @@
-"""A comparison in plain sentences: what is shown, what is not, what cannot be concluded and why.
-
-One claim a sentence.
-"""
+"""What a comparison shows, in words: one function decides, and a few forms say it, one claim each."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 
-from biobench.comparison.carried import carried
-from biobench.comparison.certain import CERTAIN_SEEDS, is_certain, least_seeds
-from biobench.comparison.result import Compared, PairResult
-from biobench.comparison.words import (
-    corpora_of,
-    ends_of,
-    equals,
-    joined,
-    level_of,
-    metric_name,
-    p_value,
-    points,
-    points_of,
-    ranks,
-    tasks_of,
-)
-from biobench.stats import Estimand, MeanTest
+from biobench.comparison.result import Compared, ComparedPart, PairResult
+from biobench.report.literature.beside import NAMES
+from biobench.stats import Interval
 
-#: Pairs that are spoken of one by one where no test over corpora can be had.
-MOST_SPOKEN = 6
+MOST_NAMED = 6
+"""Tasks that a sentence names; of more it says how many."""
+LANGUAGES = {"en": "English", "fr": "French"}
+
+#: "The same within" a margin needs so many seeds of each model on every task ...
+SAME_SEEDS = 5
+#: ... and so many runs of each model: a failure in one run of ten would show among them with 95%.
+SAME_RUNS = 29
 
 
-def verdict(comparison: Compared) -> tuple[str, ...]:
-    """The sentences: twins first (where both have ledgers), then the result, then its limits; a language at a time."""
+def may_be_same(runs: Sequence[tuple[int, int]]) -> bool:
+    """Whether so many runs (of each model, a task each) may show two models to be the same."""
+    return all(min(pair) >= SAME_SEEDS for pair in runs) and min(map(sum, zip(*runs, strict=True))) >= SAME_RUNS
+
+
+def sentences(comparison: Compared) -> tuple[str, ...]:
+    """Twins first (where both have ledgers), then each language: who is ahead and what is shown of it."""
     lines = [twins.words for twins in comparison.twins]
     if comparison.plan:
         lines.append(f"Declared before looking: plan {comparison.plan}.")
-    if comparison.parts:
-        for part in comparison.parts:
-            lines += _one(part, f" in {_language(part.language)}")
+    for part in comparison.parts:
+        lines += _many(comparison, part) if len(comparison.models) > 2 else pair_sentences(comparison, part.pairs[0])
+    if len(comparison.parts) > 1:
         lines.append("Each language has its own verdict; --pooled asks for one over all of them.")
-        return tuple(lines)
-    return (*lines, *_one(comparison, ""))
+    exploratory = [f"{r.first} – {r.second}" for r in comparison.parts[0].pairs if r.exploratory]
+    if exploratory:
+        lines.append(f"Exploratory, not in the declared plan: {', '.join(exploratory)}.")
+    return tuple(lines)
 
 
-def _one(comparison: Compared, where: str) -> list[str]:
-    """where: `` in English`` in a verdict of several languages, else nothing."""
-    lines = _pair(comparison, comparison.pairs[0], where) if len(comparison.models) == 2 else _many(comparison, where)
-    return [*lines, *_limits(comparison)]
-
-
-def _language(code: str) -> str:
-    return {"en": "English", "fr": "French"}.get(code, code)
-
-
-def _pair(comparison: Compared, result: PairResult, where: str) -> list[str]:
-    suite = result.pair.comparison
-    first, second = result.pair.first, result.pair.second
-    count = len(comparison.tasks)
-    names = {"first": first, "second": second}
-    if not any(suite.task_differences):
-        form = (
-            "No difference: {first} and {second} have the same scores on {tasks}{where} (difference 0, p = 1, one tie "
-            "group)."
+def pair_sentences(comparison: Compared, pair: PairResult) -> list[str]:
+    """The headline of a pair, then what stands beside it."""
+    lines = [headline(comparison, pair)]
+    if pair.rope:
+        lines.append(_same(pair))
+    if pair.verdict.here == "not shown" and pair.detectable and not pair.verdict.guessing:
+        lines.append(f"A true difference of {points(pair.detectable)} would be shown in 4 of 5 such comparisons.")
+    if pair.parts and not pair.verdict.equal:
+        each = ", ".join(
+            f"{LANGUAGES.get(kind, kind.replace('_', ' '))} {100 * gap:+.1f} ({_count(corpora, 'corpus', 'corpora')})"
+            for kind, (gap, corpora) in pair.parts.items()
         )
-        return [form.format(tasks=tasks_of(count), where=where, **names)]
-    lines = [*_statements(comparison, result, where), *_same(comparison, result)]
-    within = f" (within {points_of(suite.rope)})" if suite.rope else ""
-    form = "Mean scores: {first} is higher on {wins} of {tasks}, equal on {ties}{within}, lower on {losses}."
-    lines.append(
-        form.format(
-            first=first, wins=suite.wins, tasks=tasks_of(count), ties=suite.ties, within=within, losses=suite.losses
-        )
-    )
-    lines += carried(comparison, result)
-    if suite.wilcoxon_p is not None:
-        lines.append(f"Wilcoxon's signed ranks over the corpora give {equals(suite.wilcoxon_p)}.")
-        least = suite.wilcoxon_smallest_p
-        if least > comparison.alpha:
-            form = "That p cannot fall below {least} with {corpora}."
-            lines.append(form.format(least=p_value(least), corpora=corpora_of(len(comparison.clusters))))
-    if suite.improvement is not None:
-        form = "A run of {first} beats a run of {second} with probability {chance:.2f} (ties count half)."
-        lines.append(form.format(chance=suite.improvement, **names))
-    return [*lines, *_design(comparison, result)]
+        lines.append(f"{pair.first} minus {pair.second} in points, by part: {each}.")
+    if len({pair.first, pair.second} & set(comparison.published)) == 1:
+        lines.append("The printed scores were made with other code and maybe other splits than the runs here.")
+    return lines
 
 
-def _statements(comparison: Compared, result: PairResult, where: str) -> list[str]:
-    """What is shown of tasks like these, and of these tasks; never that nothing is shown and something is."""
-    suite, within = result.pair.comparison.test, result.within.test
-    signed = result.pair.comparison.difference
-    order = (result.pair.first, result.pair.second)
-    better, worse = order if signed > 0 else order[::-1]
-    who = {"better": better, "worse": worse}
-    count = len(comparison.tasks)
-    here = f"this task{where}" if count == 1 else f"these {count} tasks{where}"
-    size = _size(comparison, abs(signed))
-    unspoken = result.unspoken(comparison.alpha)
-    general = None if suite.p is None or unspoken else _evidence(comparison, suite, signed, general=True)
-    local = (
-        None if within is None or result.within_p is None else _evidence(comparison, within, signed, result.within_p)
-    )
-    shown = result.within_p is not None and result.within_p <= comparison.alpha
-    wins = result.pair.comparison.wins if signed > 0 else result.pair.comparison.losses
-    lines = _varies(comparison, result, unspoken) if unspoken else []
-    if better in comparison.perfect and wins == len(comparison.tasks):
-        form = (
-            "Certain: {better} is better than {worse} on {here}, by {size}: it returns the gold, so it errs on no test "
-            "set."
-        )
-        return [form.format(here=here, size=size, **who), *lines, *_likewise(result, general)]
-    if shown and local is not None and is_about_runs(result) and not result.pair.different:
-        form = "Nothing is shown about the models {better} and {worse}{where}: a single seed may have been lucky."
-        sentences = [form.format(where=where, **who)]
-        form = "These two runs differ by {size} on {here} ({evidence}): the run of {better} scores higher."
-        sentences.append(form.format(size=size, here=here, evidence=local, better=better))
-        return [*sentences, *lines, *_likewise(result, general)]
-    if shown and local is not None and not is_about_runs(result) and (is_certain(result) or not result.pair.different):
-        form = "{better} is better than {worse} on {here}, by {size} ({evidence})."
-        if is_certain(result):
-            form = "Certain: {better} is better than {worse} on {here}, by {size} ({evidence})."
-            local = _evidence(comparison, within, signed, p=_certainty(result)) if within is not None else local
-        claim = form.format(here=here, size=size, evidence=local, **who)
-        return [claim, *lines, *_likewise(result, general)]
-    if result.pair.different and general is not None:
-        form = "{better} is better than {worse} on tasks like these{where}, by {size} ({evidence})."
-        lines = [form.format(size=size, evidence=general, where=where, **who)]
-        if local is not None and shown:
-            lines.append(f"On {here} themselves it is shown too ({local}).")
-        return lines
-    sentences = [f"No difference is shown between {order[0]} and {order[1]}{where}."]
-    if general is None and local is None:
-        form = "{better} is {size} higher on average; the uncertainty of that is unknown."
-        return [*sentences, form.format(better=better, size=size), *lines]
-    sentences.append(f"{better} is {size} higher on average.")
-    if general is not None:
-        sentences.append(f"Tasks like these: {general}.")
-    if local is not None:
-        sentences.append(f"Only {here}: {local}.")
-    return [*sentences, *lines]
+def headline(comparison: Compared, pair: PairResult) -> str:
+    """Who is ahead, on which tasks, and whether it is shown: a paragraph that begins with the task set."""
+    verdict, count, size = pair.verdict, len(pair.tasks), points(abs(pair.difference))
+    if verdict.equal:
+        return f"{_on(comparison, pair)}, {pair.first} and {pair.second} have the same scores: no difference."
+    printed = set(comparison.published)
+    if {pair.better, pair.worse} & printed:
+        if pair.better in printed:
+            ahead = f"{pair.better}'s printed mean is {size} higher"
+        else:
+            ahead = f"{pair.better}'s mean is {size} above the printed mean of {pair.worse}"
+        return f"{_on(comparison, pair)}, {ahead}; printed without spread, so not tested."
+    lead = f"{_on(comparison, pair)}, {pair.better} scores higher than {pair.worse}."
+    here = "this task" if count == 1 else f"the mean of these {count} tasks"
+    if verdict.guessing:
+        lead += f" Not shown: {pair.better} is not above guessing."
+        return f"{lead} The difference on {here} is {size}{_interval(pair)}."
+    if pair.here is None:
+        known = "" if pair.runs is None else f", 95% interval {ends(pair, pair.runs.interval)}, over test sets alone"
+        return f"{lead} Not tested for {here}: {pair.reason}. The difference is {size}{known}."
+    higher = "" if count == 1 else f" (higher on {pair.higher} of {count})"
+    claim = f"{verdict.here.capitalize()} for {here}{higher}: {size}{_interval(pair)}, over seeds and test sets"
+    claim += f", {p_value(pair.p_here)} after Holm's correction for {pair.tested} pairs" if pair.tested > 1 else ""
+    claim += f"{_failed(comparison, pair)}."
+    if pair.beyond is None or pair.beyond.interval is None:
+        corpora = len({line.corpus for line in pair.tasks})
+        why = "one corpus" if corpora == 1 else "no spread over corpora"
+        return f"{lead} {claim} Not tested for other tasks like these: {why}."
+    wider = verdict.beyond.capitalize()
+    return f"{lead} {claim} {wider} for other tasks like these ({ends(pair, pair.beyond.interval)})."
 
 
-def _size(comparison: Compared, difference: float) -> str:
-    """``2.08 points of macro F1``; two forms, because French takes the singular below 2."""
-    metric = metric_name(comparison)
-    if 100 * difference < 2:
-        return f"{100 * difference:.2f} points of {metric}"
-    return f"{100 * difference:.2f} points of {metric}"
+def _on(comparison: Compared, pair: PairResult) -> str:
+    """The task set: ``On the mean of anatem and gad (macro F1; small protocol)``."""
+    names = [line.task for line in pair.tasks]
+    several = len(comparison.parts) > 1
+    where = f" in {LANGUAGES.get(pair.language, pair.language)}" if several and pair.language else ""
+    shown = joined(names) if len(names) <= MOST_NAMED else f"{len(names)} tasks{where}"
+    about = "; ".join([metric_name([line.metric for line in pair.tasks]), *filter(None, [comparison.protocol])])
+    return f"On {'the mean of ' if len(names) > 1 else ''}{shown} ({about})"
 
 
-def _likewise(result: PairResult, general: str | None) -> list[str]:
-    """What a statement about these tasks leaves to be said of tasks like these."""
-    if general is None:
-        return []
-    if result.pair.different:
-        return [f"On tasks like these it is shown too ({general})."]
-    return [f"On other tasks like these it is not shown ({general})."]
+def _interval(pair: PairResult) -> str:
+    if pair.here is None or pair.here.interval is None:
+        return ""
+    return f", {100 * pair.here.interval.level:g}% interval {ends(pair, pair.here.interval)}"
 
 
-def _varies(comparison: Compared, result: PairResult, name: str) -> list[str]:
-    interaction = result.interactions[name]
-    form = "The difference depends on the {part} (F test over corpora, {p}): {each}."
-    each = [
-        f"{points(d)} points on {corpora_of(interaction.corpora[k])} ({_part(k)})" for k, d in interaction.parts.items()
-    ]
-    part = "language" if name == "language" else "kind of task"
-    return [
-        form.format(part=part, p=equals(interaction.p), each="; ".join(each)),
-        "So nothing is said about tasks like these as a whole.",
-    ]
+def _failed(comparison: Compared, pair: PairResult) -> str:
+    names, tasks = {pair.first, pair.second}, {line.task for line in pair.tasks}
+    failed = [f for f in comparison.failed if f.model in names and f.task in tasks]
+    if not failed:
+        return ""
+    each = "; ".join(f"{f.model} on {f.task}, seed {f.seed}" for f in failed)
+    return f", counting {_count(len(failed), 'failed run', 'failed runs')} ({each})"
 
 
-def _part(name: str) -> str:
-    known = {"entities": "named entities", "classes": "classification"}
-    return known.get(name) or _language(name.replace("_", " "))
+def _same(pair: PairResult) -> str:
+    margin = f"{100 * pair.rope:g} point{'' if round(100 * pair.rope, 9) == 1 else 's'}"
+    if pair.verdict.same is None or pair.here is None or pair.here.se is None:
+        needs = f"it needs {SAME_SEEDS} seeds on every task and {SAME_RUNS} runs of each model"
+        return f"Not tested whether they are the same within {margin}: {needs}."
+    level = 2 * pair.here.interval.level - 1 if pair.here.interval else 0.9
+    low, high = pair.here.estimate, pair.here.estimate
+    if pair.here.df is not None:
+        from scipy import special
+
+        half = float(special.stdtrit(pair.here.df, (1 + level) / 2)) * pair.here.se
+        low, high = low - half, high + half
+    claim = f"{pair.verdict.same.capitalize()} to be the same within {margin} on these tasks"
+    return f"{claim} ({100 * level:g}% interval {100 * low:.1f} to {100 * high:.1f})."
 
 
-def _same(comparison: Compared, result: PairResult) -> list[str]:
-    """Equivalence within the rope, on the widest ground that shows it."""
-    rope = result.pair.comparison.rope
-    if not rope or (result.same is None and result.same_here is None):
-        return []
-    shared = {"first": result.pair.first, "second": result.pair.second, "points": points_of(rope)}
-    if result.same is not None and result.same <= comparison.alpha and not result.unspoken(comparison.alpha):
-        form = "{first} and {second} are the same within {points} on tasks like these (two one-sided tests, {p})."
-        return [form.format(p=equals(result.same), **shared)]
-    if result.same_here is not None and result.same_here <= comparison.alpha:
-        form = "{first} and {second} are the same within {points} on these tasks alone (two one-sided tests, {p})."
-        return [form.format(p=equals(result.same_here), **shared)]
-    p = result.same if result.same is not None else result.same_here
-    form = "That {first} and {second} are the same within {points} is not shown (two one-sided tests, {p})."
-    return [form.format(p=equals(p), **shared)]
-
-
-def is_about_runs(result: PairResult) -> bool:
-    """Whether the test on these tasks speaks of the runs at hand alone: some task has a single seed."""
-    return result.within.test is not None and result.within.test.estimand is Estimand.THESE_RUNS
-
-
-def untested(comparison: Compared) -> bool:
-    """Whether no pair could be tested on tasks like these, which takes two corpora."""
-    return all(r.pair.p_holm is None for r in comparison.pairs)
-
-
-def _evidence(
-    comparison: Compared, test: MeanTest, signed: float, p: float | str | None = None, *, general: bool = False
-) -> str:
-    """``95% interval 0.07 to 4.08, t over 6 corpora, p = 0.045``, the better model first."""
-    interval = test.interval
-    if interval is None:
-        return "no interval"
-    if signed < 0:
-        interval = replace(interval, low=-interval.high, high=-interval.low)
-    how = f"t over {corpora_of(len(comparison.clusters))}" if general else _VARIES[test.estimand]
-    shared = {"level": level_of(comparison), "ends": ends_of(interval), "how": how}
-    shown = p if isinstance(p, str) else equals(test.p if p is None else p)
-    return "{level} interval {ends}, {how}, {p}".format(p=shown, **shared)
-
-
-def _certainty(result: PairResult) -> str:
-    """The p that certainty rests on: with few seeds their spread is taken for granted, and that is said."""
-    if least_seeds(result) >= CERTAIN_SEEDS:
-        return "p below one in a million"
-    return "p below one in a million unless seeds spread by more than 5 points"
-
-
-_VARIES = {
-    Estimand.THESE_TASKS: "other seeds and test sets",
-    Estimand.THESE_TEST_SETS: "other seeds, these test sets",
-    Estimand.THESE_RUNS: "these runs, other test sets",
-}
-"""What a test on these tasks lets vary."""
-
-
-def _design(comparison: Compared, result: PairResult) -> list[str]:
-    suite = result.pair.comparison
-    if suite.detectable_range is None or suite.detectable_range.high == 0:
-        return []
-    detectable, corpora = suite.detectable_range, corpora_of(len(comparison.clusters))
-    if detectable.high > 1:  # more than scores can differ
-        form = "The smallest true difference found in 4 of 5 cases cannot be told from {corpora}."
-    else:
-        form = (
-            "The smallest true difference found in 4 of 5 cases lies between {low:.2f} and {high:.2f} points "
-            "(90% range from {corpora})."
-        )
-    lines = [form.format(corpora=corpora, low=100 * detectable.low, high=100 * detectable.high)]
-    plan = result.plan
-    if plan is None:
-        return lines  # the limits say that the spread over seeds is unknown
-    want = points_of(plan.wanted)
-    if plan.seeds is not None:
-        form = "About {seeds} seeds a task find a true difference of {want} in 4 of 5 cases."
-        return [*lines, form.format(seeds=plan.seeds, want=want)]
-    if not plan.certain:
-        form = "How many seeds find a true difference of {want} cannot be told from {corpora}."
-        return [*lines, form.format(want=want, corpora=corpora)]
-    form = "No number of seeds finds a true difference of {want} in 4 of 5 cases; more corpora would."
-    return [*lines, form.format(want=want)]
-
-
-def _many(comparison: Compared, where: str) -> list[str]:
-    best = comparison.standings[0]
-    level = [s.model for s in comparison.standings if s.rank == 1]
-    lines = []
-    if len(level) == len(comparison.standings):
-        lines.append(f"No difference: all {len(level)} models have the same average{where}.")
-    else:
-        form = "Highest average{where}: {models} ({score:.2f}, {metric}, mean over corpora)."
+def _many(comparison: Compared, part: ComparedPart) -> list[str]:
+    """Three models or more: the best against the next, then how many pairs are told apart."""
+    best, *others = (s.model for s in part.standings)
+    top = next((r for r in part.pairs if {r.first, r.second} == {best, others[0]}), part.pairs[0])
+    lines = pair_sentences(comparison, top)
+    tested = [r for r in part.pairs if r.here is not None]
+    if tested:
+        here, beyond = (sum(getattr(r.verdict, name) == "shown" for r in tested) for name in ("here", "beyond"))
         lines.append(
-            form.format(models=joined(level), where=where, score=100 * best.score, metric=metric_name(comparison))
+            f"Told apart after Holm's correction: {here} of {_count(len(tested), 'pair', 'pairs')} on these tasks, "
+            f"{beyond} on tasks like these."
         )
-    lines += _by_order(comparison)
-    different = [r.pair for r in comparison.pairs if r.pair.different]
-    corpora = corpora_of(len(comparison.clusters))
-    if untested(comparison):
-        form = "No pair is tested on tasks like these: there is {corpora}, and a t over corpora needs two."
-        lines.append(form.format(corpora=corpora))
-        if len(comparison.pairs) <= MOST_SPOKEN:
-            for r in comparison.pairs:
-                if any(r.pair.comparison.task_differences):
-                    lines += _statements(comparison, r, where)[: 2 if is_about_runs(r) else 1]
-            if len(comparison.pairs) > 1:
-                lines.append("These p are corrected for the number of pairs (Holm).")
-        return lines
-    form = (
-        "Pairs told apart on tasks like these: {told} of {pairs} (t over {corpora}, Holm's correction, p at most "
-        "{alpha})."
-    )
-    lines.append(
-        form.format(told=len(different), pairs=len(comparison.pairs), corpora=corpora, alpha=f"{comparison.alpha:g}")
-    )
-    if any(r.pair.p_moderated is not None for r in comparison.pairs):
-        lines.append("Each variance is moderated by those of all pairs.")
-    varying = sum(r.unspoken(comparison.alpha) is not None for r in comparison.pairs)
-    if varying:
-        form = "Pairs left out because their difference depends on the kind of task or the language: {count}."
-        lines.append(form.format(count=varying))
-    if best.ties is not None:
-        with_best = [s.model for s in comparison.standings[1:] if set(s.ties or "") & set(best.ties)]
-        rest = len(comparison.standings) - 1 - len(with_best)
-        if with_best:
-            lines.append("Not told apart from {model}: {others}.".format(model=best.model, others=", ".join(with_best)))
-        if rest:
-            others = "1 model" if rest == 1 else f"{rest} models"
-            lines.append(f"Told apart from {best.model}: {others}.")
-    if comparison.ranks:
-        shown = ", ".join(f"{r.model} {ranks(r)}" for r in sorted(comparison.ranks, key=lambda r: r.rank))
-        form = "Possible ranks, for each model alone ({level}, bootstrap): {ranks}."
-        lines.append(form.format(level=level_of(comparison), ranks=shown))
+    if tested and all(s.ranks is not None for s in part.standings):
+        lines.append(
+            f"Possible ranks on these tasks: {', '.join(f'{s.model} {s.shown_ranks}' for s in part.standings)}."
+        )
+    guessing = [s.model for s in part.standings if s.guessing]
+    if guessing:
+        lines.append(f"Not above guessing: {', '.join(guessing)}.")
     return lines
 
 
-def _by_order(comparison: Compared) -> list[str]:
-    """Whether another average would put another model first, or order the models otherwise."""
-    orders = [
-        ("the mean over tasks", sorted(comparison.standings, key=lambda s: -round(s.task_mean, 9))),
-        ("the mean rank", sorted(comparison.standings, key=lambda s: round(s.mean_rank, 9))),
-    ]
-    best = comparison.standings[0].model
-    other = [f"{n} puts {o[0].model} first" for n, o in orders if o[0].model != best]
-    if other:
-        return [f"The first place depends on the average: {'; '.join(other)}."]
-    if any([s.model for s in order] != [s.model for s in comparison.standings] for _, order in orders):
-        return ["The order of the others depends on the average; the table has all three."]
-    return []
+def points(size: float) -> str:
+    """``14.1 points``."""
+    return f"{100 * size:.1f} points"
 
 
-def _limits(comparison: Compared) -> list[str]:
-    """What cannot be concluded, each with its reason."""
-    lines = []
-    if comparison.published:
-        form = (
-            "Cannot be concluded: whether other seeds or another test set would change the result on one task, how "
-            "often a run of one model beats a run of the other, and how many seeds would be needed. Why: only printed "
-            "means are known of {models}, without their spread over seeds and without predictions."
-        )
-        lines.append(form.format(models=joined(list(comparison.published))))
-    if 0 < len(comparison.published) < len(comparison.models):
-        form = (
-            "Cannot be concluded: that a difference comes from the models. Why: the printed scores were made with "
-            "other code and maybe other splits than the runs here."
-        )
-        lines.append(form)
-    if len(comparison.clusters) == 1 and any(any(r.pair.comparison.task_differences) for r in comparison.pairs):
-        one = "there is one task only" if len(comparison.tasks) == 1 else "all tasks are of one corpus"
-        lines.append(f"Cannot be concluded: anything about other tasks. Why: {one}.")
-    if comparison.policies and len(comparison.policies) < len(comparison.models):
-        lines.append("Policies of the gate have no seeds: their score stands for every seed compared with it.")
-    if (
-        not comparison.published
-        and len(comparison.policies) < len(comparison.models)
-        and any(r.pair.comparison.variance is None for r in comparison.pairs)
-    ):
-        lines.append("Cannot be concluded: anything about other seeds. Why: some task was run with a single one.")
-    if any(r.exploratory for r in comparison.pairs):
-        pairs = [f"{r.pair.first} – {r.pair.second}" for r in comparison.pairs if r.exploratory]
-        lines.append(f"Exploratory, not in the declared plan: {'; '.join(pairs)}.")
-    return lines
+def ends(pair: PairResult, interval: Interval | None) -> str:
+    """``-0.2 to 28.4``, in points, the better model first."""
+    if interval is None:
+        return "unknown"
+    low, high = (interval.low, interval.high) if pair.difference >= 0 else (-interval.high, -interval.low)
+    return f"{100 * low:.1f} to {100 * high:.1f}".replace("-0.0", "0.0")
+
+
+def p_value(p: float | None) -> str:
+    """``p = 0.045``: two significant digits; ``p < 0.0001`` below that."""
+    if p is None:
+        return "no p"
+    return "p < 0.0001" if p < 1e-4 else f"p = {p:.2g}"
+
+
+def metric_name(metrics: Sequence[str]) -> str:
+    """The scores compared, in words."""
+    names = set(metrics)
+    return NAMES.get(next(iter(names)), next(iter(names))) if len(names) == 1 else NAMES["mixed"]
+
+
+def joined(names: Sequence[str]) -> str:
+    """``a, b and c``."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"

@@ -15,9 +15,7 @@ from biobench.errors import UsageError
 from biobench.report.groups import RunGroup, Source
 from biobench.report.rows import Row
 from biobench.report.tasks import TaskInfo
-from biobench.stats import task_ranks, task_weights, variance_shares
-from biobench.stats.means import pooled_df, t_from_se
-from biobench.stats.types import Estimand
+from biobench.stats import Estimand, pooled_df, t_from_se, task_ranks, task_weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +76,7 @@ def _beside(
     lines: Mapping[tuple[str, tuple[str, str, Source]], Sequence[Row]],
     infos: Mapping[str, TaskInfo],
 ) -> tuple[list[Row], list[str]]:
-    """The averages with their mean ranks, and what to know of them: which tasks decide, whether the order depends.
+    """The averages with their mean ranks, and what to know of them: whether the order depends.
 
     Over the complete lines of each suite, where there are three or more; probes on frozen encoders are ranked nowhere.
     """
@@ -95,9 +93,6 @@ def _beside(
         weights = task_weights([infos[t].corpus for t in tasks])
         by_rank = [math.fsum(row) for row in task_ranks(means) * weights]
         ranks |= {(suite, row.line): rank for row, rank in zip(whole, by_rank, strict=True)}
-        shares = sorted(zip(tasks, variance_shares(means, weights), strict=True), key=lambda x: -x[1])
-        each = ", ".join(f"{task} {100 * share:.0f}%" for task, share in shares)
-        notes.append(f"{suite}: share of each task in the variance of the average: {each}")
         others = (
             ("by task", [-(row.task_mean or 0.0) for row in whole]),
             ("by mean rank", by_rank),

@@ -82,7 +82,7 @@ def suite_results(results: Results, suite: SuiteSpec, name: str) -> tuple[Result
         papers[value.model].add(value.paper)
     published = tuple(replace(v, variant=v.paper if len(papers[v.model]) > 1 else "") for v in values)
     groups = tuple(group for group in results.groups if group.task in infos)
-    return replace(results, groups=groups, infos=infos, published=published, _rows={}, pairs={}), members
+    return replace(results, groups=groups, infos=infos, published=published, _rows={}), members
 
 
 def _caption(suite: SuiteSpec, present: Collection[str]) -> str:

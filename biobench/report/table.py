@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from biobench.report.averages import costs_of, suite_averages
 from biobench.report.contamination import as_fields, known
@@ -58,8 +57,6 @@ class Results:
     printed: tuple[PrintedAverage, ...] = ()
     contents: str = ""
     _rows: dict[AverageName, _Rows] = field(default_factory=dict, repr=False, compare=False)
-    pairs: dict[tuple[Any, ...], int | None] = field(default_factory=dict, repr=False, compare=False)
-    """What `comparison.placing` has worked out: pair and what it was asked on -> who is ahead."""
 
     def rows(self, average: AverageName) -> _Rows:
         """All rows of this average, computed once."""

@@ -31,7 +31,7 @@ from biobench.errors import UsageError
 from biobench.finetune.engine import finetune, load_encoder
 from biobench.finetune.prepare import prepare
 from biobench.models.loading import find_checkpoint, load_tokenizer, quiet_libraries, window
-from biobench.stats.paired import compare_seeds
+from biobench.stats import compare_seeds
 
 OURS = "biobench"
 
@@ -145,7 +145,7 @@ def _ratio(name: str, theirs: Sequence[Figures], ours: Sequence[Figures]) -> Spe
         return [statistics.fmean(scores) for scores in zip(*(f.scores for f in rounds), strict=True)]
 
     scores = by_seed(theirs)
-    test = compare_seeds(scores, by_seed(ours)).test
+    test = compare_seeds(scores, by_seed(ours))
     return SpeedRatio(
         contender=name,
         wall=over("wall_seconds"),

@@ -149,7 +149,7 @@ class Training(Strict):
     train_fraction: float = Field(1.0, gt=0, le=1, json_schema_extra={"later": True})
     """Share of the training documents, by one fixed shuffle: a smaller share is part of every larger one."""
     head_seed: int | None = Field(None, ge=0, json_schema_extra={"later": True})
-    """Draws the head's initial weights; null: the run's seed. Set by the runs of `biobench analyze variance`."""
+    """Draws the head's initial weights; null: the run's seed."""
     order_seed: int | None = Field(None, ge=0, json_schema_extra={"later": True})
     """Draws the order of the training documents; null: the run's seed."""
     train_documents: int | None = Field(None, gt=0, json_schema_extra={"later": True})

@@ -1,4 +1,4 @@
-"""Two models on a suite: the t over corpus-cluster means of paired differences, and what stands beside it."""
+"""Two models on several tasks: on these tasks, with other seeds and test sets; and on tasks like these."""
 
 from __future__ import annotations
 
@@ -7,180 +7,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy
 from scipy import special
 
-from biobench.stats.means import MeanTest, mean_test
-from biobench.stats.power import DetectableRange, SuiteVariance, detectable_difference, detectable_range, sd_range
-from biobench.stats.skew import shrunken_skewness, skewed_ends, skewed_t
-from biobench.stats.types import Estimand, FloatArray, Interval, StatsInputError, SuiteScores, as_values, check_names
+from biobench.stats.seeds import MeanTest, compare_seeds, mean_test, pooled_df, t_from_se
+from biobench.stats.types import Estimand, FloatArray, Part, Samples, StatsInputError
 
-#: Differences closer to zero or to a bound than this come from float subtraction, not from the scores.
+#: Differences closer to zero than this come from float subtraction, not from the scores.
 TOUCH = 1e-9
 
 
 @dataclass(frozen=True)
-class SuiteComparison:
-    """First minus second model on a suite, in the unit of the scores; estimand: tasks like these.
+class TheseTasks:
+    """First minus second model, weighted mean over the tasks, which are held fixed.
 
-    difference: mean of corpus-cluster means; test: its t interval and p. task_difference: plain mean over
-    tasks, as printed in tables. wilcoxon_p: signed ranks of the cluster means; it cannot fall below
-    wilcoxon_smallest_p with so many clusters. wins, ties, losses: tasks on which the first model is
-    better, within ``rope`` points, worse. improvement: probability that a run of the first model beats a
-    run of the second, mean over clusters (None without seeds). detectable: smallest true difference that
-    a suite of this size and spread finds at 1 - level with 80% power; detectable_range: what it may be, the
-    spread itself being an estimate. variance: None without seeds.
+    test: interval and p over what could vary (its estimand says what); None where neither seeds nor documents are
+    known. se_seeds, se_documents: the two parts, None where unknown.
     """
 
     difference: float
-    task_difference: float
-    test: MeanTest
-    wilcoxon_p: float | None
-    wilcoxon_smallest_p: float
-    wins: int
-    ties: int
-    losses: int
-    rope: float
-    improvement: float | None
-    detectable: float | None
-    detectable_range: DetectableRange | None
-    variance: SuiteVariance | None
-    tasks: tuple[str, ...]
-    task_differences: tuple[float, ...]
-    clusters: tuple[str, ...]
-    cluster_differences: tuple[float, ...]
-    notes: tuple[str, ...]
-    within_p: float | None = None
-    """Of the same difference with the tasks held fixed, where it bounds the test's."""
-
-    def hardened(self, within: MeanTest | None = None, documents: float | None = None) -> SuiteComparison:
-        """With the test that a verdict may rest on: guarded against skewness, coherent with the test on these tasks.
-
-        within: that test. documents: the standard error that test-set noise gives the difference, below which the
-        spread between corpora does not go. See ``guarded`` and ``coherent``.
-        """
-        variance = self.variance
-        if variance is not None and documents is not None:
-            # of a mean over corpora, whose variances add up
-            floor = documents**2 * variance.clusters
-            low, high = (max(floor, x or 0.0) for x in (variance.between_low, variance.between_high))
-            variance = replace(variance, between=max(floor, variance.between), between_low=low, between_high=high)
-        test = coherent(guarded(self.test, np.array(self.cluster_differences)), within)
-        return replace(self, test=test, variance=variance, within_p=None if within is None else within.p)
+    test: MeanTest | None
+    se_seeds: float | None
+    se_documents: float | None
 
 
-def compare_suite(
-    first: SuiteScores,
-    second: SuiteScores,
-    *,
-    tasks: Sequence[str] | None = None,
-    clusters: Sequence[str] | None = None,
-    rope: float = 0.0,
-    level: float = 0.95,
-    resolution: float = 0.0,
-    paired_seeds: bool = True,
-) -> SuiteComparison:
-    """The default test between two models on a suite.
-
-    first, second: per task, the scores over seeds; a published mean is a sequence of one, and the
-    task-level test works on it all the same. clusters: each task's corpus; default: every task its own.
-    rope: half-width of the region of practical equivalence. resolution: the rounding step of printed
-    scores (see ``mean_test``). Nominal for cluster differences that are near normal around a common mean;
-    with tasks, test sets and seeds all noisy it rejects about 5% where there is no gain, while pooling
-    tasks x seeds in one bootstrap rejects 30 to 60%.
-    One cluster: no interval and no p, unless the models are identical.
-    """
-    a, b = suite_means(first), suite_means(second)
-    if a.size != b.size:
-        raise StatsInputError(f"{a.size} and {b.size} tasks", hint="compare on the tasks that both models have")
-    if not (math.isfinite(rope) and rope >= 0):
-        raise StatsInputError(f"rope {rope}", hint="zero or more, in the unit of the scores")
-    names = check_names(tasks, a.size, "task")
-    owners = names if clusters is None else check_names(clusters, a.size, "cluster")
-    d = a - b
-    d[np.abs(d) < TOUCH * max(1.0, float(np.abs(a).max()))] = 0.0
-    labels, means = cluster_means(d, owners)
-    test = mean_test(means, estimand=Estimand.TASKS_LIKE_THESE, level=level, resolution=resolution)
-    margin = rope + TOUCH
-    notes = []
-    if test.note:
-        notes.append(test.note)
-    seeded = all(len(x) > 1 for x in (*first, *second))
-    if not seeded:
-        notes.append(
-            "some scores have no seeds: nothing can be said about other seeds or test sets of these tasks, "
-            "only about tasks like these"
-        )
-    return SuiteComparison(
-        difference=test.estimate,
-        task_difference=float(d.mean()),
-        test=test,
-        wilcoxon_p=wilcoxon_p(means),
-        wilcoxon_smallest_p=min(1.0, 2.0 ** (1 - means.size)),
-        wins=int((d > margin).sum()),
-        ties=int((np.abs(d) <= margin).sum()),
-        losses=int((d < -margin).sum()),
-        rope=rope,
-        improvement=_improvement(first, second, owners) if seeded else None,
-        detectable=None if test.sd is None else detectable_difference(test.sd, means.size, alpha=1 - level),
-        detectable_range=None if test.sd is None else detectable_range(test.sd, means.size, alpha=1 - level),
-        variance=suite_variance(first, second, owners, paired_seeds=paired_seeds, resolution=resolution)
-        if seeded
-        else None,
-        tasks=names,
-        task_differences=tuple(float(x) for x in d),
-        clusters=labels,
-        cluster_differences=tuple(float(x) for x in means),
-        notes=tuple(notes),
-    )
-
-
-def guarded(test: MeanTest, values: FloatArray) -> MeanTest:
-    """``test``, the t over ``values``, made safe against their skewness.
-
-    The p is the larger of the t's and of the t after Hall's transformation, and the end of the interval nearer to zero
-    is the farther of the two. Where corpora differ skewly around no gain, the t rejects in 7 to 8% of samples and this
-    in 5 to 7%; where they differ normally it finds 73 of 100 instead of 80 on 6 corpora, 78 on 17.
-    """
-    if test.interval is None or not test.se or test.p is None:
-        return test
-    n = values.size
-    skewness = shrunken_skewness(values)
-    t = skewed_t(test.estimate, test.se, n, skewness)
-    p = max(test.p, min(1.0, float(2 * special.stdtr(n - 1, -abs(t)))))
-    low, high = skewed_ends(test.estimate, test.se, n, skewness, test.interval.level)
-    if test.estimate > 0:
-        interval = replace(test.interval, low=min(test.interval.low, low))
-    else:
-        interval = replace(test.interval, high=max(test.interval.high, high))
-    return replace(test, p=p, interval=interval)
-
-
-def coherent(suite: MeanTest, within: MeanTest | None) -> MeanTest:
-    """The suite's test, at least as wide as that on these tasks: the wider question has no narrower answer.
-
-    within: the test of the same difference with the tasks held fixed; None where there is none. Half the width of the
-    interval is the larger of the two, and so is the p. se, df: of the t that set the width.
-    """
-    if suite.interval is None or within is None or within.interval is None or suite.p is None or within.p is None:
-        return suite
-    p, half = max(suite.p, within.p), within.interval.half_width
-    low, high = suite.interval.low, suite.interval.high
-    if half <= max(high - suite.estimate, suite.estimate - low):
-        wider = replace(suite.interval, low=min(low, suite.estimate - half), high=max(high, suite.estimate + half))
-        return replace(suite, p=p, interval=wider)
-    method = "t on the noise of these tasks, which is wider than the t over corpora"
-    interval = Interval(
-        min(low, suite.estimate - half), max(high, suite.estimate + half), suite.interval.level, method, suite.estimand
-    )
-    return replace(suite, se=within.se, df=within.df, p=p, interval=interval, note=None)
-
-
-def suite_means(scores: SuiteScores) -> FloatArray:
-    """Mean over seeds for each task, (tasks,)."""
-    if not len(scores):
-        raise StatsInputError("no task", hint="a suite has at least one task")
-    return np.array([as_values(x, f"scores of task {i + 1}").mean() for i, x in enumerate(scores)])
+def task_weights(clusters: Sequence[str]) -> FloatArray:
+    """Of each task in the mean over corpora of their tasks' means, (tasks,); they add up to 1."""
+    sizes = {label: list(clusters).count(label) for label in clusters}
+    return np.array([1 / (len(sizes) * sizes[label]) for label in clusters])
 
 
 def cluster_means(values: FloatArray, clusters: Sequence[str]) -> tuple[tuple[str, ...], FloatArray]:
@@ -191,70 +44,103 @@ def cluster_means(values: FloatArray, clusters: Sequence[str]) -> tuple[tuple[st
     return labels, sums / np.bincount(owner, minlength=len(labels))
 
 
-def task_weights(clusters: Sequence[str]) -> FloatArray:
-    """Of each task in the mean over corpora of their tasks' means, (tasks,); they add up to 1."""
-    sizes = {label: list(clusters).count(label) for label in clusters}
-    return np.array([1 / (len(sizes) * sizes[label]) for label in clusters])
-
-
-def wilcoxon_p(differences: FloatArray) -> float | None:
-    """Two-sided Wilcoxon signed-rank p; zeros are dropped, all zeros give 1, a single value gives None."""
-    # equal differences must stay equal ranks after float subtraction
-    d = np.round(differences, 10)
-    if not d.any():
-        return 1.0
-    if d.size == 1:
-        return None
-    return float(scipy.stats.wilcoxon(d[d != 0]).pvalue)
-
-
-def suite_variance(
-    first: SuiteScores,
-    second: SuiteScores,
-    clusters: Sequence[str],
+def these_tasks(
+    first: Samples,
+    second: Samples,
     *,
-    paired_seeds: bool = True,
-    resolution: float = 0.0,
-) -> SuiteVariance:
-    """Splits the variance of cluster differences into what seeds add and the rest, by moments.
+    weights: Sequence[float] | None = None,
+    paired: Sequence[bool] | None = None,
+    resolutions: Sequence[float] | None = None,
+    ratios: Sequence[float] | None = None,
+    documents: Sequence[Part] | None = None,
+    twice: float = 0.0,
+    level: float = 0.95,
+) -> TheseTasks:
+    """Seed and test-set noise of the mean difference; first, second: the scores over seeds of each task.
 
-    Needs two seeds or more on every task. The part between clusters is what remains of their observed
-    variance, at least zero; with one cluster it is zero, being unknown. resolution: the step of the scores
-    (see ``mean_test``), below whose rounding neither part is taken.
-    between_low and between_high: what remains of the ends of the observed variance's 90% interval.
+    weights: of each task in the mean, adding up to 1 (default: all alike). paired, resolutions, ratios: one a task, as
+    in ``compare_seeds``. documents: the parts of the mean's variance over other test sets, each with its degrees of
+    freedom, None where they are unknown; tasks with a ratio need none, as their splits redraw the test documents.
+    twice: the variance that seeds and documents both hold. Runs on different tasks are independent, so variances add
+    up, with Welch-Satterthwaite degrees of freedom. Raises StatsInputError where the tasks do not match.
     """
-    labels = tuple(dict.fromkeys(clusters))
-    sizes = {label: sum(c == label for c in clusters) for label in labels}
-    floor = resolution**2 / 6
-    per_seed = dict.fromkeys(labels, 0.0)
-    present = dict.fromkeys(labels, 0.0)
-    for x, y, cluster in zip(first, second, clusters, strict=True):
-        a, b = as_values(x, "scores", minimum=2), as_values(y, "scores", minimum=2)
-        share = sizes[cluster] ** -2
-        if paired_seeds and a.size == b.size:
-            single = max(float((a - b).var(ddof=1)), floor)
-            mean_now = single / a.size
-        else:
-            single = max(float(a.var(ddof=1) + b.var(ddof=1)), floor)
-            mean_now = float(a.var(ddof=1) / a.size + b.var(ddof=1) / b.size)
-        per_seed[cluster] += share * single
-        present[cluster] += share * mean_now
-    _, means = cluster_means(suite_means(first) - suite_means(second), clusters)
-    observed = max(float(means.var(ddof=1)), floor) if means.size > 1 else 0.0
-    count = len(labels)
-    now = sum(present.values()) / count
-    low, high = sd_range(math.sqrt(observed), count) if count > 1 else (0.0, math.inf)
-    between, least, most = (max(0.0, v - now) for v in (observed, low**2, high**2))
-    return SuiteVariance(between, sum(per_seed.values()) / count, count, least, most)
+    count = len(first)
+    if not count or len(second) != count:
+        raise StatsInputError(f"{count} and {len(second)} tasks", hint="give both models the same tasks")
+    shares = [1 / count] * count if weights is None else list(weights)
+    tests = [
+        compare_seeds(a, b, paired=together, resolution=step, ratio=ratio)
+        for a, b, together, step, ratio in zip(
+            first, second, paired or [True] * count, resolutions or [0.0] * count, ratios or [0.0] * count, strict=True
+        )
+    ]
+    difference = math.fsum(share * test.estimate for share, test in zip(shares, tests, strict=True))
+    parts = [test.part for test in tests]
+    known = [part for part in parts if part is not None]
+    seeds = [(s**2 * v, df) for s, (v, df) in zip(shares, known, strict=True)] if len(known) == count else None
+    if seeds is None and documents is None:
+        return TheseTasks(difference, None, None, None)
+    variance, df = crossed([seeds or [], documents or []], twice)
+    estimand = Estimand.THESE_TASKS
+    if seeds is None:
+        estimand = Estimand.THESE_RUNS
+    elif documents is None and not (ratios and min(ratios) > 0):
+        estimand = Estimand.THESE_TEST_SETS
+    method = "t on variances summed over tasks"
+    test = t_from_se(difference, math.sqrt(variance), df, n=count, estimand=estimand, level=level, method=method)
+    se_seeds, se_documents = (None if p is None else math.sqrt(sum(v for v, _ in p)) for p in (seeds, documents))
+    return TheseTasks(difference, test, se_seeds, se_documents)
 
 
-def probability_of_improvement(first: Sequence[float], second: Sequence[float]) -> float:
-    """Share of pairs of runs in which the first model's is better, ties half (Agarwal et al. 2021)."""
-    a, b = as_values(first, "scores of the first model"), as_values(second, "scores of the second model")
-    gap = a[:, None] - b[None, :]
-    return float((gap > TOUCH).mean() + 0.5 * (np.abs(gap) <= TOUCH).mean())
+def crossed(sources: Sequence[Sequence[Part]], twice: float) -> Part:
+    """Variance and degrees of freedom of all ``sources`` of noise together, ``twice`` being counted twice in them.
+
+    sources: seeds and documents, each as parts (variance, df) that add up. Never less than any source's
+    variance, which sampling noise in ``twice`` could otherwise bring about. The degrees of freedom are
+    Welch-Satterthwaite's for the parts, lowered as the subtraction lowers the variance but not the error of
+    the parts, and lowered to a source's own where that alone has the wider 95% interval (two seeds, whose t has
+    a degree of freedom or two): more noise cannot make a result surer.
+    """
+    parts = [part for source in sources for part in source]
+    total = sum(variance for variance, _ in parts)
+    if total == 0:
+        return 0.0, math.inf
+    sums = [(sum(variance for variance, _ in source), pooled_df(source)) for source in sources]
+    variance = max([total - twice, *(v for v, _ in sums)])
+    lowest = min(df for part, df in parts if part > 0)
+    df = max(lowest, pooled_df(parts) * (variance / total) ** 2)
+    wider = [d for v, d in sums if _half(v, d) > _half(variance, df)]
+    return variance, min([df, *wider])
 
 
-def _improvement(first: SuiteScores, second: SuiteScores, clusters: Sequence[str]) -> float:
-    per_task = np.array([probability_of_improvement(x, y) for x, y in zip(first, second, strict=True)])
-    return float(cluster_means(per_task, clusters)[1].mean())
+def _half(variance: float, df: float) -> float:
+    """Half the width of the 95% t interval."""
+    return math.sqrt(variance) * float(special.stdtrit(min(df, 1e9), 0.975))
+
+
+def tasks_like_these(
+    differences: FloatArray,
+    clusters: Sequence[str],
+    within: MeanTest | None,
+    *,
+    level: float = 0.95,
+    resolution: float = 0.0,
+) -> MeanTest:
+    """The t over the means of corpora of (tasks,) differences, never surer than ``within``.
+
+    within: the test of the same difference on these tasks. The wider question has no narrower answer: half the
+    interval is the larger of the two, and so is the p; se and df are those of the t that set the width. resolution: the
+    step of the scores. One corpus gives neither interval nor p.
+    """
+    d = np.where(np.abs(differences) < TOUCH, 0.0, differences)
+    means = cluster_means(d, clusters)[1]
+    suite = mean_test(means, estimand=Estimand.TASKS_LIKE_THESE, level=level, resolution=resolution)
+    if suite.interval is None or suite.p is None or within is None or within.interval is None or within.p is None:
+        return suite
+    p, half = max(suite.p, within.p), within.interval.half_width
+    if half <= suite.interval.half_width:
+        return replace(suite, p=p)
+    method = "t on the noise of these tasks, which is wider than the t over corpora"
+    low, high = suite.estimate - half, suite.estimate + half
+    interval = replace(suite.interval, low=low, high=high, method=method)
+    return replace(suite, se=within.se, df=within.df, p=p, interval=interval, note=None)

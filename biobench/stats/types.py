@@ -15,12 +15,12 @@ FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
 
-#: Scores of one model on several tasks: one sequence of per-seed scores a task. A published mean, whose
-#: seeds are not known, is a sequence of one.
-SuiteScores = Sequence[Sequence[float]]
-
-#: The same, or arrays.
+#: Scores of one model on several tasks: the scores over seeds of each. A published mean, whose seeds are not known, is
+#: a sequence of one.
 Samples = Sequence[Sequence[float] | FloatArray]
+
+#: (variance, degrees of freedom) of what adds up.
+Part = tuple[float, float]
 
 #: A spread below this share of the numbers' own size is rounding of the arithmetic, not variation.
 ROUNDING = 1e-12
@@ -85,15 +85,6 @@ def check_level(level: float) -> float:
     if not 0 < level < 1:
         raise StatsInputError(f"level {level} is not between 0 and 1", hint="0.95 asks for a 95% interval")
     return level
-
-
-def check_names(names: Sequence[str] | None, count: int, what: str) -> tuple[str, ...]:
-    """``count`` names; numbered ones (``task 1`` ...) where none are given."""
-    if names is None:
-        return tuple(f"{what} {index + 1}" for index in range(count))
-    if len(names) != count:
-        raise StatsInputError(f"{len(names)} names for {count} {what}s", hint=f"give one name for each {what}")
-    return tuple(names)
 
 
 def is_zero(spread: float, scale: float) -> bool:

@@ -17,8 +17,7 @@ from biobench.errors import BioBenchError, ModelError, StoreError, UsageError
 from biobench.schema.document import Prediction
 from biobench.schema.record import ENGINE_VERSION, RunRecord
 from biobench.score import counts
-from biobench.stats import Average, Counts
-from biobench.stats.intervals import document_interval
+from biobench.stats import Average, Counts, document_interval
 from biobench.store import Store
 from biobench.store.statements import Draw, Statement, make_statement
 

@@ -22,7 +22,7 @@ import pandas as pd
 from scipy import special
 
 from biobench.report import charts
-from biobench.stats.multiplicity import holm
+from biobench.stats import holm
 from biobench.workflows.study import ArmRow, Study, load_study, planned_runs, table
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -179,13 +179,12 @@ def _caption(it: Shown, most: int) -> str:
 
 
 def verdict(it: Shown) -> str:
-    """What `compare` says of each pair that has common tasks: its first sentence or two."""
+    """What `compare` says of each pair that has common tasks: its headline."""
     texts = []
     for one, other in it.pairs():
         tasks = it.shared(one, other)
         if tasks:
-            lines = compare(one, other, results_dir=it.folder, tasks=tasks).verdict
-            said = " ".join(map(str, lines[:2]))
+            said = compare(one, other, results_dir=it.folder, tasks=tasks).verdict[0]
             texts.append(f"`biobench compare {one} {other} --task {','.join(tasks)}`:\n> {said}")
     return "\n\n".join(texts)
 

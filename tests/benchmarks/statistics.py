@@ -1,95 +1,100 @@
-"""What the suite statistics cost: ``python -m tests.benchmarks.statistics``.
+"""What a verdict costs: ``python -m tests.benchmarks.statistics``.
 
-Makes counts of 50 models x 19 tasks x 9 seeds, of the size of the two suites' test splits, and prints the
-seconds of each step and the peak memory. Nothing is asserted: a benchmark, not a test.
+Makes counts of 10 models x 21 tasks x 5 seeds, of the size of the two suites' test splits, and prints the processor
+seconds of all pairs: documents redrawn, these tasks, tasks like these, Holm's correction, possible ranks.
 """
 
 from __future__ import annotations
 
 import argparse
-import resource
-import sys
 import time
-from collections.abc import Iterator
+from itertools import combinations, groupby
 
 import numpy as np
 
-from biobench.stats.counts import Counts
-from biobench.stats.hierarchy import DOCUMENT_DRAWS, document_pools, rank_intervals, suite_draws
-from biobench.stats.paired import compare_task
-from biobench.stats.ranking import compare_many
-from biobench.stats.runs import TaskRuns
-from biobench.stats.types import Estimand
+from biobench.stats import (
+    Counts,
+    DocumentNoise,
+    Redrawn,
+    TaskRuns,
+    document_noise,
+    holm,
+    possible_ranks,
+    redraw,
+    task_weights,
+    tasks_like_these,
+    these_tasks,
+)
 
-#: (cluster, groups of test documents, labels): the shape of 8 French and 11 English test splits.
+#: (corpus, groups of test documents, labels): the shape of 8 French and 13 English test splits.
 SHAPES = [
     ("cantemist", 130, 30), ("cantemist", 130, 100), ("cantemist", 130, 100), ("distemist", 48, 50),
     ("meddialog", 600, 5), ("diamed", 154, 22), ("emea", 15, 10), ("medline", 833, 10), ("chemprot", 800, 5),
     ("phenotype", 300, 13), ("cos", 1000, 8), ("social", 200, 15), ("deid", 500, 18), ("anatem", 400, 1),
     ("bc5cdr", 500, 2), ("jnlpba", 404, 5), ("ncbi", 100, 1), ("gad", 530, 2), ("hoc", 315, 10),
+    ("bc2gm", 500, 1), ("ddi", 190, 5),
 ]  # fmt: skip
 
 
-def suite(models: int, seeds: int, rng: np.random.Generator) -> Iterator[TaskRuns]:
-    """The tasks one by one, with two gold labels a document and models of 40 to 90% recall."""
-    skill = np.linspace(0.4, 0.9, models)
-    for index, (cluster, groups, labels) in enumerate(SHAPES):
+def suite(models: int, seeds: int, rng: np.random.Generator) -> list[TaskRuns]:
+    """Two gold labels a document and models of 40 to 90% recall."""
+    tasks = []
+    for index, (corpus, groups, labels) in enumerate(SHAPES):
         gold = rng.poisson(2.0 / labels, size=(groups, labels)).astype(np.uint8)
         gold[0] += 1
         runs = []
-        for recall in skill:
+        for recall in np.linspace(0.4, 0.9, models):
             tp = rng.binomial(gold, recall, size=(seeds, groups, labels)).astype(np.uint8)
             fp = rng.poisson(0.5 / labels, size=tp.shape).astype(np.uint8)
             runs.append(Counts.of(tp, fp, gold - tp))
-        ids = [f"{cluster}-{group}" for group in range(groups)]
-        yield TaskRuns.of(f"task{index}", runs, "macro", cluster=cluster, groups=ids)
+        tasks.append(TaskRuns.of(f"task{index}", runs, "macro", groups=[f"{corpus}-{g}" for g in range(groups)]))
+    return tasks
+
+
+def verdict(tasks: list[TaskRuns]) -> tuple[tuple[int, int], ...]:
+    """Possible ranks of the models, every pair tested on these tasks and on tasks like these."""
+    corpora = [corpus for corpus, _, _ in SHAPES]
+    drawn: list[list[tuple[Redrawn, ...]]] = [
+        redraw([tasks[i] for i in members]) for _, members in groupby(range(len(tasks)), key=lambda i: corpora[i])
+    ]
+    weights = [float(w) for w in task_weights(corpora)]
+    flat = [row for corpus in drawn for row in corpus]
+    pairs = list(combinations(range(len(tasks[0].models)), 2))
+    tests = []
+    for a, b in pairs:
+        noise: list[DocumentNoise] = []
+        for corpus in drawn:
+            one = document_noise([row[a] for row in corpus], [row[b] for row in corpus], paired=[True] * len(corpus))
+            assert one is not None
+            noise.append(one)
+        first, second = ([row[who].full for row in flat] for who in (a, b))
+        parts = [(n.variance / len(drawn) ** 2, n.df) for n in noise]
+        twice = sum(n.twice for n in noise) / len(drawn) ** 2
+        test = these_tasks(first, second, weights=weights, documents=parts, twice=twice).test
+        assert test is not None
+        tasks_like_these(np.array([x.mean() - y.mean() for x, y in zip(first, second, strict=True)]), corpora, test)
+        tests.append(test)
+    corrected = holm([test.p for test in tests])
+    ahead = [
+        (pair if test.estimate > 0 else pair[::-1])
+        for pair, test, p in zip(pairs, tests, corrected, strict=True)
+        if p is not None and p <= 0.05
+    ]
+    return possible_ranks(len(tasks[0].models), [(a, b) for a, b in ahead])
 
 
 def main() -> None:
-    """Runs every step once and prints its cost."""
-    parser = argparse.ArgumentParser(description="seconds and peak memory of the suite statistics")
-    parser.add_argument("--models", type=int, default=50)
-    parser.add_argument("--seeds", type=int, default=9)
-    parser.add_argument("--draws", type=int, default=10_000)
+    """Prints the processor seconds."""
+    parser = argparse.ArgumentParser(description="processor seconds of a verdict")
+    parser.add_argument("--models", type=int, default=10)
+    parser.add_argument("--seeds", type=int, default=5)
     arguments = parser.parse_args()
-    rng = np.random.default_rng(0)
-    names = [f"model{index}" for index in range(arguments.models)]
-    print(f"{arguments.models} models x {len(SHAPES)} tasks x {arguments.seeds} seeds, {arguments.draws} draws")
-
-    start = time.perf_counter()
-    for _ in suite(arguments.models, arguments.seeds, rng):
-        pass
-    making = time.perf_counter() - start
-    _line("making the counts alone", making)
-    base = _peak()
-    start = time.perf_counter()
-    pools = document_pools(suite(arguments.models, arguments.seeds, rng))
-    _line(f"document draws ({DOCUMENT_DRAWS} a cluster)", time.perf_counter() - start - making)
-    for estimand in (Estimand.TASKS_LIKE_THESE, Estimand.THESE_TASKS):
-        start = time.perf_counter()
-        draws = suite_draws(pools, estimand=estimand, draws=arguments.draws)
-        ranks = rank_intervals(draws, names)
-        _line(f"rank intervals, {estimand.value}", time.perf_counter() - start)
-    start = time.perf_counter()
-    scores = [[pool.scores[0, model].tolist() for pool in pools] for model in range(arguments.models)]
-    many = compare_many(scores, names, clusters=[pool.cluster for pool in pools])
-    _line(f"all {len(many.pairs)} pairs: t, Wilcoxon, Holm, letters", time.perf_counter() - start)
-    task = next(suite(2, arguments.seeds, rng))
-    start = time.perf_counter()
-    compare_task(task.models[0], task.models[1], "macro", method="bootstrap", draws=arguments.draws)
-    _line("two models on one task, bootstrap", time.perf_counter() - start)
-    print(f"peak memory {_peak() / 2**20:.0f} MiB, of which {base / 2**20:.0f} MiB before the statistics")
-    print(f"most skilled model: rank {ranks[-1].rank}, interval {ranks[-1].low}-{ranks[-1].high}")
-
-
-def _line(what: str, seconds: float) -> None:
-    print(f"{seconds:7.2f} s  {what}")
-
-
-def _peak() -> int:
-    """Peak resident bytes of this process so far (macOS counts bytes, Linux KiB)."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+    tasks = suite(arguments.models, arguments.seeds, np.random.default_rng(0))
+    began = time.process_time()
+    ranks = verdict(tasks)
+    taken = time.process_time() - began
+    print(f"{arguments.models} models x {len(SHAPES)} tasks x {arguments.seeds} seeds: {taken:.2f} s of CPU")
+    print("possible ranks: " + ", ".join(f"{low}–{high}" for low, high in ranks))
 
 
 if __name__ == "__main__":

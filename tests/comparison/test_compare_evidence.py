@@ -54,11 +54,13 @@ def test_damaged_predictions_cost_only_their_documents(tmp_path):
     save_runs(tmp_path, "a", TASKS, 0.8)
     save_runs(tmp_path, "b", TASKS, 0.7)
     next(tmp_path.glob("runs/gad/*.parquet")).write_bytes(b"PAR1")
-    held = compare("a", "b", results_dir=tmp_path)
+    held = compare("a", "b", results_dir=tmp_path, pooled=True)
     lines = {line.task: line for line in held.pairs[0].tasks}
     assert lines["gad"].documents is None
     assert lines["gad"].seeds.p is not None
     assert lines["diamed"].documents is not None
+    assert held.pairs[0].verdict.here == "not tested"
+    assert "Not tested for the mean of these 3 tasks: test-set noise is unknown on gad" in held.verdict[0]
     assert any("gad" in note and "stored with the record" in note for note in held.notes)
 
 

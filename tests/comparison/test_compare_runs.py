@@ -1,4 +1,4 @@
-"""Stored runs compared: identical, certain, mixed up, damaged, three at a time."""
+"""Stored runs compared: identical, far apart, mixed up, damaged, three at a time."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 from scipy import stats
+from statsmodels.stats.multitest import multipletests
 
 import biobench
 from biobench.comparison.compare import compare
@@ -16,6 +17,7 @@ from biobench.schema.document import Prediction
 from biobench.score import oracle
 from biobench.store import Store
 from tests.helpers.compare_make import SEEDS, constant, documents, save, save_runs
+from tests.helpers.floors_make import play
 
 TASKS = ("gad", "diamed", "meddialog_fr")
 
@@ -34,60 +36,52 @@ def policies(results, tasks, seeds=SEEDS, count=60):
 def test_a_model_with_itself(tmp_path, seeds, tasks):
     save_runs(tmp_path, "m", tasks, 0.7, seeds)
     held = compare("m", "m", results_dir=tmp_path)
-    pair = held.pairs[0]
-    suite = pair.pair.comparison
-    assert suite.difference == 0
-    assert suite.test.p == pair.pair.p_holm == suite.wilcoxon_p == 1
-    assert (suite.test.interval.low, suite.test.interval.high) == (0, 0)
-    assert not pair.pair.different
-    assert (suite.wins, suite.ties, suite.losses) == (0, len(tasks), 0)
-    assert [s.ties for s in held.standings] == ["a", "a"]
-    assert [s.rank for s in held.standings] == [1, 1]
-    for line in pair.tasks:
-        assert line.seeds.p == line.documents.p == line.total.p == 1
-        assert (line.total.interval.low, line.total.interval.high) == (0, 0)
-    assert held.verdict[0].startswith("No difference: m and m #2 have the same scores")
-    assert "p = 1" in held.verdict[0]
+    for pair in held.pairs:
+        assert pair.difference == 0
+        assert pair.verdict.equal
+        assert "shown" not in (pair.verdict.here, pair.verdict.beyond)
+        assert (pair.wins, pair.losses) == (0, 0)
+        if len(seeds) > 1:
+            assert pair.here.p == 1
+            assert (pair.here.interval.low, pair.here.interval.high) == (0, 0)
+    assert [s.rank for s in held.standings] == [1] * len(held.standings)
+    assert {s.ranks for s in held.standings} == {(1, 2)}
+    assert held.verdict[0].endswith(", m and m #2 have the same scores: no difference.")
 
 
 @pytest.mark.parametrize("tasks", [TASKS, ("gad", "diamed"), ("gad",)])
 @pytest.mark.parametrize("seeds", [SEEDS, (42,)])
-def test_an_oracle_beats_a_floor_for_certain(tmp_path, tasks, seeds):
+def test_all_right_against_one_answer_for_everything(tmp_path, tasks, seeds):
     policies(tmp_path, tasks, seeds)
-    for names, sign in ((("oracle", "floor"), 1), (("floor", "oracle"), -1)):
-        held = compare(*names, results_dir=tmp_path)
-        pair = held.pairs[0]
-        assert np.sign(pair.pair.comparison.difference) == sign
-        certain = held.verdict[0].startswith("Certain: oracle is better than floor on ")
-        assert certain == (len(seeds) > 1), "one seed shows nothing about the models for certain"
-        assert pair.within.test.p < 1e-3
+    for names in (("oracle", "floor"), ("floor", "oracle")):
+        held = compare(*names, results_dir=tmp_path, pooled=True)
+        (pair,) = held.pairs
+        assert (pair.better, pair.worse) == ("oracle", "floor")
         assert all(line.documents.p < 1e-6 for line in pair.tasks)
-        assert pair.pair.comparison.improvement in (None, 1.0 if sign == 1 else 0.0)
+        if len(seeds) > 1:
+            assert pair.verdict.here == "shown"
+            assert ". Shown for " in held.verdict[0]
+        else:
+            assert (pair.verdict.here, pair.verdict.beyond) == ("not tested", "not tested")
+            assert ". Not tested for " in held.verdict[0]
+            assert "has one seed on gad" in held.verdict[0]
+            assert "over test sets alone" in held.verdict[0]
 
 
-def test_without_documents_nothing_is_called_certain(tmp_path):
+def test_without_documents_nothing_is_tested(tmp_path):
     policies(tmp_path, TASKS)
     held = compare("oracle", "floor", results_dir=tmp_path, documents=False)
-    assert not any("Certain" in line for line in held.verdict)
-    assert "oracle is better than floor" in held.verdict[0]
-    assert all(line.documents is None for line in held.pairs[0].tasks)
-
-
-def test_equal_gaps_are_certain_for_other_tasks_too(tmp_path):
-    policies(tmp_path, TASKS)
-    held = compare("oracle", "floor", results_dir=tmp_path)
-    # the floor scores 1/6 on balanced labels of every task: F1 of A is 1/2, of B and C 0
-    assert held.pairs[0].pair.comparison.difference == pytest.approx(5 / 6)
-    # equal to the last digit, yet no surer than the scores' steps of one answer
-    assert 1e-6 < held.pairs[0].pair.p_holm < 1e-3
-    assert any(line.startswith("On tasks like these it is shown too") for line in held.verdict)
-    assert not any("not shown" in line for line in held.verdict)
+    for pair in held.pairs:
+        assert (pair.here, pair.beyond, pair.verdict.here) == (None, None, "not tested")
+        assert all(line.documents is None for line in pair.tasks)
+        assert all(line.seeds.interval is not None for line in pair.tasks)
+    assert "test-set noise was not read" in held.verdict[0]
 
 
 def test_the_parts_are_those_of_the_scores(tmp_path):
     save_runs(tmp_path, "a", TASKS, 0.8)
     save_runs(tmp_path, "b", TASKS, 0.6)
-    held = compare("a", "b", results_dir=tmp_path)
+    held = compare("a", "b", results_dir=tmp_path, pooled=True)
     scores = {(r.model.id, r.task.id, r.seed): r.scores["macro_f1"] for r in Store(tmp_path).records()}
     per_task = []
     for line in held.pairs[0].tasks:
@@ -104,35 +98,57 @@ def test_the_parts_are_those_of_the_scores(tmp_path):
         # shown apart: neither part is wider than both together
         for part in (line.seeds, line.documents):
             assert part.se <= line.total.se + 1e-12
-    suite = held.pairs[0].pair.comparison
-    within = held.pairs[0].within.test
+    pair = held.pairs[0]
     # the wider question has no narrower interval than that about these tasks
-    assert suite.test.p >= max(stats.ttest_1samp(per_task, 0).pvalue, within.p)
-    assert suite.test.interval.half_width >= within.interval.half_width
-    assert set(held.clusters) == set(TASKS)
-    wins = [
-        np.mean([0.5 * np.sign(scores["a", t, i] - scores["b", t, j]) + 0.5 for i in SEEDS for j in SEEDS])
-        for t in TASKS
-    ]
-    assert suite.improvement == pytest.approx(np.mean(wins))
+    assert pair.beyond.p >= max(stats.ttest_1samp(per_task, 0).pvalue, pair.here.p)
+    assert pair.beyond.interval.half_width >= pair.here.interval.half_width
     text = held.text()
-    for word in ("seeds", "documents", "both", "smallest true difference", "tasks like these", "A - B"):
+    for word in ("seeds", "documents", "both", "tasks like these", "A - B"):
         assert word in text
-    assert held.as_json()["pairs"][0]["seeds_needed"]["wanted"] == 0.01
+    assert str(held) == text
+    assert "<b>Shown</b> for the mean of these 3 tasks" in held._repr_html_()
 
 
-@pytest.mark.parametrize(("seeds", "least"), [((1,), 0), ((1, 2), 0), (range(1, 7), 1)])
-def test_a_gap_that_seeds_could_make_is_certain_with_many_seeds_only(tmp_path, seeds, least):
-    for model, quality in (("a", 0.80), ("b", 0.68)):
-        for seed in seeds:
-            save(tmp_path, model, "gad", seed, quality, count=4000)
-    held = compare("a", "b", results_dir=tmp_path)
-    assert held.pairs[0].tasks[0].documents.p < 1e-6
-    assert sum(line.startswith("Certain: ") for line in held.verdict) == least
-    if len(seeds) == 1:
-        assert held.verdict[0].startswith("Nothing is shown about the models a and b: a single seed")
-        assert held.verdict[1].startswith("These two runs differ by")
-        assert any("anything about other seeds" in line for line in held.verdict)
+def test_the_headline_names_its_tasks_and_has_two_answers(tmp_path):
+    save_runs(tmp_path, "a", TASKS, 0.8, (1, 2, 3, 4))
+    save_runs(tmp_path, "b", TASKS, 0.6, (1, 2, 3, 4))
+    held = compare("a", "b", results_dir=tmp_path, pooled=True)
+    (pair,) = held.pairs
+    low, high = (f"{100 * end:.1f}" for end in (pair.here.interval.low, pair.here.interval.high))
+    assert held.verdict[0].startswith(
+        "On the mean of gad, diamed and meddialog_fr (macro F1), a scores higher than b. Shown for the mean of these 3 "
+        f"tasks (higher on 3 of 3): {100 * pair.difference:.1f} points, 95% interval {low} to {high}, over seeds and "
+        f"test sets. {pair.verdict.beyond.capitalize()} for other tasks like these ("
+    )
+    assert set(pair.parts) == {"en", "fr"}
+    # the sign is that of the better one, whoever is named first
+    turned = compare("b", "a", results_dir=tmp_path, pooled=True)
+    assert turned.verdict[0] == held.verdict[0]
+
+
+def test_a_failed_run_is_said_in_the_same_sentence(tmp_path):
+    save_runs(tmp_path, "a", TASKS, 0.9, (1, 2, 3, 4))
+    save_runs(tmp_path, "b", TASKS, 0.8, (1, 2, 3))
+    for task in TASKS:
+        save(tmp_path, "b", task, 4, 0.1 if task == "gad" else 0.8)
+    held = compare("a", "b", results_dir=tmp_path, pooled=True)
+    assert [(f.model, f.task, f.seed) for f in held.failed] == [("b", "gad", 4)]
+    assert "over seeds and test sets, counting 1 failed run (b on gad, seed 4)." in held.verdict[0]
+
+
+@pytest.mark.parametrize(("level", "guessing"), [(0.55, True), (0.5, True), (0.1, False)])
+def test_a_model_that_is_not_above_guessing_never_leads(tmp_path, level, guessing):
+    for task in TASKS:
+        play(tmp_path, task, level)
+    save_runs(tmp_path, "a", TASKS, 0.5, (1, 2, 3, 4))
+    save_runs(tmp_path, "b", TASKS, 0.2, (1, 2, 3, 4))
+    held = compare("a", "b", results_dir=tmp_path, pooled=True)
+    (pair,) = held.pairs
+    assert pair.here.p < 0.05
+    assert pair.verdict.guessing == guessing
+    assert pair.verdict.leads != guessing
+    assert ("Not shown: a is not above guessing." in held.verdict[0]) == guessing
+    assert {s.ranks for s in held.standings} == ({(1, 2)} if guessing else {(1, 1), (2, 2)})
 
 
 def test_equal_seeds_prove_no_more_than_the_scores_can_tell(tmp_path):
@@ -145,10 +161,10 @@ def test_equal_seeds_prove_no_more_than_the_scores_can_tell(tmp_path):
                 save(tmp_path, model, task, seed, count=80, said=said)
     held = compare("a", "b", results_dir=tmp_path, average="micro")
     pair = held.pairs[0]
-    assert pair.pair.comparison.test.p > 0.05
-    assert pair.pair.comparison.detectable > 0.001
-    assert not pair.pair.different
-    assert held.verdict[0].startswith("No difference is shown"), held.verdict
+    assert pair.here.p > 0.05
+    assert pair.detectable > 0.001
+    assert (pair.verdict.here, pair.verdict.beyond) == ("not shown", "not tested")
+    assert ". Not shown for this task: " in held.verdict[0], held.verdict
     for line in pair.tasks:
         assert line.seeds.interval.high > line.seeds.interval.low
 
@@ -157,11 +173,9 @@ def test_three_models_on_one_corpus_are_not_called_equal(tmp_path):
     for model, quality in (("a", 1.0), ("b", 0.95), ("c", 0.4)):
         save_runs(tmp_path, model, ("gad",), quality)
     held = compare("a", "b", "c", results_dir=tmp_path)
-    said = "\n".join(held.verdict)
-    assert "Not told apart" not in said
-    assert "No pair is tested on tasks like these: there is 1 corpus" in said
-    assert "a is better than c on this task" in said
-    assert {s.ties for s in held.standings} == {None}
+    assert all(pair.beyond is None and pair.verdict.beyond == "not tested" for pair in held.pairs)
+    assert "Not tested for other tasks like these: one corpus." in held.verdict[0]
+    assert next(p for p in held.pairs if (p.first, p.second) == ("a", "c")).verdict.leads
 
 
 def test_tasks_of_one_corpus_are_one_cluster(tmp_path):
@@ -169,9 +183,10 @@ def test_tasks_of_one_corpus_are_one_cluster(tmp_path):
     save_runs(tmp_path, "a", tasks, 0.8)
     save_runs(tmp_path, "b", tasks, 0.7)
     held = compare("a", "b", results_dir=tmp_path)
-    assert held.clusters == ("fracco",)
-    assert held.pairs[0].pair.comparison.test.p is None
-    assert any("anything about other tasks" in line for line in held.verdict)
+    assert held.parts[0].corpora == ("fracco",)
+    assert held.pairs[0].here is not None
+    assert held.pairs[0].beyond is None
+    assert "Not tested for other tasks like these: one corpus." in held.verdict[0]
 
 
 @pytest.mark.parametrize(
@@ -286,19 +301,24 @@ def test_windows_and_precision_that_differ_are_said(tmp_path):
     assert sum("b 512 tokens, 7 lost" in note and all(t in note for t in TASKS) for note in notes) == 1
 
 
-def test_three_models_get_ranks_ties_and_corrected_p(tmp_path):
+def test_three_models_get_possible_ranks_and_corrected_p(tmp_path):
+    tasks = ("gad", "anatem", "hoc")
     for model, quality in (("best", 0.97), ("middle", 0.7), ("worst", 0.2)):
-        save_runs(tmp_path, model, TASKS, quality)
-    few = compare("worst", "best", "middle", results_dir=tmp_path)
-    assert not few.ranks, "three corpora say nothing about ranks on tasks in general"
-    for model, quality in (("best", 0.97), ("middle", 0.7), ("worst", 0.2)):
-        save_runs(tmp_path, model, ("anatem", "hoc"), quality)
-    held = compare("worst", "best", "middle", results_dir=tmp_path)
-    assert [s.model for s in held.standings] == ["best", "middle", "worst"]
-    assert [s.rank for s in held.standings] == [1, 2, 3]
-    assert {r.model: (r.low, r.high) for r in held.ranks} == {"worst": (3, 3), "best": (1, 1), "middle": (2, 2)}
-    assert all(r.pair.p_holm >= r.pair.comparison.test.p for r in held.pairs)
-    assert held.verdict[0].startswith("Highest average in English: best")
+        save_runs(tmp_path, model, tasks, quality, (1, 2, 3, 4))
+    save_runs(tmp_path, "same", tasks, 0.7, (1, 2, 3, 4))
+    held = compare("worst", "best", "middle", "same", results_dir=tmp_path)
+    assert [s.model for s in held.standings][::3] == ["best", "worst"]
+    assert {s.model: s.ranks for s in held.standings} == {
+        "best": (1, 1), "middle": (2, 3), "same": (2, 3), "worst": (4, 4),
+    }  # fmt: skip
+    assert [r.p_here for r in held.pairs] == pytest.approx(
+        multipletests([r.here.p for r in held.pairs], method="holm")[1]
+    )
+    assert "after Holm's correction for 6 pairs" in held.verdict[0]
+    assert any(line.startswith("Possible ranks on these tasks: best 1, ") for line in held.verdict)
+    first = compare("worst", "best", "middle", results_dir=tmp_path, against_first=True)
+    assert len(first.pairs) == 2
+    assert all(s.ranks is None for s in first.standings)
     json.dumps(held.as_json(), allow_nan=False)
 
 
@@ -323,7 +343,6 @@ def test_variants_and_needles_stay_out_unless_named(tmp_path):
         ({"tasks": "gda"}, "unknown task"),
         ({"rope": -1.0}, "rope"),
         ({"alpha": 0.5}, "alpha"),
-        ({"wanted": 0.0}, "wanted"),
     ],
 )
 def test_wrong_options_are_one_line(tmp_path, options, said):
@@ -332,11 +351,23 @@ def test_wrong_options_are_one_line(tmp_path, options, said):
         compare("a", "a", results_dir=tmp_path, **options)
 
 
-def test_the_rope_makes_ties(tmp_path):
-    save_runs(tmp_path, "a", TASKS, 0.8)
-    save_runs(tmp_path, "b", TASKS, 0.6)
-    wide = compare("a", "b", results_dir=tmp_path, rope=0.99).pairs[0].pair.comparison
-    assert (wide.wins, wide.ties, wide.losses) == (0, 3, 0)
+@pytest.mark.parametrize(
+    ("seeds", "tasks", "said"),
+    [
+        (range(1, 6), 3, "Not tested whether they are the same within 5 points: it needs 5 seeds on every task and 29"),
+        (range(1, 5), 8, "Not tested whether they are the same within 5 points"),
+        (range(1, 6), 6, "Shown to be the same within 5 points on these tasks (90% interval "),
+    ],
+)
+def test_sameness_needs_five_seeds_and_enough_runs(tmp_path, seeds, tasks, said):
+    chosen = ("gad", "anatem", "hoc", "ncbi_disease", "chemprot", "bc5cdr", "jnlpba", "cos")[:tasks]
+    for model in "ab":
+        save_runs(tmp_path, model, chosen, 0.9, tuple(seeds), count=400)
+    held = compare("a", "b", results_dir=tmp_path, rope=0.05)
+    assert held.verdict[1].startswith(said), held.verdict
+    assert (held.pairs[0].wins, held.pairs[0].ties, held.pairs[0].losses) == (0, tasks, 0)
+    tight = compare("a", "b", results_dir=tmp_path, rope=0.001)
+    assert not tight.verdict[1].startswith("Shown")
 
 
 def test_hostile_names_stay_in_their_line(tmp_path):

@@ -36,7 +36,7 @@ def test_means_differences_and_intervals_are_those_of_the_seeds(tmp_path):
     disease, drug = class_differences(*groups)
     assert (disease.label, disease.support, drug.label) == ("Disease", 7, "Drug")
     assert (disease.first, disease.second) == pytest.approx((0.54, 0.4366667))
-    expected = compare_seeds(list(first.values()), list(second.values())).test.interval
+    expected = compare_seeds(list(first.values()), list(second.values())).interval
     assert expected is not None
     assert (disease.low, disease.high) == pytest.approx((expected.low, expected.high))
     assert drug.difference == pytest.approx(-0.01)

@@ -6,7 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from biobench.stats import Counts, Estimand, TaskRuns
+from biobench.stats import (
+    Counts,
+    DocumentNoise,
+    Estimand,
+    MeanTest,
+    TaskRuns,
+    compare_seeds,
+    document_noise,
+    redraw,
+    these_tasks,
+)
 from biobench.stats.types import FloatArray
 
 
@@ -91,9 +101,42 @@ def gaussian_suite(
     return level + shift + noise[0], level + noise[1]
 
 
-def one_task(name: str, counts: list[Counts], cluster: str, groups: list[str]) -> TaskRuns:
-    """A task of ``within_tasks`` and ``document_pools``, macro F1."""
-    return TaskRuns.of(name, counts, "macro", cluster=cluster, groups=groups)
+@dataclass(frozen=True)
+class OnTasks:
+    """First minus second model: seeds of the first task, documents of each corpus, and all of them together."""
+
+    seeds: MeanTest
+    documents: tuple[DocumentNoise | None, ...]
+    total: MeanTest | None
+
+
+def compare_counts(
+    tasks: list[TaskRuns], corpora: str = "", *, paired: bool = True, draws: int = 1000, level: float = 0.95
+) -> OnTasks:
+    """The first two models of each task, a corpus by its letter (each task its own where none is given)."""
+    names = corpora or "".join(chr(97 + i) for i in range(len(tasks)))
+    sizes = {name: names.count(name) for name in names}
+    noise, parts, twice, scores = [], [], 0.0, []
+    for name, size in sizes.items():
+        rows = redraw([task for task, of in zip(tasks, names, strict=True) if of == name], draws=draws)
+        scores += [(row[0].full, row[1].full, 1 / (len(sizes) * size)) for row in rows]
+        one = document_noise([row[0] for row in rows], [row[1] for row in rows], paired=[paired] * size)
+        noise.append(one)
+        if one is not None:
+            parts.append((one.variance / len(sizes) ** 2, one.df))
+            twice += one.twice / len(sizes) ** 2
+    known = parts if len(parts) == len(sizes) else None
+    first, second, weights = zip(*scores, strict=True)
+    total = these_tasks(
+        first, second, weights=weights, paired=[paired] * len(tasks), documents=known, twice=twice if known else 0.0,
+        level=level,
+    )  # fmt: skip
+    return OnTasks(compare_seeds(first[0], second[0], paired=paired, level=level), tuple(noise), total.test)
+
+
+def one_task(name: str, counts: list[Counts], groups: list[str]) -> TaskRuns:
+    """A task by macro F1."""
+    return TaskRuns.of(name, counts, "macro", groups=groups)
 
 
 def assert_nominal(covered: int, repeats: int, estimand: Estimand) -> None:

@@ -155,8 +155,9 @@ def test_a_comparison_of_correlations_bootstraps_the_pairs(tiny: Path, other: Pa
     assert line.total is not None
     assert line.total.se is not None
     assert line.total.se >= max(line.documents.se, line.seeds.se or 0.0) - 1e-12
-    within = found.pairs[0].within
-    assert within.se_documents == pytest.approx(line.documents.se), "the verdict has the noise of the test set too"
+    here = found.pairs[0].here
+    assert here is not None
+    assert here.se == pytest.approx(line.total.se), "the verdict has the noise of the test set too"
     assert not any("test-set noise is unknown" in note for note in found.notes)
 
 

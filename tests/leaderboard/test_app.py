@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from biobench.comparison.compare import compare
-from biobench.comparison.standing import shared_tasks
+from biobench.comparison.ranking import shared_tasks
 from biobench.report import charts
 from biobench.report.details.marked import to_html
 from biobench.report.details.mistakes import judge
@@ -24,6 +24,7 @@ from biobench.schema.document import Document, Prediction, Span
 from biobench.store import Store
 from leaderboard import folder
 from leaderboard.words import WORDS
+from tests.helpers import compare_make
 from tests.helpers.app_make import Cells, board, bodies, open_app, said, tables
 from tests.helpers.floors_make import play
 from tests.helpers.report_make import save_run, save_runs
@@ -135,28 +136,32 @@ def test_tasks_that_matter_are_averaged_and_ranked(monkeypatch, tmp_path):
         for task, level in zip(("bc5cdr", "anatem", "gad"), levels, strict=True):
             save_runs(tmp_path, model, task, {s: level + s / 1e4 for s in range(42, 47)})
     app = open_app(monkeypatch, tmp_path)
-    assert said(app).startswith("## **deep** leads with 71.1."), "on the tasks that both have"
+    assert said(app).startswith("## **deep** has the highest mean: 71.1."), "on the tasks that both have"
     assert "No model has all tasks. Means are over the 3 of 11 that" in " ".join(c.value for c in app.caption)
-    assert board(app).set_index("model")["rank"].to_dict().get("deep") == "1"
+    assert board(app).set_index("model")["rank"].to_dict().get("deep") == "1–2", (
+        "their predictions are not these scores'"
+    )
     app.multiselect(key="only").set_value(["anatem", "gad"]).run()
     assert not app.exception
-    assert said(app).startswith("## **deep** leads with 81.4.")
+    assert said(app).startswith("## **deep** has the highest mean: 81.4.")
     frame = board(app).set_index("model")
     assert frame.loc["deep", "mean"] == pytest.approx(81.44)
     assert [name for name in frame.columns if name in shipped()] == ["anatem", "gad"]
     app.multiselect(key="only").set_value(["bc5cdr"]).run()
-    assert said(app).startswith("## **wide** leads with 90.4.")
+    assert said(app).startswith("## **wide** has the highest mean: 90.4.")
     assert app.query_params["only"] == "bc5cdr"
 
 
-def test_the_sentence_names_who_shares_the_place_and_the_table_says_the_ranks(monkeypatch, tmp_path):
-    french = [i.id for i in shipped().values() if i.suite == "fr" and i.in_suite]
-    for model, level in (("first", 0.90), ("second", 0.899), ("third", 0.2)):
-        for task in french:
-            save_runs(tmp_path, model, task, {42: level, 43: level + 0.004, 44: level - 0.004})
-    app = open_app(monkeypatch, tmp_path)
-    assert said(app).startswith("## **first** leads with 90.0.")
-    assert any(m.value.startswith("Not told apart from it with other seeds: **second**.") for m in app.markdown)
+def test_the_sentence_is_that_of_compare_and_the_table_says_the_possible_ranks(monkeypatch, tmp_path):
+    for model, level in (("first", 0.92), ("second", 0.90), ("third", 0.2)):
+        compare_make.save_runs(tmp_path, model, ("gad", "hoc", "anatem"), level, (42, 43, 44, 45))
+    app = open_app(monkeypatch, tmp_path, suite="en")
+    order = [line.split("**")[1] for line in [said(app)]]
+    held = compare(["first", "second"], results_dir=tmp_path, suite="en")
+    assert order[0] in ("first", "second")
+    about = held.verdict[0].partition(" scores higher")[0].split(", ")[0]
+    assert any(about in m.value for m in app.markdown)
+    assert any("Not shown on these tasks" in m.value for m in app.markdown)
     assert board(app).set_index("model")["rank"].to_dict() == {"first": "1–2", "second": "1–2", "third": "3"}
 
 
@@ -297,7 +302,7 @@ def test_the_compare_view_says_what_compare_says(monkeypatch, tmp_path):
         save_runs(tmp_path, "tiny", task, {42: 0.5, 43: 0.52, 44: 0.51})
         save_runs(tmp_path, "better", task, {42: 0.5 + gap, 43: 0.52 + gap, 44: 0.515 + gap})
     app = open_app(monkeypatch, tmp_path, view="compare_view", models="\x1f".join(("better", "tiny")))
-    found = compare(["better", "tiny"], results_dir=tmp_path, average="macro", documents=False)
+    found = compare(["better", "tiny"], results_dir=tmp_path, average="macro")
     texts = [t.value for t in app.text]
     assert found.verdict[0] in said(app)
     assert texts[: len(found.verdict) - 1] == list(found.verdict[1:])
@@ -309,10 +314,10 @@ def test_the_compare_view_says_what_compare_says(monkeypatch, tmp_path):
     }
 
 
-def test_the_compare_view_of_published_models_says_what_cannot_be_concluded(monkeypatch, tmp_path):
+def test_the_compare_view_of_published_models_says_that_nothing_is_tested(monkeypatch, tmp_path):
     names = ["ModernCamemBERT-bio-base CLM detour (10B)", "ModernCamemBERT-bio-base MLM twin (10B)", "DrBERT"]
     app = open_app(monkeypatch, tmp_path / "none", view="compare_view", models="\x1f".join(names))
-    assert "Cannot be concluded" in " ".join([said(app), *(t.value for t in app.text)])
+    assert "printed without spread, so not tested" in " ".join([said(app), *(t.value for t in app.text)])
     assert not app.exception
     app.multiselect(key="models").set_value(names[:1]).run()
     assert "at least two" in app.info[0].value

@@ -34,7 +34,7 @@ def demo(tmp_path):
 
 def test_demo_runs_are_ranked_over_their_own_tasks(monkeypatch, demo):
     app = open_app(monkeypatch, demo, suite="en")
-    assert said(app).startswith("## **other** leads with 61.0.")
+    assert said(app).startswith("## **other** has the highest mean: 61.0.")
     assert "other tasks that they share: demo\\_ner, demo\\_topic" in captions(app)
     frame = board(app).set_index("model")
     assert list(frame.loc[["other", "tiny"], "mean"]) == pytest.approx([61.0, 51.0])
@@ -48,7 +48,7 @@ def test_demo_runs_stand_beside_a_suite_and_not_in_it(monkeypatch, demo):
         save_runs(demo, "tiny", task, {42: 0.70, 43: 0.72, 44: 0.71})
         save_runs(demo, "other", task, {42: 0.60, 43: 0.62, 44: 0.61})
     app = open_app(monkeypatch, demo, suite="en")
-    assert said(app).startswith("## **tiny** leads with 71.0.")
+    assert said(app).startswith("## **tiny** has the highest mean: 71.0.")
     assert "demo" not in captions(app)
 
 
@@ -67,5 +67,5 @@ def test_a_single_whole_task_needs_no_such_words(monkeypatch, tmp_path):
     save_runs(tmp_path, "tiny", "gad", {42: 0.5, 43: 0.52, 44: 0.51})
     save_run(tmp_path, "tiny", "gad", 42, 0.9, limit=16)
     app = open_app(monkeypatch, tmp_path, suite="en", sources="run")
-    assert said(app).startswith("## **tiny** leads with 51.0.")
+    assert said(app).startswith("## **tiny** has the highest mean: 51.0.")
     assert "never averaged" not in captions(app)

@@ -161,11 +161,8 @@ def test_links_carry_what_changes_the_page(monkeypatch, tmp_path):
     assert app.selectbox(key="suite").value == "en"
     app.selectbox(key="suite").set_value("fr").run()
     assert "suite" not in app.query_params, "the first suite is what a link without a choice means"
-    app = open_app(monkeypatch, tmp_path, view="compare_view", models=SEP.join("aab"), documents="1")
+    app = open_app(monkeypatch, tmp_path, view="compare_view", models=SEP.join("aab"))
     assert app.multiselect(key="models").value == ["a", "b"]
-    assert app.toggle(key="documents").value is True
-    app.toggle(key="documents").set_value(False).run()
-    assert "documents" not in app.query_params
     app = open_app(monkeypatch, tmp_path, view="errors_view", errors_kinds="missed,<b>", errors_label="Drug")
     assert app.multiselect(key="errors_kinds").value == ["missed"]
     assert app.selectbox(key="errors_label").value == "Drug"

@@ -23,7 +23,7 @@ from biobench.runs.options import Option, RunRequest, options
 
 _CLI_ONLY = {
     *("as_json", "help", "log_file"),
-    *("until_decided", "against", "max_seeds", "rope"),  # several runs, decided between
+    "against",  # a model of the results folder, compared with at the end
     *("plan", "array_index", "shard"),  # a part of what is planned
 }
 

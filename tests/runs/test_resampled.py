@@ -196,12 +196,12 @@ def test_compare_takes_the_corrected_t_and_never_seeds_with_splits(tmp_path: Pat
         a,
         b,
         ratio=1 / 9,
-    ).test
+    )
     assert (line.n_first, line.n_second) == (8, 8)
     assert line.seeds.se == pytest.approx(expected.se, rel=0.05)
     assert line.total.p == line.seeds.p
     assert line.documents is None
-    assert result.pairs[0].within.test.se == pytest.approx(line.seeds.se)
+    assert result.pairs[0].here.se == pytest.approx(line.seeds.se)
     assert any("part of the corrected t over the splits" in text for text in result.notes)
     assert "seeds a task" not in result.text()
     # seeds of an ordinary run on the same task and data stand under another condition

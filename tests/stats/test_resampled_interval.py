@@ -10,7 +10,7 @@ from scipy import stats
 
 from biobench.data.splits import fold_indices, ratio_indices
 from biobench.schema.source import SplitFolds, SplitRatios
-from biobench.stats import compare_seeds, seed_interval, within_tasks_seeds
+from biobench.stats import compare_seeds, seed_interval, these_tasks
 from biobench.stats.types import Estimand, StatsInputError
 
 SIZE, FEATURES, REPEATS = 150, 12, 400
@@ -50,7 +50,7 @@ def test_the_corrected_interval_covers_where_the_plain_one_does_not(make):
     truth = np.mean([scores.mean(axis=1) for scores in drawn], axis=0)
     difference = truth[0] - truth[1]
     one = [truth[0] in seed_interval(a, ratio=ratio).interval for a, _ in drawn]
-    two = [difference in compare_seeds(a, b, ratio=ratio).test.interval for a, b in drawn]
+    two = [difference in compare_seeds(a, b, ratio=ratio).interval for a, b in drawn]
     plain = [truth[0] in seed_interval(a).interval for a, _ in drawn]
     # 400 draws: a coverage of 95% gives 92.2% or more in 99 of 100 simulations
     assert np.mean(one) > 0.922
@@ -63,7 +63,7 @@ def test_the_corrected_interval_covers_where_the_plain_one_does_not(make):
 def test_the_formula_is_that_of_nadeau_and_bengio():
     a, b = np.array([0.71, 0.74, 0.69, 0.75]), np.array([0.70, 0.70, 0.69, 0.71])
     d, ratio = a - b, 1 / 3
-    test = compare_seeds(a, b, ratio=ratio).test
+    test = compare_seeds(a, b, ratio=ratio)
     se = math.sqrt((1 / 4 + ratio) * d.var(ddof=1))
     assert test.se == pytest.approx(se)
     assert test.p == pytest.approx(2 * stats.t.sf(d.mean() / se, 3))
@@ -77,16 +77,15 @@ def test_the_formula_is_that_of_nadeau_and_bengio():
 def test_a_suite_of_splits_is_widened_too_and_speaks_of_test_sets():
     rng = np.random.default_rng(1)
     first, second = rng.normal(0.7, 0.02, (2, 10)), rng.normal(0.69, 0.02, (2, 10))
-    plain = within_tasks_seeds(list(first), list(second))
-    folds = within_tasks_seeds(list(first), list(second), ratios=[1 / 9, 1 / 9])
+    plain = these_tasks(list(first), list(second))
+    folds = these_tasks(list(first), list(second), ratios=[1 / 9, 1 / 9])
     assert folds.test.se == pytest.approx(plain.test.se * math.sqrt((1 / 10 + 1 / 9) * 10))
-    assert (folds.test.estimand, folds.notes) == (Estimand.THESE_TASKS, ())
-    assert "test-set noise is left out" in plain.notes[0]
-    mixed = within_tasks_seeds(list(first), list(second), ratios=[1 / 9, 0.0])
+    assert (folds.test.estimand, plain.test.estimand) == (Estimand.THESE_TASKS, Estimand.THESE_TEST_SETS)
+    mixed = these_tasks(list(first), list(second), ratios=[1 / 9, 0.0])
     assert plain.test.se < mixed.test.se < folds.test.se
     assert mixed.test.estimand is Estimand.THESE_TEST_SETS
 
 
 def test_splits_that_do_not_pair_are_refused():
-    with pytest.raises(StatsInputError, match="do not pair"):
-        compare_seeds([0.1, 0.2], [0.1, 0.3], paired=False, ratio=0.1)
+    with pytest.raises(StatsInputError, match="cannot be paired"):
+        compare_seeds([0.1, 0.2], [0.1, 0.3, 0.2], paired=False, ratio=0.1)

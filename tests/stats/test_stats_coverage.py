@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
+from scipy import stats
 
-from biobench.stats import (
-    Estimand,
-    compare_seeds,
-    compare_suite,
-    compare_task,
-    document_interval,
-    rank_intervals,
-    score_pool,
-    seed_interval,
-    suite_draws,
-    within_tasks,
-    within_tasks_seeds,
-)
+from biobench.stats import Estimand, compare_seeds, document_interval, seed_interval, tasks_like_these, these_tasks
 from biobench.stats.resample import group_weights, score_draws
-from tests.helpers.stats_simulation import Population, assert_nominal, expected_macro, gaussian_suite, macro, one_task
+from tests.helpers.stats_simulation import (
+    Population,
+    assert_nominal,
+    compare_counts,
+    expected_macro,
+    gaussian_suite,
+    macro,
+    one_task,
+)
 
 COMMON = Population(np.array([0.4, 0.3, 0.2, 0.15]), np.array([[0.65, 0.75, 0.6, 0.7], [0.75, 0.78, 0.7, 0.7]]))
 
@@ -42,7 +41,7 @@ def test_difference_over_seeds(paired):
     common = rng.normal(0, 1, size=(3000, 5)) if paired else 0.0
     a = 71 + common + rng.normal(0, 1, size=(3000, 5))
     b = 70 + common + rng.normal(0, 2, size=(3000, 5))
-    covered = sum(1.0 in compare_seeds(x, y, paired=paired).test.interval for x, y in zip(a, b, strict=True))
+    covered = sum(1.0 in compare_seeds(x, y, paired=paired).interval for x, y in zip(a, b, strict=True))
     assert_nominal(covered, 3000, Estimand.NEW_SEEDS)
 
 
@@ -89,22 +88,17 @@ def test_documents_with_rare_labels_need_the_jackknife():
     assert bootstrap / 300 < 0.93
 
 
-def test_two_models_on_other_documents_and_on_both():
+def test_two_models_with_other_seeds_and_documents():
     population = Population(COMMON.prevalence, COMMON.recalls, seed_sd=0.04)
-    fixed = population.run_recalls(5, np.random.default_rng(5))
-    expected = expected_macro(population, 120, 5, fixed, 2000)
-    these_runs = expected[0] - expected[1]
     expected = expected_macro(population, 120, 5, None, 3000)
-    all_runs = expected[0] - expected[1]
+    truth = expected[0] - expected[1]
     rng = np.random.default_rng(6)
-    documents = total = 0
+    ids = [f"d{i}" for i in range(120)]
+    covered = 0
     for _ in range(700):
-        a, b = population.sample(120, fixed, rng)
-        documents += these_runs in compare_task(a, b, "macro", draws=300).documents.interval
-        a, b = population.sample(120, population.run_recalls(5, rng), rng)
-        total += all_runs in compare_task(a, b, "macro", draws=300).total.interval
-    assert_nominal(documents, 700, Estimand.NEW_DOCUMENTS)
-    assert_nominal(total, 700, Estimand.THIS_TASK)
+        pair = population.sample(120, population.run_recalls(5, rng), rng)
+        covered += truth in compare_counts([one_task("t", pair, ids)], draws=300).total.interval
+    assert_nominal(covered, 700, Estimand.THESE_TASKS)
 
 
 def test_these_tasks_with_shared_documents():
@@ -119,33 +113,32 @@ def test_these_tasks_with_shared_documents():
         both = np.concatenate([population.run_recalls(4, rng), population.run_recalls(4, rng)])
         a, b, c, d = population.sample(100, both, rng)
         e, f = population.sample(100, population.run_recalls(4, rng), rng)
-        tasks = [one_task("x", [a, b], "corpus", names), one_task("y", [c, d], "corpus", names)]
-        result = within_tasks([*tasks, one_task("z", [e, f], "z", names)], draws=300)
-        covered += truth in result.test.interval
+        tasks = [one_task("x", [a, b], names), one_task("y", [c, d], names), one_task("z", [e, f], names)]
+        covered += truth in compare_counts(tasks, "xxz", draws=300).total.interval
     assert_nominal(covered, 700, Estimand.THESE_TASKS)
 
 
 def test_two_tasks_on_one_set_of_documents_are_no_more_evidence_than_one():
     rng = np.random.default_rng(13)
     names = [f"d{i}" for i in range(100)]
-    a, b = COMMON.sample(100, COMMON.run_recalls(4, rng), rng)
-    twice = [one_task("x", [a, b], "corpus", names), one_task("y", [a, b], "corpus", names)]
-    once = within_tasks(twice[:1], method="jackknife").se_documents
-    assert within_tasks(twice, method="jackknife").se_documents == pytest.approx(once)
-    apart = [one_task("x", [a, b], "corpus", names), one_task("y", [a, b], "corpus", [n + "'" for n in names])]
-    assert within_tasks(apart, method="jackknife").se_documents == pytest.approx(once / np.sqrt(2), rel=0.01)
+    pair = COMMON.sample(100, COMMON.run_recalls(4, rng), rng)
+    twice = [one_task("x", pair, names), one_task("y", pair, names)]
+    once = compare_counts(twice[:1]).documents[0].variance
+    assert compare_counts(twice, "xx").documents[0].variance == pytest.approx(once)
+    apart = [one_task("x", pair, names), one_task("y", pair, [n + "'" for n in names])]
+    assert compare_counts(apart, "xx").documents[0].variance == pytest.approx(once / 2, rel=0.15)
 
 
 def test_these_test_sets():
     rng = np.random.default_rng(9)
-    clusters = ["x", "x", "x", "a", "b", "c"]
     covered = 0
     for _ in range(1500):
         shift = rng.normal(0, 2, 6)  # fixed task effects: the mean over clusters is the estimand
         truth = (shift[:3].mean() + shift[3:].sum()) / 4
         a = shift[:, None] + rng.normal(0, 1, (6, 5))
         b = rng.normal(0, 1, (6, 5))
-        covered += truth in within_tasks_seeds(a, b, clusters=clusters).test.interval
+        weights = [1 / 12] * 3 + [1 / 4] * 3
+        covered += truth in these_tasks(a, b, weights=weights).test.interval
     assert_nominal(covered, 1500, Estimand.THESE_TEST_SETS)
 
 
@@ -157,35 +150,8 @@ def test_tasks_like_these(clusters, seeds):
     covered = 0
     for _ in range(1500):
         a, b = gaussian_suite(rng, clusters=clusters, seeds=seeds, gain=0.7)
-        covered += 0.7 in compare_suite(a, b, clusters=clusters).test.interval
+        covered += 0.7 in tasks_like_these((a - b).mean(axis=1), clusters, None).interval
     assert_nominal(covered, 1500, Estimand.TASKS_LIKE_THESE)
-
-
-def test_rank_intervals():
-    """Ranks are whole numbers, so the coverage may only be above: at least 93% for each of five models."""
-    rng = np.random.default_rng(12)
-    ability = np.linspace(2.0, 0.0, 5)
-    covered = np.zeros(5)
-    for repeat in range(250):
-        pools = []
-        for task in range(8):
-            level = ability + rng.normal(0, 1.0, 5)
-            pools.append(score_pool(str(task), (level[:, None] + rng.normal(0, 1, (5, 5))).tolist()))
-        ranks = rank_intervals(suite_draws(pools, draws=300, seed=repeat))
-        covered += [one.low <= rank <= one.high for rank, one in enumerate(ranks, 1)]
-    assert (covered / 250 >= 0.93).all()
-
-
-@pytest.mark.parametrize("clusters", [2, 3, 6])
-def test_equal_models_are_seldom_ranked(clusters):
-    """Two models of one ability: some rank interval of a single rank about as often as the t test rejects."""
-    rng = np.random.default_rng(13)
-    alone = 0
-    for repeat in range(300):
-        level = rng.normal(0, 1.0, (clusters, 2))
-        pools = [score_pool(str(t), level[t][:, None].tolist()) for t in range(clusters)]
-        alone += any(r.low == r.high for r in rank_intervals(suite_draws(pools, draws=300, seed=repeat)))
-    assert alone / 300 <= 0.08
 
 
 @pytest.mark.parametrize(("seeds", "groups"), [(2, 600), (3, 600)])
@@ -195,13 +161,12 @@ def test_both_is_never_surer_than_a_part(seeds, groups):
     pair = Population(np.array([0.5, 0.4, 0.3]), np.full((2, 3), 0.7), seed_sd=0.03)
     covered = 0
     for _ in range(300):
-        a, b = pair.sample(groups, pair.run_recalls(seeds, rng), rng)
-        result = compare_task(a, b, "macro", paired_seeds=False, method="jackknife")
-        for part in (result.seeds.test, result.documents):
-            assert (
-                result.total.interval.high - result.total.interval.low
-                >= (part.interval.high - part.interval.low) - 1e-12
-            )
+        drawn = pair.sample(groups, pair.run_recalls(seeds, rng), rng)
+        result = compare_counts([one_task("t", drawn, [str(i) for i in range(groups)])], paired=False, draws=200)
+        noise = result.documents[0]
+        documents = 2 * stats.t.ppf(0.975, noise.df) * math.sqrt(noise.variance)
+        seeds_alone = 2 * result.seeds.interval.half_width
+        assert result.total.interval.high - result.total.interval.low >= max(documents, seeds_alone) - 1e-12
         covered += 0.0 in result.total.interval
     assert covered / 300 >= 0.93
 

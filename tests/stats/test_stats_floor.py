@@ -20,7 +20,7 @@ def test_imports_only_errors_and_no_torch():
 
 
 def test_the_benchmark_runs_small():
-    command = [sys.executable, "-m", "tests.benchmarks.statistics", "--models", "2", "--seeds", "2", "--draws", "50"]
+    command = [sys.executable, "-m", "tests.benchmarks.statistics", "--models", "3", "--seeds", "2"]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert "2 models x 19 tasks x 2 seeds" in shown
-    assert "peak memory" in shown
+    assert "3 models x 21 tasks x 2 seeds" in shown
+    assert "possible ranks: 3–3, 2–2, 1–1" in shown

@@ -16,8 +16,7 @@ import numpy as np
 from biobench.errors import UsageError
 from biobench.report.entrants import find_entrants
 from biobench.report.table import load
-from biobench.stats import Estimand, MeanTest, compare_seeds, mean_test, within_tasks_seeds
-from biobench.stats.ratio import Ratio, paired_ratio
+from biobench.stats import Estimand, MeanTest, Ratio, compare_seeds, mean_test, paired_ratio, these_tasks
 
 Scores = Mapping[str, Mapping[str, Mapping[int, float]]]
 """Model -> task -> seed -> score (fraction)."""
@@ -161,7 +160,7 @@ def standings(
 
 
 def _difference(first: Any, second: Any) -> MeanTest | None:
-    return within_tasks_seeds(list(first), list(second)).test
+    return these_tasks(list(first), list(second)).test
 
 
 def stability(scores: Mapping[float, Scores]) -> Stability:
@@ -191,7 +190,7 @@ def stability(scores: Mapping[float, Scores]) -> Stability:
             )
         )
     first = next(iter(joined))
-    against = {m: compare_seeds(per_seed[m], per_seed[first]).test for m in joined if m != first}
+    against = {m: compare_seeds(per_seed[m], per_seed[first]) for m in joined if m != first}
     return Stability(tasks, seeds, tuple(spreads), against)
 
 

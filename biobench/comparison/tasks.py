@@ -1,4 +1,7 @@
-"""On what the models are compared: the tasks that all have under the same conditions, and the scores there."""
+"""On what models are compared: the tasks that all of them have under one protocol, and the scores there.
+
+`common_tasks` decides the task set of every verdict, on the command line and on the board.
+"""
 
 from __future__ import annotations
 
@@ -50,26 +53,19 @@ class Refused:
     @property
     def words(self) -> str:
         """The refusal in one line, whoever's runs it strikes."""
-        form = "{task} fails its gate, its runs are not compared: {reasons}"
-        return form.format(task=self.task, reasons="; ".join(self.reasons))
+        return f"{self.task} fails its gate, its runs are not compared: {'; '.join(self.reasons)}"
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
-    """Models tested together. cells: (entrants) task -> cell, with common seeds alone where they pair. paired:
-    task -> whether seed i of one model goes with seed i of the others. seed_notes: task -> what became of the seeds."""
+class Paired:
+    """Paired scores of two models. cells: of each, task -> cell, with common seeds alone where they pair. together:
+    task -> whether seed i of one model goes with seed i of the other. seed_notes: task -> what became of the seeds."""
 
     entrants: tuple[Entrant, ...]
     tasks: tuple[TaskInfo, ...]
-    metrics: Mapping[str, str]
     cells: tuple[Mapping[str, Cell], ...]
-    paired: Mapping[str, bool]
+    together: Mapping[str, bool]
     seed_notes: Mapping[str, str]
-
-    @property
-    def step(self) -> float:
-        """The coarsest rounding among the scores."""
-        return max(cell.step for cells in self.cells for cell in cells.values())
 
     def unit(self, task: str) -> float:
         """The coarsest unit of the scores on one task; a model and itself agree exactly, however coarse it is."""
@@ -83,7 +79,8 @@ class Match:
     def resolution(self) -> float:
         """For the tests over tasks: the step of printed scores, or the tasks' units as a root mean square."""
         units = [self.unit(info.id) for info in self.tasks]
-        return 0.0 if self._one_model else max(self.step, math.sqrt(sum(u * u for u in units) / len(units)))
+        step = max(cell.step for cells in self.cells for cell in cells.values())
+        return 0.0 if self._one_model else max(step, math.sqrt(sum(u * u for u in units) / len(units)))
 
     @property
     def _one_model(self) -> bool:
@@ -95,7 +92,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class Contest:
+class CommonTasks:
     """cells: (entrants) task -> cell, with all its seeds. Tasks of one corpus stand together."""
 
     entrants: tuple[Entrant, ...]
@@ -111,32 +108,38 @@ class Contest:
         """The corpus of each task."""
         return [info.corpus for info in self.tasks]
 
-    def of_language(self, language: str) -> Contest:
+    def of_language(self, language: str) -> CommonTasks:
         """The tasks in one language."""
         tasks = tuple(info for info in self.tasks if info.language == language)
         return replace(self, tasks=tasks)
 
-    def match(self, *who: int) -> Match:
-        """These entrants, made fit to be tested with each other; what others lack takes nothing from them."""
+    @property
+    def protocol(self) -> str:
+        """What the runs were made with in the place of the full protocol, in words; empty for full runs."""
+        variants = {cell.group.variant for cells in self.cells for cell in cells.values() if cell.group is not None}
+        return "; ".join(sorted(variants - {""}))
+
+    def pair(self, *who: int) -> Paired:
+        """Two entrants, made fit to be tested with each other; what others lack takes nothing from them."""
         cells: list[dict[str, Cell]] = [{} for _ in who]
-        paired, seed_notes = {}, {}
+        together, seed_notes = {}, {}
         for info in self.tasks:
-            paired[info.id], row, words = _common_seeds([self.cells[i][info.id] for i in who])
+            together[info.id], row, words = _common_seeds([self.cells[i][info.id] for i in who])
             if words:
                 seed_notes[info.id] = words
             for mine, cell in zip(cells, row, strict=True):
                 mine[info.id] = cell
-        return Match(tuple(self.entrants[i] for i in who), self.tasks, self.metrics, tuple(cells), paired, seed_notes)
+        return Paired(tuple(self.entrants[i] for i in who), self.tasks, tuple(cells), together, seed_notes)
 
 
-def contest(
+def common_tasks(
     entrants: Sequence[Entrant],
     results: Results,
     average: AverageName | None,
     *,
     suite: str | None = None,
     tasks: Sequence[str] | None = None,
-) -> Contest:
+) -> CommonTasks:
     """The comparable part of what is known of the models.
 
     average: None means macro, or `paper` where one of the models is only known from a publication.
@@ -159,9 +162,11 @@ def contest(
     shared, left = _default_part(shared, named=tasks is not None or suite is not None)
     notes += left
     if lonely:
-        notes.append("not compared, some model has no result there: {tasks}".format(tasks=", ".join(lonely)))
-    notes += _unread(published, wanted, chosen)
-    refused = refused_of(entrants, results, wanted)
+        notes.append(f"not compared, some model has no result there: {', '.join(lonely)}")
+    unread = [i.id for i in wanted if any(i.id in e.published and not _comparable(e, i, chosen) for e in published)]
+    if unread:
+        notes.append(f"published values of {', '.join(unread)} are not known to be this average and are left out")
+    refused = _refused(entrants, results, wanted)
     notes += dict.fromkeys(r.words for r in refused)
     if not shared:
         raise _nothing(entrants, chosen, average, refused)
@@ -169,12 +174,11 @@ def contest(
     full = [info for info in shared if all(g is None or is_full(g) for g in picked[info.id])]
     if full and len(full) < len(shared):
         names = ", ".join(info.id for info in shared if info not in full)
-        form = "only limited or overridden runs on {tasks}: left out, they are never mixed with full runs"
-        notes.append(form.format(tasks=names))
+        notes.append(f"only limited or overridden runs on {names}: left out, they are never mixed with full runs")
         shared = full
     elif not full:
         variants = sorted({g.variant for groups in picked.values() for g in groups if g is not None})
-        notes.append(f"no full run among these, all are limited or overridden: {variants}")
+        notes.append(f"no full run among these, all are limited or overridden: {'; '.join(variants)}")
     order = list(dict.fromkeys(info.corpus for info in shared))
     shared.sort(key=lambda info: order.index(info.corpus))
     return replace(_filled(entrants, shared, chosen, picked, notes), refused=tuple(refused))
@@ -186,7 +190,7 @@ def _filled(
     average: AverageName,
     picked: Mapping[str, Sequence[RunGroup | None]],
     notes: list[str],
-) -> Contest:
+) -> CommonTasks:
     cells: list[dict[str, Cell]] = [{} for _ in entrants]
     filled, metrics = [], {}
     unlike: list[tuple[str, list[str]]] = []
@@ -202,8 +206,7 @@ def _filled(
         row = [_cell(e, g, info, metric, data) for e, g in zip(entrants, picked[info.id], strict=True)]
         whole = [cell for cell in row if cell is not None]
         if len(whole) < len(row):
-            form = "{task}: some record has no {metric}; `biobench rescore` computes it; left out"
-            notes.append(form.format(task=info.id, metric=metric))
+            notes.append(f"{info.id}: some record has no {metric}; `biobench rescore` computes it; left out")
             continue
         notes += [line for g in picked[info.id] if g is not None for line in (*g.notes, *remark(g))]
         unlike.append((info.id, differences(runs)))
@@ -219,7 +222,7 @@ def _filled(
         tasks = ", ".join(task for task, texts in unlike if text in texts)
         notes.append(f"{tasks}: {text}")
     lines = tuple(dict.fromkeys(notes))
-    return Contest(tuple(entrants), average, tuple(filled), metrics, tuple(cells), lines)
+    return CommonTasks(tuple(entrants), average, tuple(filled), metrics, tuple(cells), lines)
 
 
 def _wanted(results: Results, suite: str | None, tasks: Sequence[str] | None) -> list[TaskInfo]:
@@ -242,8 +245,7 @@ def _default_part(shared: list[TaskInfo], *, named: bool) -> tuple[list[TaskInfo
     doubles = [i.id for i in shared if i.spec is not None and i.spec.variant_of in ids]
     rest = [i for i in shared if i.id not in doubles]
     if doubles:
-        form = "variants of tasks compared here are left out (--task names them): {tasks}"
-        notes.append(form.format(tasks=", ".join(doubles)))
+        notes.append(f"variants of tasks compared here are left out (--task names them): {', '.join(doubles)}")
     if any(i.suite == NEEDLE for i in rest) and any(i.suite != NEEDLE for i in rest):
         notes.append("needle tasks are left out, they ask another kind of question (--suite needle)")
         rest = [i for i in rest if i.suite != NEEDLE]
@@ -255,16 +257,7 @@ def _comparable(entrant: Entrant, info: TaskInfo, average: AverageName) -> bool:
     return value is not None and value.comparable == metric_of(info, average)
 
 
-def _unread(published: Sequence[Entrant], wanted: Sequence[TaskInfo], average: AverageName) -> list[str]:
-    """Printed values that may not stand beside this average, named once."""
-    left = [i.id for i in wanted if any(i.id in e.published and not _comparable(e, i, average) for e in published)]
-    if not left:
-        return []
-    form = "published values of {tasks} are not known to be this average and are left out"
-    return [form.format(tasks=", ".join(left))]
-
-
-def refused_of(entrants: Sequence[Entrant], results: Results, wanted: Sequence[TaskInfo]) -> list[Refused]:
+def _refused(entrants: Sequence[Entrant], results: Results, wanted: Sequence[TaskInfo]) -> list[Refused]:
     """The runs of these models on these tasks that the gate refuses."""
     ids = {info.id for info in wanted}
     refusals = {

@@ -1,0 +1,237 @@
+"""Other fine-tuning runs: the t test over seeds, of one model and of two; and runs that failed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from numpy.typing import ArrayLike
+from scipy import special
+
+from biobench.stats.types import (
+    Estimand,
+    Interval,
+    Part,
+    Samples,
+    StatsInputError,
+    as_values,
+    check_level,
+    is_zero,
+)
+
+SINGLE = "one value: its spread is unknown, so there is neither interval nor test"
+EQUAL = "all scores are equal: the spread over further seeds is unknown, so there is no interval"
+CONSTANT = "all values are equal: the interval is that value"
+IDENTICAL = "no difference anywhere: p is 1 by definition"
+RESAMPLED = "t corrected for training documents that splits share"
+
+
+@dataclass(frozen=True)
+class MeanTest:
+    """A mean with its t interval and the two-sided p of "the true mean is zero".
+
+    estimate, sd, se: in the unit of the values; sd and se are None for one value.
+    df: degrees of freedom, None where no t was used.
+    interval, p: None where they cannot be had; ``note`` then says why.
+    """
+
+    n: int
+    estimate: float
+    sd: float | None
+    se: float | None
+    df: float | None
+    interval: Interval | None
+    p: float | None
+    estimand: Estimand
+    note: str | None = None
+
+    @property
+    def part(self) -> Part | None:
+        """Variance of the estimate and its degrees of freedom; None where the spread is unknown."""
+        return None if self.se is None else (self.se**2, math.inf if self.df is None else self.df)
+
+
+def t_from_se(
+    estimate: float,
+    se: float,
+    df: float,
+    *,
+    n: int,
+    estimand: Estimand,
+    level: float = 0.95,
+    sd: float | None = None,
+    method: str = "t",
+) -> MeanTest:
+    """Interval and p from an estimate, its standard error and the error's degrees of freedom.
+
+    A standard error of zero gives an interval of no width and p 1 (estimate zero) or 0.
+    """
+    check_level(level)
+    if is_zero(se, 0.0):
+        same = is_zero(abs(estimate), 0.0)
+        interval = Interval(estimate, estimate, level, "no variation", estimand)
+        note = IDENTICAL if same else CONSTANT
+        return MeanTest(n, estimate, sd, 0.0, None, interval, 1.0 if same else 0.0, estimand, note)
+    # what stats.t.ppf and stats.t.sf come to, without the checks of arguments that take a hundred times as long
+    half = float(special.stdtrit(df, (1 + level) / 2)) * se
+    p = float(2 * special.stdtr(df, -abs(estimate) / se))
+    interval = Interval(estimate - half, estimate + half, level, method, estimand)
+    return MeanTest(n, estimate, sd, se, df, interval, min(p, 1.0), estimand)
+
+
+def mean_test(
+    values: ArrayLike, *, estimand: Estimand, level: float = 0.95, resolution: float = 0.0, ratio: float = 0.0
+) -> MeanTest:
+    """Student's one-sample t on ``values``.
+
+    ratio: test documents to training documents where the values come from several splits of one corpus (see
+    ``resampled_se``); 0 where they are independent.
+
+    resolution: the step of the scores behind the values (one answer of the test set; 0.1 for a table in percent). The
+    difference of two scores rounded to a step r carries a rounding sd of r/sqrt(6) (two uniform errors of variance
+    r²/12 each); the sd is never taken below it, so two tasks that agree by rounding alone are no proof.
+
+    The answers where the t has none: one value gives neither interval nor p; values all zero give p 1 and the interval
+    [0, 0]; equal values other than zero give the limit of the t, p 0 and an interval of no width.
+    """
+    x = as_values(values, "values of a mean")
+    mean, n = float(x.mean()), x.size
+    if n == 1:
+        return MeanTest(1, mean, None, None, None, None, None, estimand, SINGLE)
+    sd = float(x.std(ddof=1))
+    # float subtraction leaves crumbs: 0.8 - 0.7 is not 0.1
+    sd = max(0.0 if is_zero(sd, float(abs(x).max())) else sd, resolution / math.sqrt(6))
+    se, method = resampled_se(sd, n, ratio), RESAMPLED if ratio else "t"
+    return t_from_se(mean, se, n - 1, n=n, sd=sd, estimand=estimand, level=level, method=method)
+
+
+def resampled_se(sd: float, n: int, ratio: float) -> float:
+    """Standard error of the mean over ``n`` splits of one corpus: sd times the root of 1/n + ratio.
+
+    The splits share training documents, so their scores are correlated and sd / sqrt(n) is too small. ratio: test
+    documents to training documents of a split (Nadeau and Bengio, Machine Learning 52, 2003); 0 for independent runs.
+    """
+    return sd * math.sqrt(1 / n + ratio)
+
+
+def pooled_df(parts: Sequence[Part]) -> float:
+    """Welch-Satterthwaite degrees of freedom of a sum of variances, ``parts`` = (variance, its df)."""
+    total = sum(variance for variance, _ in parts)
+    below = sum(variance**2 / df for variance, df in parts if variance > 0)
+    return total**2 / below if below > 0 else math.inf
+
+
+@dataclass(frozen=True)
+class SeedSummary:
+    """Mean and spread over seeds; sd is None for one seed, interval for one or equal scores; ``note`` says so."""
+
+    n: int
+    mean: float
+    sd: float | None
+    interval: Interval | None
+    note: str | None
+
+
+def seed_interval(
+    scores: ArrayLike, *, level: float = 0.95, resolution: float = 0.0, ratio: float = 0.0
+) -> SeedSummary:
+    """Mean, sd (n - 1) and t interval over the seeds' scores, in the scores' unit.
+
+    Estimand: the mean score of this recipe over all seeds, on this test set. Nominal (0.95 at 3, 5, 9
+    seeds) for normal seed noise; a normal or percentile interval covers 0.74 to 0.91 there.
+    resolution: the step of the scores (one document of the test set); the interval is never narrower than its
+    rounding error makes it. A single score gives no interval, and neither do equal ones: a t would have no width,
+    which says nothing of the spread over further seeds. ratio: where the scores are of several splits of one corpus,
+    test documents to training documents (see ``resampled_se``); the interval is then of the mean score over corpora
+    like this one.
+    """
+    check_level(level)
+    x = as_values(scores, "scores over seeds")
+    n, mean = x.size, float(x.mean())
+    if n == 1:
+        return SeedSummary(1, mean, None, None, SINGLE)
+    sd = float(x.std(ddof=1))
+    if is_zero(sd, float(abs(x).max())):
+        return SeedSummary(n, mean, 0.0, None, EQUAL)
+    se = resampled_se(max(sd, resolution / math.sqrt(12)), n, ratio)
+    estimand = Estimand.THIS_TASK if ratio else Estimand.NEW_SEEDS
+    return SeedSummary(n, mean, sd, t_from_se(mean, se, n - 1, n=n, estimand=estimand, level=level).interval, None)
+
+
+def seed_intervals(
+    samples: Samples, *, resolutions: Sequence[float], ratios: Sequence[float], level: float = 0.95
+) -> list[SeedSummary]:
+    """``seed_interval`` of many samples; resolutions, ratios: one a sample."""
+    return [
+        seed_interval(x, level=level, resolution=step, ratio=ratio)
+        for x, step, ratio in zip(samples, resolutions, ratios, strict=True)
+    ]
+
+
+def compare_seeds(
+    first: ArrayLike,
+    second: ArrayLike,
+    *,
+    paired: bool = True,
+    level: float = 0.95,
+    resolution: float = 0.0,
+    ratio: float = 0.0,
+) -> MeanTest:
+    """First minus second model, of the means over seeds: paired t, or Welch's t where seeds do not pair.
+
+    ratio: where the scores are of several splits of one corpus, test documents to training documents (see
+    ``resampled_se``). Such splits always pair, and the estimand is the mean difference over corpora like this one.
+
+    Estimand: the two recipes' mean scores over all seeds, on this test set. Degenerate cases as in
+    ``mean_test``; with unpaired seeds, a model with one seed leaves no interval and no p.
+    """
+    a, b = as_values(first, "scores of the first model"), as_values(second, "scores of the second model")
+    if paired or ratio:
+        if a.size != b.size:
+            raise StatsInputError(
+                f"{a.size} and {b.size} seeds cannot be paired", hint="keep the shared seeds, or paired=False"
+            )
+        estimand = Estimand.THIS_TASK if ratio else Estimand.NEW_SEEDS
+        return mean_test(a - b, estimand=estimand, level=level, resolution=resolution, ratio=ratio)
+    estimate, n = float(a.mean() - b.mean()), int(a.size + b.size)
+    if min(a.size, b.size) == 1:
+        return MeanTest(n, estimate, None, None, None, None, None, Estimand.NEW_SEEDS, SINGLE)
+    parts = [(max(float(x.var(ddof=1)), resolution**2 / 12) / x.size, x.size - 1.0) for x in (a, b)]
+    se = math.sqrt(sum(variance for variance, _ in parts))
+    return t_from_se(estimate, se, pooled_df(parts), n=n, estimand=Estimand.NEW_SEEDS, level=level, method="Welch t")
+
+
+#: How far below the median of its siblings a failed run lies, in units of their spread (1.4826 x MAD) ...
+FAR = 6.0
+#: ... and at least so far, as a fraction: seeds of a working recipe differ by less (fifteen points).
+LEAST = 0.15
+
+
+def failed_runs(scores: ArrayLike, no_skill: float | None = None) -> tuple[bool, ...]:
+    """Which runs of one model on one task failed, in the order of the seeds.
+
+    scores: fractions. no_skill: what the best policy without skill scores there; a run at or below it failed,
+    whatever its siblings did, unless all of them are there: then the task is not learnt, which is a result. Else a
+    run failed that lies below the median of its siblings by more than 15 points and 6 robust standard deviations of
+    theirs. Half of the runs or more are never far below the rest, and of two runs neither is.
+    """
+    x = as_values(scores, "scores over seeds").tolist()
+    unlearnt = [no_skill is not None and score <= no_skill for score in x]
+    if all(unlearnt):
+        unlearnt = [False] * len(x)
+    if len(x) < 3 or max(x) - min(x) <= LEAST:
+        return tuple(unlearnt)
+    far = []
+    for place, score in enumerate(x):
+        others = x[:place] + x[place + 1 :]
+        middle = median(others)
+        spread = 1.4826 * median(abs(other - middle) for other in others)
+        far.append(middle - score > max(LEAST, FAR * spread))
+    return tuple(below or gone for below, gone in zip(far, unlearnt, strict=True))
+
+
+def without_failed(scores: Sequence[float], failed: Sequence[bool]) -> tuple[float, ...]:
+    """The scores of the runs that did not fail."""
+    return tuple(score for score, lost in zip(scores, failed, strict=True) if not lost)
