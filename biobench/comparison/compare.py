@@ -22,11 +22,11 @@ from biobench.comparison.verdict import verdict
 from biobench.data.catalog import load_task
 from biobench.data.suite import load_suite
 from biobench.errors import UsageError
+from biobench.report.baselines import no_skill
 from biobench.report.entrants import find_entrants
-from biobench.report.floors import no_skill
-from biobench.report.rows import AverageName
+from biobench.report.results import load
+from biobench.report.row import AverageName
 from biobench.report.suite import suite_results
-from biobench.report.table import load
 from biobench.schema.suite import Member
 from biobench.store.floors import scan_floors
 
@@ -174,7 +174,7 @@ def compare(
 
 def _perfect(part: Contest, entrant: int) -> bool:
     """The gate's oracle, where the score compared gives it 1."""
-    is_oracle = part.entrants[entrant].is_policy and part.entrants[entrant].source == "ceiling"
+    is_oracle = part.entrants[entrant].is_policy and part.entrants[entrant].source == "oracle"
     return is_oracle and all(cell.mean == 1.0 for cell in part.cells[entrant].values())
 
 

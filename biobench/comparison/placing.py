@@ -16,8 +16,8 @@ from biobench.errors import UsageError
 from biobench.report.conditions import condition_of, is_full, lengths_read
 from biobench.report.entrants import Entrant, find_entrants
 from biobench.report.groups import RunGroup
-from biobench.report.rows import AverageName
-from biobench.report.table import Results, metric_of
+from biobench.report.results import Results, metric_of
+from biobench.report.row import AverageName
 from biobench.stats import Estimand, WithinTasks, mean_test
 
 ALPHA = 0.05

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from biobench.comparison.contest import Refused
 from biobench.comparison.twins import Twins
-from biobench.report.rows import AverageName
+from biobench.report.row import AverageName
 from biobench.stats import (
     Estimand,
     Interaction,

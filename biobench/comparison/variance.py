@@ -21,8 +21,8 @@ from biobench.core.files import canonical
 from biobench.errors import UsageError
 from biobench.report.entrants import find_entrants
 from biobench.report.groups import RunGroup
-from biobench.report.rows import AverageName
-from biobench.report.table import load, metric_of
+from biobench.report.results import load, metric_of
+from biobench.report.row import AverageName
 from biobench.stats import Component, Counts, document_interval, variance_components
 
 FIELDS = ("head_seed", "order_seed")

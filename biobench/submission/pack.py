@@ -15,11 +15,11 @@ from pathlib import Path
 import biobench
 from biobench.core.files import choose_another, temporary_folder, write_atomic
 from biobench.errors import UsageError
+from biobench.report.baselines import verdict_on
 from biobench.report.entrants import line_name
 from biobench.report.escape import plain
-from biobench.report.floors import verdict_on
 from biobench.report.groups import RunGroup
-from biobench.report.table import Results, load
+from biobench.report.results import Results, load
 from biobench.schema.record import Version
 from biobench.schema.strict import Count, Line, Positive, Strict, Text, suggest
 from biobench.store import Store

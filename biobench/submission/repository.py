@@ -23,7 +23,7 @@ from biobench.core.files import write_atomic
 from biobench.core.hub import client_errors, damage, explain, patiently, set_patience
 from biobench.errors import StoreError, UsageError
 from biobench.report.escape import plain
-from biobench.report.table import SUBMITTED, load
+from biobench.report.results import SUBMITTED, load
 from biobench.schema.record import RunRecord
 from biobench.store import Store
 from biobench.store.index import FILE as INDEX

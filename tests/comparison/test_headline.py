@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from biobench.comparison.placing import Placing
 from biobench.comparison.standing import MOST_NAMED, WORDS, Leaders, headline, what_means_are
-from biobench.report.rows import Row
+from biobench.report.row import Row
 from biobench.report.wide import ModelLine
 
 
@@ -96,7 +96,7 @@ def test_ranks_are_ranges_of_runs_and_an_order_in_brackets_of_printed_means():
         line("a", 0.8),
         line("b", 0.7),
         line("c", 0.6),
-        line("floor", 0.1, "floor"),
+        line("majority", 0.1, "baseline"),
     )
     standing = Leaders(lines, {"a": Placing(1, 2, ("b",)), "b": Placing(1, 2, ("a",)), "c": Placing(3, 3, ())})
     assert standing.ranks == {

@@ -11,7 +11,7 @@ import pytest
 from biobench.comparison.compare import compare
 from biobench.comparison.placing import MOST, differ_within, holds_elsewhere, place
 from biobench.comparison.standing import first_pair, suite_order
-from biobench.report.table import load
+from biobench.report.results import load
 from biobench.report.tasks import shipped
 from biobench.store import Store
 from tests.helpers.report_make import save_run, save_runs

@@ -15,7 +15,8 @@ from biobench.comparison.contest import contest
 from biobench.comparison.measure import seeds_alone
 from biobench.comparison.placing import place
 from biobench.report.entrants import find_entrants
-from biobench.report.table import build, load
+from biobench.report.frame import build
+from biobench.report.results import load
 from biobench.report.tasks import shipped
 from tests.helpers.awkward_make import ANSWERS, SPLITS, TASKS, TEST, TRAIN, awkward_scores, save_awkward
 

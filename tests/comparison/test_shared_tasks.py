@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from biobench.comparison.standing import shared_tasks
-from biobench.report.rows import Row
+from biobench.report.row import Row
 
 
 def rows(model: str, tasks: str, source: str = "run", partial: bool = False) -> list[Row]:

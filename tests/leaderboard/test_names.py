@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from biobench.report.details.needle import needle_grids
-from biobench.report.render import render
-from biobench.report.table import build
+from biobench.report.frame import build
+from biobench.report.printers import render
 from biobench.report.tasks import shipped
 from biobench.store import Store
 from leaderboard.board import _complete

@@ -7,7 +7,8 @@ import time
 import pytest
 
 from biobench.comparison.placing import holds_elsewhere, place
-from biobench.report.table import build, contents, fingerprint, load
+from biobench.report.frame import build
+from biobench.report.results import contents, fingerprint, load
 from biobench.report.tasks import shipped
 from biobench.report.wide import blocks
 from leaderboard.folder import Watch

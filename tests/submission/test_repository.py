@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from biobench.errors import StoreError, UsageError
-from biobench.report.table import load
+from biobench.report.results import load
 from biobench.submission import layout, repository
 from biobench.submission.pack import slug, submit
 from biobench.submission.verify import examine

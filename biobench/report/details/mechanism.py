@@ -15,7 +15,7 @@ import numpy as np
 
 from biobench.errors import UsageError
 from biobench.report.entrants import find_entrants
-from biobench.report.table import load
+from biobench.report.results import load
 from biobench.stats import Estimand, MeanTest, compare_seeds, mean_test, within_tasks_seeds
 from biobench.stats.ratio import Ratio, paired_ratio
 
