@@ -174,7 +174,7 @@ def contest(
         shared = full
     elif not full:
         variants = sorted({g.variant for groups in picked.values() for g in groups if g is not None})
-        notes.append(f"no full run among these, all are limited or overridden: {variants}")
+        notes.append(f"no full run among these, all are limited or overridden: {'; '.join(variants)}")
     order = list(dict.fromkeys(info.corpus for info in shared))
     shared.sort(key=lambda info: order.index(info.corpus))
     return replace(_filled(entrants, shared, chosen, picked, notes), refused=tuple(refused))

@@ -1,7 +1,7 @@
 """A folder of pretraining runs as data for charts: metrics, ledgers and CKA analyses, each checked before use.
 
-Links are not followed, sizes are bounded, and what does not have the form that the trainer writes becomes a finding with
-file and line while the rest is read.
+Links are not followed, sizes are bounded, and what does not have the form that the trainer writes becomes a finding
+with file and line while the rest is read.
 """
 
 from __future__ import annotations
