@@ -160,14 +160,14 @@ def test_the_sentence_names_who_shares_the_place_and_the_table_says_the_ranks(mo
     assert board(app).set_index("model")["rank"].to_dict() == {"first": "1–2", "second": "1–2", "third": "3"}
 
 
-def test_revisions_are_short_floors_are_one_row_and_what_is_below_them_is_said(monkeypatch, tmp_path):
+def test_revisions_are_short_baselines_are_one_row_and_what_is_below_them_is_said(monkeypatch, tmp_path):
     for seed, score in ((42, 0.2), (43, 0.21)):
         made = save_run(tmp_path, "org/tiny", "gad", seed, score)
         model = made.model.model_copy(update={"revision": "0123456789" * 4})
         Store(tmp_path).update(made.model_copy(update={"model": model}))
     save_runs(tmp_path, "good", "gad", {42: 0.8, 43: 0.81})
     play(tmp_path, "gad", 0.3)
-    app = open_app(monkeypatch, tmp_path, sources="run,floor")
+    app = open_app(monkeypatch, tmp_path, sources="run,baseline")
     frame = board(app).set_index("model")
     assert set(frame.index) == {"org/tiny", "good", "baseline"}
     assert frame.loc["baseline", "gad"] == pytest.approx(30.0)

@@ -1,4 +1,4 @@
-"""Which of a task's gate records stand beside its runs, and their rows."""
+"""Which of a task's baseline records stand beside its runs, and their rows."""
 
 from __future__ import annotations
 
