@@ -11,7 +11,7 @@ import torch
 from biobench.core.files import make_folder
 from biobench.data.load import load_data
 from biobench.data.releases import release_problem
-from biobench.finetune.keep import KEEPING
+from biobench.finetune.kept import KEEPING
 from biobench.gate import ensure
 from biobench.models.loading import without_progress_bars
 from biobench.runs.cluster.entry import run_on_ray

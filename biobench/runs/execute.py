@@ -24,11 +24,10 @@ from biobench.core.progress import QUIET
 from biobench.core.stop import STOP, RunStoppedError
 from biobench.errors import BioBenchError, ModelError, TrainingError
 from biobench.finetune.engine import LoadedEncoder, finetune
-from biobench.finetune.keep import save_finetuned
+from biobench.finetune.kept import evaluate, load_ready, save_finetuned
 from biobench.finetune.loop import MemoryShortError, Outcome, Progress
-from biobench.finetune.machine import settled_precision
+from biobench.finetune.network import settled_precision
 from biobench.finetune.prepare import Prepared
-from biobench.finetune.ready import evaluate, load_ready
 from biobench.finetune.savepoint import EVERY_SECONDS, Savepoint
 from biobench.finetune.tuning import tuned
 from biobench.models.loading import check_unchanged
@@ -353,7 +352,6 @@ def _record(
             if outcome.train_seconds
             else 0,
             energy_kwh=energy_kwh,
-            prepared_ahead=workshop.prepared_ahead,
         ),
         windows=prepared.windows,
         provenance=provenance(plan.device),

@@ -16,7 +16,7 @@ from biobench.data.load import load_folds, without_test
 from biobench.data.releases import release_problem
 from biobench.data.suite import matching, picked, pool, suite_tasks, trained
 from biobench.errors import DataFormatError, DataUnavailableError, UsageError
-from biobench.finetune.ready import parse_label_map
+from biobench.finetune.kept import parse_label_map
 from biobench.kinds.base import get_kind
 from biobench.models.loading import Checkpoint, find_checkpoint
 from biobench.runs.checks import check_worker_gpus, names_of_models

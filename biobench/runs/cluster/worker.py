@@ -137,7 +137,7 @@ class NodeWorker:
             torch.set_num_threads(self.orders.threads)  # a thread has its own number
             quiet_libraries()
             plan, shared = planned_here(self.orders)
-            workshop = Workshop(plan, alone=False)
+            workshop = Workshop(plan)
             self.events.put(("ready", Place(socket.gethostname(), os.getpid(), shared)))
             self._make_runs(plan, workshop, shared)
         except BioBenchError as error:
