@@ -8,11 +8,11 @@ from pathlib import Path
 
 import torch
 
+from biobench.baselines import ensure
 from biobench.core.files import make_folder
 from biobench.data.load import load_data
 from biobench.data.releases import release_problem
 from biobench.finetune.kept import KEEPING
-from biobench.gate import ensure
 from biobench.models.loading import without_progress_bars
 from biobench.runs.cluster.entry import run_on_ray
 from biobench.runs.estimate import Paced, TokensRead, pace_of, savepoint_bytes, steps_of

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from biobench.gate.bag import bag_of_words
+from biobench.baselines.reading import bag_of_words
 from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.needle import ABSENT, PRESENT
 from biobench.schema.task import SPLITS

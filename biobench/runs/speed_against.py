@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from biobench.core.children import bare_main, end_with_parent
 from biobench.core.machine import resolve_device, resolve_precision
 from biobench.core.memory import peak_memory_bytes, reset_peak_memory
+from biobench.core.processes import bare_main, end_with_parent
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.errors import UsageError

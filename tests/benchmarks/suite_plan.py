@@ -17,7 +17,7 @@ from biobench.core.progress import in_words
 from biobench.data.suite import suite_tasks
 from biobench.runs.jobs.packing import Load, pack, shards
 from biobench.runs.jobs.plan_file import PlanFile, read_plan
-from biobench.schema.seeds import parse_seeds
+from biobench.schema.task import parse_seeds
 
 
 def whole(plan: PlanFile) -> tuple[list[Load], int]:
