@@ -12,9 +12,9 @@ from streamlit.navigation.page import StreamlitPage
 from biobench.core.packages import check_ours
 from biobench.errors import BioBenchError
 from biobench.report.escape import plain
-from biobench.report.render import plain_note
-from biobench.report.rows import AverageName
-from biobench.report.table import first_average
+from biobench.report.printers import plain_note
+from biobench.report.results import first_average
+from biobench.report.row import AverageName
 
 # three bars, drawn here: a named icon would be fetched from elsewhere
 _ICON = Image.new("RGBA", (32, 32))

@@ -26,10 +26,11 @@ from biobench.comparison.ranking import (
 )
 from biobench.report import charts
 from biobench.report.entrants import line_name
+from biobench.report.frame import Report, build, cells
 from biobench.report.names import in_sentences, labels
-from biobench.report.render import plain_note
-from biobench.report.rows import AverageName, Report
-from biobench.report.table import Results, build, metric_of
+from biobench.report.printers import plain_note
+from biobench.report.results import Results, metric_of
+from biobench.report.row import AverageName
 from biobench.report.wide import RUNS_FIRST, Block, blocks
 from biobench.store import Brief
 from leaderboard.draw import draw, ink, show_table
@@ -40,7 +41,7 @@ from leaderboard.launch import is_public
 from leaderboard.state import SEPARATOR, choose, list_from_link, start, write_link
 from leaderboard.table import columns_of, digits_of, literal, to_cards, to_frame
 
-SOURCES = ("run", "frozen", "outside", "submitted", "published", "floor", "ceiling")
+SOURCES = ("run", "frozen", "external", "submitted", "published", "baseline", "oracle")
 ROW = 35
 """Pixels of a row of the framework's table."""
 COSTS = ("parameters", "train_tokens_per_second", "seconds", "peak_memory_bytes", "energy_kwh")
@@ -147,7 +148,7 @@ def _filtered(
 
 def _sources(loaded: Results) -> list[str]:
     """Those of which the folder holds something."""
-    there: set[str] = {row.source for row in loaded.rows("macro").rows}
+    there: set[str] = {row.source for row in cells(loaded, "macro").rows}
     there |= {group.source for group in loaded.groups} | ({"published"} if loaded.published else set())
     return [source for source in SOURCES if source in there]
 

@@ -19,9 +19,9 @@ from biobench.report import charts
 from biobench.report.entrants import Entrant, find_entrants, line_name
 from biobench.report.escape import plain
 from biobench.report.names import in_sentences, shorten, without_revisions
-from biobench.report.render import plain_note
-from biobench.report.rows import AverageName
-from biobench.report.table import Results
+from biobench.report.printers import plain_note
+from biobench.report.results import Results
+from biobench.report.row import AverageName
 from biobench.report.wide import SUITES as NAMES
 from leaderboard.board import best_two
 from leaderboard.draw import draw, ink, show_table

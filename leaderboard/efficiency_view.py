@@ -8,9 +8,9 @@ import pandas as pd
 import streamlit as st
 
 from biobench.report import charts
+from biobench.report.frame import build
 from biobench.report.names import labels
-from biobench.report.rows import AverageName, Row
-from biobench.report.table import build
+from biobench.report.row import AverageName, Row
 from leaderboard.draw import draw, ink, show_table
 from leaderboard.folder import results, say_no_runs
 from leaderboard.names import shown_names

@@ -11,13 +11,22 @@ import streamlit as st
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.errors import BioBenchError
-from biobench.report.details.beside import SIDES, Side, lay_beside, tally_beside
 from biobench.report.details.marked import to_html
-from biobench.report.details.mistakes import KINDS, JudgedDocument, Kind, judge, tally
+from biobench.report.details.mistakes import (
+    KINDS,
+    SIDES,
+    JudgedDocument,
+    Kind,
+    Side,
+    judge,
+    lay_beside,
+    tally,
+    tally_beside,
+)
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
 from biobench.report.names import shorten
-from biobench.report.rows import AverageName
+from biobench.report.row import AverageName
 from biobench.schema.record import RunRecord
 from leaderboard.draw import show_table
 from leaderboard.folder import results, say_no_runs

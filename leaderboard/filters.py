@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import streamlit as st
 
-from biobench.report.table import Results
+from biobench.report.results import Results
 from leaderboard.state import SEPARATOR, is_linked_anew, start, write_link
 
 SIZES = ("size_small", "size_base", "size_large", "unknown")

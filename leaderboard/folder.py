@@ -21,7 +21,7 @@ from biobench.report.details.pretraining import (
     read_pretraining,
 )
 from biobench.report.groups import RunGroup
-from biobench.report.table import Results, contents, fingerprint, load
+from biobench.report.results import Results, contents, fingerprint, load
 from leaderboard.launch import PRETRAINING_VARIABLE, RESULTS_VARIABLE
 
 SECONDS = 20.0

@@ -12,9 +12,9 @@ import biobench
 from biobench import __version__
 from biobench.comparison.ranking import TESTABLE, mean_of, with_mean
 from biobench.report import charts
+from biobench.report.frame import Report
 from biobench.report.names import labels, shorten
-from biobench.report.render import plain_note, render
-from biobench.report.rows import Report
+from biobench.report.printers import plain_note, render
 from biobench.report.wide import ModelLine, blocks
 from leaderboard.words import spoken
 

@@ -14,16 +14,16 @@ from biobench.report import charts
 from biobench.report.details.ledgers import ledger_facts
 from biobench.report.entrants import line_name
 from biobench.report.escape import plain
+from biobench.report.frame import build
 from biobench.report.groups import RunGroup
-from biobench.report.names import in_sentences, shorten, without_revisions
+from biobench.report.names import in_sentences, without_revisions
+from biobench.report.printers import plain_note
 from biobench.report.remarks import hub_link, licence_link, licence_named
-from biobench.report.render import plain_note
 from biobench.report.rivals import Rivals
-from biobench.report.rows import AverageName, Row
-from biobench.report.table import build
+from biobench.report.row import AverageName, Row
 from biobench.schema.record import RunRecord
 from leaderboard.board import placings
-from leaderboard.draw import draw, facts, ink, show_table
+from leaderboard.draw import draw, facts, show_table
 from leaderboard.folder import inside, results, trained_by
 from leaderboard.needle_view import show_maps
 from leaderboard.state import SEPARATOR, choose
@@ -35,7 +35,7 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     """Draw the view."""
     loaded = results()
     report = build(loaded, average)
-    lines = {SEPARATOR.join(row.line): row.line for row in report.rows if row.source not in ("ceiling", "floor")}
+    lines = {SEPARATOR.join(row.line): row.line for row in report.rows if row.source not in ("oracle", "baseline")}
     if not lines:
         st.info(words["no_model"])
         return
@@ -54,7 +54,6 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
         st.caption(words["published_only"])
     _averages(average, line, words)
     rivals = Rivals(report)
-    _strip(rivals, rows, words)
     show_table(_table(rivals, rows, words), _digits(words), config=_right(words))
     _ledger(groups, words)
     chart = charts.seeds(rows, [plain(row.task) for row in rows], "task", words)
@@ -142,20 +141,8 @@ def _averages(average: AverageName, line: tuple[str, str, str], words: Mapping[s
             suite = words.get(name, name)
             over = words["over_one" if row.tasks == 1 else "over_tasks"].format(row.tasks)
             rank = standing.ranks.get((line_name(model, variant), source), "–")
-            st.metric(f"{suite} · {words['mean']} ({over})", score(row, words), width="content")
+            st.metric(f"{suite} · {words['mean']} ({over})", score(row), width="content")
             st.metric(words["rank_in"].format(suite), rank, width="content")
-
-
-def _strip(rivals: Rivals, rows: Sequence[Row], words: Mapping[str, str]) -> None:
-    """The model's dots among the strokes of the others under the same conditions, and the floors."""
-    field = {row.task: rivals.others(row) for row in rows}
-    floors = {task: 100 * row.mean for task, row in rivals.floors.items() if task in field}
-    means = {row.task: charts.ends(row) for row in rows}
-    draw(
-        charts.strip(list(field), means, field, floors, words, ink()),
-        words["alt_strip"].format(shorten(plain(rows[0].model))),
-    )
-    st.caption(words["strip_help"])
 
 
 def _table(rivals: Rivals, rows: Sequence[Row], words: Mapping[str, str]) -> pd.DataFrame:
@@ -166,10 +153,10 @@ def _table(rivals: Rivals, rows: Sequence[Row], words: Mapping[str, str]) -> pd.
             {
                 words["task"]: row.task,
                 words["metric"]: metric_in(row.metric, words),
-                words["score"]: score(row, words),
+                words["score"]: score(row),
                 words["best"]: _beside(best, short[line_name(best.model, best.variant)], words),
                 words["gap"]: 100 * (best.mean - row.mean),
-                words["floor"]: _floor(rivals.floors.get(row.task), words),
+                words["baseline"]: _floor(rivals.baselines.get(row.task), words),
                 words["seeds"]: row.n_seeds or None,
                 words["seconds"]: row.seconds,
                 words["memory"]: None if row.peak_memory_bytes is None else row.peak_memory_bytes / 1e9,
@@ -181,7 +168,7 @@ def _table(rivals: Rivals, rows: Sequence[Row], words: Mapping[str, str]) -> pd.
     )
     # what is known of no task (a floor that nobody measured, costs of printed scores) has no column
     known = table.dropna(axis="columns", how="all")
-    return known.fillna({words["floor"]: "–"})
+    return known.fillna({words["baseline"]: "–"})
 
 
 def _floor(row: Row | None, words: Mapping[str, str]) -> str | None:
@@ -191,7 +178,7 @@ def _floor(row: Row | None, words: Mapping[str, str]) -> str | None:
 
 def _beside(row: Row, name: str, words: Mapping[str, str]) -> str:
     """A score and whose it is."""
-    return f"{score(row, words, margin=False)} ({plain(name)})"
+    return f"{score(row, margin=False)} ({plain(name)})"
 
 
 def _digits(words: Mapping[str, str]) -> dict[str, int]:

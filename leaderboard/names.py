@@ -9,7 +9,7 @@ from biobench.report.details.needle import NeedleGrid
 from biobench.report.entrants import line_name
 from biobench.report.groups import RunGroup
 from biobench.report.names import without_revisions
-from biobench.report.rows import Row
+from biobench.report.row import Row
 
 _SOURCE = "\x1e"
 

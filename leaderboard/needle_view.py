@@ -12,8 +12,8 @@ from biobench.report import charts
 from biobench.report.details.needle import CHANCE, NO_EXAMPLE, NOT_READ, NeedleGrid, grid_of
 from biobench.report.escape import for_html, plain
 from biobench.report.groups import RunGroup
-from biobench.report.render import plain_note
-from biobench.report.rows import AverageName
+from biobench.report.printers import plain_note
+from biobench.report.row import AverageName
 from leaderboard.draw import draw, show_table
 from leaderboard.folder import inside, results, results_dir
 from leaderboard.launch import is_public

@@ -13,8 +13,8 @@ from biobench.report import charts
 from biobench.report.details.ledgers import ledger_table
 from biobench.report.details.mechanism import cka_chart
 from biobench.report.details.pretraining import Pretraining, TrainingRun
-from biobench.report.render import plain_note
-from biobench.report.rows import AverageName
+from biobench.report.printers import plain_note
+from biobench.report.row import AverageName
 from leaderboard.draw import draw, show_table
 from leaderboard.folder import inside, pretraining
 from leaderboard.launch import is_public

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 import pandas as pd
 import streamlit as st
 
-from biobench.report.literature.experiment_render import absent, below
 from biobench.report.literature.experiments import Experiment
-from biobench.report.rows import AverageName
+from biobench.report.row import AverageName
 from leaderboard.folder import results
 from leaderboard.state import choose
 from leaderboard.table import literal
@@ -31,11 +30,11 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     for experiment in publication.experiments:
         st.header(literal(experiment.title), anchor=experiment.id)
         st.table(_frame(experiment))
-        for line in below(publication, experiment):
+        for line in publication.below(experiment):
             st.text(line)
     if publication.without_values:
         st.header(words["without_values"])
-        for line in absent(publication):
+        for line in publication.absent:
             st.text(line)
 
 

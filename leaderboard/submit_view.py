@@ -11,8 +11,8 @@ import pandas as pd
 import streamlit as st
 
 from biobench.report.escape import plain
-from biobench.report.rows import AverageName
-from biobench.report.table import SUBMITTED
+from biobench.report.results import SUBMITTED
+from biobench.report.row import AverageName
 from biobench.store.statements import MANIFEST
 from biobench.submission.checks import STATES, Check, Grade, Verification
 from biobench.submission.guard import verify

@@ -39,10 +39,10 @@ def to_frame(
     policies and the oracles stand as one row each, the best on each task: a policy measured on few tasks has no row of
     dashes.
     """
-    shown = [line for line in lines if line.source not in ("floor", "ceiling")]
-    floor, ceiling = best_of(lines, "floor"), best_of(lines, "ceiling")
+    shown = [line for line in lines if line.source not in ("baseline", "oracle")]
+    floor, ceiling = best_of(lines, "baseline"), best_of(lines, "oracle")
     briefs = [briefs_of.get((line.model, line.variant, line.source)) for line in shown]
-    extra = [(words[key], cells) for key, cells in (("floor", floor), ("ceiling", ceiling)) if cells]
+    extra = [(words[key], cells) for key, cells in (("baseline", floor), ("oracle", ceiling)) if cells]
     blank = [None] * len(extra)
     averages = [line.average for line in shown]
     names = in_cells(line.name for line in shown)

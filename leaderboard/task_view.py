@@ -13,11 +13,11 @@ from biobench.errors import BioBenchError
 from biobench.report import charts
 from biobench.report.details.marked import sample
 from biobench.report.escape import plain
+from biobench.report.frame import build, cells
 from biobench.report.groups import RunGroup
 from biobench.report.names import in_sentences, labels
-from biobench.report.render import plain_note
-from biobench.report.rows import AverageName, Row
-from biobench.report.table import build
+from biobench.report.printers import plain_note
+from biobench.report.row import AverageName, Row
 from biobench.report.tasks import TaskInfo
 from biobench.schema.document import Document
 from leaderboard.draw import draw, facts, show_table
@@ -37,7 +37,7 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     tasks = [i for i, info in loaded.infos.items() if info.in_suite or any(g.task == i for g in loaded.groups)]
     names = {i: f"{loaded.infos[i].name} ({i})" for i in tasks}
     # what has no score yet comes last
-    scored = {row.task for row in loaded.rows(average).rows if row.source not in ("floor", "ceiling")}
+    scored = {row.task for row in cells(loaded, average).rows if row.source not in ("baseline", "oracle")}
     tasks.sort(key=lambda i: i not in scored)
     task = choose(words["choose_task"], tasks, "task", names)
     info = loaded.infos[task]
@@ -135,7 +135,7 @@ def _scores(rows: Sequence[Row], words: Mapping[str, str]) -> pd.DataFrame:
                 words["model"]: name,
                 words["source"]: words[r.source],
                 words["metric"]: metric_in(r.metric, words),
-                words["score"]: score(r, words),
+                words["score"]: score(r),
                 words["seeds"]: r.n_seeds or None,
             }
             for name, r in zip(shown_names(rows, words), rows, strict=True)

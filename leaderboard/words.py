@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from biobench.report.charts import FEW_SEEDS
 from biobench.report.literature.beside import NAMES
-from biobench.report.rows import Row
+from biobench.report.row import Row
 from biobench.report.wide import percent
 from leaderboard.launch import is_public
 from leaderboard.view_words import VIEW_WORDS
@@ -118,10 +118,9 @@ _WORDS: dict[str, str] = {
         "mean is the publication's own."
     ),
     "notes_in_words": "notes in words",
-    "below_floor": "below the floor on {}",
+    "below_baseline": "below the baseline on {}",
     "cut_on": "cut at the window: {}",
     "failed_on": "failed runs in the mean: {}",
-    "failed_count": "{} failed",
     "in_training": "test documents in its training text",
     "only_likely": "average likely, not stated",
     "no_cost": "Costs are known of runs alone.",
@@ -141,10 +140,10 @@ _WORDS: dict[str, str] = {
     "run": "own runs",
     "published": "published",
     "frozen": "frozen encoder",
-    "outside": "made elsewhere",
+    "external": "made elsewhere",
     "submitted": "submitted",
-    "floor": "floor",
-    "ceiling": "ceiling",
+    "baseline": "baseline",
+    "oracle": "oracle",
     "search": "Search models",
     "suite_average": "suite average",
     "model": "model",
@@ -155,13 +154,6 @@ _WORDS: dict[str, str] = {
     "findings": "Findings in the results folder",
     "printed_mean": "mean as the publication prints it, over its own tasks",
     "cite": "Cite",
-    "others": "other models",
-    "this_model": "this model",
-    "strip_help": (
-        "Dot: this model, with its 95% interval over three seeds or more. Strokes: the other models under the same "
-        "conditions; the thick one is the best policy that reads nothing."
-    ),
-    "alt_strip": "{} among the other models, task by task",
     "over_one": "one task",
     "over_tasks": "{} tasks",
     "rank_in": "rank · {}",
@@ -292,9 +284,9 @@ _WORDS: dict[str, str] = {
 WORDS: Mapping[str, str] = _WORDS | VIEW_WORDS
 
 
-def score(row: Row, words: Mapping[str, str], *, margin: bool = True) -> str:
+def score(row: Row, *, margin: bool = True) -> str:
     """The score in percent with its margin, which three seeds or more must bear."""
-    return percent(row, margin=margin and row.n_seeds >= FEW_SEEDS, failed=words["failed_count"])
+    return percent(row, margin=margin and row.n_seeds >= FEW_SEEDS)
 
 
 def metric_in(metric: str, words: Mapping[str, str]) -> str:

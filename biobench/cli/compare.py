@@ -9,7 +9,7 @@ import typer
 from biobench.cli.console.common import DataDir, Json, ResultsDir, print_json, several, terminal_width
 
 if TYPE_CHECKING:
-    from biobench.report.rows import AverageName
+    from biobench.report.row import AverageName
 
 
 def register(app: typer.Typer) -> None:
@@ -86,7 +86,7 @@ def check_average(average: str | None) -> AverageName | None:
     from typing import get_args
 
     from biobench.errors import UsageError
-    from biobench.report.rows import AverageName
+    from biobench.report.row import AverageName
     from biobench.schema.strict import suggest
 
     if average is None:

@@ -109,11 +109,12 @@ def print_results(results_dir: str) -> None:
     known here: it is generated, holds the test's names on purpose and none of its sentences.
     """
     from biobench.report.contamination import remark
-    from biobench.report.table import build, load
-    from biobench.report.terminal import print_table
+    from biobench.report.frame import build
+    from biobench.report.printers import print_table
+    from biobench.report.results import load
 
     results = load(results_dir)
-    report = build(results, "macro", tasks=TASKS, sources=("run", "floor"))
+    report = build(results, "macro", tasks=TASKS, sources=("run", "baseline"))
     compared = {str(each) for group in results.groups for each in remark(group)}
     others = [each for each in report.notes if str(each) not in compared]
     print_table(replace(report, notes=(NAMES, *others[:2])))

@@ -38,7 +38,7 @@ def errors(
     check_results_dir(context, results_dir)
     from biobench.report.details.mistaken import as_data, as_page, as_text, read_mistakes
     from biobench.report.details.mistakes import KINDS, Kind
-    from biobench.report.table import load
+    from biobench.report.results import load
     from biobench.schema.strict import suggest
 
     for name in kind:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Collection, Iterable
 from dataclasses import replace
@@ -16,12 +15,15 @@ from biobench.errors import UsageError
 from biobench.schema.strict import suggest
 
 if TYPE_CHECKING:
-    from biobench.report.rows import AverageName, Report
-    from biobench.report.table import Results
+    from biobench.report.frame import Report
+    from biobench.report.results import Results
+    from biobench.report.row import AverageName
     from biobench.schema.suite import SuiteSpec
 
 AVERAGES: tuple[AverageName, ...] = ("macro", "micro", "weighted", "paper")
-SOURCES = ("published", "run", "frozen", "outside", "submitted", "floor", "ceiling")
+SOURCES = ("published", "run", "frozen", "external", "submitted", "baseline", "oracle")
+OLD_SOURCES = {"outside": "external", "floor": "baseline", "ceiling": "oracle"}
+"""Words of earlier versions."""
 FORMATS = ("table", "md", "csv", "latex", "json", "html")
 ALL = "all"
 """`--average all`: a row for each of macro, micro and weighted."""
@@ -76,6 +78,7 @@ def report(
     format_ = "json" if as_json else format_
     check_results_dir(context, results_dir)
     _check([] if average is None else [average], [*AVERAGES, ALL], "--average")
+    source = [OLD_SOURCES.get(name, name) for name in source]
     _check(source, SOURCES, "--source")
     if format_ not in FORMATS:
         raise UsageError(f"unknown format '{format_}'", hint=suggest(format_, FORMATS))
@@ -84,8 +87,9 @@ def report(
             if chosen:
                 raise UsageError(f"{option} has no place in a {format_}", hint="add --format csv or --format json")
     from biobench.data.catalog import SUITES
-    from biobench.report.render import render
-    from biobench.report.table import build, first_average, load
+    from biobench.report.frame import build
+    from biobench.report.printers import render
+    from biobench.report.results import first_average, load
 
     results = load(results_dir)
     _check(task, results.infos, "--task")
@@ -115,10 +119,11 @@ def report(
         "models": _some(model),
     }
     if seeds or labels:
-        from biobench.report import tidy
+        from biobench.report import printers
+        from biobench.report.frames import COLUMNS, tidy
 
-        rows = tidy.tidy(results, labels=labels, **filters)
-        _put(tidy.as_csv(rows) if format_ == "csv" else tidy.as_json(rows), output)
+        rows = tidy(results, labels=labels, **filters)
+        _put(printers.as_csv(COLUMNS, rows) if format_ == "csv" else printers.as_json(rows), output)
         return
     if format_ not in ("csv", "json") and not any(filters.values()):
         filters["tasks"] = tasks_with_runs(results)
@@ -158,14 +163,14 @@ def _slices(
     format_: str,
     output: Path | None,
 ) -> None:
-    from biobench.report.details.slices import slices
-    from biobench.report.details.slices_render import as_csv, as_table
+    from biobench.report.details.slices import COLUMNS, as_table, slices
+    from biobench.report.printers import as_csv, as_json
 
     rows, notes = slices(results, data_dir, tasks=tasks, models=models)
     if format_ == "json":
-        _put(json.dumps([row.as_json() for row in rows], ensure_ascii=False, indent=2) + "\n", output)
-        return
-    _put(as_csv(rows) if format_ == "csv" else as_table(rows), output)
+        _put(as_json(rows), output)
+    else:
+        _put(as_csv(COLUMNS, rows) if format_ == "csv" else as_table(rows), output)
     for line in notes:
         typer.echo(line, err=True)
 
@@ -185,7 +190,7 @@ def _print(
     output: Path | None,
 ) -> None:
     """The table, and what of the published values it leaves out."""
-    from biobench.report.terminal import print_table, to_text
+    from biobench.report.printers import print_table, to_text
 
     if experiments and not shown.experiments:
         shown = replace(shown, experiments=results.experiments)
@@ -214,7 +219,9 @@ def _some(values: list[str]) -> list[str] | None:
 
 def _models(results: Results) -> set[str]:
     """Every model with a row under some average, and those that have runs but no row."""
-    shown = {row.model for average in AVERAGES for row in results.rows(average).rows}
+    from biobench.report.frame import cells
+
+    shown = {row.model for average in AVERAGES for row in cells(results, average).rows}
     return shown | {group.model for group in (*results.groups, *(refusal.group for refusal in results.refusals))}
 
 

@@ -20,11 +20,11 @@ from biobench.comparison.verdict import sentences
 from biobench.data.catalog import load_task
 from biobench.data.suite import load_suite
 from biobench.errors import UsageError
+from biobench.report.baselines import no_skill
 from biobench.report.entrants import find_entrants
-from biobench.report.floors import no_skill
-from biobench.report.rows import AverageName
+from biobench.report.results import Results, load
+from biobench.report.row import AverageName
 from biobench.report.suite import suite_results
-from biobench.report.table import Results, load
 from biobench.stats import possible_ranks, task_ranks, task_weights
 
 

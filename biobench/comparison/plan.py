@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from biobench.errors import SpecError
-from biobench.report.rows import AverageName
+from biobench.report.row import AverageName
 from biobench.schema.strict import Strict, load_yaml_model
 
 if TYPE_CHECKING:

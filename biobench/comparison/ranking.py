@@ -11,11 +11,12 @@ from biobench.comparison.pairs import corrected
 from biobench.comparison.result import PairResult, Verdict
 from biobench.comparison.verdict import headline as pair_headline
 from biobench.errors import UsageError
-from biobench.report.rows import AverageName, Report, Row
-from biobench.report.table import Results, build
+from biobench.report.frame import Report, build
+from biobench.report.results import Results
+from biobench.report.row import AverageName, Row
 from biobench.report.wide import Block, ModelLine, blocks
 
-TESTABLE = ("run", "outside", "submitted")
+TESTABLE = ("run", "external", "submitted")
 """Sources whose lines have runs or predictions of ours to test; the others are printed or stand for no model."""
 SMALL = 100_000_000
 """Parameters below which a model is named as the best of the small ones."""
@@ -156,7 +157,7 @@ def with_mean(block: Block) -> tuple[ModelLine, ...]:
     """
     lines = [
         replace(line, average=next(iter(line.cells.values())))
-        if len(block.columns) == 1 and line.cells and line.source not in ("floor", "ceiling")
+        if len(block.columns) == 1 and line.cells and line.source not in ("baseline", "oracle")
         else line
         for line in block.lines
     ]

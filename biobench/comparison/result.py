@@ -8,7 +8,7 @@ from typing import Literal
 
 from biobench.comparison.tasks import Refused
 from biobench.comparison.twins import Twins
-from biobench.report.rows import AverageName
+from biobench.report.row import AverageName
 from biobench.stats import Interval, MeanTest
 from biobench.store import UnusableFile
 

@@ -16,8 +16,8 @@ from biobench.report.contamination import remark
 from biobench.report.entrants import Entrant
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
-from biobench.report.rows import AverageName
-from biobench.report.table import Results, metric_of
+from biobench.report.results import Results, metric_of
+from biobench.report.row import AverageName
 from biobench.report.tasks import NEEDLE, TaskInfo
 from biobench.schema.strict import suggest
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from biobench.export.results import TaskResult
 from biobench.report.literature.beside import NAMES
-from biobench.report.rows import Row
+from biobench.report.row import Row
 from biobench.schema.kind import is_possible
 
 VERSION = "0.3.0"

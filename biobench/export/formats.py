@@ -21,10 +21,11 @@ from biobench.export.every_eval_ever import every_eval_ever
 from biobench.export.push import REPOSITORY
 from biobench.export.results import AVERAGES, TaskResult, model_results
 from biobench.report.escape import for_markdown, plain
+from biobench.report.frame import build
 from biobench.report.literature.beside import NAMES
-from biobench.report.render import render
-from biobench.report.rows import METRICS, Row
-from biobench.report.table import build, load
+from biobench.report.printers import render
+from biobench.report.results import load
+from biobench.report.row import METRICS, Row
 from biobench.report.wide import percent
 from biobench.schema.kind import has_f1, traits_of
 from biobench.schema.strict import suggest
@@ -53,7 +54,7 @@ def export(model: str, format: str, results_dir: str | Path = "results", *, data
     name = of_model[0].group.model
     if format in ("csv", "latex"):
         tasks = [result.info.id for result in of_model]
-        report = build(results, models=[name], tasks=tasks, sources=["run", "outside", "submitted"])
+        report = build(results, models=[name], tasks=tasks, sources=["run", "external", "submitted"])
         whole = tuple(row for row in report.rows if row.variant in {result.group.variant for result in of_model})
         return render(replace(report, rows=whole), format)
     if format == "bibtex":

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from biobench.errors import UsageError
 from biobench.report.entrants import find_entrants, line_name
 from biobench.report.escape import plain
+from biobench.report.frame import build
 from biobench.report.groups import RunGroup
-from biobench.report.rows import AverageName, Row
-from biobench.report.table import Results, build
+from biobench.report.results import Results
+from biobench.report.row import AverageName, Row
 from biobench.report.tasks import TaskInfo
 from biobench.schema.kind import has_f1
 

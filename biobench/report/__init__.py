@@ -14,7 +14,7 @@ class _Room(ModuleType):
     """A package that stands for its main function, so that `biobench.report` can be both."""
 
     def __call__(self, results_dir: str = "results", average: str | None = None, **filters: Any) -> Any:
-        """The report of a results folder as rows (`report.rows.Report`); filters as of `report.table.build`.
+        """The report of a results folder (`report.frame.Report`, `.frame` is the data frame); filters as of `build`.
 
         average: macro, micro, weighted or paper; None: macro, paper where there are no runs. Raises UsageError where
         there is no such folder.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 import pandas as pd
 
-from biobench.report.rows import Row
+from biobench.report.row import Row
 from biobench.schema.record import RunRecord
 
 if TYPE_CHECKING:
@@ -190,54 +190,6 @@ def seeds(rows: Sequence[Row], names: Sequence[str], by: str, words: Mapping[str
     lines = alt.Chart(known).mark_rule(size=2, color=ORANGE).encode(x="low:Q", x2="high:Q", y=y)
     ticks = alt.Chart(frame).mark_tick(thickness=3, size=16, color=ORANGE).encode(x=x, y=y)
     return alt.layer(*([lines] if len(known) else []), dots, ticks).properties(height=alt.Step(26))
-
-
-def strip(
-    tasks: Sequence[str],
-    scores: Mapping[str, Mapping[str, float | None]],
-    field: Mapping[str, Sequence[float]],
-    floors: Mapping[str, float],
-    words: Mapping[str, str],
-    ink: str = INK,
-) -> Any:
-    """One model among the others, task by task: a quiet stroke for each other model, the floor, and its own dot.
-
-    scores: task -> `ends`. field: task -> the other models' scores in percent. floors: task -> the best policy's.
-    """
-    y = alt.Y("task:N", sort=list(tasks), title=None, axis=alt.Axis(labelLimit=200, labelOverlap=False))
-    x = alt.X("score:Q", title=words["score"], scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=8, format=_SHORT))
-    parts = [
-        (pd.DataFrame(rows), words[key])
-        for key, rows in (
-            ("others", [{"task": task, "score": score} for task in tasks for score in field.get(task, ())]),
-            ("floor", [{"task": task, "score": floors[task]} for task in tasks if task in floors]),
-            ("this_model", [{"task": task} | dict(scores[task]) for task in tasks]),
-        )
-        if rows
-    ]
-    legend = [name for _, name in parts]
-    colours = {words["others"]: ink, words["floor"]: COLOURS[4], words["this_model"]: BLUE}
-    colour = alt.Color(
-        "what:N",
-        title=None,
-        scale=alt.Scale(domain=legend, range=[colours[name] for name in legend]),
-        # a phone has no room for three names in a line
-        legend=alt.Legend(orient="top", symbolType="square", symbolOpacity=1, columns=2),
-    )
-    layers = []
-    for frame, name in parts:
-        chart = alt.Chart(frame.assign(what=name))
-        tips = ["task:N", "what:N", alt.Tooltip("score:Q", format=".1f")]
-        if name == words["this_model"]:
-            marks = chart.mark_circle(size=90, opacity=1)
-            known = frame.assign(what=name).dropna()
-            if len(known):
-                layers.append(alt.Chart(known).mark_rule(size=2, color=ORANGE).encode(x="low:Q", x2="high:Q", y=y))
-        else:
-            thick = name == words["floor"]
-            marks = chart.mark_tick(thickness=3 if thick else 1.5, size=14, opacity=1 if thick else 0.6)
-        layers.append(marks.encode(x=x, y=y, color=colour, tooltip=tips))
-    return alt.layer(*layers).properties(height=alt.Step(22))
 
 
 def differences(rows: Sequence[Mapping[str, Any]], words: Mapping[str, str], ink: str = INK) -> Any:

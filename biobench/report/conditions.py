@@ -54,7 +54,7 @@ def unlike_lengths(runs: Sequence[tuple[str, RunGroup | None]]) -> str | None:
 
 def differences(runs: Sequence[tuple[str, RunGroup | None]]) -> list[str]:
     """What is not part of the protocol, yet may explain a difference of (model, group): precision and the window."""
-    briefs = [(label, g.briefs[0]) for label, g in runs if g is not None and g.source != "outside"]
+    briefs = [(label, g.briefs[0]) for label, g in runs if g is not None and g.source != "external"]
     notes = []
     if len({b.precision for _, b in briefs}) > 1:
         each = [f"{label} in {b.precision}" for label, b in briefs]

@@ -12,12 +12,12 @@ from biobench.errors import UsageError
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup, Source
 from biobench.report.literature.published import PublishedValue
-from biobench.report.table import Results
+from biobench.report.results import Results
 from biobench.schema.checkpoint import model_folder
 from biobench.schema.floor import FloorRecord
 from biobench.schema.strict import suggest
 
-_PREFERRED: tuple[Source, ...] = ("run", "frozen", "outside", "submitted", "floor", "ceiling")
+_PREFERRED: tuple[Source, ...] = ("run", "frozen", "external", "submitted", "baseline", "oracle")
 """Where the scores of one name are taken from when several hold it."""
 
 
@@ -54,7 +54,7 @@ def line_name(model: str, variant: str) -> str:
     return f"{model} [{variant}]" if variant else model
 
 
-def find_entrants(names: Sequence[str], results: Results, floors: Sequence[FloorRecord] = ()) -> list[Entrant]:
+def find_entrants(names: Sequence[str], results: Results, baselines: Sequence[FloorRecord] = ()) -> list[Entrant]:
     """The models of these names, in order; one that is named twice gets a number.
 
     A name is a model as the report prints it (with or without the bracket of its variant, with or without
@@ -63,7 +63,7 @@ def find_entrants(names: Sequence[str], results: Results, floors: Sequence[Floor
     entrants: list[Entrant] = []
     groups = _by_name(results.groups)
     for name in names:
-        entrant = _find(name, results, groups, floors)
+        entrant = _find(name, results, groups, baselines)
         label, times, used = entrant.label, 1, {other.label for other in entrants}
         while label in used:
             times += 1
@@ -72,7 +72,7 @@ def find_entrants(names: Sequence[str], results: Results, floors: Sequence[Floor
     return entrants
 
 
-def _find(name: str, results: Results, named: _ByName, floors: Sequence[FloorRecord]) -> Entrant:
+def _find(name: str, results: Results, named: _ByName, baselines: Sequence[FloorRecord]) -> Entrant:
     groups = _matching(name, named)
     if groups:
         sources = [s for s in _PREFERRED if any(g.source == s for g in groups)]
@@ -102,12 +102,13 @@ def _find(name: str, results: Results, named: _ByName, floors: Sequence[FloorRec
         }
         return Entrant(plain(name), name, "published", {}, published)
     records: dict[str, list[FloorRecord]] = defaultdict(list)
-    for record in sorted(floors, key=lambda r: r.made, reverse=True):
+    for record in sorted(baselines, key=lambda r: r.made, reverse=True):
         if any(policy.name == name for policy in record.policies):
             records[record.task].append(record)
     if records:
         kind = next(p.kind for p in next(iter(records.values()))[0].policies if p.name == name)
-        return Entrant(plain(name), name, kind, {}, policies={task: tuple(rows) for task, rows in records.items()})
+        source: Source = "baseline" if kind == "floor" else "oracle"
+        return Entrant(plain(name), name, source, {}, policies={task: tuple(rows) for task, rows in records.items()})
     refused = _matching(name, _by_name([r.group for r in results.refusals]))
     if refused:
         failing = ", ".join(sorted({g.task for g in refused}))
@@ -118,7 +119,7 @@ def _find(name: str, results: Results, named: _ByName, floors: Sequence[FloorRec
         )
     known = {text for g in results.groups for text in (g.model, line_name(g.model, g.variant))}
     known |= {text for v in results.published for text in (v.model, line_name(v.model, v.variant))}
-    known |= {policy.name for record in floors for policy in record.policies}
+    known |= {policy.name for record in baselines for policy in record.policies}
     hint = suggest(name, [plain(k) for k in sorted(known)])
     if not hint.startswith("did you mean"):
         hint = "`biobench report` shows the models that have results"

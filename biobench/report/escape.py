@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import unicodedata
+from collections.abc import Callable
 
 LONGEST = 120
 """Characters of a name that are shown; JSON and CSV carry it whole."""
@@ -65,6 +66,6 @@ def for_csv(text: str) -> str:
     return "'" + text if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 
 
-def html_sentence(text: str) -> str:
-    """A sentence of any length as text of an element or of a quoted attribute; only its words are bounded."""
-    return " ".join(for_html(word) for word in text.split())
+def words(text: str, escape: Callable[[str], str]) -> str:
+    """A sentence of any length, word by word: `escape` cuts what is longer than a name."""
+    return " ".join(escape(word) for word in text.split())

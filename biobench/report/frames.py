@@ -1,20 +1,88 @@
-"""A results folder from Python: tidy data frames, predictions, mistakes and charts. What `biobench.results` gives."""
+"""A results folder from Python: tidy data frames, predictions and mistakes. What `biobench.results` gives."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from biobench.errors import UsageError
+from biobench.report.baselines import no_skill
 from biobench.report.details.mistaken import Mistakes, as_data, read_mistakes
 from biobench.report.details.mistakes import KINDS
-from biobench.report.rows import AverageName, Report
-from biobench.report.table import Results, build, first_average, load
-from biobench.report.tidy import COLUMNS, tidy
+from biobench.report.frame import Report, build
+from biobench.report.groups import RunGroup
+from biobench.report.results import Results, first_average, load
+from biobench.report.row import AverageName
 
 if TYPE_CHECKING:
     import pandas as pd
+
+COLUMNS = (
+    "model",
+    "variant",
+    "task",
+    "suite",
+    "language",
+    "source",
+    "seed",
+    "metric",
+    "label",
+    "value",
+    "support",
+    "key",
+    "failed",
+)
+"""value: a fraction (0-1) for scores. label: empty but for scores of one label. support: gold of that label. failed:
+the run did not train, by its macro F1 or, where the kind has none, the score that published ones are compared with
+(`stats.failed_runs`)."""
+
+
+def tidy(
+    results: Results,
+    *,
+    labels: bool = False,
+    tasks: Collection[str] | None = None,
+    suites: Collection[str] | None = None,
+    models: Collection[str] | None = None,
+    sources: Collection[str] | None = None,
+) -> list[dict[str, Any]]:
+    """A row a run and metric, all averages that the record holds; with `labels`, also a row a run, label and metric.
+
+    Only what was run or submitted has seeds: published values are in `report.frame.build`. tasks, suites, models,
+    sources: keep only these. Raises StoreError where a record is gone or damaged.
+    """
+    return [
+        row
+        for group in results.groups
+        if all(
+            allowed is None or value in allowed
+            for value, allowed in (
+                (group.task, tasks),
+                (results.infos[group.task].suite, suites),
+                (group.model, models),
+                (group.source, sources),
+            )
+        )
+        for row in _of_group(results, group, labels)
+    ]
+
+
+def _of_group(results: Results, group: RunGroup, labels: bool) -> Iterator[dict[str, Any]]:
+    info = results.infos[group.task]
+    line = (group.model, group.variant, group.task, info.suite, info.language, group.source)
+    headline = "macro_f1" if group.scores("macro_f1") is not None else info.paper
+    failed = group.failed(headline, no_skill(results.floors))
+    for i, brief in enumerate(group.briefs):
+        scores: list[tuple[str, str, float, int | None]] = [(m, "", value, None) for m, value in brief.scores.items()]
+        for label, of_label in group.records[i].per_label.items() if labels else ():
+            measured = [m for m in ("precision", "recall", "f1") if m in of_label]
+            scores += [(m, label, of_label[m], int(of_label["support"])) for m in measured]
+        for metric, label, value, support in scores:
+            cells = (*line, brief.seed, metric, label, value, support, brief.key, failed[i])
+            yield dict(zip(COLUMNS, cells, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,27 +95,24 @@ class ResultsFolder:
     def to_dataframe(self, *, labels: bool = False) -> pd.DataFrame:
         """One row a run and metric; with `labels`, also one a run, label and metric (precision, recall, f1).
 
-        Columns as in `report.tidy.COLUMNS`; `value` is a fraction (0-1). Published scores are not runs: `report`
-        has them. Warns of runs that are left out because their task fails its gate.
+        Columns as in `COLUMNS`; `value` is a fraction (0-1). Published scores are not runs: `report` has them. Warns
+        of runs that are left out because their task fails its gate.
         """
-        import warnings
-
         import pandas as pd
 
-        for task in sorted({refusal.group.task for refusal in self.results.refusals}):
-            reasons = next(r.reasons for r in self.results.refusals if r.group.task == task)
+        for task, reasons in {r.group.task: r.reasons for r in reversed(self.results.refusals)}.items():
             warnings.warn(f"runs of {task} are left out, the task fails its gate: {'; '.join(reasons)}", stacklevel=2)
         return pd.DataFrame(tidy(self.results, labels=labels), columns=list(COLUMNS))
 
     def report(self, average: AverageName | None = None, **filters: Any) -> Report:
-        """The rows of the report; filters as of `report.table.build`."""
+        """The table of the report (`.frame` is the data frame); filters as of `report.frame.build`."""
         return build(self.results, average or first_average(self.results), **filters)
 
     def predictions(self, model: str, task: str, *, seed: int | None = None) -> pd.DataFrame:
         """One row a test document of one run: document, text, gold and said (lists), wrong (number of mistakes).
 
         gold, said: labels, or (start, end, label) of mentions. text: None where the data is not at hand or under an
-        agreement. Raises as `report.mistaken.read_mistakes`.
+        agreement. Raises as `details.mistaken.read_mistakes`.
         """
         import pandas as pd
 
@@ -70,26 +135,6 @@ class ResultsFolder:
         columns = ["model", "task", "seed", "document", "kind"]
         columns += [f"{side}_{what}" for side in ("gold", "said") for what in ("label", "start", "end", "text")]
         return pd.DataFrame(as_data(self._mistakes(model, task, seed), KINDS[:-1], None), columns=columns)
-
-    def plot(self, metric: str = "macro_f1") -> Any:
-        """An Altair chart: per task and model a point a seed and the mean as a bar. Raises UsageError without runs."""
-        import altair as alt
-
-        frame = self.to_dataframe()
-        frame = frame[(frame["metric"] == metric) & (frame["label"] == "")].copy()
-        if frame.empty:
-            raise UsageError(f"no stored run has '{metric}'", hint="run a model first, or name another metric")
-        frame["line"] = [m if not v else f"{m} [{v}]" for m, v in zip(frame["model"], frame["variant"], strict=True)]
-        frame["percent"] = 100 * frame["value"]
-        base = alt.Chart(frame[["line", "task", "seed", "percent"]])
-        y = alt.Y("line:N", title=None)
-        points = base.mark_circle(opacity=0.7, size=45).encode(
-            x=alt.X("percent:Q", title=f"{metric}, percent", scale=alt.Scale(zero=False)),
-            y=y,
-            tooltip=["line:N", "task:N", "seed:Q", alt.Tooltip("percent:Q", format=".1f")],
-        )
-        means = base.mark_tick(thickness=3, size=14, color="#E69F00").encode(x="mean(percent):Q", y=y)
-        return alt.layer(points, means).facet(row=alt.Row("task:N", title=None)).resolve_scale(y="independent")
 
     def _mistakes(self, model: str, task: str, seed: int | None) -> Mistakes:
         return read_mistakes(self.results, model, task, seed=seed, data_dir=self.data_dir)

@@ -18,8 +18,8 @@ from biobench.stats import failed_runs
 from biobench.store import Brief, Store
 from biobench.store.statements import mark_of
 
-Source = Literal["published", "run", "frozen", "outside", "submitted", "floor", "ceiling"]
-"""Where a score comes from; frozen: from runs whose encoder was not trained (`--track frozen`); outside: from
+Source = Literal["published", "run", "frozen", "external", "submitted", "baseline", "oracle"]
+"""Where a score comes from; frozen: from runs whose encoder was not trained (`--track frozen`); external: from
 predictions that were made elsewhere (`biobench score`)."""
 
 
@@ -156,16 +156,16 @@ class RunGroup:
         """What `scores` gave before."""
         return {}
 
-    def failed(self, metric: str, floors: Mapping[tuple[str, str], float]) -> tuple[bool, ...]:
+    def failed(self, metric: str, baselines: Mapping[tuple[str, str], float]) -> tuple[bool, ...]:
         """Which runs failed, in the order of the seeds: the one flag of report, comparison, data frame and board.
 
-        floors: (task, metric) -> what the best policy without skill scores. None failed where the metric is missing.
+        baselines: (task, metric) -> what the best policy without skill scores. None failed where the metric is missing.
         """
         scores = self.scores(metric)
         if scores is None or self.folds:
             return (False,) * len(self.briefs)  # splits differ in their test documents, not in what went wrong
-        tested = self.briefs[0].split == "test"  # the floors are scores on the test split
-        return failed_runs(scores, floors.get((self.task, metric)) if tested else None)
+        tested = self.briefs[0].split == "test"  # these are scores on the test split
+        return failed_runs(scores, baselines.get((self.task, metric)) if tested else None)
 
     def labels(self) -> dict[str, tuple[int, float]]:
         """Label -> (gold in the test split, F1 mean over seeds), in the task's order."""
@@ -215,7 +215,7 @@ def group_runs(
         name = b.model if b.revision is None else f"{b.model}@{b.revision}"
         of = source
         if source == "run":
-            of = "outside" if b.origin == "outside" else "frozen" if b.track == "frozen" else "run"
+            of = "external" if b.origin == "outside" else "frozen" if b.track == "frozen" else "run"
         members[of, b.task, name, variant, b.weights, b.spec, b.data] += runs
     groups = []
     for (of, task, name, variant, *_), runs in sorted(members.items(), key=_place):

@@ -55,15 +55,15 @@ def best_of(lines: Sequence[ModelLine], source: str) -> dict[str, float]:
     return best
 
 
-def remarks_of(line: ModelLine, floor: Mapping[str, float], words: Mapping[str, str]) -> dict[str, str]:
+def remarks_of(line: ModelLine, baseline: Mapping[str, float], words: Mapping[str, str]) -> dict[str, str]:
     """What a reader must know of the line: sign -> words.
 
-    floor: task -> the best policy's score in percent. words: those of `languages.labels`.
+    baseline: task -> the best policy's score in percent. words: those of the app.
     """
     remarks: dict[str, str] = {}
-    below = [task for task, row in line.cells.items() if task in floor and 100 * row.mean < floor[task]]
+    below = [task for task, row in line.cells.items() if task in baseline and 100 * row.mean < baseline[task]]
     if below:
-        remarks["▽"] = words["below_floor"].format(", ".join(below))
+        remarks["▽"] = words["below_baseline"].format(", ".join(below))
     cut = [task for task, row in line.cells.items() if row.truncated_documents]
     if cut:
         remarks["✂"] = words["cut_on"].format(", ".join(cut))

@@ -1,11 +1,12 @@
-"""What a model's score stands against: the best and all others under the same conditions, and the floor."""
+"""What a model's score stands against: the best and all others under the same conditions, and the baseline."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from biobench.report.conditions import Condition, condition_of, lengths_read
-from biobench.report.rows import Report, Row
+from biobench.report.frame import Report
+from biobench.report.row import Row
 
 Alike = tuple[Condition, tuple[int, ...]]
 """What rows share that are held against each other: the runs' condition, and the lengths that a needle run reads."""
@@ -42,22 +43,17 @@ class Rivals:
 
     def __init__(self, report: Report) -> None:
         self._alike = _conditions(report)
-        self._scores: dict[tuple[str, Alike | None], list[Row]] = {}
-        self.floors: dict[str, Row] = {}
+        self._best: dict[tuple[str, Alike | None], Row] = {}
+        self.baselines: dict[str, Row] = {}
         """Task -> the best policy that does not read as an encoder does."""
         for row in report.rows:
-            if row.source == "floor" and (row.task not in self.floors or row.mean > self.floors[row.task].mean):
-                self.floors[row.task] = row
-            if row.source not in ("ceiling", "floor"):
-                for condition in self._alike(row):
-                    self._scores.setdefault((row.task, condition), []).append(row)
-        self._best = {at: max(rows, key=lambda row: row.mean) for at, rows in self._scores.items()}
+            if row.source == "baseline":
+                self.baselines[row.task] = max(self.baselines.get(row.task, row), row, key=lambda r: r.mean)
+            if row.source not in ("oracle", "baseline"):
+                for at in ((row.task, condition) for condition in self._alike(row)):
+                    if at not in self._best or row.mean > self._best[at].mean:
+                        self._best[at] = row
 
     def best(self, row: Row) -> Row:
         """The best score under the row's conditions, the row itself where it is that."""
         return self._best[row.task, self._alike(row)[0]]
-
-    def others(self, row: Row) -> list[float]:
-        """The scores of the other lines under the row's conditions, in percent."""
-        alike = self._scores[row.task, self._alike(row)[0]]
-        return [100 * other.mean for other in alike if other.line != row.line]

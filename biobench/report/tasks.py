@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from biobench.data.catalog import SUITES, list_tasks
 from biobench.data.hashing import task_hash
 from biobench.report.literature.published import PublishedValue
+from biobench.schema.floor import FloorRecord
 from biobench.schema.task import TaskSpec
 from biobench.store import Brief
 
@@ -21,8 +22,7 @@ class TaskInfo:
 
     suite: fr, en or needle, by language and type for tasks outside the shipped suites. in_suite: counts for
     the suite's average. paper: the average that published scores of `published_as` stand beside, the name that
-    papers' data files give the task. heading: under which columns stand together where a table is cut, empty for that
-    of the kind. hashes: source id -> hash of the shipped spec, empty for tasks that are not
+    papers' data files give the task. hashes: source id -> hash of the shipped spec, empty for tasks that are not
     shipped.
     """
 
@@ -35,9 +35,8 @@ class TaskInfo:
     corpus: str
     paper: str
     published_as: str
-    hashes: Mapping[str, str]
+    hashes: Mapping[str, str] = field(default_factory=dict)
     spec: TaskSpec | None = None
-    heading: str = ""
 
 
 @lru_cache(maxsize=1)
@@ -63,38 +62,25 @@ def shipped() -> dict[str, TaskInfo]:
     return tasks
 
 
-def task_infos(records: Iterable[Brief], published: Iterable[PublishedValue]) -> dict[str, TaskInfo]:
-    """The shipped tasks, and those that only a record or a published score names, by id."""
+def task_infos(
+    records: Iterable[Brief], published: Iterable[PublishedValue], baselines: Iterable[FloorRecord] = ()
+) -> dict[str, TaskInfo]:
+    """The shipped tasks, and those that only a record, a published score or a baseline names, by id."""
     infos = dict(shipped())
+
+    def add(task: str, language: str, type: str, corpus: str, paper: str) -> None:
+        if task not in infos:
+            suite = _suite(language, type)
+            infos[task] = TaskInfo(task, task, language, type, suite, False, corpus or task, paper, task)
+
     for record in records:
-        if record.task not in infos:
-            infos[record.task] = TaskInfo(
-                id=record.task,
-                name=record.task,
-                language=record.language,
-                type=record.type,
-                suite=_suite(record.language, record.type),
-                in_suite=False,
-                corpus=record.corpus,
-                paper=record.paper,
-                published_as=record.task,
-                hashes={},
-            )
+        add(record.task, record.language, record.type, record.corpus, record.paper)
     taken = {info.published_as for info in infos.values()}
     for value in published:
-        if value.task not in infos and value.task not in taken:
-            infos[value.task] = TaskInfo(
-                id=value.task,
-                name=value.task,
-                language=value.language,
-                type="",
-                suite=value.language,
-                in_suite=False,
-                corpus=value.task,
-                paper=value.likely,
-                published_as=value.task,
-                hashes={},
-            )
+        if value.task not in taken:
+            add(value.task, value.language, "", value.task, value.likely)
+    for baseline in baselines:
+        add(baseline.task, baseline.language, baseline.type, baseline.corpus, baseline.paper)
     return infos
 
 

@@ -17,7 +17,7 @@ from biobench.errors import UsageError
 from biobench.report.entrants import line_name
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
-from biobench.report.table import Results, load
+from biobench.report.results import Results, load
 from biobench.schema.record import Version
 from biobench.schema.strict import Count, Line, Positive, Strict, Text, suggest
 from biobench.store import Store

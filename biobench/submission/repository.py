@@ -24,7 +24,7 @@ from biobench.core.hub import client_errors, damage, explain, patiently, set_pat
 from biobench.errors import StoreError, UsageError
 from biobench.report.entrants import line_name
 from biobench.report.escape import plain
-from biobench.report.table import SUBMITTED, load
+from biobench.report.results import SUBMITTED, load
 from biobench.store import Store
 from biobench.store.index import FILE as INDEX
 from biobench.store.statements import FOLDER, MANIFEST, make_statement, mark_of, save_statement, statement_on

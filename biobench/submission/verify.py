@@ -20,7 +20,7 @@ from biobench.data.catalog import load_task
 from biobench.data.load import load_folds
 from biobench.errors import DataFormatError, DataUnavailableError, StoreError
 from biobench.report.escape import plain
-from biobench.report.table import SUBMITTED
+from biobench.report.results import SUBMITTED
 from biobench.report.tasks import NEEDLE, shipped
 from biobench.schema.document import Document, TaskData
 from biobench.schema.kind import is_numeric

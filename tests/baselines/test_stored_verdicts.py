@@ -15,7 +15,8 @@ from biobench.cli.main import app
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.errors import DataUnavailableError, StoreError, UsageError
-from biobench.report.table import build, fingerprint, load
+from biobench.report.frame import build
+from biobench.report.results import fingerprint, load
 from biobench.runs.api import run
 from biobench.schema.document import TaskData
 from biobench.schema.floor import FLOOR_VERSION, FloorRecord, GateCheck
@@ -132,14 +133,14 @@ def test_a_run_asks_once_and_the_report_shows_floors(tmp_path: Path) -> None:
     report = build(results, "macro", tasks=["demo_topic"])
     assert not any("no gate verdict" in note for note in report.notes)
     rows = {(r.source, r.model): r for r in report.rows}
-    assert {m for s, m in rows if s == "floor"} == {
+    assert {m for s, m in rows if s == "baseline"} == {
         "majority class",
         "random labels",
         "length only",
         "bag of words",
     }
-    assert rows["floor", "majority class"].mean == pytest.approx(record.policies[0].scores["macro_f1"])
-    assert rows["ceiling", "oracle"].mean == 1
+    assert rows["baseline", "majority class"].mean == pytest.approx(record.policies[0].scores["macro_f1"])
+    assert rows["oracle", "oracle"].mean == 1
     assert any(s == "run" for s, _ in rows)
 
     save_floor(results, record.model_copy(update={"passed": False, "checks": (fails := _failing(record),)}))
@@ -162,7 +163,7 @@ def test_a_run_on_a_broken_task_is_kept_but_not_shown(tmp_path: Path) -> None:
     (row,) = json.loads(said.stdout)
     assert Path(row["predictions"]).is_file()
     report = build(results, tasks=["shuffled"])
-    assert {r.source for r in report.rows} == {"floor", "ceiling"}
+    assert {r.source for r in report.rows} == {"baseline", "oracle"}
     assert any(note.startswith("shuffled fails its gate") for note in report.notes)
 
 

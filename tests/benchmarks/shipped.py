@@ -21,8 +21,9 @@ import pandas as pd
 
 from biobench.comparison.compare import compare
 from biobench.report import charts
-from biobench.report.rows import Row
-from biobench.report.table import build, load
+from biobench.report.frame import build
+from biobench.report.results import load
+from biobench.report.row import Row
 from biobench.report.wide import percent
 from biobench.store import Store
 from biobench.store.floors import save_floor, scan_floors
@@ -129,9 +130,9 @@ class Shown:
 
 def shown(folder: Path = RESULTS) -> Shown:
     """What `folder` holds of `MODELS` and `TASKS` under the small protocol."""
-    report = build(load(folder), "macro", tasks=TASKS, sources=["run", "floor"])
+    report = build(load(folder), "macro", tasks=TASKS, sources=["run", "baseline"])
     own = tuple(row for row in report.rows if row.source == "run" and row.variant == PROTOCOL and row.model in MODELS)
-    best = {row.task: row for row in sorted(report.rows, key=lambda r: r.mean) if row.source == "floor"}
+    best = {row.task: row for row in sorted(report.rows, key=lambda r: r.mean) if row.source == "baseline"}
     return Shown(folder, own, tuple(best[t] for t in dict.fromkeys(row.task for row in own) if t in best))
 
 

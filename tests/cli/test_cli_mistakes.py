@@ -12,7 +12,7 @@ from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.report.details.mistaken import as_text, read_mistakes
 from biobench.report.details.mistakes import KINDS
-from biobench.report.table import load
+from biobench.report.results import load
 from biobench.schema.document import Prediction, Span
 from biobench.store import Store
 from tests.helpers.cli_make import FAST, Said

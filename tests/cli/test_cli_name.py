@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import biobench as package
-from biobench.report.table import build
+from biobench.report.frame import build
 from biobench.store import Store
 from biobench.workflows.reproduce import Again
 from tests.helpers.cli_make import Said

@@ -130,8 +130,8 @@ def test_the_lists_of_the_report_are_those_of_its_types() -> None:
 
     from biobench.cli import report
     from biobench.report.groups import Source
-    from biobench.report.render import Format
-    from biobench.report.rows import AverageName
+    from biobench.report.printers import Format
+    from biobench.report.row import AverageName
 
     assert get_args(AverageName) == report.AVERAGES
     assert get_args(Source) == report.SOURCES

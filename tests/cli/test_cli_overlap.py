@@ -11,7 +11,7 @@ import pytest
 
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
-from biobench.report.table import build
+from biobench.report.frame import build
 from biobench.store import Store
 from tests.helpers.cli_make import Said
 from tests.helpers.generators import diamed, meddialog

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from biobench.report.table import build, first_average, load
-from biobench.report.terminal import to_text
+from biobench.report.frame import build
+from biobench.report.printers import to_text
+from biobench.report.results import first_average, load
 from tests.helpers.cli_make import Said
 from tests.helpers.report_make import save_runs
 
@@ -56,7 +57,7 @@ def test_own_runs_beside_published_ones(width: int, results: Path) -> None:
 
 @pytest.mark.parametrize("width", [80, 120])
 @pytest.mark.parametrize("suite", ["blurb", "drbenchmark"])
-def test_a_declared_suite_folds_by_its_own_groups(
+def test_a_declared_suite_folds_at_the_width(
     suite: str, width: int, biobench: Run, results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     save_runs(results, "my-org/my-encoder", "quaero_medline", {42: 0.601, 43: 0.611})

@@ -57,8 +57,8 @@ def test_a_perfect_answer_scores_one_and_stands_as_outside(
     assert record["model"]["architecture"] == "outside"
     report = biobench("report", "--format", "json").json()
     (shown,) = [r for r in report if r["model"] == "my LLM" and not r["task"].startswith("avg_")]
-    assert (shown["source"], shown["mean"], shown["seconds"], shown["parameters"]) == ("outside", 1.0, None, None)
-    assert "outside" in biobench("report", "--format", "md").out
+    assert (shown["source"], shown["mean"], shown["seconds"], shown["parameters"]) == ("external", 1.0, None, None)
+    assert "external" in biobench("report", "--format", "md").out
     again = call(biobench, tmp_path / "p.jsonl", task, "--json").json()[0]
     assert again["status"] == "skipped"
     assert biobench("rescore", "--json").json()[0]["outcome"] == "unchanged"

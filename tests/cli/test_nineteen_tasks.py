@@ -11,8 +11,8 @@ import pytest
 
 import biobench
 from biobench.data.catalog import list_tasks, load_task
+from biobench.report.frame import build
 from biobench.report.rescore import rescore_all
-from biobench.report.table import build
 from biobench.store import Store
 from tests.helpers.generators import GENERATORS, cos, deid
 

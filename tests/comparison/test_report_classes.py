@@ -8,7 +8,7 @@ import pytest
 
 from biobench.comparison.classes import class_differences, comparable_groups
 from biobench.report.entrants import find_entrants
-from biobench.report.table import load
+from biobench.report.results import load
 from biobench.stats import compare_seeds
 from biobench.store import Store
 from tests.helpers.report_make import save_run, save_runs

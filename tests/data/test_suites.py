@@ -15,8 +15,8 @@ from biobench.data.catalog import list_tasks, load_task, suite
 from biobench.data.suite import left_out, load_suite, matching, picked, pool, suite_tasks
 from biobench.errors import SpecError, UsageError
 from biobench.report.literature.published import SUITE_FOLDER, load_published, published_folder
+from biobench.report.results import load
 from biobench.report.suite import build_suite, suite_mean
-from biobench.report.table import load
 from tests.helpers.tiny import make_tiny_encoder
 
 DOCS = Path(__file__).parent.parent.parent / "docs" / "suites.md"

@@ -17,7 +17,7 @@ from biobench.comparison.compare import compare
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.errors import BioBenchError, SpecError, UsageError
-from biobench.report.table import build
+from biobench.report.frame import build
 from biobench.report.wide import blocks
 from biobench.store import Store
 from tests.helpers.tiny import make_tiny_encoder

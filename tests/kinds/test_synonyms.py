@@ -20,8 +20,8 @@ from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.errors import SpecError, UsageError
 from biobench.report.details.mistaken import read_mistakes
-from biobench.report.table import build
-from biobench.report.table import load as load_results
+from biobench.report.frame import build
+from biobench.report.results import load as load_results
 from biobench.runs.outside import Outside, score_outside
 from biobench.schema.document import Document, Prediction
 from biobench.score import compute, rescore
@@ -263,5 +263,5 @@ def test_a_trained_encoder_knows_more_names_than_letters_do(data_dir: Path, tmp_
     settings = {**FAST, "results_dir": str(tmp_path), "data_dir": data_dir}
     (result,) = biobench.run(minilm, tasks="ncbi_disease_synonyms", track="frozen", **settings)
     assert result.scores["accuracy_at_1"] == pytest.approx(0.6412, abs=0.02)
-    (floor,) = [r for r in build(str(tmp_path), sources=("floor",)).rows if r.model == "letter n-grams"]
+    (floor,) = [r for r in build(str(tmp_path), sources=("baseline",)).rows if r.model == "letter n-grams"]
     assert result.scores["accuracy_at_1"] > floor.mean + 0.1

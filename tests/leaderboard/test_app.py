@@ -16,8 +16,9 @@ from biobench.comparison.ranking import shared_tasks
 from biobench.report import charts
 from biobench.report.details.marked import to_html
 from biobench.report.details.mistakes import judge
-from biobench.report.render import render
-from biobench.report.table import build, load
+from biobench.report.frame import build
+from biobench.report.printers import render
+from biobench.report.results import load
 from biobench.report.tasks import shipped
 from biobench.report.wide import percent
 from biobench.schema.document import Document, Prediction, Span
@@ -165,19 +166,19 @@ def test_the_sentence_is_that_of_compare_and_the_table_says_the_possible_ranks(m
     assert board(app).set_index("model")["rank"].to_dict() == {"first": "1–2", "second": "1–2", "third": "3"}
 
 
-def test_revisions_are_short_floors_are_one_row_and_what_is_below_them_is_said(monkeypatch, tmp_path):
+def test_revisions_are_short_baselines_are_one_row_and_what_is_below_them_is_said(monkeypatch, tmp_path):
     for seed, score in ((42, 0.2), (43, 0.21)):
         made = save_run(tmp_path, "org/tiny", "gad", seed, score)
         model = made.model.model_copy(update={"revision": "0123456789" * 4})
         Store(tmp_path).update(made.model_copy(update={"model": model}))
     save_runs(tmp_path, "good", "gad", {42: 0.8, 43: 0.81})
     play(tmp_path, "gad", 0.3)
-    app = open_app(monkeypatch, tmp_path, sources="run,floor")
+    app = open_app(monkeypatch, tmp_path, sources="run,baseline")
     frame = board(app).set_index("model")
-    assert set(frame.index) == {"org/tiny", "good", "floor"}
-    assert frame.loc["floor", "gad"] == pytest.approx(30.0)
+    assert set(frame.index) == {"org/tiny", "good", "baseline"}
+    assert frame.loc["baseline", "gad"] == pytest.approx(30.0)
     assert frame.loc["org/tiny", "Notes"] == "▽"
-    assert "below the floor on gad" in frame.loc["org/tiny", "notes in words"]
+    assert "below the baseline on gad" in frame.loc["org/tiny", "notes in words"]
     assert frame.loc["good", "Notes"] != frame.loc["good", "Notes"] or not frame.loc["good", "Notes"]
     assert frame.loc["org/tiny", "hub"] == f"https://huggingface.co/org/tiny/tree/{'0123456789' * 4}"
     assert "±" not in frame, "two seeds say next to nothing of the spread"
@@ -269,7 +270,7 @@ def test_the_model_view_shows_its_own_numbers(monkeypatch, tmp_path):
     assert table["score"].to_dict() == {t: percent(r) for t, r in rows.items()}
     assert table.loc["gad", "behind the best"] == pytest.approx(10.0)
     assert table.loc["gad", "best here"] == "80.0 (better)"
-    assert table["floor"].to_dict() == {"bc5cdr": "–", "gad": "30.0 (majority)"}
+    assert table["baseline"].to_dict() == {"bc5cdr": "–", "gad": "30.0 (majority)"}
 
 
 def test_the_model_view_of_a_published_model(monkeypatch, tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from biobench.report.charts import MOST_LETTERS
 from biobench.report.escape import LONGEST
 from biobench.report.names import MOST_IN_CELL, in_cells, labels, shorten, without_revisions
-from biobench.report.render import plain_note
+from biobench.report.printers import plain_note
 from leaderboard.folder import inside
 from leaderboard.launch import PRETRAINING_VARIABLE, PUBLIC_VARIABLE, RESULTS_VARIABLE
 from leaderboard.words import spoken

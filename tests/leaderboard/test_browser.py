@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import pytest
 
-from biobench.report.render import render
-from biobench.report.table import build
+from biobench.report.frame import build
+from biobench.report.printers import render
 from biobench.submission.pack import submit
 from tests.helpers.app_make import PATHS
 from tests.helpers.report_make import save_runs

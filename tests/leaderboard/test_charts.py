@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from biobench.report import charts
-from biobench.report.rows import Row
+from biobench.report.row import Row
 from leaderboard.words import WORDS
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from biobench.report.details.needle import needle_grids
-from biobench.report.render import render
-from biobench.report.table import build
+from biobench.report.frame import build
+from biobench.report.printers import render
 from biobench.report.tasks import shipped
 from biobench.store import Store
 from leaderboard.board import _complete
@@ -141,7 +141,7 @@ def test_complete_rows_are_downloaded_as_they_are_shown(tmp_path):
     report = _complete(build(tmp_path, "macro", sources=["run"]))
     assert {(r.model, r.task) for r in report.rows} == {("whole", task) for task in FRENCH}
     assert [c.id for c in report.columns if c.suite == "en"] == []
-    assert "part" not in render(report, "csv")
+    assert "\npart," not in render(report, "csv")
 
 
 def test_a_suite_average_costs_what_its_tasks_cost(monkeypatch, tmp_path):

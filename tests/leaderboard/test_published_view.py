@@ -5,7 +5,7 @@ from __future__ import annotations
 from test_app import open_app
 
 from biobench.data.catalog import load_task
-from biobench.report.table import load
+from biobench.report.results import load
 
 
 def test_the_published_view_shows_every_experiment_and_the_baselines_without_values(monkeypatch, tmp_path):

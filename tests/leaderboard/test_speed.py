@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from biobench.report.table import build, contents, fingerprint, load
+from biobench.report.frame import build
+from biobench.report.results import contents, fingerprint, load
 from biobench.report.tasks import shipped
 from biobench.report.wide import blocks
 from leaderboard.folder import Watch

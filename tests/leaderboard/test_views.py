@@ -21,9 +21,9 @@ from biobench.errors import UsageError
 from biobench.report.details import pretraining
 from biobench.report.details.ledgers import ledger_table
 from biobench.report.details.marked import sample
-from biobench.report.details.needle import needle_grid, needle_grids
+from biobench.report.details.needle import needle_grids
 from biobench.report.details.pretraining import read_pretraining
-from biobench.report.table import load
+from biobench.report.results import load
 from biobench.schema.document import Document, Span
 from biobench.submission.pack import MANIFEST, submit
 from biobench.submission.unpack import unpack
@@ -89,14 +89,15 @@ def test_the_needle_view_shows_the_grid(monkeypatch, folders):
     (body,) = bodies(app)
     parser = Cells()
     parser.feed(body)
-    rows = needle_grid(folders["real"], ["needle_fr"])
-    scored = [r for r in rows if r.score is not None]
-    assert {r.model for r in scored} == {"example/long-encoder", "example/base-encoder"}
+    grids = needle_grids(folders["real"], ["needle_fr"])
+    assert {g.model for g in grids} == {"example/long-encoder", "example/base-encoder"}
+    cells = [g.share(n, p) for g in grids for n in (*g.lengths, None) for p in (*g.positions, None)]
+    scored = [share for share in cells if share is not None]
     shown = re.findall(r">([\d.]+)<small>([\d.]+)–([\d.]+)</small></td>", body)
-    expected = [tuple(f"{100 * v:.1f}" for v in (r.score, r.low, r.high)) for r in scored]
+    expected = [tuple(f"{100 * v:.1f}" for v in (r.mean, r.low, r.high)) for r in scored]
     assert sorted(shown) == sorted(expected)
     # two lengths of three positions and their margin are beyond the shorter window
-    assert body.count("n/a") == len(rows) - len(scored) == 8
+    assert body.count("n/a") == len(cells) - len(scored) == 8
     app.multiselect(key="maps").set_value(["example/base-encoder"]).run()
     assert "long-encoder" not in bodies(app)[0]
     assert app.query_params["maps"] == "example/base-encoder"

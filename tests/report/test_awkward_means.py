@@ -10,7 +10,8 @@ from statistics import fmean, variance
 import pytest
 from scipy.stats import t as student
 
-from biobench.report.table import build, load
+from biobench.report.frame import build
+from biobench.report.results import load
 from biobench.report.tasks import shipped
 from tests.helpers.awkward_make import SPLITS, TASKS, TEST, TRAIN, awkward_scores, save_awkward
 

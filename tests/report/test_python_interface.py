@@ -6,12 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import altair as alt
 import pytest
 
 import biobench
 from biobench.errors import UsageError
-from biobench.report.rows import Report
+from biobench.report.frame import Report
 from tests.helpers.floors_make import play
 from tests.helpers.report_make import save_runs
 from tests.helpers.submission_make import honest_run
@@ -87,16 +86,6 @@ def test_predictions_with_text_and_errors(tmp_path: Path) -> None:
     assert all(set(g) != set(s) for g, s in zip(wrong["gold"], wrong["said"], strict=True))
     errors = biobench.results(tmp_path).errors("org/tiny", record.task.id)
     assert len(errors) == frame["wrong"].sum()
-
-
-def test_plots_are_charts(folder: Path) -> None:
-    chart = biobench.results(folder).plot()
-    assert isinstance(chart, alt.FacetChart)
-    drawn = chart.to_dict()
-    values = next(iter(drawn["datasets"].values()))
-    assert sorted(v["percent"] for v in values) == pytest.approx([70, 80])
-    with pytest.raises(UsageError, match="no stored run"):
-        biobench.results(folder).plot("accuracy")
 
 
 def test_a_spec_is_validated(tmp_path: Path) -> None:

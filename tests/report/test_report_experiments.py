@@ -13,10 +13,10 @@ from rich.console import Console
 
 from biobench.data.catalog import load_task
 from biobench.errors import SpecError
+from biobench.report.frame import build
 from biobench.report.literature.experiments import experiments_for
-from biobench.report.render import render
-from biobench.report.table import build, fingerprint
-from biobench.report.terminal import print_table, to_text
+from biobench.report.printers import print_table, render, to_text
+from biobench.report.results import fingerprint
 
 RECIPES = Path(__file__).resolve().parents[2] / "trainer" / "recipes"
 GOOD = """\

@@ -1,4 +1,4 @@
-"""The needle grid: as text, as a tidy table, as JSON, and as heat map and table in the HTML report."""
+"""The needle grid: as text, as JSON, and as a tinted table in the HTML report."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
@@ -15,10 +14,10 @@ from biobench.comparison.compare import compare
 from biobench.data.catalog import load_task
 from biobench.data.hashing import task_hash, task_identity
 from biobench.errors import UsageError
-from biobench.report.details.needle import needle_grid, needle_grids, render_grid
-from biobench.report.details.needle_html import heat_map
-from biobench.report.render import render
-from biobench.report.table import build, load
+from biobench.report.details.needle import needle_grids, render_grid
+from biobench.report.frame import build
+from biobench.report.printers import render
+from biobench.report.results import load
 from biobench.schema.document import Prediction, TaskData
 from biobench.schema.needle import PRESENT, NeedlePlan
 from biobench.score import scored
@@ -43,34 +42,25 @@ def results(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_tidy_table_has_every_cell_and_margin_of_every_model(results: Path) -> None:
-    rows = needle_grid(results)
-    assert len(rows) == 2 * (len(LENGTHS) + 1) * (len(POSITIONS) + 1)
-    assert [(r.length, r.position) for r in rows[:5]] == [
-        (512, "start"),
-        (512, "middle"),
-        (512, "end"),
-        (512, None),
-        (1024, "start"),
-    ]
-    short = {(r.length, r.position): r for r in rows if r.model == "short"}
-    assert short[512, "start"].score == 1.0
-    assert short[512, "end"].score == 0.5
-    assert short[512, None].score == pytest.approx(2 / 3)
-    assert short[512, "start"].documents == EVERY_CELL
-    assert short[512, "start"].groups == EVERY_CELL // 2
-    assert short[None, None].documents == 2 * 3 * EVERY_CELL
-    low, high = short[512, "start"].low, short[512, "start"].high
-    assert (low, high) == pytest.approx(wilson(1.0, EVERY_CELL, 1 - 0.05 / 6)), "six cells have 95% together"
-    assert {r.seeds for r in rows} == {2}
-    assert {r.majority for r in rows} == {0.5}
+def test_the_grid_has_every_cell_and_margin_of_every_model(results: Path) -> None:
+    grids = {g.model: g for g in needle_grids(results)}
+    short = grids["short"]
+    assert (short.lengths, short.positions) == (LENGTHS, POSITIONS)
+    assert short.share(512, "start").mean == 1.0
+    assert short.share(512, "end").mean == 0.5
+    assert short.share(512).mean == pytest.approx(2 / 3)
+    assert short.share(512, "start").documents == EVERY_CELL
+    assert short.share(512, "start").groups == EVERY_CELL // 2
+    assert short.share().documents == 2 * 3 * EVERY_CELL
+    ends = (short.share(512, "start").low, short.share(512, "start").high)
+    assert ends == pytest.approx(wilson(1.0, EVERY_CELL, 1 - 0.05 / 6)), "six cells have 95% together"
+    assert {(g.seeds, g.majority) for g in grids.values()} == {((42, 43), 0.5)}
 
 
 def test_lengths_beyond_the_window_have_no_number_anywhere(results: Path) -> None:
-    beyond = [r for r in needle_grid(results, models=["short"]) if r.length == 2048]
-    assert len(beyond) == 4
-    assert {(r.score, r.low, r.high, r.documents, r.groups) for r in beyond} == {(None, None, None, 0, 0)}
-    assert all(r.score is not None for r in needle_grid(results, models=["long"]))
+    grids = {g.model: g for g in needle_grids(results)}
+    assert {grids["short"].share(2048, position) for position in (*POSITIONS, None)} == {None}
+    assert all(grids["long"].share(n, p) is not None for n in (*LENGTHS, None) for p in (*POSITIONS, None))
     (held,) = needle_grids(results, models=["short"])
     line = next(x for x in render_grid(held).splitlines() if x.startswith("2048"))
     assert line.split() == ["2048", "n/a", "n/a", "n/a", "n/a", "0"]
@@ -105,8 +95,8 @@ def test_limited_runs_and_other_tasks_are_grids_of_their_own(results: Path) -> N
         ("other_needle", "long", ""),
     ]
     assert {g.task for g in needle_grids(results, tasks=["other_needle"])} == {"other_needle"}
-    assert needle_grid(results, models=["nobody"]) == []
-    assert needle_grid(load(results)) == needle_grid(results), "a folder read once serves as well"
+    assert needle_grids(results, models=["nobody"]) == []
+    assert needle_grids(load(results)) == needle_grids(results), "a folder read once serves as well"
 
 
 class _Tables(HTMLParser):
@@ -134,9 +124,11 @@ class _Tables(HTMLParser):
             self.cell.append(data)
 
 
-def test_the_html_report_has_a_heat_map_and_the_same_as_a_table(results: Path) -> None:
+def test_the_html_report_has_a_tinted_table(results: Path) -> None:
     page = render(build(results), "html")
-    assert page.count("<svg") == 2
+    assert page.count('class="scroll needle"') == 2
+    assert 'style="--reached: 0.50"' in page
+    assert 'style="--reached: 0.00"' in page
     parser = _Tables()
     parser.feed(page)
     *_, grid = (table for table in parser.tables if table[0] == ["tokens", *POSITIONS, "all positions"])
@@ -146,21 +138,7 @@ def test_the_html_report_has_a_heat_map_and_the_same_as_a_table(results: Path) -
     assert "<script" not in page
     assert "n/a: beyond the model" in page
     other = render(build(results, models=["nobody"]), "html")
-    assert "<svg" not in other, "only models that the report shows"
-
-
-def test_the_heat_map_names_every_cell_and_is_darker_for_better(results: Path) -> None:
-    (held,) = needle_grids(results, models=["short"])
-    picture = ElementTree.fromstring(heat_map(held))
-    assert picture.get("role") == "img"
-    assert "short · my_needle" in (picture.get("aria-label") or "")
-    titles = {t.text: g for g in picture.iter("g") for t in g.iter("title")}
-    assert len(titles) == 6
-    best = next(g for name, g in titles.items() if name and name.startswith("512 tokens, start: 100.0 ["))
-    chance = next(g for name, g in titles.items() if name and name.startswith("512 tokens, end: 50.0 ["))
-    lightness = [int(re.findall(r"(\d+)%\)", next(iter(g.iter("rect"))).get("fill", ""))[0]) for g in (best, chance)]
-    assert lightness[0] < 40 < 90 < lightness[1]
-    assert [t.text for t in picture.iter("text")].count("n/a") == 3
+    assert 'class="scroll needle"' not in other, "only models that the report shows"
 
 
 def test_names_of_models_are_escaped_and_damage_is_said(tmp_path: Path) -> None:
@@ -170,7 +148,7 @@ def test_names_of_models_are_escaped_and_damage_is_said(tmp_path: Path) -> None:
     assert "&lt;b&gt;bold" in page
     (tmp_path / saved.predictions).write_bytes(b"not parquet")
     page = render(build(tmp_path), "html")
-    assert "<svg" not in page
+    assert 'class="scroll needle"' not in page
     assert "no grid, " in page
 
 

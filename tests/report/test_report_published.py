@@ -11,9 +11,10 @@ from biobench.cli.main import app
 from biobench.comparison.compare import compare
 from biobench.data.catalog import load_task
 from biobench.errors import SpecError, UsageError
+from biobench.report.frame import build
 from biobench.report.literature.published import load_published, published_folder
-from biobench.report.render import render
-from biobench.report.table import build, fingerprint, load
+from biobench.report.printers import render
+from biobench.report.results import fingerprint, load
 from biobench.report.tasks import shipped
 from biobench.report.wide import percent
 

@@ -14,9 +14,8 @@ import pytest
 from rich.console import Console
 
 from biobench.errors import UsageError
-from biobench.report.render import CSV_COLUMNS, render
-from biobench.report.table import build
-from biobench.report.terminal import print_table
+from biobench.report.frame import build
+from biobench.report.printers import CSV_COLUMNS, print_table, render
 from tests.helpers.report_make import save_run, save_runs
 
 FORMATS = ["table", "md", "csv", "latex", "json", "html"]

@@ -6,13 +6,16 @@ import json
 import os
 from typing import get_args
 
+import pandas as pd
 import pytest
 from scipy import stats
 
 from biobench.export.formats import export
+from biobench.report.frame import build
 from biobench.report.literature.published import load_published
-from biobench.report.render import Format, render
-from biobench.report.table import build, load
+from biobench.report.printers import Format, render
+from biobench.report.results import load
+from biobench.report.row import Row
 from biobench.report.tasks import shipped
 from biobench.store import Store
 from biobench.store.index import FILE, list_files, write_index
@@ -33,6 +36,22 @@ def test_a_row_holds_mean_sd_and_t_interval(tmp_path):
     assert (row.mean, row.sd, row.low, row.high) == pytest.approx((0.62, 0.02, low, high))
     assert row.seeds == (42, 43, 44)
     assert row.values == (0.60, 0.64, 0.62)
+
+
+def test_the_data_frame_holds_the_rows_as_they_are(tmp_path):
+    save_runs(tmp_path, "tiny", "bc5cdr", SEEDS)
+    save_run(tmp_path, "tiny", "anatem", 42, 0.5)
+    report = build(tmp_path, "micro", incomplete=True)
+    frame = report.frame
+    assert list(frame.columns) == list(Row.__dataclass_fields__)
+    assert len(frame) == len(report.rows) + len(report.averages)
+    for cells, row in zip(frame.to_dict("records"), (*report.rows, *report.averages), strict=True):
+        for name, cell in cells.items():
+            kept = getattr(row, name)
+            assert cell == kept or (kept is None and pd.isna(cell)), (name, cell, kept)
+    runs = frame[(frame.source == "run") & (frame.tasks == 1)].set_index("task")
+    assert runs["mean"].to_dict() == pytest.approx({"bc5cdr": 0.62, "anatem": 0.5})
+    assert runs["parameters"].dtype == "Int64"
 
 
 def test_the_margin_is_not_cut_where_the_interval_is(tmp_path):
@@ -200,8 +219,8 @@ def test_footnotes_tell_of_the_window(tmp_path):
     assert any(
         "2 of 3 test documents are longer than its window of 128 tokens; 5 gold mentions" in n for n in report.notes
     )
-    ceiling = next(r for r in report.rows if r.source == "ceiling")
-    assert (ceiling.model, ceiling.mean, ceiling.task) == ("oracle through 128 tokens", 0.9, "bc5cdr")
+    oracle = next(r for r in report.rows if r.source == "oracle")
+    assert (oracle.model, oracle.mean, oracle.task) == ("oracle through 128 tokens", 0.9, "bc5cdr")
     assert not any("window" in n for n in build(tmp_path, "macro", tasks=["gad"]).notes)
 
 

@@ -86,7 +86,7 @@ def test_what_would_change_the_protocol_is_refused(encoder: Path, beside: dict[s
 
 def test_reports_call_the_runs_by_the_protocol_and_never_full(encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from biobench.report.conditions import is_full
-    from biobench.report.table import load
+    from biobench.report.results import load
 
     monkeypatch.setitem(
         PROTOCOLS["small"].overrides,

@@ -11,7 +11,7 @@ from biobench.data.catalog import load_task
 from biobench.data.hashing import task_hash, task_identity
 from biobench.errors import UsageError
 from biobench.report.entrants import line_name
-from biobench.report.table import load
+from biobench.report.results import load
 from biobench.schema.protocols import FROZEN, SMALL
 from biobench.schema.record import Trial
 from biobench.store import Store, run_key

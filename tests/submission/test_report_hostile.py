@@ -16,8 +16,8 @@ import pytest
 from typer.testing import CliRunner
 
 from biobench.cli.main import app
-from biobench.report.html import to_html
-from biobench.report.table import build
+from biobench.report.frame import build
+from biobench.report.printers import render
 from biobench.store.records import canonical_json
 from biobench.submission.content import MOST_VALUES
 from biobench.submission.guard import MEMORY, SECONDS, verify
@@ -42,7 +42,7 @@ def test_markup_in_an_accepted_name_and_note_stays_text(tmp_path):
     honest_run(tmp_path / "results", model=name)
     folder = submit(name, tmp_path / "results", tmp_path / "board" / "submitted" / "x", notes=SCRIPT)
     assert verify(folder).accepted
-    page = to_html(build(tmp_path / "board", "macro", sources=["submitted"]))
+    page = render(build(tmp_path / "board", "macro", sources=["submitted"]), "html")
     assert "&lt;script&gt;alert(1)" in page
     assert "<script>alert" not in page
     assert "<img" not in page

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from biobench.errors import StoreError, UsageError
-from biobench.report.table import load
+from biobench.report.results import load
 from biobench.store.statements import Draw, make_statement, mark_of, save_statement
 from biobench.submission import layout, repository
 from biobench.submission.pack import slug, submit

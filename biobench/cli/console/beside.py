@@ -17,7 +17,7 @@ def check_known(against: str, results_dir: str) -> None:
     Raises UsageError with the nearest name.
     """
     from biobench.report.entrants import find_entrants
-    from biobench.report.table import load
+    from biobench.report.results import load
     from biobench.store.floors import scan_floors
 
     find_entrants([against], load(results_dir), scan_floors(results_dir)[0])

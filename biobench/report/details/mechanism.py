@@ -15,7 +15,7 @@ import numpy as np
 
 from biobench.errors import UsageError
 from biobench.report.entrants import find_entrants
-from biobench.report.table import load
+from biobench.report.results import load
 from biobench.stats import Estimand, MeanTest, Ratio, compare_seeds, mean_test, paired_ratio, these_tasks
 
 Scores = Mapping[str, Mapping[str, Mapping[int, float]]]

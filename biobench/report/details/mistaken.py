@@ -14,9 +14,10 @@ from biobench.errors import BioBenchError, UsageError
 from biobench.report.details.marked import to_html
 from biobench.report.details.mistakes import KINDS, JudgedDocument, Kind, Mark, judge, tally
 from biobench.report.entrants import find_entrants, line_name
-from biobench.report.escape import for_html, plain
+from biobench.report.escape import for_html, plain, words
 from biobench.report.groups import RunGroup
-from biobench.report.table import Results
+from biobench.report.printers import html_page, html_table
+from biobench.report.results import Results
 from biobench.schema.document import Document, Prediction, Span
 from biobench.schema.kind import is_numeric, traits_of
 from biobench.schema.record import RunRecord
@@ -248,44 +249,11 @@ def as_data(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None) -> lis
 
 def as_page(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None) -> str:
     """One HTML file without script: the counts, the confusion table and every chosen document, all escaped."""
-    tables = [_html_table("Counts", *_counts(mistakes))]
+    parts = [html_table("Counts", *_counts(mistakes))]
     if mistakes.confusion:
-        tables.append(_html_table("Confusion: documents", *_confusion(mistakes.confusion)))
+        parts.append(html_table("Confusion: documents", *_confusion(mistakes.confusion)))
+    parts.append(f"<p>{words(mistakes.no_text, for_html)}</p>\n" if mistakes.no_text else "")
     chosen = selected(mistakes, kinds, label)
-    documents = "\n".join(to_html(one, mistakes.texts.get(one.document.id, ""), _WORDS) for one in chosen)
-    title = _words(_title(mistakes))
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{title}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
-        + "\n".join(tables)
-        + (f"\n<p>{_words(mistakes.no_text)}</p>" if mistakes.no_text else "")
-        + f"\n<h2>{len(chosen)} documents</h2>\n{documents}\n</body>\n</html>\n"
-    )
-
-
-_STYLE = """
-:root { color-scheme: light dark; }
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; }
-h1 { font-size: 1.3rem; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 0 0 1.5rem; display: block;
-  overflow-x: auto; }
-caption { text-align: left; font-weight: 600; }
-th, td { padding: .2rem .6rem; border-bottom: 1px solid #8886; text-align: right; }
-th[scope=row] { text-align: left; }
-"""
-
-
-def _html_table(title: str, headings: list[str], rows: list[list[str]]) -> str:
-    head = "".join(f'<th scope="col">{for_html(h)}</th>' for h in headings)
-    body = "\n".join(
-        f'<tr><th scope="row">{for_html(row[0])}</th>' + "".join(f"<td>{for_html(c)}</td>" for c in row[1:]) + "</tr>"
-        for row in rows
-    )
-    head = f"<caption>{for_html(title)}</caption>\n<thead><tr>{head}</tr></thead>"
-    return f"<table>{head}\n<tbody>\n{body}\n</tbody></table>"
-
-
-def _words(text: str) -> str:
-    return " ".join(for_html(word) for word in text.split())
+    parts.append(f"<h2>{len(chosen)} documents</h2>\n")
+    parts += [f"{to_html(one, mistakes.texts.get(one.document.id, ''), _WORDS)}\n" for one in chosen]
+    return html_page(_title(mistakes), "".join(parts))

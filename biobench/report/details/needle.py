@@ -1,17 +1,18 @@
-"""The needle grid of stored runs: accuracy by length, position and template with intervals, as text or data."""
+"""The needle grid of stored runs: accuracy by length, position and template with intervals, as text, data or HTML."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from biobench.errors import StoreError
+from biobench.errors import BioBenchError, StoreError
+from biobench.report.escape import for_html, words
 from biobench.report.groups import RunGroup, Source
 from biobench.report.rescore import run_documents
-from biobench.report.table import Results, load
+from biobench.report.results import Results, load
 from biobench.report.tasks import NEEDLE
 from biobench.schema.needle import Key, name_of
 from biobench.score.needle import Share, grid
@@ -92,7 +93,7 @@ class NeedleGrid:
 
     def as_json(self) -> dict[str, Any]:
         """Plain data: fractions; a length beyond the window is null."""
-        cells = {name_of(key): vars_of(share) for key, share in self.shares.items()}
+        cells: dict[str, Any] = {name_of(key): asdict(share) for key, share in self.shares.items()}
         for length in self.lengths:
             cells.setdefault(name_of((length, None, None)), None)
         return {
@@ -106,11 +107,6 @@ class NeedleGrid:
             "majority": self.majority,
             "cells": cells,
         }
-
-
-def vars_of(share: Share) -> dict[str, float | int] | None:
-    """The fields of a share."""
-    return {name: getattr(share, name) for name in Share.__dataclass_fields__}
 
 
 def needle_grids(
@@ -129,70 +125,6 @@ def needle_grids(
         and (tasks is None or group.task in tasks)
         and (models is None or group.model in models or group.records[0].model.id in models)
     ]
-
-
-@dataclass(frozen=True, slots=True)
-class NeedleRow:
-    """One cell of a grid as a line of a tidy table.
-
-    length, position: None for all of them. score, low, high: accuracy over the seeds and its 95% interval, 0-1;
-    all three None where the length is beyond the model's window (n/a, nothing was scored) or the cell has no
-    example. documents: test examples scored; groups: pairs that share a haystack. majority: accuracy of the
-    most frequent answer on the documents read.
-    """
-
-    task: str
-    model: str
-    variant: str
-    seeds: int
-    window: int
-    length: int | None
-    position: str | None
-    score: float | None
-    low: float | None
-    high: float | None
-    documents: int
-    groups: int
-    majority: float
-    source: Source = "run"
-
-
-def needle_grid(
-    results: str | Path | Results, tasks: Collection[str] | None = None, models: Collection[str] | None = None
-) -> list[NeedleRow]:
-    """Length x position of all stored needle runs, tidy: a row for each cell and margin of each grid.
-
-    Rows of one grid stand together, lengths rising (None, all lengths, last), positions in reading order (None,
-    all positions, last). Raises as `needle_grids`.
-    """
-    return [row for grid in needle_grids(results, tasks, models) for row in grid_rows(grid)]
-
-
-def grid_rows(grid: NeedleGrid) -> list[NeedleRow]:
-    """The rows of one grid; every length has all positions, those beyond the window without a score."""
-    rows = []
-    for length in (*grid.lengths, None):
-        for position in (*grid.positions, None):
-            share = grid.share(length, position)
-            rows.append(
-                NeedleRow(
-                    grid.task,
-                    grid.model,
-                    grid.variant,
-                    len(grid.seeds),
-                    grid.window,
-                    length,
-                    position,
-                    None if share is None else share.mean,
-                    None if share is None else share.low,
-                    None if share is None else share.high,
-                    0 if share is None else share.documents,
-                    0 if share is None else share.groups,
-                    grid.majority,
-                    grid.source,
-                )
-            )
-    return rows
 
 
 def grid_of(group: RunGroup) -> NeedleGrid:
@@ -259,6 +191,56 @@ def seeds_of(grid: NeedleGrid) -> str:
 def interval(share: Share) -> str:
     """``55.5 [50.1, 60.7]``, in percent."""
     return f"{100 * share.mean:.1f} [{100 * share.low:.1f}, {100 * share.high:.1f}]"
+
+
+def needle_section(
+    groups: Sequence[RunGroup], columns: Mapping[str, str], shown: Collection[tuple[str, str, str, str]]
+) -> str:
+    """HTML tables of the grids of a report, tinted from chance to all right; empty without any.
+
+    columns: task -> its type; shown: task and line of the report's rows. A grid that cannot be read says why.
+    """
+    parts = []
+    for group in groups:
+        if columns.get(group.task) == NEEDLE and (group.task, group.model, group.variant, group.source) in shown:
+            try:
+                parts.append(_table(grid_of(group)))
+            except BioBenchError as error:
+                reason = f"{group.model} · {group.task}: no grid, {error.what}; {error.hint}"
+                parts.append(f"<p>{words(reason, for_html)}</p>")
+    if not parts:
+        return ""
+    note = (
+        "Accuracy in percent over seeds; 50 is chance. [low, high]: 95% intervals for other examples of the same kind "
+        "(Wilson, pairs that share a haystack count together), of the cells all together. n/a: beyond the model's "
+        "window, nothing was scored."
+    )
+    body = "\n".join(parts)
+    return f'<h2>Needle in a haystack: length and position</h2>\n<p class="notes">{note}</p>\n{body}'
+
+
+def _table(grid: NeedleGrid) -> str:
+    columns: tuple[str | None, ...] = (*grid.positions, None)
+    head = f'<th scope="col" class="text">{for_html(grid.unit)}</th>'
+    head += "".join(f'<th scope="col">{for_html("all positions" if p is None else p)}</th>' for p in columns)
+    rows = []
+    for length in (*grid.lengths, None):
+        cells = ""
+        for position in columns:
+            share = grid.share(length, position)
+            if share is None:
+                cells += f"<td>{grid.missing(length)}</td>"
+                continue
+            mean, _, bounds = interval(share).partition(" ")
+            reached = f"--reached: {max(share.mean - CHANCE, 0):.2f}"
+            cells += f'<td style="{reached}" title="{share.documents} examples">{mean} <small>{bounds}</small></td>'
+        rows.append(f'<tr><th scope="row">{"all that are read" if length is None else length}</th>{cells}</tr>')
+    facts = f"{seeds_of(grid)}, window {grid.window} tokens, most frequent answer {100 * grid.majority:.1f}"
+    return (
+        '<div class="scroll needle" tabindex="0"><table>\n'
+        f"<caption>{words(grid.title, for_html)} <small>{for_html(facts)}</small></caption>\n"
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n" + "\n".join(rows) + "\n</tbody>\n</table></div>"
+    )
 
 
 def _place(key: Key) -> tuple[int, str]:

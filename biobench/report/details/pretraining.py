@@ -1,7 +1,7 @@
 """A folder of pretraining runs as data for charts: metrics, ledgers and CKA analyses, each checked before use.
 
-The folder is somebody else's: links are not followed, sizes are bounded, and what does not have the form that
-the trainer writes becomes a finding with file and line while the rest is read.
+Links are not followed, sizes are bounded, and what does not have the form that the trainer writes becomes a finding
+with file and line while the rest is read.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -24,25 +25,24 @@ METRICS, LEDGER = "metrics.jsonl", "ledger.json"
 FOLDER = "pretraining"
 """Folder of a results folder that is read unless another one is named."""
 DEPTH = 4
-"""Levels of folders below the named one; exports, checkpoints and starts are never entered."""
-MOST_FOLDERS, MOST_RUNS, MOST_ANALYSES = 2_000, 100, 50
+"""Levels of folders that are read; exports, checkpoints and starts are never entered."""
 METRICS_BYTES, JSON_BYTES = 64 * 2**20, 8 * 2**20
-OTHER_EVENTS = ("spike", "probe")
-"""Lines of the metrics that are no points of a curve."""
+MOST_FINDINGS = 5
+"""Of one file."""
 MOST_POINTS = 400
 """Points that a curve keeps; of longer ones every k-th is taken, the last always."""
 _CLOSED = {"checkpoints", "model", "phases", "start", "tensorboard"}
+_OTHER_EVENTS = ("spike", "probe")
+"""Lines of the metrics that are no points of a curve."""
 
-Text = Annotated[str, StringConstraints(max_length=2_000)]
 
-
-class _Outside(BaseModel):
+class _Read(BaseModel):
     """Strict in types, free in fields: writers may add some."""
 
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True, allow_inf_nan=False)
 
 
-class Point(_Outside):
+class Point(_Read):
     """One line of the metrics. tokens: input tokens so far, over all phases; loss: nats a target."""
 
     event: Literal["train", "evaluation"]
@@ -54,19 +54,13 @@ class Point(_Outside):
     tokens_per_second: float | None = Field(default=None, ge=0)
 
 
-class _Trained(_Outside):
-    """The part of a ledger that ties it to benchmark records."""
-
-    model_hash: Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")] | None = None
-
-
-class _Value(_Outside):
+class _Value(_Read):
     value: float
     low: float | None
     high: float | None
 
 
-class _Line(_Outside):
+class _Line(_Read):
     where: Annotated[str, StringConstraints(max_length=20)]
     estimator: Literal["biased", "debiased"]
     divergence: _Value
@@ -74,8 +68,8 @@ class _Line(_Outside):
     ratio: _Value | None = None
 
 
-class _Pair(_Outside):
-    pair: list[Text] = Field(min_length=2, max_length=2)
+class _Pair(_Read):
+    pair: tuple[str, str] = Field(strict=False)
     lines: list[_Line] = Field(max_length=2_000)
 
 
@@ -142,109 +136,66 @@ def read_pretraining(folder: str | Path) -> Pretraining:
         if status.st_size > limit:
             hint = "move it out of the folder"
             findings.append(UnusableFile(name, f"has {status.st_size} bytes, at most {limit} are read", hint))
-        elif path.name == METRICS and len(runs) < MOST_RUNS:
-            run, problems = _run(path, plain(path.parent.relative_to(root).as_posix()), name)
-            runs += [run] if run.points else []
+        elif path.name == METRICS:
+            points, problems = _points(path, name)
             findings += problems
-        elif path.name not in (METRICS, LEDGER) and len(analyses) < MOST_ANALYSES:
-            analysis, problems = _analysis(path, name)
-            analyses += [analysis] if analysis else []
-            findings += problems
+            if points:
+                runs.append(_run(path, plain(path.parent.relative_to(root).as_posix()), points))
+        elif path.name != LEDGER:
+            try:
+                content = json.loads(path.read_bytes())
+                # JSON of another kind, such as a figure, is no finding
+                if isinstance(content, dict) and {"pair", "lines"} <= content.keys():
+                    data = _Analysis.model_validate(content)
+                    first, second = data.pair
+                    analyses.append(Analysis(name, (plain(first), plain(second)), data.model_dump(mode="json")))
+            except (OSError, ValueError, RecursionError) as error:
+                hint = "write it again with `biobench analyze cka --json`"
+                findings.append(UnusableFile(name, f"is no CKA analysis: {_reason(error)}", hint))
     return Pretraining(tuple(runs), tuple(analyses), tuple(findings))
 
 
 def _files(root: Path) -> list[tuple[Path, os.stat_result]]:
-    """Metrics and JSON files, sorted; regular files alone."""
+    """Metrics and JSON files, sorted; regular files alone, links are not followed."""
     files = []
-    for folder in _folders(root):
-        for entry in _entries(folder):
-            if not entry.name.endswith((".json", METRICS)) or entry.name in ("recipe.json", "progress.json"):
-                continue
-            try:
-                status = entry.stat(follow_symlinks=False)
-            except OSError:
-                continue  # removed since it was listed
-            if stat.S_ISREG(status.st_mode):
-                files.append((Path(entry.path), status))
+    for folder, below, names in os.walk(root):
+        deep = len(Path(folder).relative_to(root).parts) + 1 >= DEPTH
+        below[:] = [] if deep else sorted(name for name in below if name not in _CLOSED and not name.startswith("."))
+        for name in names:
+            path = Path(folder, name)
+            if name.endswith((".json", METRICS)) and name not in ("recipe.json", "progress.json"):
+                # a file may be removed after it was listed
+                with suppress(OSError):
+                    status = path.lstat()
+                    files += [(path, status)] if stat.S_ISREG(status.st_mode) else []
     return sorted(files, key=lambda f: str(f[0]))
 
 
-def _folders(root: Path) -> Iterator[Path]:
-    level, count = [root], 0
-    for _ in range(DEPTH):
-        below = []
-        for folder in level:
-            count += 1
-            if count > MOST_FOLDERS:
-                return
-            yield folder
-            below += [
-                Path(e.path)
-                for e in _entries(folder)
-                if e.name not in _CLOSED and not e.name.startswith(".") and e.is_dir(follow_symlinks=False)
-            ]
-        level = sorted(below)
-
-
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return list(entries)
-    except OSError:
-        return []
-
-
-def _run(path: Path, name: str, file: str) -> tuple[TrainingRun, list[UnusableFile]]:
+def _points(path: Path, file: str) -> tuple[list[Point], list[UnusableFile]]:
+    """The points of a file of metrics, and its lines that are none."""
     findings: list[UnusableFile] = []
     points: list[Point] = []
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:
-        lines = []
-        findings.append(UnusableFile(file, f"cannot be read: {error.strerror}", "check its permissions"))
+        return [], [UnusableFile(file, f"cannot be read: {error.strerror}", "check its permissions")]
     for number, line in enumerate(lines, 1):
         try:
             read = json.loads(line)
-            if not (isinstance(read, dict) and read.get("event") in OTHER_EVENTS):
+            if not (isinstance(read, dict) and read.get("event") in _OTHER_EVENTS):
                 points.append(Point.model_validate(read))
         except (ValueError, RecursionError) as error:
             # a run that was killed may leave its last line cut short
             if number < len(lines) or isinstance(error, ValidationError):
                 findings.append(UnusableFile(f"{file}:{number}", _reason(error), "this line is left out"))
-        if len(findings) >= 5:
+        if len(findings) >= MOST_FINDINGS:
             findings.append(UnusableFile(file, "has more lines of this kind", "the rest of the file is left out"))
             break
-    kept, skipped = _thinned(points)
-    ledger = next((f for f in (path.parent / LEDGER, path.parent / "model" / LEDGER) if _is_small(f)), None)
-    return TrainingRun(name, kept, ledger, _model_hash(ledger), skipped), findings
+    return points, findings
 
 
-def _model_hash(ledger: Path | None) -> str | None:
-    """As the ledger has it; None for a damaged one too, which says so where it is shown."""
-    try:
-        return None if ledger is None else _Trained.model_validate_json(ledger.read_bytes()).model_hash
-    except (OSError, ValidationError):
-        return None
-
-
-def _is_small(file: Path) -> bool:
-    try:
-        status = file.lstat()
-    except OSError:
-        return False
-    return stat.S_ISREG(status.st_mode) and status.st_size <= JSON_BYTES
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        return plain(f"'{where}': {first['msg']}" if where else first["msg"])
-    return "is not JSON"
-
-
-def _thinned(points: Sequence[Point]) -> tuple[tuple[Point, ...], int]:
-    """At most `MOST_POINTS` of each event, and the step between kept points of training less one."""
+def _run(metrics: Path, name: str, points: Sequence[Point]) -> TrainingRun:
+    """With at most `MOST_POINTS` of each event, and the hash that the ledger beside the metrics names."""
     kept: list[Point] = []
     skipped = 0
     for event in ("train", "evaluation"):
@@ -253,23 +204,21 @@ def _thinned(points: Sequence[Point]) -> tuple[tuple[Point, ...], int]:
         kept += of_event[::step]
         if of_event and (len(of_event) - 1) % step:
             kept.append(of_event[-1])
-        if event == "train":
-            skipped = step - 1
-    return tuple(sorted(kept, key=lambda p: (p.tokens, p.event))), skipped
+        skipped = step - 1 if event == "train" else skipped
+    model_hash = ledger = None
+    for file in (metrics.parent / LEDGER, metrics.parent / "model" / LEDGER):
+        if ledger is None and file.is_file() and not file.is_symlink() and file.stat().st_size <= JSON_BYTES:
+            ledger = file
+            # a damaged one says so where it is shown
+            with suppress(OSError, ValueError, RecursionError, AttributeError):
+                model_hash = json.loads(file.read_bytes()).get("model_hash")
+    hashed = model_hash if isinstance(model_hash, str) else None
+    return TrainingRun(name, tuple(sorted(kept, key=lambda p: (p.tokens, p.event))), ledger, hashed, skipped)
 
 
-def _analysis(path: Path, name: str) -> tuple[Analysis | None, list[UnusableFile]]:
-    """None without a finding for JSON of another kind, such as a figure or another analysis."""
-    try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return None, [UnusableFile(name, "is not JSON", "write it again with `biobench analyze cka --json`")]
-    if not isinstance(content, dict) or not {"pair", "lines"} <= content.keys():
-        return None, []
-    try:
-        analysis = _Analysis.model_validate(content)
-    except ValidationError as error:
-        hint = "write it again with `biobench analyze cka --json`"
-        return None, [UnusableFile(name, f"is no CKA analysis: {_reason(error)}", hint)]
-    first, second = analysis.pair
-    return Analysis(name, (plain(first), plain(second)), analysis.model_dump(mode="json")), []
+def _reason(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        return plain(f"'{where}': {first['msg']}" if where else first["msg"])
+    return "is not JSON"

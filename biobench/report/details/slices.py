@@ -5,23 +5,29 @@ Slices need the texts and the training split, so the task's data; calibration co
 
 from __future__ import annotations
 
+import io
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich import box
+from rich.console import Console
+from rich.table import Table
 
 from biobench.data.catalog import load_task
 from biobench.data.load import data_of, subset, without_test
 from biobench.errors import DataUnavailableError, SpecError, UsageError
 from biobench.kinds import Kind, get_kind
+from biobench.report.entrants import line_name
+from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
-from biobench.report.table import Results
+from biobench.report.printers import FILE_WIDTH
+from biobench.report.results import Results
 from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.record import RunRecord
-from biobench.score.probabilistic import probabilistic
+from biobench.score.probabilistic import MEASURES, probabilistic
 
 FEW = 50
 """Labels in at most this many training documents are few-shot labels (Chalkidis et al. 2019, arXiv:1906.02192)."""
@@ -32,27 +38,10 @@ Slicer = Callable[[Document, Item], str]
 """The slice that an item of a document is in."""
 
 
-@dataclass(frozen=True, slots=True)
-class SliceRow:
-    """One measure of one slice, the mean over seeds. Fractions.
-
-    dimension: what the items are told apart by; "all" for calibration. gold: gold items of the slice.
-    """
-
-    model: str
-    variant: str
-    source: str
-    task: str
-    dimension: str
-    slice: str
-    metric: str
-    mean: float
-    n_seeds: int
-    gold: int | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return asdict(self)
+COLUMNS = ("model", "variant", "source", "task", "dimension", "slice", "metric", "mean", "n_seeds", "gold")
+"""Of a row, one measure of one slice: dimension: what the items are told apart by, "all" for calibration; mean: over
+seeds, a fraction; gold: gold items of the slice, None for calibration."""
+NOTHING = "No runs with predictions to slice.\n"
 
 
 def slices(
@@ -61,9 +50,9 @@ def slices(
     *,
     tasks: Collection[str] | None = None,
     models: Collection[str] | None = None,
-) -> tuple[list[SliceRow], list[str]]:
-    """Rows of every group of runs, and notes on what could not be computed."""
-    rows: list[SliceRow] = []
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Rows with `COLUMNS` of every group of runs, and notes on what could not be computed."""
+    rows: list[dict[str, Any]] = []
     notes: list[str] = []
     for group in results.groups:
         if (tasks is not None and group.task not in tasks) or (models is not None and group.model not in models):
@@ -94,7 +83,7 @@ def _data_of(record: RunRecord, data_dir: str | Path | None) -> TaskData:
     return data
 
 
-def _of_group(group: RunGroup, data: TaskData | None) -> Iterator[SliceRow]:
+def _of_group(group: RunGroup, data: TaskData | None) -> Iterator[dict[str, Any]]:
     values: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     gold_items: dict[tuple[str, str], int] = {}
     slicers: Mapping[str, Slicer] = {}
@@ -120,18 +109,9 @@ def _of_group(group: RunGroup, data: TaskData | None) -> Iterator[SliceRow]:
             for metric, value in parts.items():
                 values[dimension, name, metric].append(value)
     for (dimension, name, metric), numbers in values.items():
-        yield SliceRow(
-            model=group.model,
-            variant=group.variant,
-            source=group.source,
-            task=group.task,
-            dimension=dimension,
-            slice=name,
-            metric=metric,
-            mean=sum(numbers) / len(numbers),
-            n_seeds=len(numbers),
-            gold=gold_items.get((dimension, name)),
-        )
+        line = (group.model, group.variant, group.source, group.task, dimension, name, metric)
+        measured = (sum(numbers) / len(numbers), len(numbers), gold_items.get((dimension, name)))
+        yield dict(zip(COLUMNS, (*line, *measured), strict=True))
 
 
 def counted(
@@ -193,3 +173,36 @@ def _range(value: int, bounds: Sequence[int]) -> str:
             return f"{low}-{bound}" if low < bound else str(bound)
         low = bound + 1
     return f"{low} and more"
+
+
+def as_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Calibration, then the slices: a line a slice, in percent (ECE and Brier as fractions)."""
+    if not rows:
+        return NOTHING
+    stream = io.StringIO()
+    console = Console(file=stream, width=FILE_WIDTH, color_system=None)
+    counted_ones = ("precision", "recall", "f1")
+    for measures, title in ((MEASURES, "Probabilities"), (counted_ones, "Slices, over the items of each")):
+        lines: dict[tuple[str, ...], dict[str, float]] = {}
+        sliced = measures is not MEASURES
+        for row in rows:
+            if (row["dimension"] == "all") != sliced:
+                key = [row["task"], plain(line_name(row["model"], row["variant"]))]
+                key += [row["dimension"], row["slice"], str(row["gold"])] if sliced else []
+                lines.setdefault((*key, row["source"]), {})[row["metric"]] = row["mean"]
+        if lines:
+            table = Table(box=box.SIMPLE, title=title, title_justify="left")
+            for name in ("task", "model", *(("items by", "slice") if sliced else ())):
+                table.add_column(name, overflow="fold")
+            for name in (*(("gold",) if sliced else ()), *measures):
+                table.add_column(name, justify="right", no_wrap=True)
+            for (*cells, _), values in lines.items():
+                table.add_row(*cells, *(_shown(name, values.get(name)) for name in measures))
+            console.print(table)
+    return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
+
+
+def _shown(metric: str, value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.3f}" if metric in ("ece", "brier") else f"{100 * value:.1f}"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from biobench.report.literature.published import UNDECIDED, PrintedAverage, PublishedValue
-from biobench.report.rows import METRICS, AverageName, Row
+from biobench.report.row import METRICS, AverageName, Row
 from biobench.report.tasks import TaskInfo
 from biobench.schema.kind import has_f1
 
@@ -85,61 +85,66 @@ def other_scores(rows: Sequence[Row], infos: Mapping[str, TaskInfo]) -> list[str
     return [f"tasks without F1 stand by another score: {each}"] if other else []
 
 
-@dataclass(slots=True)
-class Remark:
-    """A footnote about published values, and the tasks that it is about."""
-
-    text: str = ""
-    tasks: list[str] = field(default_factory=list)
-
-
 def published_rows(
     values: Sequence[PublishedValue], infos: Mapping[str, TaskInfo], average: AverageName
-) -> tuple[list[Row], list[Remark]]:
-    """Rows of the values that are comparable with `average`; one remark for each caption, reading and fate.
+) -> tuple[list[Row], list[tuple[str, list[str]]]]:
+    """Rows of the values that are comparable with `average`; a remark and its tasks for each caption, reading and fate.
 
     A value is shown under the tasks that it is of (`TaskInfo.published_as`), beside the average that it most
     likely is, whatever its caption claims.
     """
     rows: list[Row] = []
-    remarks: dict[tuple[str, str, str, str], Remark] = {}
+    remarks: dict[tuple[str, str, str, str, str], list[str]] = {}
     for value in values:
         for info in (info for info in infos.values() if info.published_as == value.task):
             wanted = info.paper if average == "paper" or not has_f1(info.type) else METRICS[average]
             shown = value.comparable == wanted
-            _remember(remarks, value, info.id, wanted if shown else "")
+            about = (value.paper, value.caption, value.likely, wanted if shown else "", value.source)
+            tasks = remarks.setdefault(about, [])
+            tasks += [info.id] if info.id not in tasks else []
             if shown:
-                rows.append(_row(value, info))
-    return rows, list(remarks.values())
+                rows.append(
+                    Row(
+                        model=value.model,
+                        task=info.id,
+                        metric=value.likely,
+                        mean=value.value,
+                        n_seeds=value.seeds,
+                        source="published",
+                        variant=value.variant,
+                        language=info.language,
+                        suite=info.suite,
+                        claimed=value.claimed,
+                        only_likely=not value.is_stated,
+                    )
+                )
+    return rows, [(_words(about, tasks), tasks) for about, tasks in remarks.items()]
 
 
-def _row(value: PublishedValue, info: TaskInfo) -> Row:
-    return Row(
-        model=value.model,
-        task=info.id,
-        metric=value.likely,
-        mean=value.value,
-        sd=None,
-        low=None,
-        high=None,
-        n_seeds=value.seeds,
-        source="published",
-        variant=value.variant,
-        language=info.language,
-        suite=info.suite,
-        claimed=value.claimed,
-        only_likely=not value.is_stated,
-    )
-
-
-def _remember(remarks: dict[tuple[str, str, str, str], Remark], value: PublishedValue, task: str, fate: str) -> None:
-    remark = remarks.setdefault((value.paper, value.caption, value.likely, fate), Remark())
-    if task not in remark.tasks:
-        remark.tasks.append(task)
-    reading = "undecided" if value.likely == UNDECIDED else NAMES[value.likely]
+def _words(about: tuple[str, str, str, str, str], tasks: Sequence[str]) -> str:
+    _, caption, likely, fate, source = about
+    reading = "undecided" if likely == UNDECIDED else NAMES[likely]
     shown = "stand beside that average, as printed, without their spread."
     end = shown if fate else "are not shown beside another average."
-    remark.text = (
-        f"Published values of {', '.join(remark.tasks)} ({value.source}): {value.caption} Our reading: {reading}; "
-        f"they {end}"
-    )
+    return f"Published values of {', '.join(tasks)} ({source}): {caption} Our reading: {reading}; they {end}"
+
+
+def deviation_notes(infos: Iterable[TaskInfo]) -> list[str]:
+    """A note for each declared deviation from the published protocol, with its tasks; one for tasks that declare none.
+
+    infos: tasks under which published values stand. Tasks that are not shipped have no spec and are not named.
+    """
+    sharing: dict[tuple[str, str, str], list[str]] = {}
+    none_known: list[str] = []
+    for info in infos:
+        if info.spec is not None:
+            none_known += [] if info.spec.deviations else [info.id]
+            for d in info.spec.deviations:
+                sharing.setdefault((d.aspect, d.here, d.compared), []).append(info.id)
+    notes = []
+    for (aspect, here, compared), tasks in sharing.items():
+        where = f"{aspect}; {', '.join(tasks)}"
+        notes.append(f"Not as in the protocol of the published values ({where}). Here: {here}. There: {compared}.")
+    if none_known:
+        notes.append(f"No deviation from the protocol of the published values is known: {', '.join(none_known)}")
+    return notes

@@ -113,6 +113,18 @@ class PublishedExperiments(Strict):
     without_values: list[Absent] = []
     """Baselines that are named but have no values."""
 
+    def below(self, experiment: Experiment) -> list[str]:
+        """What stands below an experiment's table: setting, remarks, what of ours goes beside it, and the source."""
+        beside = experiment.beside
+        commands = f" ({'; '.join(beside.commands)})" if beside.commands else ""
+        ours = f"Of ours beside it: {beside.what.rstrip('.')}{commands}."
+        return [experiment.setting, *experiment.notes, ours, f"Source: {self.source}."]
+
+    @property
+    def absent(self) -> list[str]:
+        """A line for each baseline that is named but has no values."""
+        return [f"{a.model}: no published values. {a.why} ({self.source})" for a in self.without_values]
+
     @model_validator(mode="after")
     def _ids(self) -> PublishedExperiments:
         ids = [e.id for e in self.experiments]

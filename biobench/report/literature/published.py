@@ -196,74 +196,63 @@ def _read(path: Path, header: PublishedHeader, values: list[PublishedValue], ave
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise SpecError(
-            f"cannot be read: {error}", hint="it holds the values of the YAML beside it", file=path
-        ) from error
+        hint = "it holds the values of the YAML beside it"
+        raise SpecError(f"cannot be read: {error}", hint=hint, file=path) from error
     reader = csv.DictReader(text.splitlines())
+
+    def wrong(what: str, hint: str) -> SpecError:
+        return SpecError(what, hint=hint, file=path, line=max(reader.line_num, 1))
+
     if tuple(reader.fieldnames or ()) != _COLUMNS:
-        raise SpecError("has other columns", hint="expected: " + ",".join(_COLUMNS), file=path, line=1)
+        raise wrong("has other columns", "expected: " + ",".join(_COLUMNS))
     step = 10.0**-header.decimals / 100
+    known = [*metric_names(), UNDECIDED]
     seen: set[tuple[str, str, str]] = set()
     for row in reader:
-        line = reader.line_num
         if None in row or None in row.values():
-            raise SpecError("has too many or too few cells", hint="quote texts that hold commas", file=path, line=line)
-        name = (row["model"], row["task"], row["average_likely"])
-        if name in seen:
-            raise SpecError(f"{row['model']} has two values for {row['task']}", hint="keep one", file=path, line=line)
-        seen.add(name)
-        value = _percent(row["value_percent"], path, line)
-        if row["task"].startswith("avg_"):
-            suite, seeds = row["task"].removeprefix("avg_"), int(row["seeds"] or 0)
-            averages.append(PrintedAverage(row["model"], row["language"], value, step, suite, header.id, seeds))
+            raise wrong("has too many or too few cells", "quote texts that hold commas")
+        model, task, language, seeds = row["model"], row["task"], row["language"], row["seeds"]
+        claimed, likely = row["average_claimed"], row["average_likely"]
+        if (model, task, likely) in seen:
+            raise wrong(f"{model} has two values for {task}", "keep one")
+        seen.add((model, task, likely))
+        if seeds and (not seeds.isdigit() or seeds == "0"):
+            hint = "give how many, or nothing where the publication does not say"
+            raise wrong(f"seeds '{seeds}' is not a number", hint)
+        try:
+            percent = float(row["value_percent"])
+        except ValueError:
+            percent = -1.0
+        if not 0 <= percent <= 100:
+            raise wrong(f"'{row['value_percent']}' is not a percentage", "a number from 0 to 100")
+        # fractions that print as they were written: 0.701, not 0.7010000000000001
+        value = round(percent / 100, 6)
+        if task.startswith("avg_"):
+            suite = task.removeprefix("avg_")
+            averages.append(PrintedAverage(model, language, value, step, suite, header.id, int(seeds or 0)))
             continue
-        known = [*metric_names(), UNDECIDED]
         for column in ("average_claimed", "average_likely"):
             if row[column] not in known:
-                raise SpecError(
-                    f"{column} '{row[column]}' is not an average",
-                    hint=suggest(row[column], known),
-                    file=path,
-                    line=line,
-                )
-        if row["task"] not in header.readings or row["language"] not in header.caption:
-            raise SpecError(
-                f"no reading or caption for {row['task']} ({row['language']})",
-                hint="say in the YAML how the numbers are read",
-                file=path,
-                line=line,
-            )
-        if row["seeds"] and (not row["seeds"].isdigit() or row["seeds"] == "0"):
-            hint = "give how many, or nothing where the publication does not say"
-            raise SpecError(f"seeds '{row['seeds']}' is not a number", hint=hint, file=path, line=line)
+                raise wrong(f"{column} '{row[column]}' is not an average", suggest(row[column], known))
+        if task not in header.readings or language not in header.caption:
+            raise wrong(f"no reading or caption for {task} ({language})", "say in the YAML how the numbers are read")
         values.append(
             PublishedValue(
                 paper=header.id,
-                model=row["model"],
+                model=model,
                 size=row["size"],
                 objective=row["objective"],
-                language=row["language"],
-                task=row["task"],
+                language=language,
+                task=task,
                 value=value,
                 step=step,
-                claimed=row["average_claimed"],
-                likely=row["average_likely"],
-                seeds=int(row["seeds"] or 0),
-                caption=header.caption[row["language"]],
-                reading=header.readings[row["task"]],
+                claimed=claimed,
+                likely=likely,
+                seeds=int(seeds or 0),
+                caption=header.caption[language],
+                reading=header.readings[task],
                 source=header.source,
                 citation=header.citation,
-                stated=header.stated is None or row["language"] in header.stated,
+                stated=header.stated is None or language in header.stated,
             )
         )
-
-
-def _percent(text: str, path: Path, line: int) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 100:
-        raise SpecError(f"'{text}' is not a percentage", hint="a number from 0 to 100", file=path, line=line)
-    # fractions that print as they were written: 0.701, not 0.7010000000000001
-    return round(value / 100, 6)

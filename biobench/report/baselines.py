@@ -1,4 +1,4 @@
-"""Floors, ceilings and verdicts of the gate beside the results: rows, and which runs are not ranked."""
+"""Baselines, oracles and verdicts of the gate beside the results: rows, and which runs are not ranked."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from biobench.report.groups import RunGroup, Source
-from biobench.report.rows import Row
-from biobench.report.tasks import NEEDLE, TaskInfo
+from biobench.report.row import Row
+from biobench.report.tasks import TaskInfo
 from biobench.schema.floor import LENGTH, ORDER, FloorRecord
-from biobench.schema.kind import is_error
+from biobench.schema.kind import is_error, traits_of
 from biobench.store.floors import latest
 
 Text = tuple[Source, str, str]
@@ -87,28 +87,15 @@ def verdict_on(group: RunGroup, floors: Sequence[FloorRecord]) -> FloorRecord | 
     return matching[0] if matching else latest(floors, group.task, first.data)
 
 
-def floor_infos(floors: Sequence[FloorRecord], infos: Mapping[str, TaskInfo]) -> dict[str, TaskInfo]:
-    """What the report must know of tasks that the gate has seen but no spec, run or publication names."""
-    return {
-        r.task: TaskInfo(
-            id=r.task,
-            name=r.task,
-            language=r.language,
-            type=r.type,
-            suite=NEEDLE if r.type == NEEDLE else r.language,
-            in_suite=False,
-            corpus=r.corpus or r.task,
-            paper=r.paper,
-            published_as=r.task,
-            hashes={},
-        )
-        for r in floors
-        if r.task not in infos
-    }
+MODELS: tuple[Source, ...] = ("run", "submitted", "external")
+"""Sources of rows that are models' own results."""
+
+#: Policies that look at the text, its length or the order of the documents, and so may have skill.
+SKILLED = ("bag of words", "training dictionary", "length difference", "token overlap", "option words", LENGTH, ORDER)
 
 
-def floor_rows(
-    floors: Sequence[FloorRecord],
+def baseline_rows(
+    records: Sequence[FloorRecord],
     groups: Sequence[RunGroup],
     infos: Mapping[str, TaskInfo],
     metrics: Mapping[str, str],
@@ -116,56 +103,67 @@ def floor_rows(
     """A row a policy of each task; metrics: task -> the score to show. Policies without that score have none, nor
     has the one by ids and order."""
     rows = []
-    for record in shown(floors, groups, infos):
+    for record in shown(records, groups, infos):
         info, metric = infos[record.task], metrics[record.task]
-        rows += [
-            Row(
-                model=policy.name,
-                task=record.task,
-                metric=metric,
-                mean=policy.scores[metric],
-                sd=None,
-                low=None,
-                high=None,
-                n_seeds=0,
-                source=policy.kind,
-                language=info.language,
-                suite=info.suite,
-            )
-            for policy in record.policies
-            if metric in policy.scores and policy.name != ORDER
-        ]
+        for policy in record.policies:
+            if metric in policy.scores and policy.name != ORDER:
+                source: Source = "baseline" if policy.kind == "floor" else "oracle"
+                of = {"source": source, "language": info.language, "suite": info.suite}
+                rows.append(Row(policy.name, record.task, metric, policy.scores[metric], **of))  # type: ignore[arg-type]
     return rows
 
 
-def below_floors(rows: Sequence[Row], everything: Sequence[Row]) -> list[str]:
-    """A note a model of `rows` that scores below the best floor of a task; the floors are those of `everything`."""
+def oracle_rows(groups: Sequence[RunGroup], infos: Mapping[str, TaskInfo], metrics: Mapping[str, str]) -> list[Row]:
+    """What an oracle reaches through the windows of the runs, where that is below 1; one row a task and window.
+
+    Tokenizers cut at different places; the row holds the highest score. Labels of whole documents have no row: a
+    model may tell a label without seeing its mention, so what the window shows bounds nothing.
+    """
+    best: dict[tuple[str, int], float] = {}
+    for group in groups:
+        for brief in group.briefs:
+            reached = brief.ceiling.get(metrics[group.task])
+            if reached is not None and brief.limit is None and brief.split == "test" and traits_of(brief.type).spans:
+                at = (group.task, brief.max_length)
+                best[at] = max(best.get(at, 0.0), reached)
+    return [
+        Row(
+            model=f"oracle through {window} tokens",
+            task=task,
+            metric=metrics[task],
+            mean=value,
+            source="oracle",
+            language=infos[task].language,
+            suite=infos[task].suite,
+        )
+        for (task, window), value in sorted(best.items())
+        if value < 1
+    ]
+
+
+def below_baselines(rows: Sequence[Row], everything: Sequence[Row]) -> list[str]:
+    """A note a model of `rows` that scores below the best baseline of a task; these are those of `everything`."""
     best: dict[tuple[str, str], Row] = {}
     for row in everything:
         key = (row.task, row.metric)
-        if row.source == "floor" and (key not in best or row.mean > best[key].mean):
+        if row.source == "baseline" and (key not in best or row.mean > best[key].mean):
             best[key] = row
     below: dict[tuple[str, str], list[str]] = {}
     for row in rows:
-        floor = best.get((row.task, row.metric))
-        if row.source in MODELS and floor is not None and row.mean < floor.mean and not is_error(row.metric):
+        bar = best.get((row.task, row.metric))
+        if row.source in MODELS and bar is not None and row.mean < bar.mean and not is_error(row.metric):
             name = f"{row.model} [{row.variant}]" if row.variant else row.model
-            below.setdefault((name, floor.model), []).append(row.task)
-    form = "{model} scores below the floor {floor}, which reads the whole training split, on {tasks}"
-    return [form.format(model=model, floor=floor, tasks=", ".join(tasks)) for (model, floor), tasks in below.items()]
+            below.setdefault((name, bar.model), []).append(row.task)
+    return [
+        f"{model} scores below the baseline {bar}, which reads the whole training split, on {', '.join(tasks)}"
+        for (model, bar), tasks in below.items()
+    ]
 
 
-MODELS: tuple[Source, ...] = ("run", "submitted", "outside")
-"""Sources of rows that are models' own results."""
-
-#: Policies that look at the text, its length or the order of the documents, and so may have skill.
-SKILLED = ("bag of words", "training dictionary", "length difference", "token overlap", "option words", LENGTH, ORDER)
-
-
-def no_skill(floors: Sequence[FloorRecord]) -> dict[tuple[str, str], float]:
+def no_skill(records: Sequence[FloorRecord]) -> dict[tuple[str, str], float]:
     """(task, metric) -> the best score of a policy that does not look at the text, over the records of the task."""
     best: dict[tuple[str, str], float] = {}
-    for record in floors:
+    for record in records:
         for policy in record.policies:
             if policy.kind == "floor" and policy.name not in SKILLED:
                 for metric, score in policy.scores.items():
@@ -174,12 +172,12 @@ def no_skill(floors: Sequence[FloorRecord]) -> dict[tuple[str, str], float]:
 
 
 def shown(
-    floors: Sequence[FloorRecord], groups: Sequence[RunGroup], infos: Mapping[str, TaskInfo]
+    records: Sequence[FloorRecord], groups: Sequence[RunGroup], infos: Mapping[str, TaskInfo]
 ) -> list[FloorRecord]:
     """One record a task: on the data of its runs where it has runs, else of the shipped spec, else the newest."""
     data = {(g.task, b.data) for g in groups for b in g.briefs}
     best: dict[str, tuple[tuple[bool, bool, str], FloorRecord]] = {}
-    for r in floors:
+    for r in records:
         rank = ((r.task, r.data_hash) in data, r.task_hash in infos[r.task].hashes.values(), r.made)
         if r.task not in best or rank > best[r.task][0]:
             best[r.task] = (rank, r)

@@ -1,12 +1,13 @@
-"""Which of a task's gate records stand beside its runs, and their rows."""
+"""Which of a task's baseline records stand beside its runs, and their rows."""
 
 from __future__ import annotations
 
 import pytest
 
-from biobench.report.floors import floor_infos, floor_rows, no_skill, shown
-from biobench.report.table import build, load
-from biobench.report.tasks import shipped
+from biobench.report.baselines import baseline_rows, no_skill, shown
+from biobench.report.frame import build
+from biobench.report.results import load
+from biobench.report.tasks import shipped, task_infos
 from biobench.schema.floor import GateCheck
 from biobench.store.floors import save_floor, scan_floors
 from tests.helpers.floors_make import play
@@ -18,16 +19,16 @@ METRICS = {"gad": "macro_f1", "diamed": "micro_f1"}
 def test_every_policy_of_every_task_is_a_row(tmp_path):
     for task, score in (("gad", 0.3), ("diamed", 0.1)):
         play(tmp_path, task, score)
-    rows = floor_rows(scan_floors(tmp_path)[0], (), shipped(), METRICS)
+    rows = baseline_rows(scan_floors(tmp_path)[0], (), shipped(), METRICS)
     assert {(r.task, r.model, r.source, r.mean, r.metric, r.suite) for r in rows} == {
-        ("gad", "oracle", "ceiling", 1.0, "macro_f1", "en"),
-        ("gad", "majority", "floor", 0.3, "macro_f1", "en"),
-        ("diamed", "oracle", "ceiling", 1.0, "micro_f1", "fr"),
-        ("diamed", "majority", "floor", 0.1, "micro_f1", "fr"),
+        ("gad", "oracle", "oracle", 1.0, "macro_f1", "en"),
+        ("gad", "majority", "baseline", 0.3, "macro_f1", "en"),
+        ("diamed", "oracle", "oracle", 1.0, "micro_f1", "fr"),
+        ("diamed", "majority", "baseline", 0.1, "micro_f1", "fr"),
     }
     assert all((r.sd, r.low, r.high, r.n_seeds) == (None, None, None, 0) for r in rows)
-    assert not floor_rows(scan_floors(tmp_path)[0], (), shipped(), dict.fromkeys(METRICS, "accuracy"))
-    found = {(r.task, r.model): r.mean for r in build(tmp_path, "micro", sources=["floor", "ceiling"]).rows}
+    assert not baseline_rows(scan_floors(tmp_path)[0], (), shipped(), dict.fromkeys(METRICS, "accuracy"))
+    found = {(r.task, r.model): r.mean for r in build(tmp_path, "micro", sources=["baseline", "oracle"]).rows}
     assert found[("gad", "majority")] == 0.3
     assert found[("diamed", "majority")] == 0.1
 
@@ -57,8 +58,8 @@ def test_a_task_that_only_the_gate_knows_is_its_own_corpus_unless_it_names_one(t
     mine = made.model_copy(update={"task": "mine", "language": "fr", "corpus": ""})
     named = mine.model_copy(update={"task": "named", "corpus": "shared"})
     needle = mine.model_copy(update={"task": "hay", "type": "needle"})
-    found = floor_infos([made, mine, named, needle], shipped())
-    assert {i.id: (i.suite, i.corpus, i.in_suite) for i in found.values()} == {
+    found = task_infos([], [], [made, mine, named, needle])
+    assert {i.id: (i.suite, i.corpus, i.in_suite) for i in found.values() if i.id not in shipped()} == {
         "mine": ("fr", "mine", False),
         "named": ("fr", "shared", False),
         "hay": ("needle", "hay", False),
@@ -75,7 +76,7 @@ def test_policies_with_skill_or_with_order_and_length_are_no_bar_for_failed_runs
         other = floor.model_copy(update={"name": name, "scores": {"macro_f1": 0.9}})
         assert no_skill([record.model_copy(update={"policies": (*record.policies, other)})])["gad", "macro_f1"] == bar
     ordered = record.model_copy(update={"policies": (*record.policies, floor.model_copy(update={"name": "id order"}))})
-    assert "id order" not in {r.model for r in floor_rows([ordered], (), shipped(), METRICS)}
+    assert "id order" not in {r.model for r in baseline_rows([ordered], (), shipped(), METRICS)}
 
 
 def test_what_the_gate_flags_is_a_note_of_the_report(tmp_path):
@@ -94,8 +95,8 @@ def test_models_below_a_floor_are_named_first(tmp_path):
         save_run(tmp_path, "weak", task, 42, 0.29)
         save_run(tmp_path, "good", task, 42, 0.31)
     save_run(tmp_path, "equal", "gad", 42, 0.3)
-    text = "weak scores below the floor majority, which reads the whole training split, on gad, hoc"
+    text = "weak scores below the baseline majority, which reads the whole training split, on gad, hoc"
     assert build(tmp_path).notes[0] == text
     assert not any("good scores" in n or "equal scores" in n for n in build(tmp_path).notes)
-    assert text in build(tmp_path, sources=["run"]).notes, "where floors are not shown"
-    assert not any("below the floor" in n for n in build(tmp_path, sources=["floor"]).notes)
+    assert text in build(tmp_path, sources=["run"]).notes, "where baselines are not shown"
+    assert not any("below the baseline" in n for n in build(tmp_path, sources=["baseline"]).notes)

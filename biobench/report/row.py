@@ -1,15 +1,12 @@
-"""The rows of a report and what comes with them."""
+"""A row of the results table."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
-from biobench.report.groups import RunGroup, Source
-from biobench.report.literature.experiments import PublishedExperiments
-from biobench.report.tasks import TaskInfo
-from biobench.store import UnusableFile
+from biobench.report.groups import Source
 
 AverageName = Literal["macro", "micro", "weighted", "paper"]
 METRICS: dict[AverageName, str] = {"macro": "macro_f1", "micro": "micro_f1", "weighted": "weighted_f1"}
@@ -28,12 +25,13 @@ class Row:
     task: str
     metric: str
     mean: float
-    sd: float | None
-    low: float | None
-    high: float | None
-    n_seeds: int
-    source: Source
+    sd: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n_seeds: int = 0
+    source: Source = "run"
     variant: str = ""
+    """What sets the runs apart from full ones on the shipped spec: the condition that they were made under."""
     partial: bool = False
     """Not on the whole test split: a part of it, or validation. Such rows are in no average."""
     language: str = ""
@@ -88,45 +86,3 @@ class Row:
     def line(self) -> tuple[str, str, Source]:
         """What names the row's line in a wide table: model, variant, source."""
         return self.model, self.variant, self.source
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return (
-            asdict(self)
-            | {"seeds": list(self.seeds), "values": list(self.values), "notes": list(self.notes)}
-            | {"failed_seeds": list(self.failed_seeds)}
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """rows: tasks; averages: suites; columns: the tasks that have rows, in order of the catalogue.
-
-    unranked: tasks whose runs the gate refuses; they are in no average.
-    """
-
-    average: AverageName
-    rows: tuple[Row, ...]
-    averages: tuple[Row, ...]
-    columns: tuple[TaskInfo, ...]
-    notes: tuple[str, ...] = ()
-    findings: tuple[UnusableFile, ...] = ()
-    groups: tuple[RunGroup, ...] = field(default=(), repr=False)
-    unranked: frozenset[str] = frozenset()
-    caption: str = ""
-    """What the numbers are, where `average` does not say it."""
-    title: str = ""
-    """Over the table, where it is not the suite's id."""
-    experiments: tuple[PublishedExperiments, ...] = field(default=(), repr=False)
-    """Published results beyond the task tables, those that the report's filters leave."""
-
-    @property
-    def suites(self) -> tuple[str, ...]:
-        """The suites that have columns: fr, en, needle, then others."""
-        order = ["fr", "en", "needle"]
-        names = dict.fromkeys(c.suite for c in self.columns)
-        return tuple(sorted(names, key=lambda s: (order.index(s) if s in order else len(order), s)))
-
-    def as_json(self) -> list[dict[str, Any]]:
-        """All rows, tasks first, then averages."""
-        return [row.as_json() for row in (*self.rows, *self.averages)]

@@ -1,0 +1,114 @@
+"""A results folder read once: runs, accepted submissions, baselines, verdicts of the gate and published scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from biobench.report.baselines import Refusal, Text, judge
+from biobench.report.groups import RunGroup, Source, apart, group_runs
+from biobench.report.literature.experiments import PublishedExperiments, experiments_for, experiments_state
+from biobench.report.literature.published import PrintedAverage, PublishedValue, published_for, published_state
+from biobench.report.row import METRICS, AverageName
+from biobench.report.tasks import TaskInfo, task_infos
+from biobench.schema.floor import FloorRecord
+from biobench.schema.kind import has_f1
+from biobench.store import Store, UnusableFile
+from biobench.store.floors import floors_fingerprint, scan_floors
+from biobench.store.store import paused_collector
+
+SUBMITTED = "submitted"
+"""Folder of a results folder that holds accepted submissions, each a results folder of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What a results folder holds: from it, reports with any average and filter are quick.
+
+    groups: the runs that the gate does not refuse. refused: tasks whose runs it does; judged: its remarks;
+    refusals: the runs that it refuses. contents: what `contents` gave when the folder was read.
+    """
+
+    groups: tuple[RunGroup, ...]
+    infos: Mapping[str, TaskInfo]
+    published: tuple[PublishedValue, ...]
+    findings: tuple[UnusableFile, ...]
+    floors: tuple[FloorRecord, ...] = ()
+    refused: frozenset[str] = frozenset()
+    judged: tuple[Text, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    experiments: tuple[PublishedExperiments, ...] = ()
+    printed: tuple[PrintedAverage, ...] = ()
+    contents: str = ""
+    cells: dict[AverageName, Any] = field(default_factory=dict, repr=False, compare=False)
+    """What `frame.cells` has computed."""
+
+
+def load(results_dir: str | Path) -> Results:
+    """Read the folder's runs, accepted submissions, baselines and verdicts, and the published scores.
+
+    A verdict on a submission's data is this folder's own. Damaged records become findings. Raises SpecError
+    where a shipped spec or published data file is wrong.
+    """
+    folder = Path(results_dir)
+    # tens of thousands of small objects, none of them in a circle: the collector would go over them again and again
+    with paused_collector():
+        published, printed = published_for(folder)
+        scanned = [(source, store, *store.survey()) for source, store in _stores(folder)]
+        floors, damaged = scan_floors(results_dir)
+        infos = task_infos([b for _, _, briefs, *_ in scanned for b in briefs], published, floors)
+        groups = apart(g for source, store, briefs, *_ in scanned for g in group_runs(briefs, infos, store, source))
+        judged = judge(groups, floors)
+        return Results(
+            groups=judged.groups,
+            infos=infos,
+            published=published,
+            printed=printed,
+            findings=(*(f for *_, problems, _ in scanned for f in problems), *damaged),
+            floors=tuple(floors),
+            refused=judged.refused,
+            judged=judged.remarks,
+            refusals=judged.refusals,
+            experiments=experiments_for(folder),
+            contents=" ".join(state for *_, state in scanned),
+        )
+
+
+def fingerprint(results_dir: str | Path) -> str:
+    """Changes when `load` would read something else from the folder; quick, for caches."""
+    folder = Path(results_dir)
+    stores = [store.fingerprint() for _, store in _stores(folder)]
+    return " ".join([*stores, floors_fingerprint(results_dir), published_state(folder), experiments_state(folder)])
+
+
+def contents(results_dir: str | Path) -> str:
+    """As `fingerprint`, and for records that something else than BioBench wrote over; looks at every file."""
+    return " ".join(store.contents() for _, store in _stores(Path(results_dir)))
+
+
+def _stores(results_dir: Path) -> list[tuple[Source, Store]]:
+    """The folder's own runs, then each accepted submission's."""
+    stores: list[tuple[Source, Store]] = [("run", Store(results_dir))]
+    folder = results_dir / SUBMITTED
+    if folder.is_dir():
+        # Their indexes stand apart: nothing is written into an accepted submission, and no index in it is believed.
+        indexes = results_dir / ".indexes"
+        for path in sorted(folder.iterdir()):
+            if path.is_dir():
+                stores.append(("submitted", Store(path, indexes / f"{path.name}.parquet")))
+    return stores
+
+
+def first_average(results: Results) -> AverageName:
+    """The average on show unless another is asked for: macro, and each task's published one where there are no runs.
+
+    Hardly any published value stands beside macro F1, so a folder without runs would show none of them.
+    """
+    return "macro" if results.groups else "paper"
+
+
+def metric_of(info: TaskInfo, average: AverageName) -> str:
+    """The score that `average` means on this task; kinds without F1 have the one that published scores use."""
+    return info.paper if average == "paper" or not has_f1(info.type) else METRICS[average]
