@@ -1,6 +1,6 @@
-"""The documents of a source as tokens: files in parts that are whole or not there, then joined into one file.
+"""The documents of a source as tokens: made in parts that are whole or not there, then joined into one file.
 
-A large source has its parts files by as many processes as there are cores: keeping the benchmark's documents out
+A large source has its parts made by as many processes as there are cores: keeping the benchmark's documents out
 costs Python time, which threads would not share. A build that is started again makes the parts that are missing. The
 parts go once they are joined; however large a source is, it takes one descriptor, and in memory eight bytes a document.
 """
@@ -37,7 +37,7 @@ DOCUMENTS = 2000
 CHARACTERS = 1 << 25
 """A part ends with the document that reaches them, so that books do not fill the memory."""
 ALONE = 4
-"""Parts of a source that are files by this process alone; a source with more is worth starting others."""
+"""Parts of a source that are made by this process alone; a source with more is worth starting others."""
 StageReport = Callable[[str, float], None]
 """Told what is being done and which fraction of it is done (nan: unknown)."""
 Make = Callable[[Path, list[str]], None]
@@ -112,7 +112,7 @@ class Encoding:
 
 
 REASONS = ("same", "overlap", "quality", "language")
-"""Why a document is left out while parts are files."""
+"""Why a document is left out while parts are made."""
 _TASK = "task "
 """Before a task's name among the counts of a part."""
 
@@ -149,7 +149,7 @@ def tokenise(
 def _parts(
     source: CorpusSource, texts: Iterator[str], meter: ReadMeter, encoding: Encoding, work: Path, say: StageReport
 ) -> list[Path]:
-    """All parts of a source, whole; those that an earlier start files are taken as they are."""
+    """All parts of a source, whole; those that an earlier start made are taken as they are."""
     files: list[Path] = []
 
     def missing() -> Iterator[tuple[Path, list[str]]]:
