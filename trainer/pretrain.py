@@ -38,7 +38,7 @@ from trainer.recipe.spec import Recipe, TokenizerTraining
 from trainer.train.batches import Batches, vocabulary_of
 from trainer.train.checkpoint import CheckpointStore, Progress, read_progress
 from trainer.train.distributed import StoppedError, World, determinism
-from trainer.train.fit import Fit
+from trainer.train.fit import PhaseLoop
 from trainer.train.phase import PreparedPhase, precision_of, prepare
 from trainer.train.progress import Listener, Metrics, Stages, check_tracker, make_tracker
 from trainer.train.record import phase_record, run_ledger
@@ -310,7 +310,7 @@ def _train_phase(run: State) -> PreparedPhase | None:
         _probe(run, fit, at)
 
     ways = (run.metrics, run.listener, save, run.stop)
-    fit = Fit(recipe, index, training, batches, data, world, *ways, cost, probe)
+    fit = PhaseLoop(recipe, index, training, batches, data, world, *ways, cost, probe)
     try:
         run.progress, reached = fit.run(run.progress)
         if not reached:
@@ -343,7 +343,7 @@ def _drawn(run: State) -> int:
     return ends[-1] if ends else 0
 
 
-def _probe(run: State, fit: Fit, progress: Progress) -> None:
+def _probe(run: State, fit: PhaseLoop, progress: Progress) -> None:
     """Score the model as it is; the first process does, the others wait."""
     if run.world.any(run.world.first and run.probe is None):
         return

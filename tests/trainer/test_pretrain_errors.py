@@ -26,7 +26,7 @@ from trainer.pretrain import PretrainingResult
 from trainer.recipe.library import load_recipe
 from trainer.train.checkpoint import Progress
 from trainer.train.distributed import World
-from trainer.train.fit import Fit
+from trainer.train.fit import PhaseLoop
 from trainer.train.progress import Metrics, Stages, Tick, TrainingDisplay, make_tracker, read_metrics
 
 
@@ -242,7 +242,9 @@ def test_the_logged_speed_leaves_out_what_is_no_training(monkeypatch: pytest.Mon
     parts: Any = None
     metrics: Any = SimpleNamespace(write=written.append)
     ways = (metrics, told.append, lambda _: None, lambda: False)
-    fit = Fit(load_recipe("toy_detour"), 0, parts, parts, parts, World(0, 1, torch.device("cpu")), *ways, 1.0, print)
+    fit = PhaseLoop(
+        load_recipe("toy_detour"), 0, parts, parts, parts, World(0, 1, torch.device("cpu")), *ways, 1.0, print
+    )
     fit._since = (0.0, 0)
     clock[0] = 4.0
     with fit._aside():  # an evaluation, a probe or a checkpoint
@@ -294,7 +296,7 @@ def test_a_loss_or_a_gradient_alone_stops_the_run(loss: float, norm: float) -> N
     world = World(0, 1, torch.device("cpu"))
     parts: Any = None
     recipe, ways = load_recipe("toy_detour"), (None, nothing, nothing, lambda: False)
-    loop = Fit(recipe, 0, parts, parts, parts, world, *ways, 1.0, nothing)
+    loop = PhaseLoop(recipe, 0, parts, parts, parts, world, *ways, 1.0, nothing)
     at = Progress(step=1, total_steps=1)
     loop._report(at, torch.tensor(5.0), 10, torch.tensor(1.0), 1e-3)
     assert loop.last_loss == 0.5

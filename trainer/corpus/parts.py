@@ -150,16 +150,16 @@ def _parts(
     source: CorpusSource, texts: Iterator[str], meter: ReadMeter, encoding: Encoding, work: Path, say: StageReport
 ) -> list[Path]:
     """All parts of a source, whole; those that an earlier start made are taken as they are."""
-    made: list[Path] = []
+    files: list[Path] = []
 
     def missing() -> Iterator[tuple[Path, list[str]]]:
         read = 0
         for number, batch in enumerate(_batches(texts)):
             read += len(batch)
             say(f"tokenising {source.id}: {read:,} documents", meter.fraction)
-            made.append(work / f"{source.id}-{number:06d}.bin")
-            if _about(made[-1], encoding) is None:
-                yield made[-1], batch
+            files.append(work / f"{source.id}-{number:06d}.bin")
+            if _about(files[-1], encoding) is None:
+                yield files[-1], batch
 
     waiting = missing()
     for count, (part, batch) in enumerate(waiting):
@@ -170,7 +170,7 @@ def _parts(
             make(part, batch)
             for more in waiting:
                 make(*more)
-    return made
+    return files
 
 
 def _join(parts: list[Path], encoding: Encoding, tokens: Path, hashes: Path, whole: Path) -> None:

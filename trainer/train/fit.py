@@ -44,7 +44,7 @@ SOURCE_WINDOWS = 128
 
 
 @dataclass
-class Fit:
+class PhaseLoop:
     """A phase in training. save, probe: called with the progress when it is due; token_flops: operations a token."""
 
     recipe: Recipe

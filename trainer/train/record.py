@@ -18,7 +18,7 @@ from trainer.model import attention
 from trainer.recipe.spec import Recipe
 from trainer.train.checkpoint import Progress
 from trainer.train.distributed import World
-from trainer.train.fit import Fit
+from trainer.train.fit import PhaseLoop
 from trainer.train.optimizer import factor
 from trainer.train.phase import PreparedPhase
 from trainer.train.run_folder import Start, recipe_hash
@@ -30,7 +30,7 @@ def phase_record(
     corpus: Corpus,
     training: PreparedPhase,
     cost: float,
-    fit: Fit,
+    fit: PhaseLoop,
     validation: float | None,
 ) -> PhaseRecord:
     """The phase under way as it was trained. corpus: what it read. cost: FLOPs a token. validation: its last loss."""
