@@ -102,10 +102,7 @@ def _say_usage(error: Exception) -> None:
 
 
 def main() -> None:
-    """Entry point of the console script. `--debug` anywhere shows the traceback of an input error.
-
-    `--config FILE` anywhere stands for the options in a YAML file.
-    """
+    """Entry point of the console script. `--debug` anywhere shows the traceback of an input error."""
     debug = "--debug" in sys.argv
     if debug:
         sys.argv.remove("--debug")
@@ -113,11 +110,6 @@ def main() -> None:
         sys.argv[1:3] = ["pretrain-new"]
     try:
         prepare_threads()
-        if {word.partition("=")[0] for word in sys.argv} & {"--config", "--format", "--out", "--output"}:
-            from biobench.cli.console.config import expanded, respelled
-
-            commands = typer.main.get_command(app)
-            sys.argv[1:] = respelled(expanded(sys.argv[1:], commands), commands)
         # Outside standalone mode typer gives back the status of `raise typer.Exit` and leaves errors to us.
         sys.exit(app(standalone_mode=False) or 0)
     except _CommandLineError as error:

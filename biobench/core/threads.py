@@ -48,12 +48,6 @@ def usable_cpus() -> int:
     return max(1, min(allowed, -int(-limit // 1))) if limit is not None else allowed
 
 
-def spare_cpus(busy: int) -> int:
-    """CPUs that this process may use beside `busy` ones and that the machine has idle by its load, at least 0."""
-    idle = (os.cpu_count() or 1) - int(machine_load() or 0.0)
-    return max(0, min(usable_cpus() - busy, idle))
-
-
 def machine_load() -> float | None:
     """Load of the last minute; None where the system does not tell it, as in a container that hides it."""
     try:

@@ -150,9 +150,9 @@ def _again(
     offline: bool,
 ) -> Reproduction:
     from biobench.runs.api import run_plan
-    from biobench.runs.execute import Silent
     from biobench.runs.options import RunRequest
     from biobench.runs.plan import make_plan
+    from biobench.runs.result import Silent
 
     metric = record.task.primary
     stored = Reproduction(

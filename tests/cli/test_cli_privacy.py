@@ -42,7 +42,6 @@ def private(tmp_path: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> Path
         monkeypatch.setenv(name, str(tmp_path / folder))
     monkeypatch.setattr("tempfile.tempdir", None)
     monkeypatch.setattr("biobench.finetune.token_cache.WORTH_CHARACTERS", 0)
-    monkeypatch.setattr("biobench.runs.workshop.spare_cpus", lambda busy: 1)
     private_tasks(tmp_path)
     (tmp_path / "one").symlink_to(tiny)
     return tmp_path

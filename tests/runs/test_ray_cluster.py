@@ -24,9 +24,8 @@ from typing import Any
 import pytest
 
 from biobench.runs.api import run_plan
-from biobench.runs.execute import Silent
 from biobench.runs.plan import RunRequest, make_plan
-from biobench.runs.result import RunName, RunResult
+from biobench.runs.result import RunName, RunResult, Silent
 from biobench.store import Store
 from tests.helpers.cli_make import SCRIPT
 from tests.helpers.ports import free_port
