@@ -1,4 +1,4 @@
-"""The app that `streamlit run` starts. It only checks, picks language, view and average, and hands over."""
+"""The app that `streamlit run` starts. It only checks, picks view and average, and hands over."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from leaderboard import (  # noqa: E402
 from leaderboard.folder import inside, pretraining, results  # noqa: E402
 from leaderboard.state import from_link, leave, lost, start, write_link  # noqa: E402
 from leaderboard.table import literal  # noqa: E402
-from leaderboard.words import LANGUAGES, Language, words  # noqa: E402
+from leaderboard.words import WORDS  # noqa: E402
 
 View = Callable[[Mapping[str, str], AverageName], None]
 VIEWS: dict[str, tuple[str, View]] = {
@@ -87,26 +87,9 @@ ol.bb-cards { list-style: none; padding: 0; margin: 0; }
 """
 
 
-# The reader's machine says the language of a page by its attribute, which the framework leaves English, as it does the
-# words of its own elements; and a keyboard must reach what scrolls: the framework's tables and code, on a phone.
+# A keyboard must reach what scrolls: the framework's tables and code, on a phone.
 _SCRIPT = """<script>
-document.documentElement.lang = "LANGUAGE";
-window.bbFrench = [
-  [/^Upload$/, "Choisir un fichier"], [/^(\\d+)MB per file/, "$1 Mo par fichier"],
-  [/^Drag and drop file here$/, "Déposez le fichier ici"], [/^Choose options$/, "Choisir"],
-  [/^Choose an option$/, "Choisir"], [/^No results$/, "Aucun résultat"], [/^Select all$/, "Tout choisir"],
-];
 window.bbTend = () => {
-  if (document.documentElement.lang === "fr") {
-    const places = "[data-testid=stFileUploader] :is(span, p, small, div, button), [data-baseweb] :is(div, li)";
-    for (const one of document.querySelectorAll(places)) {
-      for (const part of one.childNodes) {
-        if (part.nodeType !== Node.TEXT_NODE) continue;
-        const found = window.bbFrench.find(([english]) => english.test(part.data.trim()));
-        if (found) part.data = part.data.trim().replace(...found);
-      }
-    }
-  }
   for (const box of document.querySelectorAll(".stTable > div, [data-testid=stCode] pre")) box.tabIndex = 0;
 };
 window.bbTend();
@@ -118,22 +101,15 @@ window.bbReach.observe(document.body, {childList: true, subtree: true});
 def main() -> None:
     """Draw the page; an input error becomes its line and hint instead of a traceback."""
     st.html(_STYLE)
-    with st.sidebar:
-        start("interface", from_link("interface", list(LANGUAGES), "en"), everywhere=True)
-        chosen: Language = st.radio(
-            "Language · Langue", list(LANGUAGES), key="interface", format_func=LANGUAGES.__getitem__, horizontal=True
-        )
-    texts = words(chosen)
     try:
-        pages = _pages(texts)
+        pages = _pages(WORDS)
     except BioBenchError as error:
         _say(error)
         return
     st.session_state["pages"] = {page: one for group in pages.values() for page, one in group.items()}
     page = st.navigation({title: list(group.values()) for title, group in pages.items()}, position="top")
     st.set_page_config(page_title=f"{page.title} · BioBench", page_icon=_ICON, layout="wide")
-    write_link("interface", "" if chosen == "en" else chosen)
-    st.html(_SCRIPT.replace("LANGUAGE", chosen), unsafe_allow_javascript=True)
+    st.html(_SCRIPT, unsafe_allow_javascript=True)
     page.run()
     leave()
 

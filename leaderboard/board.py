@@ -30,7 +30,6 @@ from biobench.comparison.standing import (
 )
 from biobench.report import charts
 from biobench.report.entrants import line_name
-from biobench.report.languages.labels import number
 from biobench.report.names import in_sentences, labels
 from biobench.report.render import plain_note
 from biobench.report.rows import AverageName, Report
@@ -229,7 +228,7 @@ def _sentence(standing: Leaders, words: Mapping[str, str], scope: Sequence[str])
         standing,
         words,
         lambda line: f"**{literal(short[line.name])}**",
-        lambda percentage: number(percentage, 1, words),
+        lambda percentage: f"{percentage:.1f}",
     )
     with st.container(border=True, key="bb_verdict"):
         st.markdown(f"## {first}" if standing.lines else f"**{first}**")
@@ -258,10 +257,9 @@ def _charts(standing: Leaders, words: Mapping[str, str]) -> None:
         for line in standing.lines[: charts.MOST_LINES]
     ]
     first = ", ".join(
-        f"{r['line']} {number(100 * mean_of(line).mean, 1, words)}"
-        for r, line in zip(rows[:3], standing.lines, strict=False)
+        f"{r['line']} {100 * mean_of(line).mean:.1f}" for r, line in zip(rows[:3], standing.lines, strict=False)
     )
-    draw(charts.standing(rows, words, ink()), words["alt_standing"].format(first), words, left)
+    draw(charts.standing(rows, words, ink()), words["alt_standing"].format(first), left)
     left.caption(" ".join(words[key] for key in charts.marks_of(rows)))
     if right is None:
         st.caption(words["no_cost"])
@@ -276,7 +274,7 @@ def _charts(standing: Leaders, words: Mapping[str, str]) -> None:
         faster = cost == "train_tokens_per_second"
         chart = charts.scatter(points, words[f"cost_{cost}"], words, more_is_better=faster, ink=ink())
         best = ", ".join(str(row["model"]) for row in charts.front(points, more_is_better=faster))
-        draw(chart, words["alt_scatter"].format(words[f"cost_{cost}"], best), words)
+        draw(chart, words["alt_scatter"].format(words[f"cost_{cost}"], best))
 
 
 def _table(block: Block, standing: Leaders, tasks: Sequence[str], words: Mapping[str, str]) -> None:
@@ -293,7 +291,6 @@ def _table(block: Block, standing: Leaders, tasks: Sequence[str], words: Mapping
     with st.container(key="bb_table" if cards else "bb_table_alone"):
         picked = show_table(
             frame,
-            words,
             digits_of(block, words),
             config=columns_of(block, words),
             compact=(words["parameters"], words["speed_short_head"]),

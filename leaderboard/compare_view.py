@@ -15,12 +15,10 @@ from biobench.comparison.compare import Comparison, compare
 from biobench.comparison.placing import differ_within
 from biobench.comparison.result import Compared, PairResult, TaskLine
 from biobench.comparison.twins import Twins
-from biobench.comparison.verdict_fr import verdict_fr
 from biobench.errors import StoreError
 from biobench.report import charts
 from biobench.report.entrants import Entrant, find_entrants, line_name
 from biobench.report.escape import plain
-from biobench.report.languages.labels import metric_in, number
 from biobench.report.names import in_sentences, shorten, without_revisions
 from biobench.report.render import plain_note
 from biobench.report.rows import AverageName
@@ -31,7 +29,7 @@ from leaderboard.draw import draw, ink, show_table
 from leaderboard.folder import inside, results, results_dir, results_state, trained_by
 from leaderboard.state import SEPARATOR, choose, from_link, list_from_link, several_from_link, start, switch, write_link
 from leaderboard.table import literal
-from leaderboard.words import spoken
+from leaderboard.words import metric_in, spoken
 
 MOST = 5
 SUITES = ("all", "fr", "en", "needle")
@@ -87,7 +85,7 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
         for one in comparison.parts or (comparison,):
             if comparison.parts:
                 st.caption(NAMES.get(one.language, one.language))
-            show_table(_standings(one, words), words, {words["score"]: 1})
+            show_table(_standings(one, words), {words["score"]: 1})
         st.caption(words["letters_help"])
     _classes(find_entrants(chosen, loaded), comparison, words)
     with st.expander(words["details"]):
@@ -147,7 +145,6 @@ def _link(
         "models": SEPARATOR.join(chosen),
         "compare_suite": suite,
         "average": average,
-        "interface": words["verdict_language"],
     }
     query |= {"compare_tasks": ",".join(tasks)} if tasks else {}
     query |= {"documents": "1"} if documents else {}
@@ -199,7 +196,7 @@ def _named(text: str, short: Mapping[str, str]) -> str:
 
 
 def _verdict(comparison: Comparison, short: Mapping[str, str], words: Mapping[str, str]) -> None:
-    lines = verdict_fr(comparison) if words["verdict_language"] == "fr" else comparison.verdict
+    lines = comparison.verdict
     # twins come first in it and have their badge here: the result is the headline
     about = len(comparison.twins)
     first, others = lines[about], (*lines[:about], *lines[about + 1 :])
@@ -212,7 +209,7 @@ def _verdict(comparison: Comparison, short: Mapping[str, str], words: Mapping[st
         for sentence in others:
             st.text(shorten(plain_note(sentence)))
         for note in comparison.notes:
-            st.text(f"* {shorten(plain_note(spoken(note, words)))}")
+            st.text(f"* {shorten(plain_note(spoken(note)))}")
 
 
 def _effect(comparison: Comparison, words: Mapping[str, str]) -> str:
@@ -224,7 +221,7 @@ def _effect(comparison: Comparison, words: Mapping[str, str]) -> str:
     if result.pair.different or differ_within(result.within) or test is None or test.interval is None:
         return ""
     ends = (result.within.difference, test.interval.low, test.interval.high)
-    return words["effect"].format(*(number(100 * value, 1, words, sign=True) for value in ends))
+    return words["effect"].format(*(f"{100 * value:+.1f}" for value in ends))
 
 
 def _standings(compared: Compared, words: Mapping[str, str]) -> pd.DataFrame:
@@ -243,8 +240,7 @@ def _standings(compared: Compared, words: Mapping[str, str]) -> pd.DataFrame:
 def _pair(result: PairResult, short: Mapping[str, str], words: Mapping[str, str]) -> None:
     pair = result.pair
     st.header(words["difference"].split(",")[0].capitalize(), anchor=False)
-    colon = words["colon"]
-    st.text(f"A{colon} {short[pair.first]}\nB{colon} {short[pair.second]}")
+    st.text(f"A: {short[pair.first]}\nB: {short[pair.second]}")
     shown = (("wins", pair.comparison.wins), ("ties", pair.comparison.ties), ("losses", pair.comparison.losses))
     with st.container(horizontal=True, gap="medium"):
         for key, count in shown:
@@ -252,7 +248,7 @@ def _pair(result: PairResult, short: Mapping[str, str], words: Mapping[str, str]
     lines = sorted(result.tasks, key=lambda line: -line.difference)
     rows = [_row(line) for line in lines]
     alt = words["alt_differences"].format(_in_words(rows, words))
-    draw(charts.differences(rows, words, ink()), alt, words)
+    draw(charts.differences(rows, words, ink()), alt)
     st.caption(words["difference_help"])
     _show_differences(_table(lines, rows, words), words)
 
@@ -261,13 +257,13 @@ def _in_words(rows: Sequence[Mapping[str, Any]], words: Mapping[str, str]) -> st
     """What the chart shows: the tasks with the largest differences each way."""
     order = sorted(rows, key=lambda row: -row["difference"])
     ends = order if len(order) <= 2 else (order[0], order[-1])
-    return ", ".join(f"{row['task']} {number(row['difference'], 1, words)}" for row in ends)
+    return ", ".join(f"{row['task']} {row['difference']:.1f}" for row in ends)
 
 
 def _show_differences(frame: pd.DataFrame, words: Mapping[str, str]) -> None:
     ends = {words["interval_head"]: st.column_config.TextColumn(alignment="right")}
     digits = {"A": 1, "B": 1, words["difference"]: 1}
-    show_table(frame, words, digits, signed=words["difference"], config=ends)
+    show_table(frame, digits, signed=words["difference"], config=ends)
 
 
 def _classes(entrants: Sequence[Entrant], comparison: Comparison, words: Mapping[str, str]) -> None:
@@ -337,4 +333,4 @@ def _table(lines: Sequence[TaskLine], rows: Sequence[Mapping[str, Any]], words: 
 
 
 def _interval(low: float | None, high: float, words: Mapping[str, str]) -> str:
-    return "–" if low is None else f"{number(low, 1, words, sign=True)} … {number(high, 1, words, sign=True)}"
+    return "–" if low is None else f"{low:+.1f} … {high:+.1f}"

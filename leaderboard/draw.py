@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from functools import partial
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from biobench.report.charts import DARK_INK, INK, localized
-from biobench.report.languages.labels import rounded
+from biobench.report.charts import DARK_INK, INK
 
 
 def ink() -> str:
@@ -19,17 +17,16 @@ def ink() -> str:
     return DARK_INK if st.context.theme.type == "dark" else INK
 
 
-def draw(chart: Any, alt: str, words: Mapping[str, str], place: DeltaGenerator | None = None, **options: Any) -> None:
+def draw(chart: Any, alt: str, place: DeltaGenerator | None = None, **options: Any) -> None:
     """A chart as wide as its place. alt: what it shows, for whoever does not see it."""
     # the framework's own labels are fainter than text may be, and it moves the first name off its line
-    legible = localized(chart, words["verdict_language"]).configure_axis(labelColor=ink(), titleColor=ink())
+    legible = chart.configure_axis(labelColor=ink(), titleColor=ink())
     legible = legible.configure_axisY(labelFlush=False).configure_legend(labelColor=ink())
     (place or st).altair_chart(legible, **({"width": "stretch"} | options), alt=alt)
 
 
 def show_table(
     frame: pd.DataFrame,
-    words: Mapping[str, str],
     digits: Mapping[str, int] | None = None,
     *,
     signed: str = "",
@@ -38,36 +35,22 @@ def show_table(
     place: DeltaGenerator | None = None,
     **options: Any,
 ) -> Any:
-    """A table without its index. digits: column -> decimals of all its numbers, with a comma in French; thousands
-    stand apart where it is 0.
+    """A table without its index. digits: column -> decimals of all its numbers; thousands stand apart
+    where it is 0.
 
     signed: the column whose numbers bear their sign. compact: columns of large numbers, shown to two or three digits.
     config: of columns, as the framework has it.
     """
     known = {name: count for name, count in (digits or {}).items() if name in frame.columns}
     columns = dict(config or {})
-    if words["verdict_language"] == "fr":
-        formats: dict[Any, Any] = {
-            name: f"{{:{'+' if name == signed else ''},.{count}f}}" for name, count in known.items()
-        }
-        large = {name: partial(rounded, words=words) for name in compact if name in frame.columns}
-        data: Any = frame
-        if formats:
-            data = frame.style.format(formats, decimal=",", thousands="\u202f", na_rep="–", subset=list(formats))
-        if large:
-            data = (frame.style if data is frame else data).format(large, na_rep="–", subset=list(large))
-    else:
-        data = frame
-        forms = {
-            name: f"%{'+' if name == signed else ''}.{count}f" if count else "localized"
-            for name, count in known.items()
-        }
-        forms |= {name: "compact" for name in compact if name in frame.columns}
-        for name, form in forms.items():
-            columns[name] = {**columns.get(name, st.column_config.NumberColumn())}
-            columns[name]["type_config"] = {**columns[name]["type_config"], "format": form}
+    forms = {
+        name: f"%{'+' if name == signed else ''}.{count}f" if count else "localized" for name, count in known.items()
+    }
+    for name, form in (forms | {name: "compact" for name in compact if name in frame.columns}).items():
+        columns[name] = {**columns.get(name, st.column_config.NumberColumn())}
+        columns[name]["type_config"] = {**columns[name]["type_config"], "format": form}
     return (place or st).dataframe(
-        data, hide_index=True, column_config=columns, **({"placeholder": "–", "width": "stretch"} | options)
+        frame, hide_index=True, column_config=columns, **({"placeholder": "–", "width": "stretch"} | options)
     )
 
 

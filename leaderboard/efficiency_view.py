@@ -46,12 +46,12 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     faster = cost == "train_tokens_per_second"
     chart = charts.scatter(points, words[f"cost_{cost}"], words, more_is_better=faster, ink=ink())
     best = ", ".join(str(point["model"]) for point in charts.front(points, more_is_better=faster))
-    draw(chart, words["alt_scatter"].format(words[f"cost_{cost}"], best), words)
+    draw(chart, words["alt_scatter"].format(words[f"cost_{cost}"], best))
     table = [
         {words["model"]: name, words["score"]: 100 * row.mean, words[f"cost_{cost}"]: value}
         for name, (row, value) in sorted(zip(named, known, strict=True), key=lambda pair: -pair[1][0].mean)
     ]
-    show_table(pd.DataFrame(table), words, {words["score"]: 1, words[f"cost_{cost}"]: 3 if cost == "energy_kwh" else 0})
+    show_table(pd.DataFrame(table), {words["score"]: 1, words[f"cost_{cost}"]: 3 if cost == "energy_kwh" else 0})
 
 
 def _point(name: str, row: Row, value: float) -> dict[str, object]:

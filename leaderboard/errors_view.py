@@ -63,7 +63,7 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     if rival:
         _against(judged, rivals[rival], record, texts, words)
         return
-    show_table(_tally(judged, words), words)
+    show_table(_tally(judged, words))
     _documents(_filtered(judged, words), texts, words)
 
 
@@ -86,9 +86,8 @@ def _against(
         {words["label"]: plain(label)} | {words[key]: counted[side] for key, side in zip(keys, SIDES, strict=True)}
         for label, counted in counts.items()
     ]
-    colon = words["colon"]
-    st.text(f"A{colon} {record_name(record)}\nB{colon} {record_name(other)}")
-    show_table(pd.DataFrame(rows), words)
+    st.text(f"A: {record_name(record)}\nB: {record_name(other)}")
+    show_table(pd.DataFrame(rows))
     st.caption(words["against_help"])
     left, right = st.columns((7, 3))
     with left:

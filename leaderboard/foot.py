@@ -32,7 +32,7 @@ def show_foot(report: Report, words: Mapping[str, str]) -> None:
     if report.notes:
         with st.expander(f"{words['notes']} ({len(report.notes)})"):
             for note in report.notes:
-                st.text(shorten(plain_note(spoken(note, words))))
+                st.text(shorten(plain_note(spoken(note))))
     st.caption(words["download"])
     kinds = {
         "csv": "text/csv",
@@ -72,4 +72,4 @@ def _picture(report: Report, words: Mapping[str, str]) -> str:
         {"line": short[line.name], "rank": "", "own": line.source in TESTABLE} | charts.ends(mean_of(line))
         for line in lines
     ]
-    return charts.svg(charts.localized(charts.standing(rows, words), words["verdict_language"]))
+    return charts.svg(charts.standing(rows, words))

@@ -15,7 +15,6 @@ from biobench.report.details.ledgers import ledger_facts
 from biobench.report.entrants import line_name
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
-from biobench.report.languages.labels import metric_in, whole
 from biobench.report.names import in_sentences, shorten, without_revisions
 from biobench.report.remarks import hub_link, licence_link, licence_named
 from biobench.report.render import plain_note
@@ -29,7 +28,7 @@ from leaderboard.folder import inside, results, trained_by
 from leaderboard.needle_view import show_maps
 from leaderboard.state import SEPARATOR, choose
 from leaderboard.table import literal
-from leaderboard.words import quantity, score
+from leaderboard.words import metric_in, score
 
 
 def show(words: Mapping[str, str], average: AverageName) -> None:
@@ -56,12 +55,12 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     _averages(average, line, words)
     rivals = Rivals(report)
     _strip(rivals, rows, words)
-    show_table(_table(rivals, rows, words), words, _digits(words), config=_right(words))
+    show_table(_table(rivals, rows, words), _digits(words), config=_right(words))
     _ledger(groups, words)
     chart = charts.seeds(rows, [plain(row.task) for row in rows], "task", words)
     if chart is not None:
         with st.expander(words["points_title"]):
-            draw(chart, words["alt_seeds"], words)
+            draw(chart, words["alt_seeds"])
             st.caption(words["points"])
     needles = [g for g in groups if g.briefs[0].type == "needle"]
     if needles:
@@ -94,7 +93,7 @@ def _card(groups: Sequence[RunGroup], words: Mapping[str, str]) -> None:
     about = {
         words["revision"]: record.model.revision or "–",
         words["architecture"]: record.model.architecture,
-        words["parameters"]: whole(record.model.parameters, words),
+        words["parameters"]: f"{record.model.parameters:,}",
         words["window"]: ", ".join(str(w) for w in sorted({g.records[0].windows.max_length for g in groups})),
         words["weights"]: record.model.hash[:16],
         words["evaluated"]: " – ".join(dict.fromkeys(f([b.started[:10] for b in briefs]) for f in (min, max))),
@@ -126,11 +125,8 @@ def _ledger(groups: Sequence[RunGroup], words: Mapping[str, str]) -> None:
             # the other parts of the page do without it
             st.warning(literal(plain_note(inside(error.what))))
             return
-        facts({quantity(name, words): literal(plain(value)) for name, value in ledger.facts})
-        show_table(
-            pd.DataFrame([{quantity(name, words): plain(value) for name, value in phase} for phase in ledger.phases]),
-            words,
-        )
+        facts({name: literal(plain(value)) for name, value in ledger.facts})
+        show_table(pd.DataFrame([{name: plain(value) for name, value in phase} for phase in ledger.phases]))
         st.caption(words["ledger_help"])
 
 
@@ -158,7 +154,6 @@ def _strip(rivals: Rivals, rows: Sequence[Row], words: Mapping[str, str]) -> Non
     draw(
         charts.strip(list(field), means, field, floors, words, ink()),
         words["alt_strip"].format(shorten(plain(rows[0].model))),
-        words,
     )
     st.caption(words["strip_help"])
 
@@ -217,4 +212,4 @@ def _curves(groups: Sequence[RunGroup], rows: Sequence[Row], words: Mapping[str,
     metric = next((r.metric for r in rows if r.task == task), "macro_f1")
     chart = charts.curves(next(g for g in groups if g.task == task).records, metric, words)
     if chart is not None:
-        draw(chart, f"{task}: {words['alt_curves']}", words)
+        draw(chart, f"{task}: {words['alt_curves']}")

@@ -15,7 +15,7 @@ _SOURCE = "\x1e"
 
 
 def key_of(group: RunGroup) -> str:
-    """Names a group's line in a link, whatever the page's language: model and variant, the source if not one's own."""
+    """Names a group's line in a link: model and variant, the source if not one's own."""
     name = line_name(group.model, group.variant)
     return name if group.source == "run" else f"{name}{_SOURCE}{group.source}"
 

@@ -12,7 +12,6 @@ from biobench.report import charts
 from biobench.report.details.needle import CHANCE, NO_EXAMPLE, NOT_READ, NeedleGrid, grid_of
 from biobench.report.escape import for_html, plain
 from biobench.report.groups import RunGroup
-from biobench.report.languages.labels import number
 from biobench.report.render import plain_note
 from biobench.report.rows import AverageName
 from leaderboard.draw import draw, show_table
@@ -86,7 +85,7 @@ def _ranking(ranked: Sequence[NeedleGrid], words: Mapping[str, str]) -> None:
         for share in [grid.share(length)]
     ]
     reach = ", ".join(f"{name} {grid.reads_up_to or '–'}" for grid, name in names)
-    draw(charts.lengths(rows, ranked[0].unit, words), f"{words['alt_needle']}; {words['reads_up_to']}: {reach}", words)
+    draw(charts.lengths(rows, ranked[0].unit, words), f"{words['alt_needle']}; {words['reads_up_to']}: {reach}")
     lengths = sorted({n for grid in ranked for n in grid.lengths})
     table = [
         {
@@ -102,7 +101,7 @@ def _ranking(ranked: Sequence[NeedleGrid], words: Mapping[str, str]) -> None:
     whole = st.column_config.NumberColumn(format="%d")
     config = {words["model"]: st.column_config.TextColumn(pinned=True)}
     config |= {words[key]: whole for key in ("reads_up_to", "window_short_head")}
-    show_table(pd.DataFrame(table), words, digits, config=config, alt=words["alt_needle"])
+    show_table(pd.DataFrame(table), digits, config=config, alt=words["alt_needle"])
     st.caption(words["reads_help"])
 
 
@@ -149,7 +148,7 @@ def maps_html(grids: Sequence[NeedleGrid], words: Mapping[str, str], names: Sequ
 def _map(grid: NeedleGrid, name: str, words: Mapping[str, str]) -> str:
     about = (
         f"{len(grid.seeds)} {words['seeds']} · {words['window']} {grid.window} · "
-        f"{words['majority']} {number(100 * grid.majority, 1, words)}"
+        f"{words['majority']} {100 * grid.majority:.1f}"
     )
     positions: tuple[str | None, ...] = (*grid.positions, None)
     head = "".join(f'<th scope="col">{for_html(_name(p, words))}</th>' for p in positions)
@@ -177,7 +176,7 @@ def _cell(grid: NeedleGrid, length: int | None, position: str | None, words: Map
         title = f' title="{for_html(words["beyond"])}"' if beyond else ""
         return f'<td class="bb-beyond"{title}>{for_html(words["not_read"] if beyond else NO_EXAMPLE)}</td>'
     strength = min(max(2 * share.mean - 1, 0.0), 1.0)
-    mean, low, high = (number(100 * x, 1, words) for x in (share.mean, share.low, share.high))
+    mean, low, high = (f"{100 * x:.1f}" for x in (share.mean, share.low, share.high))
     title = for_html(f"{share.documents} {words['documents_found']}, {share.groups} {words['pairs']}")
     return (
         f'<td class="{"bb-all" if length is None or position is None else ""}" '

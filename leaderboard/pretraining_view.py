@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -14,7 +13,6 @@ from biobench.report import charts
 from biobench.report.details.ledgers import ledger_table
 from biobench.report.details.mechanism import cka_chart
 from biobench.report.details.pretraining import Pretraining, TrainingRun
-from biobench.report.languages.labels import number, whole
 from biobench.report.render import plain_note
 from biobench.report.rows import AverageName
 from leaderboard.draw import draw, show_table
@@ -22,7 +20,6 @@ from leaderboard.folder import inside, pretraining
 from leaderboard.launch import is_public
 from leaderboard.state import SEPARATOR, choose, several_from_link, start, switch, write_link
 from leaderboard.table import literal
-from leaderboard.words import quantity
 
 MOST = len(charts.COLOURS)
 
@@ -71,7 +68,7 @@ def _charts(runs: Sequence[TrainingRun], words: Mapping[str, str]) -> None:
         st.info(words["pick_runs"])
         return
     st.header(words["loss_curves"], anchor=False)
-    draw(charts.losses(runs, words), words["alt_curves"], words)
+    draw(charts.losses(runs, words), words["alt_curves"])
     st.caption(words["loss_help"])
     skipped = max(run.skipped for run in runs)
     if skipped:
@@ -81,9 +78,9 @@ def _charts(runs: Sequence[TrainingRun], words: Mapping[str, str]) -> None:
         chart = charts.over_tokens(runs, field, format, words)
         if chart is not None:
             column.header(words[field].capitalize(), anchor=False)
-            draw(chart, f"{words[field]}: {words['alt_curves']}", words, column)
+            draw(chart, f"{words[field]}: {words['alt_curves']}", column)
     with st.expander(words["details"]):
-        show_table(_summary(runs, words), words)
+        show_table(_summary(runs, words))
 
 
 def _summary(runs: Sequence[TrainingRun], words: Mapping[str, str]) -> pd.DataFrame:
@@ -96,14 +93,10 @@ def _summary(runs: Sequence[TrainingRun], words: Mapping[str, str]) -> pd.DataFr
                 words["training_run"]: run.name,
                 words["phase"]: phase,
                 words["event"]: words[event],
-                words["tokens"]: whole(p.tokens, words),
-                words["loss"]: number(p.loss, 4, words),
-                words["learning_rate"]: "–"
-                if p.learning_rate is None
-                else f"{p.learning_rate:.3g}".replace(".", words["decimal"]),
-                words["tokens_per_second"]: "–"
-                if p.tokens_per_second is None
-                else whole(round(p.tokens_per_second), words),
+                words["tokens"]: f"{p.tokens:,}",
+                words["loss"]: f"{p.loss:.4f}",
+                words["learning_rate"]: "–" if p.learning_rate is None else f"{p.learning_rate:.3g}",
+                words["tokens_per_second"]: "–" if p.tokens_per_second is None else f"{round(p.tokens_per_second):,}",
             }
             for (phase, event), p in last.items()
         ]
@@ -128,11 +121,11 @@ def _ledgers(runs: Sequence[TrainingRun], words: Mapping[str, str]) -> None:
         # the other parts of the page do without it
         st.warning(literal(plain_note(inside(error.what))))
         return
-    (st.success if table.matched else st.warning)(literal(plain_note(quantity(table.verdict, words))))
+    (st.success if table.matched else st.warning)(literal(plain_note(table.verdict)))
     only = switch(st.container(), words["only_differing"], "only_differing")
     rows = [
         {
-            words["quantity"]: quantity(name, words),
+            words["quantity"]: name,
             "A": plain_note(a),
             "B": plain_note(b),
             words["equal"]: words["yes"] if a == b else words["no_binding"] if binding else words["no_free"],
@@ -140,7 +133,7 @@ def _ledgers(runs: Sequence[TrainingRun], words: Mapping[str, str]) -> None:
         for name, a, b, binding in table.rows
         if not only or a != b
     ]
-    show_table(pd.DataFrame(rows), words)
+    show_table(pd.DataFrame(rows))
 
 
 def _cka(trained: Pretraining, words: Mapping[str, str]) -> None:
@@ -154,19 +147,13 @@ def _cka(trained: Pretraining, words: Mapping[str, str]) -> None:
         st.info(words["no_lines"])
         return
     with right:
-        estimator = choose(words["estimator"], there, "estimator", {e: quantity(e, words) for e in there})
-    colon = words["colon"]
-    st.text(f"A{colon} {chosen.pair[0]}\nB{colon} {chosen.pair[1]}")
-    draw(
-        cka_chart(chosen.data, estimator=estimator, say=partial(quantity, words=words)),
-        words["cka"],
-        words,
-        width="content",
-    )
+        estimator = choose(words["estimator"], there, "estimator")
+    st.text(f"A: {chosen.pair[0]}\nB: {chosen.pair[1]}")
+    draw(cka_chart(chosen.data, estimator=estimator), words["cka"], width="content")
     st.caption(words["cka_help"])
     lines = [x for x in chosen.data["lines"] if x["estimator"] == estimator]
     with st.expander(words["details"]):
-        show_table(pd.DataFrame([_cka_row(x, words) for x in lines]), words)
+        show_table(pd.DataFrame([_cka_row(x, words) for x in lines]))
 
 
 def _cka_row(line: Mapping[str, Any], words: Mapping[str, str]) -> dict[str, str]:
@@ -174,7 +161,7 @@ def _cka_row(line: Mapping[str, Any], words: Mapping[str, str]) -> dict[str, str
         if value is None:
             return "–"
         middle, *ends = (
-            "…" if value[k] is None else number(scale * (value[k] or 0), 2, words) for k in ("value", "low", "high")
+            "…" if value[k] is None else f"{scale * (value[k] or 0):.2f}" for k in ("value", "low", "high")
         )
         return f"{middle} [{' … '.join(ends)}]"
 

@@ -33,11 +33,10 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     st.title(words["submit_title"])
     st.markdown(words["submit_help"])
     st.code("biobench submit MODEL\nbiobench verify-submission submissions/MODEL", language="bash")
-    # a widget a language: the page puts the framework's own words into French when they appear
     uploaded = st.file_uploader(
         words["upload"].format(UPLOAD_BYTES // 2**20),
         type=["zip"],
-        key=f"pack_{words['verdict_language']}",
+        key="pack",
         max_upload_size=UPLOAD_BYTES // 2**20,
     )
     packs = _packs()
@@ -94,7 +93,7 @@ def _verdict(verification: Verification, words: Mapping[str, str]) -> None:
     for column, (label, number) in zip(st.columns(len(grades)), grades.items(), strict=True):
         column.metric(label, number)
     if verification.checks:
-        show_table(_table(verification.checks, words), words)
+        show_table(_table(verification.checks, words))
         st.caption(words["codes"])
 
 

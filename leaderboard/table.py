@@ -10,7 +10,6 @@ import streamlit as st
 
 from biobench.report.charts import FEW_SEEDS
 from biobench.report.escape import for_html
-from biobench.report.languages.labels import number
 from biobench.report.names import in_cells, without_revisions
 from biobench.report.remarks import best_of, by_kind, hub_link, remarks_of
 from biobench.report.wide import Block, ModelLine
@@ -90,15 +89,13 @@ def _dtype(values: Sequence[Any]) -> str:
 
 
 def columns_of(block: Block, words: Mapping[str, str]) -> dict[str, Any]:
-    """How the columns of `to_frame` are shown: name and rank pinned, the mean as a bar (English), notes as signs."""
+    """How the columns of `to_frame` are shown: name and rank pinned, the mean as a bar, notes as signs."""
     column, text = st.column_config.NumberColumn, st.column_config.TextColumn
-    # the framework's bars print numbers with the separators of the reader's browser, not of the page
-    french = words["verdict_language"] == "fr"
     bar = st.column_config.ProgressColumn(min_value=0, max_value=100, width=92)
     shown: dict[str, Any] = {
         words["rank"]: text(pinned=True, width=48, help=words["rank_short"]),
         words["model"]: text(pinned=True, width=298),
-        words["mean"]: column(width=80) if french else bar,
+        words["mean"]: bar,
         "±": column(width=42, help=words["margin_help"]),
         words["notes"]: text(width=56, help=words["marks_help"]),
         words["notes_in_words"]: text(width=420),
@@ -126,7 +123,7 @@ def to_cards(lines: Sequence[ModelLine], ranks: Mapping[tuple[str, str], str], w
     names = without_revisions(line.name for line in first)
     body = "".join(
         f"<li><b>{for_html(ranks.get((line.name, line.source), '–'))}</b> <span>{for_html(names[line.name])}</span> "
-        f"<b>{number(100 * line.average.mean, 1, words)}</b></li>"
+        f"<b>{100 * line.average.mean:.1f}</b></li>"
         for line in first
         if line.average is not None
     )

@@ -14,7 +14,6 @@ from biobench.report import charts
 from biobench.report.details.marked import sample
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
-from biobench.report.languages.labels import metric_in
 from biobench.report.names import in_sentences, labels
 from biobench.report.render import plain_note
 from biobench.report.rows import AverageName, Row
@@ -26,7 +25,7 @@ from leaderboard.folder import results
 from leaderboard.names import shown_names
 from leaderboard.state import choose
 from leaderboard.table import literal
-from leaderboard.words import score, spoken
+from leaderboard.words import metric_in, score, spoken
 
 SAMPLES = 3
 """Documents shown."""
@@ -50,17 +49,17 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     groups = [g for g in loaded.groups if g.task == task]
     if rows:
         st.header(words["distribution"])
-        show_table(_scores(rows, words), words, config={words["score"]: st.column_config.TextColumn(alignment="right")})
+        show_table(_scores(rows, words), config={words["score"]: st.column_config.TextColumn(alignment="right")})
         names = labels(shown_names(rows, words))
         chart = charts.seeds(rows, list(names.values()), "model", words)
         if chart is not None:
-            draw(chart, words["alt_seeds"], words)
+            draw(chart, words["alt_seeds"])
             st.caption(words["points"])
     if groups:
         st.header(words["labels"])
         st.caption(words["labels_help"])
         frame = _labels(groups, words)
-        show_table(frame, words, dict.fromkeys(frame.columns[2:], 1))
+        show_table(frame, dict.fromkeys(frame.columns[2:], 1))
     readings = sorted({(v.caption, v.reading) for v in loaded.published if v.task == info.published_as})
     if readings:
         st.header(words["readings"])
@@ -69,7 +68,7 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
     if report.notes:
         with st.expander(f"{words['notes']} ({len(report.notes)})"):
             for note in report.notes:
-                st.text(plain_note(spoken(note, words)))
+                st.text(plain_note(spoken(note)))
 
 
 def _card(info: TaskInfo, words: Mapping[str, str]) -> None:

@@ -34,11 +34,10 @@ BELOW = {
     "comparison": {*_DATA, "score", "report", "trainer"},
     "export": {*_DATA, "score", "report"},
     "submission": {*_DATA, "score", "report"},
-    "site": {*_DATA, "score", "report", "comparison"},
     "workflows": {*_DATA, "score", "models", "runs", "report", "trainer"},
     "cli": {
         *(*_DATA, "score", "encode", "models", "finetune", "gate", "runs", "workflows"),
-        *("report", "comparison", "export", "submission", "site", "trainer", "leaderboard"),
+        *("report", "comparison", "export", "submission", "trainer", "leaderboard"),
     },
     "__main__": {"cli"},
     "trainer": {"errors", "core", "schema"},
@@ -48,7 +47,7 @@ BELOW = {
 
 NO_TORCH = (
     *("errors", "stats", "core", "schema", "encode", "kinds", "data", "store", "score", "gate"),
-    *("report", "comparison", "export", "submission", "site", "leaderboard"),
+    *("report", "comparison", "export", "submission", "leaderboard"),
 )
 """Rooms where importing every module must load neither torch nor transformers."""
 NEVER_TORCH = tuple(room for room in NO_TORCH if room not in ("encode", "kinds", "data"))

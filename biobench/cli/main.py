@@ -12,30 +12,7 @@ from typing import Annotated
 
 import typer
 
-from biobench.cli import (
-    analyze,
-    cluster,
-    compare,
-    corpus,
-    data,
-    demo,
-    errors,
-    export,
-    leaderboard,
-    needle,
-    pretrain,
-    report,
-    reproduce,
-    rescore,
-    results,
-    run,
-    score,
-    site,
-    speed,
-    study,
-    submit,
-    tasks,
-)
+from biobench.cli.commands import Commands
 from biobench.core.threads import prepare_threads
 from biobench.errors import BioBenchError, visible
 
@@ -50,33 +27,12 @@ _OF_A_NAME = (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES, errno.EPERM)
 
 app = typer.Typer(
     name="biobench",
+    cls=Commands,
     help="Judge biomedical encoders: fine-tune any checkpoint on French and English tasks, compare honestly.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-run.register(app)
-needle.register(app)
-cluster.register(app)
-demo.register(app)
-tasks.register(app)
-data.register(app)
-rescore.register(app)
-score.register(app)
-reproduce.register(app)
-report.register(app)
-site.register(app)
-compare.register(app)
-errors.register(app)
-export.register(app)
-leaderboard.register(app)
-submit.register(app)
-results.register(app)
-pretrain.register(app)
-corpus.register(app)
-speed.register(app)
-study.register(app)
-analyze.register(app)
 
 
 @app.callback(invoke_without_command=True)
@@ -106,8 +62,6 @@ def main() -> None:
     debug = "--debug" in sys.argv
     if debug:
         sys.argv.remove("--debug")
-    if sys.argv[1:3] == ["pretrain", "new"]:
-        sys.argv[1:3] = ["pretrain-new"]
     try:
         prepare_threads()
         # Outside standalone mode typer gives back the status of `raise typer.Exit` and leaves errors to us.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from biobench.comparison.result import Compared, PairResult
 from biobench.comparison.words import equals, points
-from biobench.report.languages.notes import Note, note
 
 #: Share of a mean difference that is left without one corpus, below which that corpus carries it.
 CARRIED = 0.5
@@ -12,7 +11,7 @@ CARRIED = 0.5
 FEWEST = 3
 
 
-def carried(comparison: Compared, result: PairResult) -> list[Note]:
+def carried(comparison: Compared, result: PairResult) -> list[str]:
     """Whether a statement about tasks like these rests on single corpora."""
     known = [(p, corpus) for p, corpus in zip(result.without, comparison.clusters, strict=False) if p is not None]
     if not result.pair.different or not known:
@@ -21,17 +20,17 @@ def carried(comparison: Compared, result: PairResult) -> list[Note]:
     lost = sum(p > comparison.alpha for p, _ in known)
     shared = {"corpus": corpus, "p": equals(most), "alpha": f"{comparison.alpha:g}"}
     if not lost:
-        return [note("It holds without any one corpus (at most {p}, without {corpus}).", **shared)]
+        return ["It holds without any one corpus (at most {p}, without {corpus}).".format(**shared)]
     if lost == 1:
-        return [note("One corpus carries this result: without {corpus} it is not shown ({p}).", **shared)]
+        return ["One corpus carries this result: without {corpus} it is not shown ({p}).".format(**shared)]
     form = (
         "This result is fragile: for {lost} of the {count} corpora, leaving that one out, it is not shown (p above "
         "{alpha}; without {corpus} {p})."
     )
-    return [note(form, lost=lost, count=len(known), **shared)]
+    return [form.format(lost=lost, count=len(known), **shared)]
 
 
-def _leading(comparison: Compared, result: PairResult) -> list[Note]:
+def _leading(comparison: Compared, result: PairResult) -> list[str]:
     """Of a difference shown on these tasks: the one corpus without which less than half of the mean is left."""
     gaps = result.pair.comparison.cluster_differences
     mean, count = result.pair.comparison.difference, len(gaps)
@@ -43,4 +42,4 @@ def _leading(comparison: Compared, result: PairResult) -> list[Note]:
     if len(small) != 1:
         return []
     form = "One corpus carries the mean: without {corpus} the difference is {points} points."
-    return [note(form, corpus=comparison.clusters[small[0]], points=points(rest[small[0]]))]
+    return [form.format(corpus=comparison.clusters[small[0]], points=points(rest[small[0]]))]

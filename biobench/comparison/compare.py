@@ -24,7 +24,6 @@ from biobench.data.suite import load_suite
 from biobench.errors import UsageError
 from biobench.report.entrants import find_entrants
 from biobench.report.floors import no_skill
-from biobench.report.languages.notes import note
 from biobench.report.rows import AverageName
 from biobench.report.suite import suite_results
 from biobench.report.table import load
@@ -133,13 +132,13 @@ def compare(
             notes += declared.outside(part)
         if not detailed:
             form = "{count} pairs: test-set noise task by task is computed up to {most} pairs"
-            notes.append(note(form, count=len(tested.pairs), most=MOST_DETAILED))
+            notes.append(form.format(count=len(tested.pairs), most=MOST_DETAILED))
         elif documents:
             reasons = grouped_notes(names, [duel.reasons for duel in duels])
-            notes += [note("test-set noise is unknown on {task_and_reason}", task_and_reason=line) for line in reasons]
+            notes += [f"test-set noise is unknown on {line}" for line in reasons]
         failed = failed_in(part, no_skill(floors))
         form = "{model} on {task}: the run with seed {seed} failed ({score:.1f}); means and intervals include it"
-        notes += [note(form, model=f.model, task=f.task, seed=f.seed, score=100 * f.score) for f in failed]
+        notes += [form.format(model=f.model, task=f.task, seed=f.seed, score=100 * f.score) for f in failed]
         ranked = len(labels) > 2 and len(set(part.clusters)) >= FEWEST_RANKED
         languages = {info.language for info in part.tasks}
         return Comparison(

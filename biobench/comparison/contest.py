@@ -13,7 +13,6 @@ from biobench.report.contamination import remark
 from biobench.report.entrants import Entrant
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
-from biobench.report.languages.notes import Note, note
 from biobench.report.rows import AverageName
 from biobench.report.table import Results, metric_of
 from biobench.report.tasks import NEEDLE, TaskInfo
@@ -49,10 +48,10 @@ class Refused:
     reasons: tuple[str, ...]
 
     @property
-    def words(self) -> Note:
+    def words(self) -> str:
         """The refusal in one line, whoever's runs it strikes."""
         form = "{task} fails its gate, its runs are not compared: {reasons}"
-        return note(form, task=self.task, reasons=self.reasons)
+        return form.format(task=self.task, reasons="; ".join(self.reasons))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +148,7 @@ def contest(
     wanted = _wanted(results, suite, tasks)
     notes = [line for e in entrants for line in e.notes]
     if published and average is None:
-        notes.append(note("each task is compared by the average its published scores are read as, not by macro F1"))
+        notes.append("each task is compared by the average its published scores are read as, not by macro F1")
     shared, lonely = [], []
     for info in wanted:
         has = [bool(e.groups.get(info.id) or e.policies.get(info.id)) or _comparable(e, info, chosen) for e in entrants]
@@ -160,7 +159,7 @@ def contest(
     shared, left = _default_part(shared, named=tasks is not None or suite is not None)
     notes += left
     if lonely:
-        notes.append(note("not compared, some model has no result there: {tasks}", tasks=", ".join(lonely)))
+        notes.append("not compared, some model has no result there: {tasks}".format(tasks=", ".join(lonely)))
     notes += _unread(published, wanted, chosen)
     refused = refused_of(entrants, results, wanted)
     notes += dict.fromkeys(r.words for r in refused)
@@ -171,11 +170,11 @@ def contest(
     if full and len(full) < len(shared):
         names = ", ".join(info.id for info in shared if info not in full)
         form = "only limited or overridden runs on {tasks}: left out, they are never mixed with full runs"
-        notes.append(note(form, tasks=names))
+        notes.append(form.format(tasks=names))
         shared = full
     elif not full:
         variants = sorted({g.variant for groups in picked.values() for g in groups if g is not None})
-        notes.append(note("no full run among these, all are limited or overridden: {variants}", variants=variants))
+        notes.append(f"no full run among these, all are limited or overridden: {variants}")
     order = list(dict.fromkeys(info.corpus for info in shared))
     shared.sort(key=lambda info: order.index(info.corpus))
     return replace(_filled(entrants, shared, chosen, picked, notes), refused=tuple(refused))
@@ -190,7 +189,7 @@ def _filled(
 ) -> Contest:
     cells: list[dict[str, Cell]] = [{} for _ in entrants]
     filled, metrics = [], {}
-    unlike: list[tuple[str, list[Note]]] = []
+    unlike: list[tuple[str, list[str]]] = []
     left: list[str] = []
     for info in shared:
         metric = metric_of(info, average)
@@ -198,13 +197,13 @@ def _filled(
         runs = [(e.label, g) for e, g in zip(entrants, picked[info.id], strict=True)]
         reason = unlike_lengths(runs)
         if reason:
-            left.append(note("{task}: {reason}", task=info.id, reason=reason))
+            left.append(f"{info.id}: {reason}")
             continue
         row = [_cell(e, g, info, metric, data) for e, g in zip(entrants, picked[info.id], strict=True)]
         whole = [cell for cell in row if cell is not None]
         if len(whole) < len(row):
             form = "{task}: some record has no {metric}; `biobench rescore` computes it; left out"
-            notes.append(note(form, task=info.id, metric=metric))
+            notes.append(form.format(task=info.id, metric=metric))
             continue
         notes += [line for g in picked[info.id] if g is not None for line in (*g.notes, *remark(g))]
         unlike.append((info.id, differences(runs)))
@@ -218,7 +217,7 @@ def _filled(
     notes += left
     for text in dict.fromkeys(text for _, texts in unlike for text in texts):
         tasks = ", ".join(task for task, texts in unlike if text in texts)
-        notes.append(note("{task}: {reason}", task=tasks, reason=text))
+        notes.append(f"{tasks}: {text}")
     lines = tuple(dict.fromkeys(notes))
     return Contest(tuple(entrants), average, tuple(filled), metrics, tuple(cells), lines)
 
@@ -234,7 +233,7 @@ def _wanted(results: Results, suite: str | None, tasks: Sequence[str] | None) ->
     return [i for i in wanted if suite in (None, "all") or (i.suite == suite and (i.in_suite or tasks is not None))]
 
 
-def _default_part(shared: list[TaskInfo], *, named: bool) -> tuple[list[TaskInfo], list[Note]]:
+def _default_part(shared: list[TaskInfo], *, named: bool) -> tuple[list[TaskInfo], list[str]]:
     """Where nothing was asked for: no second version of a task beside its first, no needle among others."""
     if named:
         return shared, []
@@ -244,9 +243,9 @@ def _default_part(shared: list[TaskInfo], *, named: bool) -> tuple[list[TaskInfo
     rest = [i for i in shared if i.id not in doubles]
     if doubles:
         form = "variants of tasks compared here are left out (--task names them): {tasks}"
-        notes.append(note(form, tasks=", ".join(doubles)))
+        notes.append(form.format(tasks=", ".join(doubles)))
     if any(i.suite == NEEDLE for i in rest) and any(i.suite != NEEDLE for i in rest):
-        notes.append(note("needle tasks are left out, they ask another kind of question (--suite needle)"))
+        notes.append("needle tasks are left out, they ask another kind of question (--suite needle)")
         rest = [i for i in rest if i.suite != NEEDLE]
     return rest, notes
 
@@ -262,7 +261,7 @@ def _unread(published: Sequence[Entrant], wanted: Sequence[TaskInfo], average: A
     if not left:
         return []
     form = "published values of {tasks} are not known to be this average and are left out"
-    return [note(form, tasks=", ".join(left))]
+    return [form.format(tasks=", ".join(left))]
 
 
 def refused_of(entrants: Sequence[Entrant], results: Results, wanted: Sequence[TaskInfo]) -> list[Refused]:
@@ -384,7 +383,7 @@ def _common_seeds(row: Sequence[Cell]) -> tuple[bool, list[Cell], str]:
             "the models have no split in common", hint="run both on all splits; several splits are never independent"
         )
     if len(common) < _PAIRS and not resampled:
-        return False, list(row), note("fewer than three common seeds, all seeds are compared as independent")
+        return False, list(row), "fewer than three common seeds, all seeds are compared as independent"
     cut = [
         replace(
             c,
@@ -393,4 +392,4 @@ def _common_seeds(row: Sequence[Cell]) -> tuple[bool, list[Cell], str]:
         )
         for c in row
     ]
-    return True, cut, note("compared on the {count} common seeds", count=len(common))
+    return True, cut, f"compared on the {len(common)} common seeds"

@@ -12,7 +12,6 @@ import numpy as np
 from biobench.comparison.contest import Match
 from biobench.errors import DataFormatError, DataUnavailableError, StoreError
 from biobench.report.groups import RunGroup
-from biobench.report.languages.notes import note
 from biobench.report.rescore import run_documents
 from biobench.report.tasks import TaskInfo
 from biobench.schema.document import Document
@@ -96,13 +95,13 @@ class Evidence:
         cells = [mine[info.id] for mine in match.cells]
         metric = match.metrics[info.id]
         if match.ratio(info.id):
-            return note("each split has a test set of its own, whose noise is part of the corrected t over the splits")
+            return "each split has a test set of its own, whose noise is part of the corrected t over the splits"
         if any(cell.group is None and not cell.policy for cell in cells):
-            return note("published means come without predictions")
+            return "published means come without predictions"
         if any(cell.policy for cell in cells):
-            return note("the gate's policies are stored without predictions")
+            return "the gate's policies are stored without predictions"
         if metric not in _EXACT and metric not in _PARTIAL and metric not in _SHARES:
-            return note("{metric} is no average of F1 counts", metric=metric)
+            return f"{metric} is no average of F1 counts"
         try:
             evidence = [self._evidence_of(cast(RunGroup, c.group), metric) for c in cells]
             runs = [side.of(cell.seeds) for side, cell in zip(evidence, cells, strict=True)]
@@ -110,7 +109,7 @@ class Evidence:
             for cell, counted in zip(cells, runs, strict=True):
                 again = f1_scores(counted, first.average, first.evaluated)
                 if np.abs(again - np.array(cell.scores)).max() > ROUNDING:
-                    return note("stored scores are not those of the stored predictions; run `biobench rescore`")
+                    return "stored scores are not those of the stored predictions; run `biobench rescore`"
             return TaskRuns.of(
                 info.id,
                 runs,
@@ -129,16 +128,16 @@ class Evidence:
         metric = match.metrics[info.id]
         cells = [mine[info.id] for mine in match.cells]
         if match.ratio(info.id):
-            return note("each split has a test set of its own, whose noise is part of the corrected t over the splits")
+            return "each split has a test set of its own, whose noise is part of the corrected t over the splits"
         if metric not in _NUMBERS or any(cell.group is None for cell in cells):
-            return note("{metric} is no average of F1 counts", metric=metric)
+            return f"{metric} is no average of F1 counts"
         try:
             runs = [self._numbers(cast(RunGroup, cell.group), cell.seeds) for cell in cells]
         except (StoreError, DataUnavailableError, DataFormatError, ScoreError) as error:
             return f"{error} ({error.hint})"
         gold, groups, _ = runs[0]
         if any(groups != other[1] or (gold != other[0]).any() for other in runs[1:]):
-            return note("the models were scored on other documents")
+            return "the models were scored on other documents"
         return Numbers(gold, runs[0][2], runs[1][2], groups, _NUMBERS[metric])
 
     def _numbers(self, group: RunGroup, seeds: Sequence[int]) -> tuple[FloatArray, tuple[str, ...], FloatArray]:
@@ -159,7 +158,7 @@ class Evidence:
     def group_counts(self, group: RunGroup, metric: str) -> GroupEvidence | str:
         """The counts of all seeds of a group, or why there are none, in words."""
         if metric not in _EXACT and metric not in _PARTIAL and metric not in _SHARES:
-            return note("{metric} is no average of F1 counts", metric=metric)
+            return f"{metric} is no average of F1 counts"
         try:
             return self._evidence_of(group, metric)
         except _UNREADABLE as error:

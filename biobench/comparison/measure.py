@@ -10,7 +10,6 @@ import numpy as np
 from biobench.comparison.contest import Contest, Match
 from biobench.comparison.evidence import Evidence, Numbers
 from biobench.comparison.result import FailedRun, PairResult, TaskLine, differing
-from biobench.report.languages.notes import Note, note
 from biobench.report.tasks import TaskInfo
 from biobench.schema.kind import is_numeric
 from biobench.stats import (
@@ -97,7 +96,7 @@ def duel_of(match: Match, source: Evidence | None) -> Duel:
     return Duel(match, {t: runs for t, runs in evidence.items() if not isinstance(runs, str)}, reasons, numbers)
 
 
-def grouped_notes(pairs: Sequence[tuple[str, str]], texts: Sequence[Mapping[str, str]]) -> Iterator[Note]:
+def grouped_notes(pairs: Sequence[tuple[str, str]], texts: Sequence[Mapping[str, str]]) -> Iterator[str]:
     """What is to be said of tasks, one line for the tasks and pairs of which the same is said.
 
     said: for each pair, task -> words. Pairs are named where it is not said of all.
@@ -110,13 +109,13 @@ def grouped_notes(pairs: Sequence[tuple[str, str]], texts: Sequence[Mapping[str,
     for (task, text), of in where.items():
         lines.setdefault((text, of), []).append(task)
     for (text, of), tasks in lines.items():
-        shown = [note("{first} and {second}", first=a, second=b) for a, b in of[:MOST_NAMED]]
-        more = note("; {count} more pairs", count=len(of) - MOST_NAMED) if len(of) > MOST_NAMED else ""
+        shown = [f"{a} and {b}" for a, b in of[:MOST_NAMED]]
+        more = f"; {len(of) - MOST_NAMED} more pairs" if len(of) > MOST_NAMED else ""
         values = {"task": ", ".join(tasks), "reason": text}
         if len(of) == len(pairs):
-            yield note("{task}: {reason}", **values)
+            yield "{task}: {reason}".format(**values)
         else:
-            yield note("{task}: {reason} ({pairs}{more})", **values, pairs=shown, more=more)
+            yield "{task}: {reason} ({pairs}{more})".format(**values, pairs="; ".join(shown), more=more)
 
 
 @dataclass(slots=True)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from biobench.errors import SpecError
-from biobench.report.languages.notes import Note, note
 from biobench.report.rows import AverageName
 from biobench.schema.strict import Strict, load_yaml_model
 
@@ -56,7 +55,7 @@ class DeclaredPlan(Strict):
         declared = {frozenset(pair) for pair in self.pairs}
         return [frozenset(pair) in declared for pair in pairs]
 
-    def outside(self, contest: Contest) -> list[Note]:
+    def outside(self, contest: Contest) -> list[str]:
         """Where the runs are not those that were declared."""
         if not self.seeds:
             return []
@@ -65,7 +64,7 @@ class DeclaredPlan(Strict):
             tasks = [t for t, cell in cells.items() if cell.group is not None and set(cell.seeds) != set(self.seeds)]
             if tasks:
                 form = "exploratory: {model} has other seeds than the plan declares on {tasks}"
-                lines.append(note(form, model=entrant.label, tasks=", ".join(tasks)))
+                lines.append(form.format(model=entrant.label, tasks=", ".join(tasks)))
         return lines
 
 

@@ -1,4 +1,4 @@
-"""Who leads a suite, who shares the place, and in which words: of the app's first page and of the static site."""
+"""Who leads a suite, who shares the place, and in which words: of the app's first page."""
 
 from __future__ import annotations
 
@@ -17,48 +17,27 @@ SMALL = 100_000_000
 MOST_NAMED = 3
 SUITES = ("fr", "en", "needle")
 """Those that ship, in the order of the pages; needle runs ask another kind of question and come last."""
-WORDS: dict[str, tuple[str, str]] = {
-    "leads": ("{} leads with {}.", "{} est en tête avec {}."),
-    "leads_printed": (
-        "Of the printed scores, {} has the highest mean: {}.",
-        "Parmi les scores imprimés, {} a la moyenne la plus haute : {}.",
-    ),
-    "no_leader": (
-        "No model has a score on every task asked for, so none leads.",
-        "Aucun modèle n'a de score sur toutes les tâches demandées : aucun n'est en tête.",
-    ),
-    "alone": (
-        "No other model here has runs on all of these tasks.",
-        "Aucun autre modèle n'a ici d'exécutions sur toutes ces tâches.",
-    ),
-    "unknown_spread": (
-        "It has too few seeds to say whether the lead would hold with others.",
-        "Il a trop peu de graines pour dire si l'avance tiendrait avec d'autres.",
-    ),
-    "shares": ("Not told apart from it with other seeds: {}.", "Avec d'autres graines, on n'en distingue pas : {}."),
-    "and_more": (" and {} more", " et {} autres"),
-    "clearly": (
-        "On these tasks its lead over every other model with runs is larger than seeds explain.",
-        "Sur ces tâches, son avance sur tout autre modèle exécuté dépasse ce que les graines expliquent.",
-    ),
-    "printed_unsure": (
-        "Printed means come without seeds, so nothing says how sure their order is.",
-        "Les moyennes imprimées viennent sans graines : rien ne dit si leur ordre est sûr.",
-    ),
-    "badge_sure": ("Sure on these tasks", "Sûr pour ces tâches"),
-    "badge_shared": ("Not sure: the place is shared", "Pas sûr : place partagée"),
-    "badge_unknown": ("Not known whether it is sure", "On ne sait pas si c'est sûr"),
-    "badge_elsewhere": ("Shown for other tasks like these", "Démontré pour d'autres tâches semblables"),
-    "badge_here_alone": ("Not shown for other tasks", "Non démontré pour d'autres tâches"),
-    "in_percent": ("{}, in percent.", "{}, en pour cent."),
-    "mean_over": ("{}, in percent: mean over {} tasks.", "{}, en pour cent : moyenne sur {} tâches."),
-    "mean_of_one": ("{}, in percent, on one task.", "{}, en pour cent, sur une seule tâche."),
-    "best_small": (
-        "Best below 100 million parameters: {} with {}.",
-        "Le meilleur sous 100 millions de paramètres : {} avec {}.",
-    ),
+WORDS: dict[str, str] = {
+    "leads": "{} leads with {}.",
+    "leads_printed": "Of the printed scores, {} has the highest mean: {}.",
+    "no_leader": "No model has a score on every task asked for, so none leads.",
+    "alone": "No other model here has runs on all of these tasks.",
+    "unknown_spread": "It has too few seeds to say whether the lead would hold with others.",
+    "shares": "Not told apart from it with other seeds: {}.",
+    "and_more": " and {} more",
+    "clearly": "On these tasks its lead over every other model with runs is larger than seeds explain.",
+    "printed_unsure": "Printed means come without seeds, so nothing says how sure their order is.",
+    "badge_sure": "Sure on these tasks",
+    "badge_shared": "Not sure: the place is shared",
+    "badge_unknown": "Not known whether it is sure",
+    "badge_elsewhere": "Shown for other tasks like these",
+    "badge_here_alone": "Not shown for other tasks",
+    "in_percent": "{}, in percent.",
+    "mean_over": "{}, in percent: mean over {} tasks.",
+    "mean_of_one": "{}, in percent, on one task.",
+    "best_small": "Best below 100 million parameters: {} with {}.",
 }
-"""English and French."""
+"""Sentences and badges of page one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +275,7 @@ def headline(
 ) -> list[str]:
     """Who leads; who shares the place, or how sure the lead is; the best of the small ones. A sentence each.
 
-    words: those of `WORDS` in one language. named: a line's name; number: a percentage; both as they are shown.
+    words: those of `WORDS`. named: a line's name; number: a percentage; both as they are shown.
     """
     rivals = standing.testable
     if not standing.lines:

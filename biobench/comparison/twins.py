@@ -12,7 +12,6 @@ from biobench.errors import UsageError
 from biobench.report.details.ledgers import FILE
 from biobench.report.entrants import Entrant
 from biobench.report.escape import plain
-from biobench.report.languages.notes import Note, note
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +26,18 @@ class Twins:
     differing: tuple[str, ...]
 
     @property
-    def words(self) -> Note:
+    def words(self) -> str:
         """The verdict as a sentence."""
         names = {"first": self.first, "second": self.second}
         if not self.matched:
             form = "Not matched twins: {first} and {second} differ in {what} (training ledgers)."
-            return note(form, what=", ".join(self.differing), **names)
+            return form.format(what=", ".join(self.differing), **names)
         if self.noise_pair:
-            return note(
-                "Matched twins: {first} and {second} differ in the training seed alone (training ledgers).", **names
+            return "Matched twins: {first} and {second} differ in the training seed alone (training ledgers).".format(
+                **names
             )
         form = "Matched twins: {first} and {second} were trained alike but for the objective (training ledgers)."
-        return note(form, **names)
+        return form.format(**names)
 
 
 def find_ledgers(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from biobench.comparison.result import Compared
-from biobench.report.languages.notes import Note, note
 from biobench.report.literature.beside import NAMES
 from biobench.stats import Interval, RankInterval
 
@@ -19,9 +18,9 @@ def ends(interval: Interval | None) -> str:
     return "–" if interval is None else ends_of(interval)
 
 
-def ends_of(interval: Interval) -> Note:
+def ends_of(interval: Interval) -> str:
     """As `ends`, of an interval that there is."""
-    return note("{low} to {high}", low=plain_points(interval.low), high=plain_points(interval.high))
+    return f"{plain_points(interval.low)} to {plain_points(interval.high)}"
 
 
 def plain_points(value: float) -> str:
@@ -42,37 +41,37 @@ def equals(p: float | None) -> str:
     return f"p {p_value(p)}" if p is not None and p < 1e-4 else f"p = {p_value(p)}"
 
 
-def tasks_of(count: int) -> Note:
+def tasks_of(count: int) -> str:
     """``6 tasks``."""
-    return note("1 task") if count == 1 else note("{count} tasks", count=count)
+    return "1 task" if count == 1 else f"{count} tasks"
 
 
-def corpora_of(count: int) -> Note:
+def corpora_of(count: int) -> str:
     """``6 corpora``."""
-    return note("1 corpus") if count == 1 else note("{count} corpora", count=count)
+    return "1 corpus" if count == 1 else f"{count} corpora"
 
 
-def points_of(size: float) -> Note:
+def points_of(size: float) -> str:
     """``1 point``, ``0.5 points``: a margin or a wanted difference."""
-    return note("1 point") if round(100 * size, 9) == 1 else margin(100 * size)
+    return "1 point" if round(100 * size, 9) == 1 else margin(100 * size)
 
 
-def margin(size: float) -> Note:
-    """``3 points``; two forms, because French takes the singular below 2."""
-    return note("{few} points", few=f"{size:g}") if size < 2 else note("{count} points", count=f"{size:g}")
+def margin(size: float) -> str:
+    """``3 points``."""
+    return f"{size:g} points"
 
 
-def metric_name(comparison: Compared) -> Note:
+def metric_name(comparison: Compared) -> str:
     """The scores compared, in words."""
     names = set(comparison.metrics.values())
-    return note(NAMES.get(next(iter(names)), next(iter(names))) if len(names) == 1 else NAMES["mixed"])
+    return NAMES.get(next(iter(names)), next(iter(names))) if len(names) == 1 else NAMES["mixed"]
 
 
 def joined(names: list[str]) -> str:
     """``a, b and c``."""
     if len(names) == 1:
         return names[0]
-    return note("{first} and {second}", first=", ".join(names[:-1]), second=names[-1])
+    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def ranks(r: RankInterval) -> str:
@@ -80,6 +79,6 @@ def ranks(r: RankInterval) -> str:
     return str(r.low) if r.low == r.high else f"{r.low}–{r.high}"
 
 
-def level_of(comparison: Compared) -> Note:
+def level_of(comparison: Compared) -> str:
     """``95%``."""
-    return note("{level}%", level=f"{100 * (1 - comparison.alpha):g}")
+    return f"{100 * (1 - comparison.alpha):g}%"

@@ -13,7 +13,6 @@ import numpy as np
 
 from biobench.errors import UsageError
 from biobench.report.groups import RunGroup, Source
-from biobench.report.languages.notes import note
 from biobench.report.rows import Row
 from biobench.report.tasks import TaskInfo
 from biobench.stats import task_ranks, task_weights, variance_shares
@@ -65,12 +64,8 @@ def suite_averages(
         else:
             parts[suite] += 1
     notes = [
-        note(
-            "lines with only a part of the {tasks} {suite} tasks beside this average, and so no suite average: {count}",
-            tasks=len(members[suite]),
-            suite=suite,
-            count=count,
-        )
+        f"lines with only a part of the {len(members[suite])} {suite} tasks beside this average, and so no suite "
+        f"average: {count}"
         for suite, count in parts.items()
         if asked is None or set(members[suite]) <= set(asked)
     ]
@@ -102,15 +97,15 @@ def _beside(
         ranks |= {(suite, row.line): rank for row, rank in zip(whole, by_rank, strict=True)}
         shares = sorted(zip(tasks, variance_shares(means, weights), strict=True), key=lambda x: -x[1])
         each = ", ".join(f"{task} {100 * share:.0f}%" for task, share in shares)
-        notes.append(note("{suite}: share of each task in the variance of the average: {each}", suite=suite, each=each))
+        notes.append(f"{suite}: share of each task in the variance of the average: {each}")
         others = (
-            (note("by task"), [-(row.task_mean or 0.0) for row in whole]),
-            (note("by mean rank"), by_rank),
+            ("by task", [-(row.task_mean or 0.0) for row in whole]),
+            ("by mean rank", by_rank),
         )
         orders = [name for name, by in others if any(a > b + 1e-9 for a, b in pairwise(by))]
         if orders:
             form = "{suite}: the order depends on the average; it is another one {orders}"
-            notes.append(note(form, suite=suite, orders=orders))
+            notes.append(form.format(suite=suite, orders="; ".join(orders)))
     return [replace(row, mean_rank=ranks.get((row.suite, row.line))) for row in averages], notes
 
 
@@ -177,8 +172,7 @@ def _average(suite: str, rows: Sequence[Row], needed: int, weights: Sequence[flo
     metrics = {r.metric for r in rows}
     first = rows[0]
     complete = count == needed
-    form = "{model}: average over {count} of {needed} {suite} tasks"
-    part = note(form, model=first.model, count=count, needed=needed, suite=suite)
+    part = f"{first.model}: average over {count} of {needed} {suite} tasks"
     return Row(
         model=first.model,
         task=f"avg_{suite}",

@@ -1,4 +1,4 @@
-"""The charts of app and site: colours, formats and labels in one place; every number comes from the rows.
+"""The charts of the app: colours, formats and labels in one place; every number comes from the rows.
 
 `words`: the labels, by key. `ink`: the colour of texts and quiet lines, legible on the reader's ground.
 """
@@ -35,14 +35,6 @@ _SHORT = ".1~f"
 """Of an axis: one over a single value would print it with six digits."""
 _CROWDED = 0.08
 """Share of an axis within which names of neighbours would overprint."""
-_FRENCH = alt.Locale(
-    number=alt.NumberLocale(decimal=",", thousands="\u202f", grouping=[3], currency=["", "\u00a0€"]),
-)
-
-
-def localized(chart: Any, language: str) -> Any:
-    """The chart with the decimal sign of the language (`en` or `fr`)."""
-    return chart.configure(locale=_FRENCH) if language == "fr" else chart
 
 
 def cut(name: str, most: int = MOST_LETTERS) -> str:
@@ -377,7 +369,6 @@ def svg(chart: Any, width: int = 560, ink: str = "#777") -> str:
 
     axis = alt.AxisConfig(labelColor=ink, titleColor=ink, gridColor="#8884", domainColor="#8888", tickColor="#8888")
     specification = chart.properties(width=width).configure(
-        **({} if chart.config is alt.Undefined else {"locale": chart.config["locale"]}),
         background="transparent",
         font="sans-serif",
         view=alt.ViewConfig(stroke=None),

@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 
 from biobench.report.groups import RunGroup
-from biobench.report.languages.notes import Note, note
 from biobench.report.tasks import NEEDLE
 from biobench.store import Brief
 
@@ -43,29 +42,24 @@ def lengths_read(brief: Brief) -> tuple[int, ...]:
     return tuple(sorted(int(m[1]) for name in brief.scores if (m := _LENGTH.fullmatch(name))))
 
 
-def unlike_lengths(runs: Sequence[tuple[str, RunGroup | None]]) -> Note | None:
+def unlike_lengths(runs: Sequence[tuple[str, RunGroup | None]]) -> str | None:
     """Why needle runs of (model, group) are not compared: their scores are over other documents. None where alike."""
     read = [(label, lengths_read(g.briefs[0])) for label, g in runs if g is not None]
     if len({lengths for _, lengths in read}) < 2:
         return None
     each = [f"{label}: {', '.join(map(str, lengths))}" for label, lengths in read]
-    return note(
-        "left out, the windows hold other lengths ({each}); `biobench report --format html` has them side by side",
-        each=each,
-    )
+    shown = "; ".join(each)
+    return f"left out, the windows hold other lengths ({shown}); `biobench report --format html` has them side by side"
 
 
-def differences(runs: Sequence[tuple[str, RunGroup | None]]) -> list[Note]:
+def differences(runs: Sequence[tuple[str, RunGroup | None]]) -> list[str]:
     """What is not part of the protocol, yet may explain a difference of (model, group): precision and the window."""
     briefs = [(label, g.briefs[0]) for label, g in runs if g is not None and g.source != "outside"]
     notes = []
     if len({b.precision for _, b in briefs}) > 1:
-        each = [note("{model} in {precision}", model=label, precision=b.precision) for label, b in briefs]
-        notes.append(note("trained in different precision ({each})", each=each))
+        each = [f"{label} in {b.precision}" for label, b in briefs]
+        notes.append(f"trained in different precision ({'; '.join(each)})")
     if len({(b.max_length, b.lost_gold) for _, b in briefs if b.type != NEEDLE}) > 1:
-        cut = [
-            note("{model} {window} tokens, {lost} lost", model=label, window=b.max_length, lost=b.lost_gold)
-            for label, b in briefs
-        ]
-        notes.append(note("windows cut the test documents differently, gold beyond them is missed ({each})", each=cut))
+        cut = [f"{label} {b.max_length} tokens, {b.lost_gold} lost" for label, b in briefs]
+        notes.append(f"windows cut the test documents differently, gold beyond them is missed ({'; '.join(cut)})")
     return notes

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from biobench.report.groups import RunGroup
-from biobench.report.languages.notes import Note, note
 from biobench.schema.contamination import Contamination
 
 MARK = "†"
@@ -54,43 +53,25 @@ def marked(fields: Mapping[str, Any] | None) -> bool:
     return fields is not None and fields.get("seen", 0) > 0
 
 
-def _words(group: RunGroup, contamination: Contamination) -> Note:
-    base: Note | str = ""
+def _words(group: RunGroup, contamination: Contamination) -> str:
+    base = ""
     if contamination.base and contamination.base != "fresh weights":
-        base = note("; the text of its base {name} is not known", name=contamination.base)
-    values = {"model": group.model, "task": group.task, "corpus": contamination.corpus, "base": base}
-    if contamination.test is None:
-        if contamination.excluded:
-            return note(
-                "{model} on {task}: validation and test documents were kept out of its training text '{corpus}'{base}",
-                **values,
-            )
-        return note(
-            "{model} on {task}: its training text '{corpus}' has not been compared with the test documents (`biobench "
-            "data overlap`){base}",
-            **values,
+        base = f"; the text of its base {contamination.base} is not known"
+    what, corpus, test = f"{group.model} on {group.task}", contamination.corpus, contamination.test
+    if test is None and contamination.excluded:
+        return f"{what}: validation and test documents were kept out of its training text '{corpus}'{base}"
+    if test is None:
+        return (
+            f"{what}: its training text '{corpus}' has not been compared with the test documents (`biobench data "
+            f"overlap`){base}"
         )
-    test = contamination.test
     if not test.seen:
-        how = note(", from which all of them were kept out") if contamination.excluded else ""
-        return note(
-            "{model} on {task}: none of {documents} test documents was found in its training text '{corpus}'{how}"
-            "{base}",
-            **values,
-            documents=test.documents,
-            how=how,
-        )
-    return note(
-        "{mark} {model} on {task}: {seen} of {documents} test documents ({share:.1f}%) share 13 words in a row or all "
-        "of their text with its training text '{corpus}', {exact} of them verbatim; {runs:.1f}% of all runs of 13 "
-        "words{base}",
-        **values,
-        mark=MARK,
-        seen=test.seen,
-        documents=test.documents,
-        share=100 * test.seen / test.documents,
-        exact=test.exact,
-        runs=100 * _share(test.ngrams_seen, test.ngrams),
+        how = ", from which all of them were kept out" if contamination.excluded else ""
+        return f"{what}: none of {test.documents} test documents was found in its training text '{corpus}'{how}{base}"
+    return (
+        f"{MARK} {what}: {test.seen} of {test.documents} test documents ({100 * test.seen / test.documents:.1f}%) "
+        f"share 13 words in a row or all of their text with its training text '{corpus}', {test.exact} of them "
+        f"verbatim; {100 * _share(test.ngrams_seen, test.ngrams):.1f}% of all runs of 13 words{base}"
     )
 
 

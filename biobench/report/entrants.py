@@ -11,7 +11,6 @@ from biobench.core.hub import cached_commit
 from biobench.errors import UsageError
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup, Source
-from biobench.report.languages.notes import note
 from biobench.report.literature.published import PublishedValue
 from biobench.report.table import Results
 from biobench.schema.floor import FloorRecord
@@ -84,13 +83,10 @@ def _find(name: str, results: Results, named: _ByName, floors: Sequence[FloorRec
         model = kept[0].model
         # the bracket is shown where it was asked for; what else is limited or overridden is in the notes
         label = name if any(g.variant and name == line_name(g.model, g.variant) for g in kept) else model
-        notes = [
-            note("{model}: its {source} scores are left aside", model=plain(label), source=note(source))
-            for source in sources[1:]
-        ]
+        notes = [f"{plain(label)}: its {source} scores are left aside" for source in sources[1:]]
         if any(v.model == name for v in results.published):
             form = "{model}: the published scores of the same name are left aside, its runs are used"
-            notes.append(note(form, model=plain(label)))
+            notes.append(form.format(model=plain(label)))
         tasks = {task: tuple(members) for task, members in by_task.items()}
         return Entrant(plain(label), model, sources[0], tasks, notes=tuple(notes))
     values = [v for v in results.published if name in (v.model, line_name(v.model, v.variant))]

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from biobench.report.groups import RunGroup, Source
-from biobench.report.languages.notes import Note, note
 from biobench.report.rows import Row
 from biobench.report.tasks import NEEDLE, TaskInfo
 from biobench.schema.floor import LENGTH, ORDER, FloorRecord
@@ -62,11 +61,7 @@ def judge(groups: Sequence[RunGroup], floors: Sequence[FloorRecord]) -> JudgedRu
         (
             source,
             task,
-            note(
-                "{task} fails its gate, so its runs are neither shown nor averaged: {reasons}",
-                task=task,
-                reasons=v.reasons,
-            ),
+            f"{task} fails its gate, so its runs are neither shown nor averaged: {'; '.join(v.reasons)}",
         )
         for (source, task), v in failed.items()
     ]
@@ -74,13 +69,12 @@ def judge(groups: Sequence[RunGroup], floors: Sequence[FloorRecord]) -> JudgedRu
         (
             source,
             task,
-            note("{task}: no gate verdict on the data of its runs; `biobench tasks gate {task}` gives one", task=task),
+            f"{task}: no gate verdict on the data of its runs; `biobench tasks gate {task}` gives one",
         )
         for source, task in unjudged
     ]
     remarks += [
-        (source, task, note("the gate flags {task}: {reasons}", task=task, reasons=reasons))
-        for (source, task), reasons in flagged.items()
+        (source, task, f"the gate flags {task}: {'; '.join(reasons)}") for (source, task), reasons in flagged.items()
     ]
     refused = frozenset(task for _, task in failed) - {g.task for g in kept}
     return JudgedRuns(tuple(kept), refused, tuple(remarks), tuple(refusals))
@@ -144,7 +138,7 @@ def floor_rows(
     return rows
 
 
-def below_floors(rows: Sequence[Row], everything: Sequence[Row]) -> list[Note]:
+def below_floors(rows: Sequence[Row], everything: Sequence[Row]) -> list[str]:
     """A note a model of `rows` that scores below the best floor of a task; the floors are those of `everything`."""
     best: dict[tuple[str, str], Row] = {}
     for row in everything:
@@ -158,7 +152,7 @@ def below_floors(rows: Sequence[Row], everything: Sequence[Row]) -> list[Note]:
             name = f"{row.model} [{row.variant}]" if row.variant else row.model
             below.setdefault((name, floor.model), []).append(row.task)
     form = "{model} scores below the floor {floor}, which reads the whole training split, on {tasks}"
-    return [note(form, model=model, floor=floor, tasks=", ".join(tasks)) for (model, floor), tasks in below.items()]
+    return [form.format(model=model, floor=floor, tasks=", ".join(tasks)) for (model, floor), tasks in below.items()]
 
 
 MODELS: tuple[Source, ...] = ("run", "submitted", "outside")

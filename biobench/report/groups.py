@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 from biobench.errors import StoreError
 from biobench.report.escape import plain
-from biobench.report.languages.notes import Note, note
 from biobench.report.tasks import TaskInfo
 from biobench.schema.protocols import FROZEN, protocol_named_by
 from biobench.schema.record import ENGINE_VERSION, RunRecord
@@ -270,7 +269,7 @@ def _unlike(briefs: Sequence[Brief], brief: Brief) -> tuple[tuple[str, str], ...
     return tuple((name, getattr(brief, name)) for name in names if len({getattr(b, name) for b in briefs}) > 1)
 
 
-def _one_a_seed(runs: list[Brief]) -> tuple[list[Brief], list[Note]]:
+def _one_a_seed(runs: list[Brief]) -> tuple[list[Brief], list[str]]:
     """One run a seed. Where seeds were run in two precisions, the one with more seeds (then bf16) is kept."""
     by_precision: dict[str, list[Brief]] = defaultdict(list)
     for b in runs:
@@ -281,10 +280,10 @@ def _one_a_seed(runs: list[Brief]) -> tuple[list[Brief], list[Note]]:
         notes = []
         if len(by_precision) > 1:
             form = "{model} on {task}: seeds were run in different precisions ({precisions})"
-            notes.append(note(form, **what, precisions=", ".join(sorted(by_precision))))
+            notes.append(form.format(**what, precisions=", ".join(sorted(by_precision))))
         return sorted(runs, key=lambda b: b.seed), notes
     best = min(by_precision, key=lambda p: (-len({b.seed for b in by_precision[p]}), p))
     # two records of one seed and precision differ in nothing that a key knows; the newer one stands
     unique = {b.seed: b for b in sorted(by_precision[best], key=lambda b: (b.started, b.key))}
     form = "{model} on {task}: some seeds were run more than once; the {count} in {precision} are shown"
-    return [unique[seed] for seed in sorted(unique)], [note(form, **what, count=len(unique), precision=best)]
+    return [unique[seed] for seed in sorted(unique)], [form.format(**what, count=len(unique), precision=best)]

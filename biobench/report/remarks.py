@@ -1,4 +1,4 @@
-"""What stands beside a line's scores on page one, of the app and of the static site: remarks, hub link, columns."""
+"""What stands beside a line's scores on page one of the app: remarks, hub link, columns."""
 
 from __future__ import annotations
 

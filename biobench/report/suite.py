@@ -8,7 +8,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from biobench.data.suite import task_of
-from biobench.report.languages.notes import note
 from biobench.report.literature.beside import NAMES
 from biobench.report.literature.published import SUITE_FOLDER, PublishedValue, load_published, published_folder
 from biobench.report.rows import Report, Row
@@ -40,17 +39,14 @@ def build_suite(results: Results, suite: SuiteSpec, name: str, *, incomplete: bo
         if (complete or (incomplete and len(line_rows) > 1)) and not line_rows[0].partial:
             averages.append(_average(suite, line_rows, tasks, complete))
             ours = _over_corpora(line_rows, infos)
-            form = "{model}: {suite} average {mean:.2f}; over corpora {ours:.2f}"
-            text = note(
-                form, model=line_rows[0].model, suite=suite.name or suite.id, mean=100 * averages[-1].mean,
-                ours=100 * ours,
-            )  # fmt: skip
+            mean = f"{suite.name or suite.id} average {100 * averages[-1].mean:.2f}"
+            text = f"{line_rows[0].model}: {mean}; over corpora {100 * ours:.2f}"
             means.append((line_rows[0].source == "published", text))
     for member in suite.tasks:
         if member.needs is not None:
-            notes.append(note("{task} cannot be run: {needs}", task=member.name, needs=member.needs))
+            notes.append(f"{member.name} cannot be run: {member.needs}")
         if member.differs is not None:
-            notes.append(note("{task} is not quite the suite's: {differs}", task=member.name, differs=member.differs))
+            notes.append(f"{member.name} is not quite the suite's: {member.differs}")
     notes += [text for published in (False, True) for is_published, text in means if is_published == published]
     present = {row.task for row in rows}
     return Report(
@@ -197,10 +193,7 @@ def _average(suite: SuiteSpec, rows: Sequence[Row], tasks: dict[str, Member], co
     """The suite's mean of a line; it has no interval, as the suite's own figures have none."""
     first = rows[0]
     scores = {tasks[row.task].name: row.mean for row in rows}
-    part = note(
-        "{model}: average over {count} of {needed} {suite} tasks", model=first.model, count=len(rows),
-        needed=len(suite.tasks), suite=suite.id,
-    )  # fmt: skip
+    part = f"{first.model}: average over {len(rows)} of {len(suite.tasks)} {suite.id} tasks"
     return Row(
         model=first.model,
         task=f"avg_{suite.id}",

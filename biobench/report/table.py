@@ -12,7 +12,6 @@ from biobench.report.contamination import as_fields, known
 from biobench.report.details.footnotes import footnotes
 from biobench.report.floors import Refusal, Text, below_floors, floor_infos, floor_rows, judge, no_skill
 from biobench.report.groups import RunGroup, Source, apart, group_runs
-from biobench.report.languages.notes import note
 from biobench.report.literature.beside import (
     Remark,
     likely_note,
@@ -203,11 +202,8 @@ def _unranked(averages: Sequence[Row], refused: Sequence[TaskInfo]) -> list[str]
     suites = dict.fromkeys(row.suite for row in averages)
     left = {suite: [info.id for info in refused if info.suite == suite] for suite in suites}
     return [
-        note(
-            "the {suite} average leaves out {tasks} for every line, published ones too: the gate refuses the runs here",
-            suite=suite,
-            tasks=", ".join(tasks),
-        )
+        f"the {suite} average leaves out {', '.join(tasks)} for every line, published ones too: the gate refuses the "
+        "runs here"
         for suite, tasks in left.items()
         if tasks
     ]
@@ -259,12 +255,7 @@ def run_rows(
         metric = metric_of(infos[group.task], average)
         scores = group.scores(metric)
         if scores is None:
-            text = note(
-                "{model} on {task}: some record has no {metric}; `biobench rescore` computes it",
-                model=group.model,
-                task=group.task,
-                metric=metric,
-            )
+            text = f"{group.model} on {group.task}: some record has no {metric}; `biobench rescore` computes it"
             remarks.append((group.source, group.task, text))
             continue
         scored.append((group, metric, scores, group.failed(metric, floors)))

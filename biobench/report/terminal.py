@@ -13,7 +13,6 @@ from rich.table import Table
 from rich.text import Text
 
 from biobench.report.escape import LONGEST, plain
-from biobench.report.languages.notes import Note
 from biobench.report.literature import experiment_render
 from biobench.report.rows import Report
 from biobench.report.tasks import TaskInfo
@@ -91,12 +90,12 @@ def _terminal(report: Report, width: int, notes: bool, experiments: bool) -> Gro
     return Group(*parts)
 
 
-def _few(notes: Sequence[Note | str]) -> Iterator[str]:
+def _few(notes: Sequence[str]) -> Iterator[str]:
     """The first notes on runs, and a line that counts each other kind."""
-    kinds: dict[str, list[Note | str]] = {"runs": [], "published": [], "protocol": []}
+    kinds: dict[str, list[str]] = {"runs": [], "published": [], "protocol": []}
     for note in notes:
-        form = getattr(note, "form", note)
-        kinds["published" if form.startswith("Published values") else _protocol(form)].append(note)
+        kind = "protocol" if note.startswith(_PROTOCOL) else "runs"
+        kinds["published" if note.startswith("Published values") else kind].append(note)
     for message in kinds["runs"][:MOST_NOTES]:
         yield shorten(message, LONGEST_NOTE, placeholder=" …")
     rest = len(kinds["runs"]) - MOST_NOTES
@@ -107,10 +106,6 @@ def _few(notes: Sequence[Note | str]) -> Iterator[str]:
         more.append("where this protocol is not that of the publications")
     if more:
         yield f"{'; '.join(more)}: `biobench report --notes`"
-
-
-def _protocol(form: str) -> str:
-    return "protocol" if form.startswith(_PROTOCOL) else "runs"
 
 
 def group_of(info: TaskInfo) -> str:

@@ -57,3 +57,19 @@ def test_no_heavy_import(arguments: list[str], unwanted: set[str], target: float
     assert said["status"] == 0, done.stderr
     assert not unwanted & set(said["modules"])
     print(f"biobench {' '.join(arguments)}: {said['cpu']:.2f} s of CPU time (target {target} s)")
+
+
+def test_the_first_screen_names_at_most_22_commands_in_five_panels_and_each_of_them_loads() -> None:
+    from biobench.cli.commands import GROUPS, HIDDEN, Commands
+
+    names = [name for group in GROUPS.values() for name in group]
+    assert len(GROUPS) == 5
+    assert len(names) <= 22
+    commands = Commands(name="biobench").commands
+    assert set(commands) == {*names, *HIDDEN}
+    for name in commands:
+        assert commands[name].hidden == (name in HIDDEN), name
+
+
+def test_an_unknown_command_is_refused_with_the_nearest_name(biobench) -> None:
+    assert biobench("reprot").refusal() == "unknown command 'reprot'; did you mean 'report'?"

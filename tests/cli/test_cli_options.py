@@ -122,7 +122,7 @@ def test_the_shell_completes_commands(tmp_path: Path) -> None:
     from tests.helpers.cli_make import process
 
     said = process(cwd=tmp_path, _BIOBENCH_COMPLETE="complete_bash", COMP_WORDS="biobench rep", COMP_CWORD="1")
-    assert said.out.split() == ["reproduce", "report"]
+    assert said.out.split() == ["report", "reproduce"]
 
 
 def test_the_lists_of_the_report_are_those_of_its_types() -> None:

@@ -118,7 +118,6 @@ def test_nothing_that_the_commands_write_or_print_holds_the_word(private: Path, 
         page = f"{task}.html"
         assert silent(biobench("errors", "one", "--task", f"{task}.yaml", *results, *data, "--html", page)).status == 0
     assert silent(biobench("rescore", *results, *data)).status == 0
-    assert silent(biobench("site", "site", *results)).status == 0
     assert silent(biobench("status", *results)).status == 0
     silent(biobench("export", "one", "--format", "eval-results", *results))
     assert "4 runs packed" in silent(biobench("submit", "one", *results, "--out", "pack")).out

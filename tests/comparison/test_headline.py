@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from biobench.comparison.placing import Placing
 from biobench.comparison.standing import MOST_NAMED, WORDS, Leaders, headline, what_means_are
 from biobench.report.rows import Row
 from biobench.report.wide import ModelLine
-
-ENGLISH, FRENCH = ({key: texts[i] for key, texts in WORDS.items()} for i in (0, 1))
 
 
 def line(name: str, mean: float, source: str = "run", spread: float | None = 0.01, parameters: int | None = None):
@@ -20,9 +16,8 @@ def line(name: str, mean: float, source: str = "run", spread: float | None = 0.0
     return ModelLine(name, "", source, {}, row)
 
 
-def sentences(lines, placed, words=ENGLISH):
-    shown = str if words is ENGLISH else lambda text: str(text).replace(".", ",")
-    return headline(Leaders(tuple(lines), placed), words, lambda one: one.name, lambda value: shown(f"{value:.1f}"))
+def sentences(lines, placed):
+    return headline(Leaders(tuple(lines), placed), WORDS, lambda one: one.name, lambda value: f"{value:.1f}")
 
 
 def test_a_sure_lead_and_a_shared_place_are_said_apart():
@@ -45,10 +40,10 @@ def test_of_many_that_share_the_place_a_few_are_named():
 
 
 def test_without_a_rival_or_a_spread_nothing_is_claimed():
-    assert sentences([line("a", 0.8)], {})[1] == ENGLISH["alone"]
+    assert sentences([line("a", 0.8)], {})[1] == WORDS["alone"]
     few = [line("a", 0.8, spread=None), line("b", 0.1, spread=None)]
-    assert sentences(few, {"a": Placing(1, 2, ("b",))})[1] == ENGLISH["unknown_spread"]
-    assert sentences([], {}) == [ENGLISH["no_leader"]]
+    assert sentences(few, {"a": Placing(1, 2, ("b",))})[1] == WORDS["unknown_spread"]
+    assert sentences([], {}) == [WORDS["no_leader"]]
 
 
 def test_a_printed_mean_above_the_runs_does_not_lead_them():
@@ -56,7 +51,7 @@ def test_a_printed_mean_above_the_runs_does_not_lead_them():
     assert sentences([printed, line("a", 0.8), line("b", 0.7)], {"a": Placing(1, 1, ())})[0] == "a leads with 80.0."
     assert sentences([printed], {}) == [
         "Of the printed scores, paper has the highest mean: 95.0.",
-        ENGLISH["printed_unsure"],
+        WORDS["printed_unsure"],
     ]
 
 
@@ -89,24 +84,10 @@ def test_the_badges_say_of_the_lead_what_the_sentence_says():
 def test_what_the_means_are_is_said_with_their_number_of_tasks():
     row = replace(line("a", 0.8).average, tasks=8)
     one = ModelLine("a", "", "run", {}, row)
-    shown = ENGLISH | {"macro": "Macro F1"}
+    shown = WORDS | {"macro": "Macro F1"}
     assert what_means_are(Leaders((one,), {}), "macro", shown) == "Macro F1, in percent: mean over 8 tasks."
     assert what_means_are(Leaders((line("a", 0.8),), {}), "macro", shown) == "Macro F1, in percent, on one task."
     assert what_means_are(Leaders((), {}), "macro", shown) == ""
-
-
-@pytest.mark.parametrize("key", WORDS)
-def test_both_languages_have_the_same_places(key):
-    english, french = WORDS[key]
-    assert english.count("{}") == french.count("{}")
-    assert english != french
-
-
-def test_the_french_sentence_is_french():
-    assert sentences([line("a", 0.8), line("b", 0.7)], {"a": Placing(1, 2, ("b",))}, FRENCH) == [
-        "a est en tête avec 80,0.",
-        "Avec d'autres graines, on n'en distingue pas : b.",
-    ]
 
 
 def test_ranks_are_ranges_of_runs_and_an_order_in_brackets_of_printed_means():

@@ -22,7 +22,6 @@ from tests.kills.__main__ import Field, left_behind, prepared, wait_for_changes
 from tests.kills.victims import Victim
 
 NAMES = ("pretrain", "corpus build", "data fetch", "rescore", "submit", "index", "run", "gate", "average")
-"""All that are killed but `site`, whose pages and archive name the day."""
 CLOCKS = (
     "time.time",
     pytest.param(

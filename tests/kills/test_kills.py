@@ -17,7 +17,7 @@ from tests.helpers.cli_make import call
 from tests.helpers.submission_make import honest_run
 from tests.kills.__main__ import Field, Figures, attack, prepared
 
-NAMES = ("pretrain", "corpus build", "data fetch", "rescore", "submit", "index", "run", "gate", "site", "average")
+NAMES = ("pretrain", "corpus build", "data fetch", "rescore", "submit", "index", "run", "gate", "average")
 
 
 @pytest.fixture(scope="module")

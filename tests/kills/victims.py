@@ -269,14 +269,6 @@ def victims(shared: Path, server: Server) -> dict[str, Victim]:
                 lambda p, out: [*gate, out],
             ),
             Victim(
-                "site",
-                _results(store),
-                lambda p: ["site", p / "site", "--results-dir", p / "results"],
-                lambda p: files(p / "site"),
-                lambda p: p / "results" / "runs",
-                lambda p, out: ["site", out, "--results-dir", p / "results"],
-            ),
-            Victim(
                 "average",
                 _plain,
                 lambda p: ["pretrain-average", tiny, tiny, "--out", p / "mean"],

@@ -22,7 +22,7 @@ from biobench.report.wide import percent
 from biobench.schema.document import Document, Prediction, Span
 from biobench.store import Store
 from leaderboard import folder
-from leaderboard.words import words
+from leaderboard.words import WORDS
 from tests.helpers.app_make import Cells, board, bodies, open_app, said, tables
 from tests.helpers.floors_make import play
 from tests.helpers.report_make import save_run, save_runs
@@ -157,7 +157,6 @@ def test_the_sentence_names_who_shares_the_place_and_the_table_says_the_ranks(mo
     assert said(app).startswith("## **first** leads with 90.0.")
     assert any(m.value.startswith("Not told apart from it with other seeds: **second**.") for m in app.markdown)
     assert board(app).set_index("model")["rank"].to_dict() == {"first": "1–2", "second": "1–2", "third": "3"}
-    assert "est en tête avec 90,0" in said(open_app(monkeypatch, tmp_path, interface="fr"))
 
 
 def test_revisions_are_short_floors_are_one_row_and_what_is_below_them_is_said(monkeypatch, tmp_path):
@@ -244,13 +243,6 @@ def test_hostile_names_stay_text(monkeypatch, tmp_path, name):
     tables(app)  # fails on any element beyond those of a plain table or list
     assert 60.0 in shown(app).values()
     assert not any(name in m.value for m in app.markdown)
-
-
-def test_the_interface_speaks_french(monkeypatch, tmp_path):
-    app = open_app(monkeypatch, tmp_path, interface="fr")
-    assert app.title[0].value == "Classement des encodeurs biomédicaux"
-    app.radio(key="interface").set_value("en").run()
-    assert app.title[0].value == "Biomedical encoder leaderboard"
 
 
 def test_a_nonsense_link_falls_back(monkeypatch, tmp_path):
@@ -382,7 +374,7 @@ def test_marked_text_is_escaped_and_whole():
     document = Document("<d>", "g", "", "test", spans=(Span(0, 8, "<L>"), Span(9, 12, "X")))
     text = "<script> &amp; x"
     (judged,) = judge([document], [Prediction("<d>", spans=(Span(0, 5, "<L>"), Span(13, 16, "Y")))])
-    shown = to_html(judged, text, words("en"))
+    shown = to_html(judged, text, WORDS)
     parser = Cells()
     parser.feed(shown)
     assert parser.tags == {"div", "small", "p", "span", "ul", "li", "b"}
@@ -405,21 +397,18 @@ def test_the_efficiency_view_shows_cost_and_score(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("view", "english", "french"),
+    ("view", "note"),
     [
-        ("board", "tells nothing of the spread over others", "ne dit rien de la dispersion sur d'autres"),
-        ("task_view", "tells nothing of the spread over others", "ne dit rien de la dispersion sur d'autres"),
-        ("compare_view", "compared on the 3 common seeds", "comparés sur les 3 graines communes"),
+        ("board", "tells nothing of the spread over others"),
+        ("task_view", "tells nothing of the spread over others"),
+        ("compare_view", "compared on the 3 common seeds"),
     ],
 )
-def test_notes_are_in_the_language_of_the_page(monkeypatch, tmp_path, view, english, french):
+def test_notes_stand_on_the_page(monkeypatch, tmp_path, view, note):
     save_runs(tmp_path, "a", "bc5cdr", {42: 0.5, 43: 0.5, 44: 0.5})
     save_runs(tmp_path, "b", "bc5cdr", {42: 0.4, 43: 0.5, 44: 0.6, 45: 0.7})
     link = {"view": view, "task": "bc5cdr", "models": "a\x1fb"}
-    for language, shown, other in (("en", english, french), ("fr", french, english)):
-        said = "\n".join(text.value for text in open_app(monkeypatch, tmp_path, **link, interface=language).text)
-        assert shown in said
-        assert other not in said
+    assert note in "\n".join(text.value for text in open_app(monkeypatch, tmp_path, **link).text)
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,9 @@
-"""Page one, app and static site, of folders without a whole suite: printed scores alone, demo runs, limited runs."""
+"""Page one of folders without a whole suite: printed scores alone, demo runs, limited runs."""
 
 from __future__ import annotations
 
 import pytest
 
-from biobench.site.write import write_site
 from tests.helpers.app_make import board, bodies, open_app, said
 from tests.helpers.report_make import save_run, save_runs
 
@@ -16,14 +15,12 @@ def captions(app):
     return " ".join(caption.value for caption in app.caption)
 
 
-@pytest.mark.parametrize("language", ["en", "fr"])
-def test_printed_scores_name_their_first_whole_and_say_what_their_order_is_worth(monkeypatch, tmp_path, language):
-    app = open_app(monkeypatch, tmp_path, interface=language)
+def test_printed_scores_name_their_first_whole_and_say_what_their_order_is_worth(monkeypatch, tmp_path):
+    app = open_app(monkeypatch, tmp_path)
     assert LEADER in said(app), "a name without its middle may be that of another model"
-    assert not any(word in app.info[0].value for word in ("below", "ci-dessous")), "the scores stand above"
-    brackets, ranks = ("In brackets", "Ranks:") if language == "en" else ("Entre parenthèses", "Rangs :")
-    assert brackets in captions(app)
-    assert ranks not in captions(app), "nothing is ranked"
+    assert "below" not in app.info[0].value, "the scores stand above"
+    assert "In brackets" in captions(app)
+    assert "Ranks:" not in captions(app), "nothing is ranked"
     assert "±" not in app.dataframe[0].value.columns, "printed means have no spread"
 
 
@@ -44,7 +41,6 @@ def test_demo_runs_are_ranked_over_their_own_tasks(monkeypatch, demo):
     assert list(frame.index[:2]) == ["other", "tiny"], "before printed lines, which have no mean here"
     (cards,) = [part for part in bodies(app) if "bb-cards" in part]
     assert "61.0" in cards
-    assert "est en tête avec 61,0" in said(open_app(monkeypatch, demo, suite="en", interface="fr"))
 
 
 def test_demo_runs_stand_beside_a_suite_and_not_in_it(monkeypatch, demo):
@@ -54,14 +50,6 @@ def test_demo_runs_stand_beside_a_suite_and_not_in_it(monkeypatch, demo):
     app = open_app(monkeypatch, demo, suite="en")
     assert said(app).startswith("## **tiny** leads with 71.0.")
     assert "demo" not in captions(app)
-
-
-def test_the_site_says_the_same_of_demo_runs(demo, tmp_path_factory):
-    out = tmp_path_factory.mktemp("site")
-    write_site(demo, out, average="macro")
-    page = (out / "index.html").read_text(encoding="utf-8")
-    assert "other leads with 61.0." in page
-    assert "other tasks that they share: demo_ner, demo_topic" in page
 
 
 def test_limited_runs_lead_nothing(monkeypatch, tmp_path):

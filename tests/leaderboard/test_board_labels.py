@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from biobench.report.charts import MOST_LETTERS
@@ -14,7 +12,7 @@ from biobench.report.names import MOST_IN_CELL, in_cells, labels, shorten, witho
 from biobench.report.render import plain_note
 from leaderboard.folder import inside
 from leaderboard.launch import PRETRAINING_VARIABLE, PUBLIC_VARIABLE, RESULTS_VARIABLE
-from leaderboard.words import spoken, words
+from leaderboard.words import spoken
 from tests.helpers.app_make import board, open_app
 from tests.helpers.report_make import save_runs
 
@@ -51,11 +49,11 @@ def test_a_name_too_long_for_its_cell_keeps_both_ends_and_never_hides_a_differen
 def test_readers_of_a_public_page_are_told_no_command_of_the_server(monkeypatch):
     command = "anatem: no gate verdict on the data of its runs; `biobench tasks gate anatem` gives one"
     alone = "`biobench rescore` computes it"
-    assert spoken(command, words("en")) == command
+    assert spoken(command) == command
     monkeypatch.setenv(PUBLIC_VARIABLE, "1")
-    assert spoken(command, words("en")) == "anatem: no gate verdict on the data of its runs"
-    assert spoken(f"gad: no macro F1; {alone}; left out", words("en")) == "gad: no macro F1; left out"
-    assert spoken("gad: cut at 512 tokens; 3 documents", words("en")) == "gad: cut at 512 tokens; 3 documents"
+    assert spoken(command) == "anatem: no gate verdict on the data of its runs"
+    assert spoken(f"gad: no macro F1; {alone}; left out") == "gad: no macro F1; left out"
+    assert spoken("gad: cut at 512 tokens; 3 documents") == "gad: cut at 512 tokens; 3 documents"
 
 
 def test_a_revision_in_brackets_or_a_text_is_cut_and_other_digits_are_not():
@@ -100,32 +98,9 @@ def test_a_long_word_is_cut_whatever_it_is(word):
     assert len(plain_note(word)) <= LONGEST
 
 
-def test_the_means_of_a_french_page_have_commas_and_one_decimal(monkeypatch, tmp_path):
-    for model, level in (("one", 0.7), ("two", 0.5666)):
-        for task in ("bc5cdr", "gad"):
-            save_runs(tmp_path, model, task, dict.fromkeys((42, 43, 44), level))
-    app = open_app(monkeypatch, tmp_path, interface="fr", sources="run")
-    (table,) = (one for one in app.dataframe if "moyenne" in one.value.columns)
-    shown = pa.ipc.open_stream(table.proto.arrow_data.styler.display_values).read_pandas()
-    shown.columns = table.value.columns
-    assert list(shown["moyenne"]) == ["70,0", "56,7"]
-    # a format of the column's own would be shown instead, with the separators of the browser's language
-    assert "format" not in json.loads(table.proto.columns)["moyenne"]["type_config"]
-
-
 def test_scores_stand_before_what_a_screen_may_leave_out(monkeypatch, tmp_path):
     for task in ("bc5cdr", "gad"):
         save_runs(tmp_path, "one", task, {42: 0.7, 43: 0.71})
         save_runs(tmp_path, "two", task, {42: 0.5, 43: 0.51})
     columns = list(board(open_app(monkeypatch, tmp_path, suite="en", sources="run")).columns)
     assert columns == ["rank", "model", "mean", "bc5cdr", "gad", "parameters", "window", "tokens/s"]
-
-
-def test_a_french_page_rounds_counts_with_its_own_signs(monkeypatch, tmp_path):
-    for task in ("bc5cdr", "gad"):
-        save_runs(tmp_path, "one", task, {42: 0.7, 43: 0.71})
-    app = open_app(monkeypatch, tmp_path, suite="en", sources="run", interface="fr")
-    (table,) = (one for one in app.dataframe if "paramètres" in one.value.columns)
-    shown = pa.ipc.open_stream(table.proto.arrow_data.styler.display_values).read_pandas()
-    shown.columns = table.value.columns
-    assert list(shown["paramètres"]) == ["1,0\u202fk"]

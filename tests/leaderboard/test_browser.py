@@ -114,21 +114,6 @@ def test_back_takes_each_choice_and_each_view_back(page, address):
     assert page.url.endswith("/?search=tin")
 
 
-def test_the_page_says_its_language(page, address):
-    page.goto(f"{address}/?interface=fr")
-    page.get_by_text("Classement des encodeurs").wait_for()
-    page.wait_for_function("() => document.documentElement.lang === 'fr'")
-
-
-def test_the_frameworks_own_words_are_french_on_a_french_page(page, address):
-    page.goto(f"{address}/submit?interface=fr")
-    page.get_by_text("Choisir un fichier", exact=True).wait_for()
-    page.get_by_text("64 Mo par fichier").wait_for()
-    page.get_by_text("English", exact=True).click()
-    page.get_by_text("64MB per file").wait_for()
-    assert page.get_by_text("Choisir un fichier", exact=True).count() == 0
-
-
 def test_charts_beside_the_open_side_bar_have_room(browser, address):
     page = browser.new_page(viewport={"width": 820, "height": 900})
     page.set_default_timeout(WAIT)

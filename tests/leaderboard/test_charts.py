@@ -10,7 +10,7 @@ import pytest
 
 from biobench.report import charts
 from biobench.report.rows import Row
-from leaderboard.words import words
+from leaderboard.words import WORDS
 
 
 def point(model, cost, score):
@@ -27,7 +27,7 @@ def test_the_front_holds_what_no_other_beats():
 
 @pytest.mark.parametrize("points", [POINTS, POINTS[:1], [point("free", 0, 50.0), *POINTS]])
 def test_the_cost_axis_rises_to_the_right(points):
-    spec = charts.scatter(points, "parameters", words("en")).to_dict()
+    spec = charts.scatter(points, "parameters", WORDS).to_dict()
     domains = [
         layer["encoding"]["x"]["scale"]["domain"] for layer in spec["layer"] if "scale" in layer["encoding"]["x"]
     ]
@@ -44,7 +44,7 @@ MANY = [point(f"a model of a long name {n}", 2e7 * 1.7**n, 50 + 8 * n - n * n / 
 @pytest.mark.parametrize("points", [POINTS, MANY])
 def test_names_leave_the_line_of_the_front_free(points, faster, width):
     points = [p | {"cost": 1e15 / p["cost"]} for p in points] if faster else points
-    svg = charts.svg(charts.scatter(points, "cost", words("en"), more_is_better=faster), width)
+    svg = charts.svg(charts.scatter(points, "cost", WORDS, more_is_better=faster), width)
     path = re.search(r'<path [^>]*d="(M[^"]*L[^"]*)"[^>]*stroke-dasharray', svg)
     corners = [tuple(map(float, pair.split(","))) for pair in re.findall(r"-?[\d.]+,-?[\d.]+", path[1])]
     dense = [
@@ -69,7 +69,7 @@ def test_differences_stand_by_size_and_say_which_are_sure():
         {"task": "b", "difference": 5.0, "low": 4.0, "high": 6.0},
         {"task": "c", "difference": -2.0, "low": None, "high": None},
     ]
-    spec = charts.differences(rows, words("en")).to_dict()
+    spec = charts.differences(rows, WORDS).to_dict()
     assert spec["layer"][2]["encoding"]["y"]["sort"] == ["b", "a", "c"]
     held = next(rows for rows in spec["datasets"].values() if rows and "sure" in rows[0] and len(rows) == 3)
     assert {row["task"]: row["sure"] for row in held} == {"a": False, "b": True, "c": False}
@@ -109,7 +109,7 @@ def test_curves_over_lengths_keep_their_height_below_the_names():
             for n in range(count)
             for length in lengths
         ]
-        spec = charts.lengths(rows, "tokens", words("en")).to_dict()
+        spec = charts.lengths(rows, "tokens", WORDS).to_dict()
         assert spec["layer"][0]["encoding"]["x"]["axis"]["values"] == list(lengths)
         heights.append(spec["height"])
     assert heights[1] - heights[0] >= 5 * 15, "a name takes at least 15 pixels"

@@ -11,7 +11,6 @@ import urllib.request
 import pytest
 
 from biobench.errors import UsageError
-from leaderboard import words
 from leaderboard.launch import launch
 
 
@@ -69,13 +68,6 @@ def test_the_server_answers_and_ends_with_its_command(tmp_path):
         server.communicate(timeout=10)
     with pytest.raises(OSError, match="refused"):
         urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=20)
-
-
-def test_both_languages_have_every_text():
-    english, french = words.words("en"), words.words("fr")
-    assert english.keys() == french.keys()
-    assert all(english.values())
-    assert all(french.values())
 
 
 def test_the_app_loads_no_torch():

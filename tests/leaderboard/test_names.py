@@ -53,8 +53,8 @@ def test_own_runs_are_browsed_beside_a_submission_of_the_same_name(monkeypatch, 
     assert len(app.selectbox(key="errors_seed").options) == 9
     app.selectbox(key="errors_model").set_value("tiny\x1esubmitted").run()
     assert app.selectbox(key="errors_seed").options == ["42"]
-    french = open_app(monkeypatch, twice, view="errors_view", interface="fr", errors_model="tiny\x1esubmitted")
-    assert french.selectbox(key="errors_seed").options == ["42"], "a link holds in the other language"
+    linked = open_app(monkeypatch, twice, view="errors_view", errors_model="tiny\x1esubmitted")
+    assert linked.selectbox(key="errors_seed").options == ["42"]
 
 
 def test_tables_name_every_line_apart(monkeypatch, twice):
@@ -87,9 +87,9 @@ def test_the_best_needle_run_is_one_over_the_same_lengths(monkeypatch, tmp_path)
 def test_a_needle_map_of_a_submission_says_so(monkeypatch, tmp_path):
     save_needle(tmp_path, "tiny", 512, 0.9)
     save_needle(tmp_path / "submitted" / "s", "tiny", 512, 0.6)
-    app = open_app(monkeypatch, tmp_path, view="needle_view", interface="fr")
+    app = open_app(monkeypatch, tmp_path, view="needle_view")
     assert app.query_params["maps"] == "tiny\x1ftiny\x1esubmitted"
-    assert app.multiselect(key="maps").options == ["tiny", "tiny · soumis"]
+    assert app.multiselect(key="maps").options == ["tiny", "tiny · submitted"]
 
 
 def test_a_needle_run_without_lengths_in_its_protocol_is_said_and_the_others_are_shown(monkeypatch, tmp_path):

@@ -10,10 +10,9 @@ from biobench.comparison.placing import holds_elsewhere, place
 from biobench.report.table import build, contents, fingerprint, load
 from biobench.report.tasks import shipped
 from biobench.report.wide import blocks
-from biobench.site.write import write_site
 from leaderboard.folder import Watch
 from leaderboard.table import to_cards, to_frame
-from leaderboard.words import words
+from leaderboard.words import WORDS
 from tests.helpers.large_make import MODELS, save_large
 
 
@@ -25,7 +24,7 @@ def folder(tmp_path_factory):
 
 
 def _table(block):
-    return to_frame(block, block.lines, {}, {}, words("en")), to_cards(block.lines, {}, words("en"))
+    return to_frame(block, block.lines, {}, {}, WORDS), to_cards(block.lines, {}, WORDS)
 
 
 @pytest.mark.slow
@@ -72,11 +71,3 @@ def test_start_and_filter(folder):
     assert opened < first / 3
     assert ranked < opened / 2
     assert filtered + drawn < opened / 10
-
-
-@pytest.mark.slow
-def test_the_static_site_is_small(folder, tmp_path):
-    start = time.perf_counter()
-    written = write_site(folder, tmp_path / "site", average="macro")
-    print(f"static site: {time.perf_counter() - start:.0f} s, {written.pages} pages, {written.size / 1e6:.2f} MB")
-    assert written.size <= 5_000_000

@@ -31,7 +31,7 @@ from biobench.submission.verify import examine as verify
 from leaderboard.launch import PRETRAINING_VARIABLE, launch
 from leaderboard.needle_view import maps_html
 from leaderboard.submit_view import _checked
-from leaderboard.words import words
+from leaderboard.words import WORDS
 from tests.helpers.app_make import APP, Cells, board, bodies, open_app, said
 from tests.helpers.ledger_make import ledger, write
 from tests.helpers.report_make import save_run, save_runs
@@ -74,7 +74,7 @@ def folders(tmp_path_factory):
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("kind", ["empty", "absent", "real", "many", "damaged"])
 def test_every_view_opens_on_every_folder(monkeypatch, folders, view, kind):
-    app = open_app(monkeypatch, folders[kind], view=view, interface="fr" if kind == "absent" else "en")
+    app = open_app(monkeypatch, folders[kind], view=view)
     # an input error would stand here as a line in red
     assert not app.error
     shown = [*app.title, *app.dataframe, *app.info, *bodies(app), *app.subheader]
@@ -104,7 +104,7 @@ def test_the_needle_view_shows_the_grid(monkeypatch, folders):
 
 def test_needle_maps_escape_names(tmp_path):
     save_needle(tmp_path, "<img src=x onerror=alert(1)>", 512, 0.9)
-    shown = maps_html(needle_grids(tmp_path), words("fr"))
+    shown = maps_html(needle_grids(tmp_path), WORDS)
     parser = Cells()
     parser.feed(shown)
     assert "img" not in parser.tags

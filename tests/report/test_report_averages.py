@@ -19,7 +19,7 @@ from biobench.report.tidy import tidy
 from biobench.report.wide import blocks
 from biobench.schema.record import Cost
 from leaderboard.table import to_frame
-from leaderboard.words import words
+from leaderboard.words import WORDS
 from tests.helpers.report_make import save_run
 
 FRENCH = [i.id for i in shipped().values() if i.suite == "fr" and i.in_suite]
@@ -111,12 +111,11 @@ def test_report_data_frame_comparison_and_board_flag_the_same_runs(tmp_path):
     assert by_report == by_frame == by_comparison == {("m", 46)}
     assert {row["failed"] for row in tidy(results) if row["model"] == "n"} == {False}
     (block,) = blocks(report)
-    for code, form in (("en", "failed runs in the mean: gad (1/5)"), ("fr", "exécutions échouées")):
-        frame, lines = to_frame(block, block.lines, {}, {}, words(code))
-        for column, note in (("notes", "✗"), ("notes_in_words", form)):
-            notes = {line.model: cell for line, cell in zip(lines, frame[words(code)[column]], strict=True) if line}
-            assert notes["m"].startswith(note)
-            assert not notes["n"]
+    frame, lines = to_frame(block, block.lines, {}, {}, WORDS)
+    for column, note in (("notes", "✗"), ("notes_in_words", "failed runs in the mean: gad (1/5)")):
+        notes = {line.model: cell for line, cell in zip(lines, frame[WORDS[column]], strict=True) if line}
+        assert notes["m"].startswith(note)
+        assert not notes["n"]
 
 
 def test_costs_are_means_and_memory_the_highest_where_all_are_known():

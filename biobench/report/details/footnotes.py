@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from biobench.report.conditions import lengths_read
 from biobench.report.contamination import remark
 from biobench.report.groups import RunGroup
-from biobench.report.languages.notes import Note, note
 from biobench.schema.kind import traits_of
 from biobench.stats import without_failed
 
@@ -29,11 +28,10 @@ def _folds(group: RunGroup) -> list[str]:
     """The footnote on runs that are splits."""
     if not group.folds:
         return []
-    form = (
-        "{model} on {task}: {count} of {folds} splits of one corpus, a training each; ± is the t interval corrected "
-        "for the training documents that they share"
-    )
-    return [note(form, model=group.model, task=group.task, count=len(group.briefs), folds=group.folds)]
+    return [
+        f"{group.model} on {group.task}: {len(group.briefs)} of {group.folds} splits of one corpus, a training each; ± "
+        "is the t interval corrected for the training documents that they share"
+    ]
 
 
 def _about_data(group: RunGroup) -> list[str]:
@@ -44,14 +42,14 @@ def _about_data(group: RunGroup) -> list[str]:
     problems = tuple(dict.fromkeys(line for brief in group.briefs for line in brief.count_problems))
     if problems:
         form = "warning: {task}, source {source}: {count} counts of the data contradict its spec ({first})"
-        notes.append(note(form, **what, count=len(problems), first=problems[0]))
+        notes.append(form.format(**what, count=len(problems), first=problems[0]))
     if first.unexpressed:
         form = (
             "{task}, source {source}: {count} gold mentions of the corpus, {test} of them in test, cannot be expressed "
             "in its units and tokens and are in no score"
         )
         numbers = {"count": sum(first.unexpressed.values()), "test": first.unexpressed.get("test", 0)}
-        notes.append(note(form, **what, **numbers))
+        notes.append(form.format(**what, **numbers))
     return notes
 
 
@@ -60,13 +58,8 @@ def _equal(group: RunGroup, sd: float | None) -> list[str]:
     if sd != 0:
         return []
     return [
-        note(
-            "{model} on {task}: {seeds} seeds gave exactly the same score, which tells nothing of the spread over "
-            "others: no ±, here and in averages over it",
-            model=group.model,
-            task=group.task,
-            seeds=len(group.seeds),
-        )
+        f"{group.model} on {group.task}: {len(group.seeds)} seeds gave exactly the same score, which tells nothing of "
+        "the spread over others: no ±, here and in averages over it"
     ]
 
 
@@ -74,18 +67,12 @@ def _failed(group: RunGroup, scores: Sequence[float], lost: Sequence[bool]) -> l
     """The footnote on failed runs."""
     if not any(lost):
         return []
-    form = (
-        "{model} on {task}: {count} of {seeds} runs failed (seeds {which}); the mean includes them, ± is about the "
-        "others, whose mean is {rest:.1f}"
-    )
     rest = without_failed(scores, lost)
     which = ", ".join(str(seed) for seed, gone in zip(group.seeds, lost, strict=True) if gone)
     return [
-        note(
-            form, model=group.model, task=group.task, count=sum(lost), seeds=len(lost), which=which,
-            rest=100 * sum(rest) / len(rest),
-        )
-    ]  # fmt: skip
+        f"{group.model} on {group.task}: {sum(lost)} of {len(lost)} runs failed (seeds {which}); the mean includes "
+        f"them, ± is about the others, whose mean is {100 * sum(rest) / len(rest):.1f}"
+    ]
 
 
 def _cut(group: RunGroup) -> list[str]:
@@ -93,32 +80,21 @@ def _cut(group: RunGroup) -> list[str]:
     brief = group.briefs[0]
     read = ", ".join(map(str, lengths_read(brief)))
     if read:
-        form = "{model} on {task}: over the lengths {read}, window {window}"
-        return [note(form, model=group.model, task=group.task, read=read, window=brief.max_length)]
+        return [f"{group.model} on {group.task}: over the lengths {read}, window {brief.max_length}"]
     if not brief.truncated_documents:
         return []
-    lost: Note | str = ""
+    lost = ""
     if traits_of(brief.type).spans:
         if brief.lost_gold:
-            lost = note("; {lost} gold mentions lie beyond it and count as missed", lost=brief.lost_gold)
+            lost = f"; {brief.lost_gold} gold mentions lie beyond it and count as missed"
     elif not brief.ceiling:
-        lost = note("; the corpus does not say which labels that hides")
+        lost = "; the corpus does not say which labels that hides"
     else:
-        lost = note(
-            "; {lost} gold labels have no mention in it, the others alone give micro F1 {reached:.1f} (no ceiling: a "
-            "label can be told without its mention)",
-            lost=brief.lost_gold,
-            reached=100 * brief.ceiling["micro_f1"],
+        lost = (
+            f"; {brief.lost_gold} gold labels have no mention in it, the others alone give micro F1 "
+            f"{100 * brief.ceiling['micro_f1']:.1f} (no ceiling: a label can be told without its mention)"
         )
     return [
-        note(
-            "{model} on {task}: {cut} of {documents} test documents are longer than its window of {window} tokens"
-            "{lost}",
-            model=group.model,
-            task=group.task,
-            cut=brief.truncated_documents,
-            documents=brief.test_documents,
-            window=brief.max_length,
-            lost=lost,
-        )
+        f"{group.model} on {group.task}: {brief.truncated_documents} of {brief.test_documents} test documents are "
+        f"longer than its window of {brief.max_length} tokens{lost}"
     ]

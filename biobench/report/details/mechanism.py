@@ -6,7 +6,7 @@ tasks are held fixed and their test sets too, so the intervals are about other f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -239,12 +239,12 @@ _LAYER_GROUPS = ("low", "mid", "late")
 _PAIR, _NOISE = "#1f5fa8", "#b5651d"
 
 
-def cka_chart(analysis: Mapping[str, Any], *, estimator: str = "debiased", say: Callable[[str], str] = str) -> Any:
+def cka_chart(analysis: Mapping[str, Any], *, estimator: str = "debiased") -> Any:
     """The chart of what `analyze cka --json` prints: divergence of the pair and of seed noise per layer.
 
     Below it their ratio where there is noise, and the series where there is one. Bars: 95% jackknife intervals
-    over texts. estimator: ``debiased`` or ``biased``. say: from a title or name to the reader's language. Raises
-    UsageError for data without such lines.
+    over texts. estimator: ``debiased`` or ``biased``. Raises UsageError for data
+    without such lines.
     """
     try:
         lines = [x for x in analysis["lines"] if x["estimator"] == estimator and x["where"].isdigit()]
@@ -254,20 +254,20 @@ def cka_chart(analysis: Mapping[str, Any], *, estimator: str = "debiased", say: 
         raise UsageError(f"this is no CKA analysis: {error} is missing", hint="use `analyze cka --json`") from error
     if not lines:
         raise UsageError(f"the analysis has no lines of the estimator '{estimator}'", hint="debiased or biased")
-    chart = _by_layer(lines, say(title), say)
+    chart = _by_layer(lines, title)
     ratios = [_point(x["where"], "ratio", x["ratio"], 1.0) for x in lines if x["ratio"] is not None]
     if ratios:
-        chart = chart & _by_ratio(ratios, say)
+        chart = chart & _by_ratio(ratios)
     if not series:
         return chart
     # each has colours of its own, or the second would have none for its groups
-    return (chart & _series_chart(analysis, estimator, say)).resolve_scale(color="independent")
+    return (chart & _series_chart(analysis, estimator)).resolve_scale(color="independent")
 
 
-def _by_layer(lines: Sequence[Mapping[str, Any]], title: str, say: Callable[[str], str]) -> Any:
+def _by_layer(lines: Sequence[Mapping[str, Any]], title: str) -> Any:
     import altair as alt
 
-    pair, seeds = say("the pair"), say("seed noise")
+    pair, seeds = "the pair", "seed noise"
     rows = [_point(x["where"], pair, x["divergence"]) for x in lines]
     noise = [_point(x["where"], seeds, x["noise"]) for x in lines if x["noise"] is not None]
     colour = alt.Color(
@@ -277,24 +277,24 @@ def _by_layer(lines: Sequence[Mapping[str, Any]], title: str, say: Callable[[str
         legend=alt.Legend(orient="top") if noise else None,
     )
     tips = [alt.Tooltip("layer:O"), alt.Tooltip("what:N"), *(alt.Tooltip(f"{x}:Q", format=".3f") for x in _VALUES)]
-    base = alt.Chart({"values": rows + noise}).encode(x=_across(say("layer")), color=colour)
+    base = alt.Chart({"values": rows + noise}).encode(x=_across("layer"), color=colour)
     points = base.mark_line(point=alt.OverlayMarkDef(size=45)).encode(
-        y=alt.Y("value:Q", title=say("divergence (%)")), tooltip=tips
+        y=alt.Y("value:Q", title="divergence (%)"), tooltip=tips
     )
     bars = base.mark_rule(strokeWidth=1.5, opacity=0.7).encode(y="low:Q", y2="high:Q", tooltip=tips)
     return (bars + points).properties(width=560, height=230, title=title)
 
 
-def _by_ratio(ratios: Sequence[Mapping[str, Any]], say: Callable[[str], str]) -> Any:
+def _by_ratio(ratios: Sequence[Mapping[str, Any]]) -> Any:
     import altair as alt
 
     # an interval without an upper end, or below the axis, is drawn to the axis's own end
     top = max(3.0, 1.6 * max(r["value"] for r in ratios))
     floor = min(0.5, 0.6 * min(r["value"] for r in ratios))
     scale = alt.Scale(type="log", domain=[floor, top], clamp=True)
-    base = alt.Chart({"values": list(ratios)}).encode(x=_across(say("layer")))
+    base = alt.Chart({"values": list(ratios)}).encode(x=_across("layer"))
     dots = base.mark_point(filled=True, size=60, color=_PAIR).encode(
-        y=alt.Y("value:Q", title=say("pair / noise"), scale=scale),
+        y=alt.Y("value:Q", title="pair / noise", scale=scale),
         tooltip=[alt.Tooltip("layer:O"), *(alt.Tooltip(f"{x}:Q", format=".2f") for x in _VALUES)],
     )
     spans = base.mark_rule(strokeWidth=1.5, color=_PAIR, opacity=0.7).encode(
@@ -304,7 +304,7 @@ def _by_ratio(ratios: Sequence[Mapping[str, Any]], say: Callable[[str], str]) ->
     return (one.encode(y=alt.Y("one:Q", scale=scale)) + spans + dots).properties(width=560, height=150)
 
 
-def _series_chart(analysis: Mapping[str, Any], estimator: str, say: Callable[[str], str]) -> Any:
+def _series_chart(analysis: Mapping[str, Any], estimator: str) -> Any:
     """Divergence over the pairs of a series, one line for all layers and one a group; the pair itself is last."""
     import altair as alt
 
@@ -316,13 +316,13 @@ def _series_chart(analysis: Mapping[str, Any], estimator: str, say: Callable[[st
         if line["estimator"] == estimator and line["where"] in (*_LAYER_GROUPS, "all")
     ]
     base = alt.Chart({"values": rows}).encode(
-        x=_across(say("pair of the series")),
-        color=alt.Color("what:N", title=say("layers"), sort=["all", *_LAYER_GROUPS]),
+        x=_across("pair of the series"),
+        color=alt.Color("what:N", title="layers", sort=["all", *_LAYER_GROUPS]),
         tooltip=[alt.Tooltip("pair:N"), alt.Tooltip("what:N"), *(alt.Tooltip(f"{x}:Q", format=".2f") for x in _VALUES)],
     )
-    lines = base.mark_line(point=True).encode(y=alt.Y("value:Q", title=say("divergence (%)")))
+    lines = base.mark_line(point=True).encode(y=alt.Y("value:Q", title="divergence (%)"))
     return (base.mark_rule(opacity=0.6).encode(y="low:Q", y2="high:Q") + lines).properties(
-        width=560, height=260, title=say(f"Divergence along the series ({estimator})")
+        width=560, height=260, title=f"Divergence along the series ({estimator})"
     )
 
 

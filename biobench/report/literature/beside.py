@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from biobench.report.languages.notes import Note, note
 from biobench.report.literature.published import UNDECIDED, PrintedAverage, PublishedValue
 from biobench.report.rows import METRICS, AverageName, Row
 from biobench.report.tasks import TaskInfo
@@ -39,11 +38,11 @@ LIKELY = "‡"
 """Beside a published value whose average is likely, not stated."""
 
 
-def likely_note(rows: Sequence[Row]) -> list[Note]:
+def likely_note(rows: Sequence[Row]) -> list[str]:
     """What the mark means, where some row bears it."""
     marked = sorted({row.task for row in rows if row.only_likely})
     form = "{mark} average likely, not stated by the publication: {tasks}"
-    return [note(form, mark=LIKELY, tasks=", ".join(marked))] if marked else []
+    return [form.format(mark=LIKELY, tasks=", ".join(marked))] if marked else []
 
 
 def printed_means(rows: Sequence[Row], averages: Sequence[Row], printed: Sequence[PrintedAverage]) -> tuple[Row, ...]:
@@ -69,28 +68,28 @@ def printed_means(rows: Sequence[Row], averages: Sequence[Row], printed: Sequenc
     )
 
 
-def printed_note(averages: Sequence[Row]) -> list[Note]:
+def printed_note(averages: Sequence[Row]) -> list[str]:
     """What such averages are."""
     suites = dict.fromkeys(row.suite for row in averages if row.printed)
     form = (
         "{suite}: averages of published lines are those that the publication prints, over its tasks, each task once, "
         "also where the score of a task stands beside no average of ours"
     )
-    return [note(form, suite=suite) for suite in suites]
+    return [form.format(suite=suite) for suite in suites]
 
 
-def other_scores(rows: Sequence[Row], infos: Mapping[str, TaskInfo]) -> list[Note]:
+def other_scores(rows: Sequence[Row], infos: Mapping[str, TaskInfo]) -> list[str]:
     """Which tasks have no F1, and what their columns hold."""
     other = {row.task: row.metric for row in rows if row.source != "published" and not has_f1(infos[row.task].type)}
     each = ", ".join(f"{task} {NAMES.get(metric, metric)}" for task, metric in sorted(other.items()))
-    return [note("tasks without F1 stand by another score: {each}", each=each)] if other else []
+    return [f"tasks without F1 stand by another score: {each}"] if other else []
 
 
 @dataclass(slots=True)
 class Remark:
     """A footnote about published values, and the tasks that it is about."""
 
-    text: Note | str = ""
+    text: str = ""
     tasks: list[str] = field(default_factory=list)
 
 
@@ -137,13 +136,10 @@ def _remember(remarks: dict[tuple[str, str, str, str], Remark], value: Published
     remark = remarks.setdefault((value.paper, value.caption, value.likely, fate), Remark())
     if task not in remark.tasks:
         remark.tasks.append(task)
-    remark.text = note(
-        "Published values of {tasks} ({source}): {caption} Our reading: {reading}; {end}",
-        tasks=", ".join(remark.tasks),
-        source=value.source,
-        caption=value.caption,
-        reading=note("undecided") if value.likely == UNDECIDED else note(NAMES[value.likely]),
-        end=note("they stand beside that average, as printed, without their spread.")
-        if fate
-        else note("they are not shown beside another average."),
+    reading = "undecided" if value.likely == UNDECIDED else NAMES[value.likely]
+    shown = "stand beside that average, as printed, without their spread."
+    end = shown if fate else "are not shown beside another average."
+    remark.text = (
+        f"Published values of {', '.join(remark.tasks)} ({value.source}): {value.caption} Our reading: {reading}; "
+        f"they {end}"
     )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from biobench.report.languages.notes import Note, note
 from biobench.report.tasks import TaskInfo
 from biobench.schema.deviation import Deviation
 
 
-def deviation_notes(infos: Iterable[TaskInfo]) -> list[Note]:
+def deviation_notes(infos: Iterable[TaskInfo]) -> list[str]:
     """A note for each declared deviation, with the tasks that share it; one for tasks that declare none.
 
     infos: tasks under which published values stand. Tasks that are not shipped have no spec and are not named.
@@ -24,18 +23,14 @@ def deviation_notes(infos: Iterable[TaskInfo]) -> list[Note]:
         for d in info.spec.deviations:
             sharing.setdefault(_key(d), []).append(info.id)
     notes = [
-        note(
-            "Not as in the protocol of the published values ({aspect}; {tasks}). Here: {here}. There: {compared}.",
-            aspect=aspect,
-            tasks=", ".join(tasks),
-            here=here,
-            compared=compared,
+        "Not as in the protocol of the published values ({aspect}; {tasks}). Here: {here}. There: {compared}.".format(
+            aspect=aspect, tasks=", ".join(tasks), here=here, compared=compared
         )
         for (aspect, here, compared), tasks in sharing.items()
     ]
     if none_known:
         form = "No deviation from the protocol of the published values is known: {tasks}"
-        notes.append(note(form, tasks=", ".join(none_known)))
+        notes.append(form.format(tasks=", ".join(none_known)))
     return notes
 
 

@@ -1,0 +1,126 @@
+"""The table of commands: what the first screen of `biobench --help` shows, and which module holds each command.
+
+A module of `biobench.cli` has `register(app)`; it is imported when its command is called, so that help, an unknown
+command and every light command answer at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from biobench.errors import UsageError
+
+GROUPS: dict[str, dict[str, str]] = {
+    "Evaluate": {
+        "run": "Fine-tune models on tasks over several seeds, and score them.",
+        "report": "The results table: own runs, published scores, baselines.",
+        "compare": "Is one model better than another? A verdict, differences and intervals.",
+        "errors": "What a model missed or predicted falsely, in context.",
+        "leaderboard": "Open the leaderboard in a browser.",
+        "demo": "The whole way on embedded data in minutes: no network, no GPU.",
+    },
+    "Tasks and data": {
+        "tasks": "List, describe, validate and write task specs; their baselines.",
+        "data": "Where each task's data stands; download, verify, pack, export.",
+    },
+    "Pretrain": {
+        "pretrain": "Run a pretraining recipe; new, plan, bench, schema.",
+        "corpus": "Build, inspect and count a pretraining corpus.",
+        "ledger": "Are two pretraining runs a matched pair?",
+        "study": "Pretrain and benchmark a declared set of recipes and seeds.",
+        "analyze": "CKA, transplants, freezing, stability, overlap with test sets.",
+    },
+    "Share": {
+        "submit": "Pack a model's runs as a submission.",
+        "verify-submission": "Check a submission and score it again.",
+        "results": "Pull and push shared results.",
+        "export": "Hub metadata, Every Eval Ever JSON, tables, BibTeX.",
+        "score": "Score predictions that were made elsewhere.",
+        "reproduce": "Repeat a stored run and say whether it agrees.",
+    },
+    "Scale": {
+        "slurm": "Print a batch script of identical workers, or of a pretraining job.",
+        "status": "What is done, running and failed, from any machine.",
+        "speed": "Throughput and memory by document length.",
+    },
+}
+"""Panel of the first screen -> command -> its line there."""
+
+HIDDEN = ("needle", "rescore", "pretrain-new", "pretrain-plan", "pretrain-bench", "pretrain-schema")
+"""Commands that work without a line on the first screen: aliases kept for one release, and `rescore`."""
+
+_MODULES = {"verify-submission": "submit", "ledger": "pretrain", "slurm": "cluster", "status": "cluster"} | {
+    name: "pretrain" for name in HIDDEN if name.startswith("pretrain-")
+}
+"""Commands that another module than one of their own name holds."""
+
+
+class _Loaded(MutableMapping[str, Any]):
+    """Commands by name; each is imported when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Any] = dict.fromkeys([*(n for g in GROUPS.values() for n in g), *HIDDEN])
+
+    def __getitem__(self, name: str) -> Any:
+        if self._known[name] is None:
+            part = typer.Typer()
+            import_module(f"biobench.cli.{_MODULES.get(name, name)}").register(part)
+            self._known[name] = typer.main.get_group(part).commands[name]
+            self._known[name].hidden = name in HIDDEN
+        return self._known[name]
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._known[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+class Commands(TyperGroup):
+    """The group of all commands, which imports none of them to list them."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{**options, "commands": {}})
+        self.commands: MutableMapping[str, Any] = _Loaded()
+        self._listing = False
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Those of the first screen, in its order."""
+        return [name for group in GROUPS.values() for name in group]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command; while help is printed, its name and line alone."""
+        if self._listing:
+            panel = next(panel for panel, group in GROUPS.items() if cmd_name in group)
+            return TyperCommand(cmd_name, help=GROUPS[panel][cmd_name], rich_help_panel=panel)
+        return self.commands.get(cmd_name)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """The first screen."""
+        self._listing = True
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self._listing = False
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the first word names. Raises UsageError with the nearest names."""
+        name = args[0]
+        if name not in self.commands and not name.startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, list(self.commands), n=1, cutoff=0.5)
+            meant = f"; did you mean '{near[0]}'?" if near else ""
+            raise UsageError(f"unknown command '{name}'{meant}", hint="`biobench --help` lists the commands")
+        return super().resolve_command(ctx, args)

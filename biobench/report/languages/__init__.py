@@ -1,1 +1,0 @@
-"""The notes and sentences of reports in other languages."""
