@@ -11,7 +11,7 @@ from biobench.cli.console.common import Json, ResultsDir, check_results_dir, pri
 from biobench.errors import UsageError
 
 if TYPE_CHECKING:
-    from biobench.runs.status import FolderState, RunState
+    from biobench.runs.status import FolderRun, FolderState
 
 _SHOWN = 40
 """Lines of runs that `status` prints of each state, at most."""
@@ -112,7 +112,7 @@ def status_lines(state: FolderState) -> list[str]:
     return lines
 
 
-def _line(run: RunState) -> str:
+def _line(run: FolderRun) -> str:
     """One run: its name, and where it is or why it ended."""
     from biobench.core.progress import in_words
 

@@ -147,5 +147,5 @@ def _make_runs(plan: RunPlan, reporter: Reporter) -> list[RunResult]:
         if workers > 1:
             known = run_workers(plan, workers, len(plan.items) - len(waiting), reporter)
     order = {item.key: place for place, item in enumerate(plan.items)}
-    made = list(execute(context, longest_first(plan.items, pace), reporter, known))
-    return results + sorted(made, key=lambda result: order[result.key or ""])
+    ended = list(execute(context, longest_first(plan.items, pace), reporter, known))
+    return results + sorted(ended, key=lambda result: order[result.key or ""])

@@ -137,7 +137,7 @@ def execute(
                 yield of_item(item, plan.request, "skipped", "another process makes it")
             return
         waiting = left
-        if waiting:
+        if waiting and plan.request.wait:
             if time.monotonic() >= tell:
                 tell = time.monotonic() + QUIET
                 logging.getLogger("biobench").warning(_waiting_for(waiting, context.store))
@@ -203,7 +203,7 @@ def _one(item: Item, context: RunContext, reporter: Reporter, position: int, tot
         reason = store.failure(task, item.key, plan.request.started)
         if reason is not None:
             return of_item(item, plan.request, "failed", reason)
-        name = RunName(item.key, item.checkpoint.id, task, item.seed)
+        name = RunName.of(item)
         reporter.start(name, position, total)
         context.ask_gate(task)
         result = _make(item, context, partial(_step, claim, reporter, name))

@@ -48,20 +48,20 @@ def score_external(
     data = load_data(task, data_dir)
     redact = task.spec.access == "agreement"
     expected = Expected(task.spec.type, data.labels, data.test, data.decode, redact=redact, scale=task.spec.scale)
-    found = read_predictions(predictions, expected)
+    answers = read_predictions(predictions, expected)
     if gate:
         ensure(task, data, results_dir)
     store = Store(results_dir)
-    record = scored(_record(model, seed, task, data), data.test, found)
+    record = scored(_record(model, seed, task, data), data.test, answers)
     stored = store.get(task.id, record.key)
     if stored is not None and not force:
-        if _same(store, stored, data, found):
+        if _same(store, stored, data, answers):
             return of_record(stored, "skipped", str(store.path_of(stored)), "the same predictions are stored already")
         raise UsageError(
             f"other predictions of '{model}' on {task.id}, seed {seed}, are stored",
             hint="name another --model, another --seed for another run of the system, or replace them with --force",
         )
-    saved = store.save(record, data.test, found)
+    saved = store.save(record, data.test, answers)
     return of_record(saved, "done", str(store.path_of(saved)))
 
 

@@ -100,9 +100,10 @@ def make_plan(request: RunRequest, selection: Selection | None = None) -> RunPla
         resolve_device(request.device)  # refused before the data are read
     checkpoints = []
     for model in dict.fromkeys(request.model):
-        found = find_checkpoint(model, offline=request.offline, trust_remote_code=request.trust_remote_code)
-        name = selection.names.get(model, found.id)
-        checkpoints.append(found if name == found.id else replace(found, id=name, source=found.id))
+        checkpoint = find_checkpoint(model, offline=request.offline, trust_remote_code=request.trust_remote_code)
+        name = selection.names.get(model, checkpoint.id)
+        same = name == checkpoint.id
+        checkpoints.append(checkpoint if same else replace(checkpoint, id=name, source=checkpoint.id))
     entries = [entry for task in selection.tasks for entry in _entries(task, request)]
     from biobench.core.machine import resolve_device, resolve_precision
 

@@ -47,8 +47,8 @@ TRIES = 3
 PATIENCE = 120.0
 """Seconds without any node that has room for a run, after which the command ends."""
 LISTEN_SECONDS = 0.5
-_CPUS_A_RUN = 4
-"""Where nothing is asked for and there is no GPU."""
+STOP_SECONDS = 300.0
+"""How long the savepoints of runs that are to stop are waited for."""
 Node = dict[str, float]
 """What a node has: CPU and GPU, in numbers, and whatever else Ray counts."""
 Outcome = tuple[Literal["made", "stopped", "crowded", "refused"], Any, tuple[bytes, bytes] | None]
@@ -90,8 +90,14 @@ def run_on_ray(context: RunContext, items: Sequence[Item], reporter: Reporter, p
     alike or none is left, and RunStoppedError where a signal asks to stop.
     """
     ray: Any = import_module("ray")
-    with _joined(ray), _seen_file(context.store.root) as token:
-        return _Sweep(ray, context, items, reporter, pace, token).results()
+    token = f".seen-{secrets.token_hex(8)}"  # a file by which a node knows whether it sees the same folder
+    path = context.store.root / "locks" / token
+    write_atomic(path, token.encode())
+    try:
+        with _joined(ray):
+            return _Sweep(ray, context, items, reporter, pace, token).results()
+    finally:
+        path.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -116,18 +122,6 @@ def _joined(ray: Any) -> Iterator[None]:
         ray.shutdown()
 
 
-@contextmanager
-def _seen_file(results_dir: Path) -> Iterator[str]:
-    """A file in the results folder by which a node knows whether it sees the same folder; its name."""
-    token = f".seen-{secrets.token_hex(8)}"
-    path = results_dir / "locks" / token
-    write_atomic(path, token.encode())
-    try:
-        yield token
-    finally:
-        path.unlink(missing_ok=True)
-
-
 def room(node: Node, cpus: int, gpus: float) -> int:
     """Runs that fit on an empty node. A share of a GPU never lies on two."""
     fit = int(node.get("CPU", 0)) // cpus
@@ -146,7 +140,7 @@ def cpus_of_a_run(nodes: Sequence[Node], gpus: float) -> int:
             hint="--device cpu, or add GPU nodes" if gpus else "add nodes with CPUs",
         )
     if not gpus:
-        return min(_CPUS_A_RUN, max(int(node["CPU"]) for node in fitting))
+        return min(4, max(int(node["CPU"]) for node in fitting))
     return min(int(node["CPU"]) // room(node, 1, gpus) for node in fitting)
 
 
@@ -194,10 +188,13 @@ class _Sweep:
         try:
             while self.queue or self.under_way:
                 if STOP():
-                    self._stop()
+                    self._cancel()  # each run ends at a savepoint, which is waited for
+                    if left := list(self.under_way):
+                        self.ray.wait(left, num_returns=len(left), timeout=STOP_SECONDS)
+                    raise RunStoppedError
                 while self.queue and len(self.under_way) < self.at_once:
                     self._submit(self.queue.popleft())
-                ready, _ = self.ray.wait(list(self.under_way), num_returns=len(self.under_way), timeout=LISTEN_SECONDS)
+                ready, _ = self.ray.wait(list(self.under_way), num_returns=1, timeout=LISTEN_SECONDS)
                 for reference in ready:
                     self._hear(reference)
                 self._look(something_moved=bool(ready))
@@ -260,10 +257,9 @@ class _Sweep:
             source = Store(folder)
             stored = source.get(item.task.id, item.key)
             assert stored is not None
-            checkpoint, results_dir = item.checkpoint, self.plan.request.results_dir
-            known = contamination(checkpoint.folder, checkpoint.hash, item.task.id, stored.task.data_hash, results_dir)
-            stored = stored.model_copy(update={"contamination": known})
-            self.store.copy(source, stored)
+            model, task = item.checkpoint, stored.task
+            known = contamination(model.folder, model.hash, task.id, task.data_hash, self.store.root)
+            self.store.copy(source, stored := stored.model_copy(update={"contamination": known}))
             self.store.note_command(item.task.id, item.key, self.plan.request.started)
         self.context.ask_gate(item.task.id)
         return of_record(stored, "done", str(self.store.path_of(stored)))
@@ -277,8 +273,7 @@ class _Sweep:
     def _begun(self, item: Item) -> None:
         if item.key not in self.steps:
             self.steps[item.key] = 0
-            name = RunName(item.key, item.checkpoint.id, item.task.id, item.seed)
-            self.reporter.start(name, self.before + len(self.steps), len(self.plan.items))
+            self.reporter.start(RunName.of(item), self.before + len(self.steps), len(self.plan.items))
 
     def _look(self, *, something_moved: bool) -> None:
         """Tell of the steps that heartbeats name. Raises ClusterError where for a while no node has had room."""
@@ -290,25 +285,15 @@ class _Sweep:
             self._begun(item)
             if beat.steps and beat.step != self.steps[item.key]:
                 self.steps[item.key] = beat.step
-                name = RunName(item.key, item.checkpoint.id, item.task.id, item.seed)
-                self.reporter.step(name, beat.step, beat.steps, f"on {beat.host}")
+                self.reporter.step(RunName.of(item), beat.step, beat.steps, f"on {beat.host}")
         if something_moved or any(room(node, self.cpus, self.gpus) for node in self._nodes()):
             self.room_seen = time.monotonic()
         elif time.monotonic() - self.room_seen > PATIENCE:
+            left = len(self.queue) + len(self.under_way)
             raise ClusterError(
-                f"no node of the cluster is left that has room; {len(self.queue) + len(self.under_way)} runs are not "
-                "made",
+                f"no node of the cluster is left that has room; {left} runs are not made",
                 hint="what is done is stored; add nodes and repeat the command",
             )
-
-    def _stop(self) -> None:
-        """Ask every run to end at a savepoint, wait for that, and raise RunStoppedError."""
-        self._cancel()
-        while self.under_way:
-            ready, _ = self.ray.wait(list(self.under_way), num_returns=len(self.under_way), timeout=LISTEN_SECONDS)
-            for reference in ready:
-                del self.under_way[reference]
-        raise RunStoppedError
 
     def _cancel(self) -> None:
         for reference in self.under_way:

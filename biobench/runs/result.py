@@ -18,6 +18,11 @@ class RunName(NamedTuple):
     task: str
     seed: int
 
+    @classmethod
+    def of(cls, item: Item) -> RunName:
+        """Of an item of a plan."""
+        return cls(item.key, item.checkpoint.id, item.task.id, item.seed)
+
 
 @dataclass(frozen=True, slots=True)
 class RunResult:

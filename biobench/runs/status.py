@@ -19,7 +19,7 @@ State = Literal["done", "running", "failed", "stopped"]
 
 
 @dataclass(frozen=True, slots=True)
-class RunState:
+class FolderRun:
     """One run. host, pid, job (the batch system's number), started, step, steps, seconds_left: of a running one.
 
     started: seconds since the epoch. seconds_left: by the steps so far. reason: of a failed one.
@@ -43,12 +43,12 @@ class FolderState:
     """All runs that have left a file in a results folder."""
 
     results_dir: str
-    runs: tuple[RunState, ...]
+    runs: tuple[FolderRun, ...]
 
     def counts(self) -> dict[State, int]:
         """How many runs are in each state."""
-        found = Counter(run.state for run in self.runs)
-        return {state: found[state] for state in ("done", "running", "failed", "stopped")}
+        counts = Counter(run.state for run in self.runs)
+        return {state: counts[state] for state in ("done", "running", "failed", "stopped")}
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -72,10 +72,10 @@ def _begun(store: Store) -> Iterator[tuple[str, str]]:
             yield path.parent.name, key
 
 
-def _state(store: Store, task: str, key: str, *, done: bool) -> RunState:
+def _state(store: Store, task: str, key: str, *, done: bool) -> FolderRun:
     beat = read_heartbeat(path := store.heartbeat_path(task, key))
     if beat is not None and is_alive(path):
-        run = RunState(key, task, "running", beat.host, beat.pid, beat.job or None, beat.started)
+        run = FolderRun(key, task, "running", beat.host, beat.pid, beat.job or None, beat.started)
         if not beat.steps:
             return run
         # the time spent is that of the holder's monotonic clock
@@ -83,9 +83,9 @@ def _state(store: Store, task: str, key: str, *, done: bool) -> RunState:
         left = spent * (beat.steps - beat.step) / beat.step if beat.step else None
         return replace(run, step=beat.step, steps=beat.steps, seconds_left=left)
     if done:
-        return RunState(key, task, "done")
+        return FolderRun(key, task, "done")
     try:
         reason = store.last_failure(task, key)
     except StoreError as error:
         reason = str(error)
-    return RunState(key, task, "stopped" if reason is None else "failed", reason=reason)
+    return FolderRun(key, task, "stopped" if reason is None else "failed", reason=reason)

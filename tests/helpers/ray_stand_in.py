@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, wait
 from types import SimpleNamespace
 from typing import Any
 
@@ -69,8 +69,9 @@ class RayStandIn:
     def wait(
         references: Sequence[Future[Any]], num_returns: int, timeout: float
     ) -> tuple[list[Future[Any]], list[Future[Any]]]:
-        done, rest = wait(references, timeout=timeout, return_when=FIRST_COMPLETED)
-        return list(done)[:num_returns], list(rest)
+        when = FIRST_COMPLETED if num_returns == 1 else ALL_COMPLETED
+        done = list(wait(references, timeout=timeout, return_when=when).done)[:num_returns]
+        return done, [reference for reference in references if reference not in done]
 
     @staticmethod
     def get(reference: Future[Any]) -> Any:
