@@ -105,7 +105,7 @@ def generated() -> dict[str, str]:
         "reference/python.md": python_page(),
         "reference/task-spec.md": model_page("Task spec", "biobench tasks schema", task_json_schema()),
         "reference/run-record.md": model_page("Run record", None, json_schema(RunRecord)),
-        "reference/recipe.md": model_page("Pretraining recipe", "biobench pretrain-schema", recipe_schema()),
+        "reference/recipe.md": model_page("Pretraining recipe", "biobench pretrain schema", recipe_schema()),
     }
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from biobench.core.stop import STOPPED_EXIT
-from trainer.recipe.library import load_recipe, shipped
+from trainer.recipe.library import arms_of, load_recipe, recipe_schema, shipped
 
 if TYPE_CHECKING:
     from trainer.corpus.builder import Texts
@@ -24,7 +24,7 @@ PREEMPTED_EXIT = STOPPED_EXIT
 
 __all__ = [
     "PREEMPTED_EXIT",
-    "average",
+    "arms_of",
     "bench",
     "build_corpus",
     "ledger_diff",
@@ -37,7 +37,7 @@ __all__ = [
 
 
 def pretrain(
-    recipe: str | Path,
+    recipe: str | Path | Recipe,
     *,
     out: str | Path | None = None,
     resume: bool = False,
@@ -79,7 +79,7 @@ def pretrain(
 
 
 def build_corpus(
-    recipe: str | Path,
+    recipe: str | Path | Recipe,
     *,
     cache: str | Path = "runs/corpora",
     overrides: Sequence[str] = (),
@@ -119,15 +119,8 @@ def build_corpus(
                 terminal.close()
 
 
-def average(models: Sequence[Path], out: Path, weights: Sequence[float] | None = None) -> Path:
-    """The weighted mean of exported models as a folder of its own. Raises UsageError, ModelError."""
-    from trainer.export import average as averages
-
-    return averages.average(models, out, weights)
-
-
 def plan(
-    recipe: str | Path,
+    recipe: str | Path | Recipe,
     *,
     overrides: Sequence[str] = (),
     gpu: str = "H200",
@@ -149,7 +142,7 @@ def plan(
 
 
 def bench(
-    recipe: str | Path, *, overrides: Sequence[str] = (), steps: int = 20, trace: str | Path | None = None
+    recipe: str | Path | Recipe, *, overrides: Sequence[str] = (), steps: int = 20, trace: str | Path | None = None
 ) -> MachineSpeed:
     """Tokens a second of a recipe on this machine, measured through the real loop, and what a step is spent on.
 
@@ -182,10 +175,3 @@ def ledger_diff(a: str | Path, b: str | Path) -> LedgerDiff:
     for path in (a, b):
         check_weights(path)
     return compare(read_ledger(a), read_ledger(b))
-
-
-def recipe_schema() -> dict[str, Any]:
-    """JSON Schema of recipes, whole ones and such as extend another, for editor completion."""
-    from trainer.recipe import json_schema as written
-
-    return written.recipe_schema()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from biobench.cli.console.common import DataDir, Json, Overrides, print_json
-from biobench.cli.pretrain import ExcludeTasks, Recipe, RequireTasks, stderr
+from biobench.cli.pretrain import Arms, ExcludeTasks, Recipe, RequireTasks, stderr
 from biobench.core.packages import check_ours
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ def register(app: typer.Typer) -> None:
 def build(
     recipe: Recipe,
     *,
+    arms: Arms = [],  # noqa: B006
     overrides: Overrides = [],  # noqa: B006
     cache: Annotated[
         str, typer.Option("--cache", help="Folder of built corpora, where the recipe names none.")
@@ -43,12 +44,9 @@ def build(
     from biobench.workflows.kept_out import guard, texts_by_task
     from trainer import api
 
-    kept_out, _ = guard(
-        recipe, overrides, data_dir, exclude_tasks=exclude_tasks, require_tasks=require_tasks, say=stderr
-    )
-    folders = api.build_corpus(
-        recipe, cache=cache, overrides=overrides, exclude=texts_by_task(kept_out), progress="none" if quiet else "auto"
-    )
+    read = api.load_recipe(recipe, overrides, arms)
+    kept_out, _ = guard(read, data_dir, exclude_tasks=exclude_tasks, require_tasks=require_tasks, say=stderr)
+    folders = api.build_corpus(read, cache=cache, exclude=texts_by_task(kept_out), progress="none" if quiet else "auto")
     if folders is None:
         typer.echo("stopped; the same command continues", err=True)
         raise typer.Exit(api.PREEMPTED_EXIT)

@@ -1,16 +1,16 @@
-"""`biobench pretrain`, `pretrain-plan` and `ledger`: the faces of the trainer."""
+"""`biobench pretrain RECIPE`, `pretrain new|plan|bench|schema` and `ledger`: the faces of the trainer."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from biobench.cli.console.common import DataDir, Json, Overrides, Threads, print_json
 from biobench.core.packages import check_ours
-from biobench.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from trainer.run.run import PretrainingResult
 
 Recipe = Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe's YAML path, or the name of a shipped one.")]
-
-
+Arms = Annotated[
+    list[str],
+    typer.Option("--arm", metavar="NAME", help="An arm that the recipe declares, twin say; several are laid in turn."),
+]
 ExcludeTasks = Annotated[
     bool,
     typer.Option(
@@ -37,20 +39,35 @@ RequireTasks = Annotated[
 ]
 
 
+class RecipeOrCommand(TyperGroup):
+    """A group whose first word may be a recipe: that is `run`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Begin with the name of a command."""
+        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
 def register(app: typer.Typer) -> None:
-    """Add the commands to the application."""
-    app.command("pretrain")(pretrain)
-    app.command("pretrain-new")(new)
-    app.command("pretrain-plan")(plan)
-    app.command("pretrain-bench")(bench)
-    app.command("pretrain-schema")(schema)
-    app.command("pretrain-average")(average)
+    """Add the commands to the application; older names of the group's commands are not shown."""
+    group = typer.Typer(
+        cls=RecipeOrCommand,
+        no_args_is_help=True,
+        help="Run a pretraining recipe: `biobench pretrain RECIPE [--arm NAME]`; write, plan and measure one.",
+    )
+    for name, command in (("run", pretrain), ("new", new), ("plan", plan), ("bench", bench), ("schema", schema)):
+        group.command(name)(command)
+        if name != "run":
+            app.command(f"pretrain-{name}", hidden=True)(command)
+    app.add_typer(group, name="pretrain")
     app.command("ledger")(ledger)
 
 
 def pretrain(
     recipe: Recipe,
     *,
+    arms: Arms = [],  # noqa: B006
     overrides: Overrides = [],  # noqa: B006
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run that stands in --out.")] = False,
     out: Annotated[str | None, typer.Option("--out", help="Folder of the run (default: runs/NAME).")] = None,
@@ -63,34 +80,33 @@ def pretrain(
     quiet: Annotated[bool, typer.Option("--quiet", help="Report no progress.")] = False,
     threads: Threads = None,
 ) -> None:
-    """Run a pretraining recipe; under torchrun or accelerate launch it is distributed."""
+    """Run a recipe (the word `run` may be left out); under torchrun or accelerate launch it is distributed."""
     first = os.environ.get("RANK", "0") == "0"
     check_ours("trainer")
     from biobench.workflows.kept_out import guard, record_exclusions, silent, texts_by_task
     from trainer import api
 
+    read = api.load_recipe(recipe, overrides, arms)
     kept_out, missing = guard(
-        recipe,
-        overrides,
+        read,
         data_dir,
         exclude_tasks=exclude_tasks,
         require_tasks=require_tasks,
         say=stderr if first else silent,
     )
-    wanted = api.load_recipe(recipe, overrides).logging.probe
+    wanted = read.logging.probe
     scores = None
     if wanted is not None and first:
         from biobench.core.machine import resolve_device
         from biobench.workflows.probe import check_tasks, probe
 
         check_tasks(wanted.tasks, data_dir)
-        device = resolve_device(api.load_recipe(recipe, overrides).engine.device, "engine.device").type
+        device = resolve_device(read.engine.device, "engine.device").type
         scores = probe(wanted.tasks, documents=wanted.documents, seed=wanted.seed, data_dir=data_dir, device=device)
     result = api.pretrain(
-        recipe,
+        read,
         out=out,
         resume=resume,
-        overrides=overrides,
         progress="none" if quiet else "auto",
         exclude=texts_by_task(kept_out),
         unguarded=missing,
@@ -111,23 +127,29 @@ def new(
     ],
     base: Annotated[str, typer.Option("--base", help="Checkpoint to start from: hub id or folder.")],
     *,
-    twin: Annotated[bool, typer.Option("--twin", help="The recipe of the masked twin too.")] = False,
+    twin: Annotated[bool, typer.Option("--twin", help="With an arm `twin`, the masked twin.")] = False,
     tokens: Annotated[
-        str | None, typer.Option("--tokens", help="Of the first phase, 2B say (default: one pass over the corpus).")
+        str | None,
+        typer.Option("--tokens", help="Tokens of the first phase, such as 2B (default: one pass)."),
     ] = None,
-    name: Annotated[str, typer.Option("--name", help="Of recipe and run.")] = "detour",
-    out: Annotated[str, typer.Option("--out", help="Folder of the recipes.")] = ".",
+    name: Annotated[str, typer.Option("--name", help="Name of recipe and run.")] = "detour",
+    out: Annotated[str, typer.Option("--out", help="Folder of the recipe.")] = ".",
 ) -> None:
-    """Write a recipe for a corpus of your own, with comments; also as `biobench pretrain new`."""
+    """Write a recipe for a corpus of your own, with comments."""
     check_ours("trainer")
     from pathlib import Path
 
-    from trainer.recipe.scaffold import next_steps, write_recipes
+    from trainer.recipe.scaffold import write_recipe
 
-    paths = write_recipes(Path(corpus), base, Path(out), name, twin=twin, tokens=tokens)
-    typer.echo(f"{', '.join(map(str, paths))}: look through them; then")
-    for line in next_steps(paths):
-        typer.echo(f"  {line}")
+    path = write_recipe(Path(corpus), base, Path(out), name, twin=twin, tokens=tokens)
+    runs = [f"runs/{name}", *([f"runs/{name}_twin"] if twin else [])]
+    typer.echo(f"{path}: look through it; then")
+    typer.echo(f"  biobench pretrain plan {path}")
+    typer.echo(f"  biobench pretrain {path} --out {runs[0]}")
+    if twin:
+        typer.echo(f"  biobench pretrain {path} --arm twin --out {runs[1]}")
+        typer.echo(f"  biobench ledger {' '.join(runs)}")
+    typer.echo(f"  biobench run {' '.join(f'{run}/model' for run in runs)} --suite fr")
 
 
 def stderr(line: str) -> None:
@@ -151,11 +173,12 @@ def exported(result: PretrainingResult, remedy: str, *, say: bool = True) -> Pat
 
 def plan(
     recipe: Recipe,
+    arms: Arms = [],  # noqa: B006
     overrides: Overrides = [],  # noqa: B006
     gpu: Annotated[str, typer.Option("--gpu", help="GPU whose time is estimated.")] = "H200",
     gpus: Annotated[int, typer.Option("--gpus", min=1, help="How many of them.")] = 1,
     speed: Annotated[
-        str | None, typer.Option("--speed", help="Measurement of such a machine, by pretrain-bench --out.")
+        str | None, typer.Option("--speed", help="Measurement of such a machine, by `pretrain bench --out`.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -163,7 +186,7 @@ def plan(
     check_ours("trainer")
     from trainer import api
 
-    planned = api.plan(recipe, overrides=overrides, gpu=gpu, gpus=gpus, speed=speed)
+    planned = api.plan(api.load_recipe(recipe, overrides, arms), gpu=gpu, gpus=gpus, speed=speed)
     if as_json:
         print_json(planned.as_dict())
         return
@@ -173,10 +196,11 @@ def plan(
 
 def bench(
     recipe: Recipe,
+    arms: Arms = [],  # noqa: B006
     overrides: Overrides = [],  # noqa: B006
     steps: Annotated[int, typer.Option("--steps", min=3, help="Steps of each phase that are timed.")] = 20,
     out: Annotated[
-        str | None, typer.Option("--out", help="File for the measurement, for pretrain-plan --speed.")
+        str | None, typer.Option("--out", help="File for the measurement, for `pretrain plan --speed`.")
     ] = None,
     trace: Annotated[str | None, typer.Option("--trace", help="File for the profiler's traces, .json.")] = None,
     as_json: Json = False,
@@ -191,7 +215,7 @@ def bench(
 
     if out is not None:
         check_writable(Path(out))
-    speed = api.bench(recipe, overrides=overrides, steps=steps, trace=trace)
+    speed = api.bench(api.load_recipe(recipe, overrides, arms), steps=steps, trace=trace)
     if out is not None:
         write_speed(speed, Path(out))
     if as_json:
@@ -199,25 +223,6 @@ def bench(
         return
     for line in speed.lines():
         typer.echo(line)
-
-
-def average(
-    models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Exported checkpoints of one architecture.")],
-    out: Annotated[str, typer.Option("--out", help="Folder of the average.")],
-    weights: Annotated[str | None, typer.Option("--weights", help="One number for each model, by commas.")] = None,
-) -> None:
-    """Average the weights of checkpoints, a run's latest ones say, into a model of its own."""
-    from pathlib import Path
-
-    try:
-        shares = None if weights is None else [float(part) for part in weights.split(",")]
-    except ValueError:
-        raise UsageError(f"--weights '{weights}' are no numbers", hint="write 1,1,2") from None
-    check_ours("trainer")
-    from trainer import api
-
-    folder = api.average([Path(m) for m in models], Path(out), shares)
-    typer.echo(f"{folder}: the average of {len(models)} models; next: biobench run {folder} --suite fr")
 
 
 def schema() -> None:

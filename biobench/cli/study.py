@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
 
 def study(
     folder: Annotated[
-        Path, typer.Argument(metavar="STUDY", help="Folder of study.yaml and recipes/, or a declaration in it.")
+        Path, typer.Argument(metavar="STUDY", help="Folder of study.yaml, or another declaration's file.")
     ],
     out: Annotated[Path, typer.Option("--out", help="Folder of the pretraining runs and their results.")] = Path(
         "study"
@@ -49,8 +49,8 @@ def study(
     )
 
     quiet_libraries()
-    declared, root = load_study(folder)
-    runs = planned_runs(declared, root, data_dir)
+    declared = load_study(folder)
+    runs = planned_runs(declared, data_dir)
     if not table_only:
         check_windows(declared, runs)
     if dry_run:

@@ -7,6 +7,8 @@ the same encoded documents.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -15,17 +17,13 @@ from torch import Tensor
 from biobench.core.machine import Precision
 from biobench.core.memory import is_out_of_memory, keep_freed_memory
 from biobench.errors import ModelError, TrainingError
-from biobench.finetune.adaptation import adapted
+from biobench.finetune.adapters import adapted
 from biobench.finetune.features import Features, extract
-from biobench.finetune.loop import NonFiniteLossError, Outcome, Progress, ProgressNote, Run
-from biobench.finetune.machine import micro_batch_tokens, settled_precision
-from biobench.finetune.neighbours import ask_neighbours
-from biobench.finetune.network import Network
+from biobench.finetune.loop import NonFiniteLossError, Outcome, Progress, Run, resumed_state
+from biobench.finetune.network import Network, micro_batch_tokens, settled_precision
 from biobench.finetune.prepare import Prepared
-from biobench.finetune.probe import train_probe
-from biobench.finetune.retrieval import rank_concepts
+from biobench.finetune.probe import compare_texts, rank_concepts, train_probe
 from biobench.finetune.savepoint import Savepoint
-from biobench.finetune.similarity import compare_texts
 from biobench.models.attention import KERNEL_DEVICES
 from biobench.models.encoder import Encoder
 from biobench.models.loading import Checkpoint, load_base, load_tokenizer
@@ -45,16 +43,19 @@ class LoadedEncoder:
 
 
 def load_encoder(checkpoint: Checkpoint, device: torch.device) -> LoadedEncoder:
-    """Load once, keep the initial weights in memory."""
+    """Load once, keep the initial weights in memory. Raises ModelError."""
     if device.type == "cpu":
         keep_freed_memory()
+    elif device.index is not None:
+        torch.cuda.set_device(device)  # kernels and libraries that are given no device use the current one
     tokenizer = load_tokenizer(checkpoint)
     model = load_base(checkpoint, torch.float32)
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
     try:
-        encoder = Encoder(model, int(pad)).to(device)
-        if device.type in KERNEL_DEVICES:
-            encoder.prove_kernels()
+        with deterministic(device):
+            encoder = Encoder(model, int(pad)).to(device)
+            if device.type in KERNEL_DEVICES:
+                encoder.prove_kernels()
     except Exception as error:  # the model's code may ask for anything beside token ids
         if is_out_of_memory(error):
             raise
@@ -74,17 +75,49 @@ def new_network(loaded: LoadedEncoder, prepared: Prepared) -> Network:
     return Network(loaded.encoder, head.to(loaded.encoder.device))
 
 
-def seed_everything(seed: int, device: torch.device) -> None:
-    """Same seed, machine and versions: same run.
+@contextmanager
+def deterministic(device: torch.device) -> Iterator[None]:
+    """Meanwhile CUDA's kernels sum in one order wherever they have such a way; afterwards what was set before is set.
 
-    The CPU kernels used here are deterministic for a given number of threads; the switch is for CUDA.
+    The kernels of a CPU always do, for a given number of threads. The backward pass of torch's own flash attention has
+    no such way and runs as it is (`warn_only`); flash-attn's is asked for it (`core.attention`).
     """
-    torch.manual_seed(seed)
-    if device.type == "cuda":
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-        torch.use_deterministic_algorithms(True, warn_only=True)
-        # The switch also fills every fresh tensor, which no run here needs and every step pays.
-        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    if device.type != "cuda":
+        yield
+        return
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS reads it when it is first used
+    filling = torch.utils.deterministic
+    before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    filled = filling.fill_uninitialized_memory  # type: ignore[attr-defined]
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    # The switch also fills every fresh tensor, which no run here needs and every step pays.
+    filling.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
+        filling.fill_uninitialized_memory = filled  # type: ignore[attr-defined]
+
+
+def finetune(
+    loaded: LoadedEncoder,
+    prepared: Prepared,
+    seed: int,
+    precision: Precision,
+    progress: Progress,
+    keep: Savepoint | None = None,
+) -> Outcome:
+    """Fine-tune from the initial weights with this seed, or continue from what `keep` holds.
+
+    Of a probe the frozen encoder's states are kept, which take nearly all of its time. Raises TrainingError, and
+    ModelError where the first token is to stand for a text that it does not see.
+    """
+    _check_pooling(loaded.encoder, prepared.spec)
+    with deterministic(loaded.encoder.device):
+        if prepared.spec.training.encoder == "frozen":
+            loaded.encoder.load_state_dict(loaded.initial)
+            return _probe(loaded, prepared, seed, precision, progress, keep)
+        return _train(loaded, prepared, seed, precision, progress, keep)
 
 
 def _check_pooling(encoder: Encoder, spec: TaskSpec) -> None:
@@ -99,41 +132,29 @@ def _check_pooling(encoder: Encoder, spec: TaskSpec) -> None:
         )
 
 
-def finetune(
+def _train(
     loaded: LoadedEncoder,
     prepared: Prepared,
     seed: int,
     precision: Precision,
     progress: Progress,
-    keep: Savepoint | None = None,
+    keep: Savepoint | None,
 ) -> Outcome:
-    """Fine-tune from the initial weights with this seed, or continue from what `keep` holds.
-
-    Raises TrainingError, and ModelError where the first token is to stand for a text that it does not see.
-
-    Of a probe the frozen encoder's states are kept, which take nearly all of its time.
-    """
-    _check_pooling(loaded.encoder, prepared.spec)
-    if prepared.spec.training.encoder == "frozen":
-        loaded.encoder.load_state_dict(loaded.initial)
-        return _probe(loaded, prepared, seed, precision, progress, keep)
-    saved = None if keep is None else keep.load()
-    if keep is not None and keep.refusal is not None:
-        progress(0, 1, ProgressNote(f"starts again: {keep.refusal}"))
+    """The whole network trained; once more in fp32 where the loss is not finite in bf16."""
+    saved = resumed_state(keep, progress)
     precision, backoffs = settled_precision(loaded.encoder, precision)
     if saved is not None:
         precision, backoffs = saved["precision"], saved["backoffs"]
     while True:
         loaded.encoder.load_state_dict(loaded.initial)
-        # A run that was abandoned leaves its gradients behind.
-        loaded.encoder.zero_grad(set_to_none=True)
+        loaded.encoder.zero_grad(set_to_none=True)  # a run that was abandoned leaves its gradients behind
         loaded.encoder.paths.clear()
         head_seed = prepared.spec.training.head_seed
-        seed_everything(seed if head_seed is None else head_seed, loaded.encoder.device)
+        torch.manual_seed(seed if head_seed is None else head_seed)
         network = new_network(loaded, prepared)
         if head_seed not in (None, seed):
             torch.manual_seed(seed)  # dropout stays that of the run's seed
-        budget = micro_batch_tokens(loaded.encoder.device)
+        budget = micro_batch_tokens(network.device)
         try:
             with adapted(network, prepared.spec.training):
                 return Run(network, prepared, seed, precision, budget, backoffs, progress, keep).train(saved)
@@ -165,15 +186,13 @@ def _probe(
         return compare_texts(loaded.encoder, tokenizer, prepared, precision, progress, keep)
     fresh = loaded.features is None or not loaded.features.of(prepared, precision)
     if fresh:
-        loaded.features = None
+        loaded.features = None  # before the others take memory
         loaded.features = extract(loaded.encoder, prepared, precision, progress, keep=keep)
     features = loaded.features
     assert features is not None
-    seed_everything(seed, loaded.encoder.device)
+    torch.manual_seed(seed)
     if ranked:
         outcome = rank_concepts(features, prepared, loaded.encoder)
-    elif spec is not None and spec.kind == "neighbours":
-        outcome = ask_neighbours(features, prepared, loaded.encoder, progress)
     else:
         outcome = train_probe(features, prepared, seed, loaded.encoder, progress)
     return features.mark(outcome) if fresh else outcome

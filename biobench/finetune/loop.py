@@ -5,11 +5,12 @@ After each epoch (or every k steps) the validation score decides; the best weigh
 the ones that predict the test split. A non-finite loss restarts the run in fp32; an out-of-memory halves
 the micro-batch and repeats the step. Both are recorded, and neither changes the effective batch. On an
 accelerator the host queues steps and reads their losses late, so that the device never waits for it. With a
-savepoint the state between two steps is kept on disk, and a run that was killed continues from it, bit by bit.
+savepoint the state between two steps is kept on disk, and a killed run resumes from it, bit by bit.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
@@ -25,10 +26,8 @@ from biobench.core.stop import STOP, RunStoppedError
 from biobench.core.transfer import is_asynchronous
 from biobench.encode.batches import cut_packed, cut_padded, epoch_order, steps_per_epoch
 from biobench.errors import TrainingError
-from biobench.finetune.adaptation import trained_parameters
-from biobench.finetune.network import Network
-from biobench.finetune.optim import all_finite, make_optimizer, rate
-from biobench.finetune.predict import decide, probabilities
+from biobench.finetune.adapters import make_optimizer, rate, trained_parameters
+from biobench.finetune.network import Network, decide, probabilities
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.savepoint import Savepoint
 from biobench.finetune.vocabulary import UsedRows, trained_rows
@@ -37,17 +36,15 @@ from biobench.schema.record import CurvePoint, TrainingRecord
 
 Progress = Callable[[int, int, str], None]
 """(steps done, steps in all, what is happening: text, or a `ProgressNote`)."""
+READ_EVERY = 50
+"""Steps after which their losses are read from an asynchronous device; a loss that is not finite is seen then."""
+_SMALLEST_BUDGET = 16
 
 
 class ProgressNote(str):
     """What is happening, and worth a line that stays."""
 
     __slots__ = ()
-
-
-_SMALLEST_BUDGET = 16
-READ_EVERY = 50
-"""Steps after which their losses are read from an asynchronous device; a loss that is not finite is seen then."""
 
 
 class NonFiniteLossError(Exception):
@@ -79,24 +76,24 @@ class Outcome:
 
 @dataclass(slots=True)
 class _State:
-    """What changes from step to step, besides weights, optimiser and random numbers."""
+    """What changes from step to step, besides weights, optimiser and random numbers.
+
+    losses: of the steps since the last validation. best_score: begins below every score, correlations included.
+    seconds: of killed processes, writing of savepoints left out. resumed: how often the run was resumed from disk.
+    """
 
     step: int = 0
     tokens: int = 0
     losses: list[float] = field(default_factory=list)
-    """Of the steps since the last validation."""
     best_score: float = -2.0
-    """Below every score, correlations included."""
     best_step: int = 0
     best_weights: dict[str, Tensor] | None = None
     threshold: float = 0.5
     waited: int = 0
-    curve: list[CurvePoint] = field(default_factory=list)
+    curve: list[dict[str, Any]] = field(default_factory=list)
     evaluation_seconds: float = 0.0
     seconds: float = 0.0
-    """Of killed processes, writing of savepoints left out."""
     resumed: int = 0
-    """How often the state was resumed from disk."""
 
 
 class Run:
@@ -113,36 +110,29 @@ class Run:
         progress: Progress,
         keep: Savepoint | None = None,
     ) -> None:
-        self.network = network
-        self.prepared = prepared
-        self.recipe = prepared.spec.training
+        self.network, self.prepared, self.recipe = network, prepared, prepared.spec.training
         self.order_seed = seed if self.recipe.order_seed is None else self.recipe.order_seed
-        self.precision: Precision = precision
-        self.budget = budget
-        self.backoffs = backoffs
-        self.progress = progress
-        self.keep, self.written = keep, 0.0
-        self.device = network.encoder.device
+        self.precision, self.budget, self.backoffs = precision, budget, backoffs
+        self.progress, self.keep = progress, keep
+        self.device = network.device
         self.rows: UsedRows | None = None
         self.state = _State()
+        self.began = self.written = 0.0
         self.late = is_asynchronous(self.device)
         self.unread: list[Tensor] = []
         """Losses of the last steps, on the device."""
-        per_epoch = steps_per_epoch(len(prepared.train.encoded), self.recipe.batch_size)
-        self.total = self.recipe.max_steps or per_epoch * (self.recipe.epochs or 1)
+        self.per_epoch = steps_per_epoch(len(prepared.train.encoded), self.recipe.batch_size)
+        self.total = self.recipe.max_steps or self.per_epoch * (self.recipe.epochs or 1)
         every = self.recipe.evaluate_every
-        self.every = per_epoch if every == "epoch" else int(every)
-        self.per_epoch = per_epoch
-        self.weights = prepared.kind.weights(prepared.spec, prepared.train)
-        if self.weights is not None:
-            self.weights = self.weights.to(self.device)
+        self.every = self.per_epoch if every == "epoch" else int(every)
+        weights = prepared.kind.weights(prepared.spec, prepared.train)
+        self.weights = None if weights is None else weights.to(self.device)
 
     def train(self, saved: dict[str, Any] | None = None) -> Outcome:
         """Train, restore the best weights, predict the test split. saved: a savepoint's state to continue from."""
         with trained_rows(self.network.encoder, [e.ids for e in self.prepared.train.encoded]) as rows:
             self.rows = rows
-            began = time.perf_counter()
-            return self.finish(began, self.fit(saved))
+            return self.finish(stopped=self.fit(saved))
 
     def optimizer(self) -> torch.optim.Optimizer:
         """A fresh optimiser of what is trained."""
@@ -157,12 +147,12 @@ class Run:
 
         Asked to stop, it saves its state after the step in hand and raises RunStoppedError.
         """
-        began, state = time.perf_counter(), self.state
+        self.began, state, keep = time.perf_counter(), self.state, self.keep
         optimizer = self.optimizer()
         parameters = [p for p in self.network.parameters() if p.requires_grad]
         if saved is not None:
             self._resume(saved, optimizer)
-        self.written = 0.0 if self.keep is None else self.keep.seconds
+        self.written = 0.0 if keep is None else keep.seconds
         for batch in self._batches(state.step):
             for group in optimizer.param_groups:
                 group["lr"] = self.rate(state.step) * group.get("scale", 1.0)
@@ -178,96 +168,26 @@ class Run:
             state.tokens += sum(self.prepared.train.lengths[i] for i in batch)
             validates = state.step % self.every == 0 or state.step == self.total
             stops = STOP()
-            saves = self.keep is not None and (stops or self.keep.due())
+            saves = keep is not None and (stops or keep.due())
             if validates or saves or len(self.unread) == READ_EVERY:
                 self._read_losses()
-            loss = f"loss {state.losses[-1]:.3f}" if state.losses else "loss not read yet"
-            self.progress(state.step, self.total, f"{loss}{self._unkept()}")
-            self._warn_of_slow_attention()
+            self._tell()
             if validates:
                 if self._validate(state.step, state.losses):
                     return state.step < self.total
                 state.losses = []
-            if saves and self.keep is not None:
-                self.keep.save(lambda: self._saved_state(optimizer, began))
+            if saves and keep is not None:
+                keep.save(lambda: self._saved_state(optimizer))
             if stops:
                 raise RunStoppedError
         return False
 
-    def _read_losses(self) -> None:
-        """Bring the losses of the last steps to the host. Raises NonFiniteLossError for the first that is none."""
-        if not self.unread:
-            return
-        losses = torch.stack(self.unread).tolist()
-        begin = self.state.step - len(losses)
-        self.unread = []
-        for place, loss in enumerate(losses, start=begin + 1):
-            if not all_finite([loss]):
-                raise NonFiniteLossError(f"step {place}")
-        self.state.losses += losses
-
-    def _warn_of_slow_attention(self) -> None:
-        """Say once for an encoder why its attention is not computed by a kernel of the accelerator."""
-        encoder = self.network.encoder
-        reason = encoder.slow_attention()
-        if reason is not None and not encoder.warned:
-            encoder.warned = True
-            self.progress(self.state.step, self.total, ProgressNote(f"slow attention: {reason}"))
-
-    def _unkept(self) -> str:
-        """A word about a savepoint that could not be written."""
-        problem = None if self.keep is None else self.keep.problem
-        return "" if problem is None else f" (cannot be resumed later: {problem})"
-
-    def _seconds(self, began: float) -> float:
-        """Of the run so far, by this process and those before it, writing of savepoints left out."""
-        writing = 0.0 if self.keep is None else self.keep.seconds - self.written
-        return self.state.seconds + time.perf_counter() - began - writing
-
-    def _saved_state(self, optimizer: torch.optim.Optimizer, began: float) -> dict[str, Any]:
-        """Everything that the next step depends on, and what the record tells of the steps before it."""
-        state = {f.name: getattr(self.state, f.name) for f in fields(_State)}
-        state["curve"] = [point.model_dump() for point in self.state.curve]
-        state["seconds"] = self._seconds(began)
-        cuda = torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else None
-        return {
-            "state": state,
-            "network": self.network.state_dict(),
-            "rows": None if self.rows is None else self.rows.pending,
-            "optimizer": optimizer.state_dict(),
-            "random": torch.get_rng_state(),
-            "cuda_random": cuda,
-            "precision": self.precision,
-            "budget": self.budget,
-            "backoffs": list(self.backoffs),
-        }
-
-    def _resume(self, saved: dict[str, Any], optimizer: torch.optim.Optimizer) -> None:
-        state = dict(saved["state"])
-        state["curve"] = [CurvePoint.model_validate(point) for point in state["curve"]]
-        state["resumed"] += 1
-        for name, value in state.items():
-            setattr(self.state, name, value)
-        if self.state.best_weights is not None:
-            self.state.best_weights = {k: v.to(self.device) for k, v in self.state.best_weights.items()}
-        self.network.load_state_dict(saved["network"])
-        if self.rows is not None:
-            self.rows.pending = saved["rows"]
-        optimizer.load_state_dict(saved["optimizer"])
-        torch.set_rng_state(saved["random"])
-        if saved["cuda_random"] is not None:
-            torch.cuda.set_rng_state(saved["cuda_random"], self.device)
-        self.budget = saved["budget"]
-        saved.clear()  # two copies of the weights, and two of the optimiser's moments
-        self.progress(self.state.step, self.total, ProgressNote("continues where it was stopped"))
-
     def _batches(self, done: int) -> Iterator[list[int]]:
         """Batches of the whole run after the first `done`, epoch after epoch, cut at the last step."""
-        epoch = done // self.per_epoch
-        step, train = epoch * self.per_epoch, self.prepared.train
+        epoch, recipe, lengths = done // self.per_epoch, self.recipe, self.prepared.train.lengths
+        step = epoch * self.per_epoch
         while True:
-            recipe = self.recipe
-            for batch in epoch_order(train.lengths, recipe.batch_size, self.order_seed, epoch, recipe.batching):
+            for batch in epoch_order(lengths, recipe.batch_size, self.order_seed, epoch, recipe.batching):
                 if step == self.total:
                     return
                 step += 1
@@ -278,8 +198,7 @@ class Run:
     def _backward(self, batch: list[int]) -> Tensor:
         """Gradients of the batch's mean loss; the loss. Halves the micro-batch when memory does not suffice."""
         while True:
-            rng = torch.get_rng_state()
-            cuda = torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else None
+            draws = random_state(self.device)
             try:
                 return self._backward_once(batch)
             except (RuntimeError, MemoryError) as error:
@@ -293,9 +212,7 @@ class Run:
             self.network.zero_grad(set_to_none=True)
             if self.device.type == "cuda":
                 torch.cuda.empty_cache()
-            if cuda is not None:
-                torch.cuda.set_rng_state(cuda, self.device)
-            torch.set_rng_state(rng)
+            set_random_state(draws, self.device)
             self.budget = min(self.budget, sum(self.prepared.train.lengths[i] for i in batch)) // 2
             self.backoffs.append(f"out of memory: micro-batch cut to {self.budget} tokens")
 
@@ -315,26 +232,48 @@ class Run:
             total += loss.detach()
         return total
 
+    def _read_losses(self) -> None:
+        """Bring the losses of the last steps to the host. Raises NonFiniteLossError for the first that is none."""
+        losses = torch.stack(self.unread).tolist() if self.unread else []
+        self.unread = []
+        for step, loss in enumerate(losses, start=self.state.step - len(losses) + 1):
+            if not math.isfinite(loss):
+                raise NonFiniteLossError(f"step {step}")
+        self.state.losses += losses
+
+    def _tell(self) -> None:
+        """The last loss, a savepoint that could not be written, and once for an encoder why its attention is slow."""
+        state, encoder = self.state, self.network.encoder
+        loss = f"loss {state.losses[-1]:.3f}" if state.losses else "loss not read yet"
+        problem = None if self.keep is None else self.keep.problem
+        self.progress(
+            state.step, self.total, loss + ("" if problem is None else f" (cannot be resumed later: {problem})")
+        )
+        reason = encoder.slow_attention()
+        if reason is not None and not encoder.warned:
+            encoder.warned = True
+            self.progress(state.step, self.total, ProgressNote(f"slow attention: {reason}"))
+
     def _validate(self, step: int, losses: list[float]) -> bool:
         """Score validation, keep the best weights; True when patience is exhausted."""
         began = time.perf_counter()
-        split, state = self.prepared.validation, self.state
+        prepared, split, state = self.prepared, self.prepared.validation, self.state
         self.progress(step, self.total, "validation")
         if self.rows is not None:
             self.rows.write_back()
-        chances = probabilities(self.network, self.prepared, split, self.precision, self.budget)
-        threshold = self.prepared.kind.threshold(self.prepared, split, chances)
-        scores = self.prepared.score(split.documents, decide(self.prepared, split, chances, threshold)).values
+        chances = probabilities(self.network, prepared, split, self.precision, self.budget)
+        threshold = prepared.kind.threshold(prepared, split, chances)
+        scores = prepared.score(split.documents, decide(prepared, split, chances, threshold)).values
         state.curve.append(
-            CurvePoint(
-                step=step,
-                epoch=round(step / self.per_epoch, 4),
-                train_loss=sum(losses) / len(losses),
-                validation=self.prepared.kind.curve(scores),
-                learning_rate=self.rate(step - 1),
-            )
+            {
+                "step": step,
+                "epoch": round(step / self.per_epoch, 4),
+                "train_loss": sum(losses) / len(losses),
+                "validation": prepared.kind.curve(scores),
+                "learning_rate": self.rate(step - 1),
+            }
         )
-        score = scores[self.prepared.spec.selection]
+        score = scores[prepared.spec.selection]
         if score > state.best_score:
             state.best_score, state.best_step, state.threshold, state.waited = score, step, threshold, 0
             last = step == self.total
@@ -344,28 +283,27 @@ class Run:
         state.evaluation_seconds += time.perf_counter() - began
         return self.recipe.patience is not None and state.waited >= self.recipe.patience
 
-    def finish(self, began: float, stopped: bool) -> Outcome:
-        """Predict the test split with the best weights. began: when `fit` was called; stopped: what it gave."""
-        state = self.state
-        train_seconds = self._seconds(began) - state.evaluation_seconds
+    def finish(self, *, stopped: bool) -> Outcome:
+        """Predict the test split with the best weights. stopped: what `fit` gave."""
+        state, prepared = self.state, self.prepared
+        train_seconds = self._seconds() - state.evaluation_seconds
         if state.best_weights is not None:
             self.network.load_state_dict(state.best_weights)
         testing = time.perf_counter()
         self.progress(self.total, self.total, "test")
-        test = self.prepared.test
-        chances = probabilities(self.network, self.prepared, test, self.precision, self.budget)
-        predictions = decide(self.prepared, test, chances, state.threshold)
+        chances = probabilities(self.network, prepared, prepared.test, self.precision, self.budget)
+        predictions = decide(prepared, prepared.test, chances, state.threshold)
         record = TrainingRecord(
             steps=state.step,
             best_step=state.best_step,
-            curve=tuple(state.curve),
+            curve=tuple(CurvePoint.model_validate(point) for point in state.curve),
             precision=self.precision,
             attention=self.network.attention,
             kernels=dict(self.network.encoder.paths),
             batch_size=self.recipe.batch_size,
             micro_batch_tokens=self.budget,
             backoffs=tuple(self.backoffs),
-            threshold=state.threshold if self.prepared.kind.thresholds else None,
+            threshold=state.threshold if prepared.kind.thresholds else None,
             stopped_early=stopped,
             resumed=state.resumed,
             trained_parameters=trained_parameters(self.network, self.recipe),
@@ -373,3 +311,57 @@ class Run:
         evaluation = state.evaluation_seconds + time.perf_counter() - testing
         best = (state.best_score, state.threshold, self.network)
         return Outcome(predictions, record, train_seconds, evaluation, state.tokens, *best, state.seconds)
+
+    def _seconds(self) -> float:
+        """Of the run so far, by this process and those before it, writing of savepoints left out."""
+        writing = 0.0 if self.keep is None else self.keep.seconds - self.written
+        return self.state.seconds + time.perf_counter() - self.began - writing
+
+    def _saved_state(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+        """Everything that the next step depends on, and what the record tells of the steps before it."""
+        state = {f.name: getattr(self.state, f.name) for f in fields(_State)}
+        return {
+            "state": {**state, "seconds": self._seconds()},
+            "network": self.network.state_dict(),
+            "rows": None if self.rows is None else self.rows.pending,
+            "optimizer": optimizer.state_dict(),
+            "random": random_state(self.device),
+            "precision": self.precision,
+            "budget": self.budget,
+            "backoffs": list(self.backoffs),
+        }
+
+    def _resume(self, saved: dict[str, Any], optimizer: torch.optim.Optimizer) -> None:
+        for name, value in saved["state"].items():
+            setattr(self.state, name, value)
+        self.state.resumed += 1
+        if self.state.best_weights is not None:
+            self.state.best_weights = {k: v.to(self.device) for k, v in self.state.best_weights.items()}
+        self.network.load_state_dict(saved["network"])
+        if self.rows is not None:
+            self.rows.pending = saved["rows"]
+        optimizer.load_state_dict(saved["optimizer"])
+        set_random_state(saved["random"], self.device)
+        self.budget = saved["budget"]
+        saved.clear()  # two copies of the weights, and two of the optimiser's moments
+        self.progress(self.state.step, self.total, ProgressNote("resumed"))
+
+
+def resumed_state(keep: Savepoint | None, progress: Progress, total: int = 1) -> dict[str, Any] | None:
+    """What the savepoint holds, None where there is nothing to continue from; says why a file is not used."""
+    saved = None if keep is None else keep.load()
+    if keep is not None and keep.refusal is not None:
+        progress(0, total, ProgressNote(f"starts again: {keep.refusal}"))
+    return saved
+
+
+def random_state(device: torch.device) -> tuple[Tensor, Tensor | None]:
+    """State of the generators of the host and of a CUDA device."""
+    return torch.get_rng_state(), torch.cuda.get_rng_state(device) if device.type == "cuda" else None
+
+
+def set_random_state(state: tuple[Tensor, Tensor | None], device: torch.device) -> None:
+    """Put the generators where `random_state` found them."""
+    torch.set_rng_state(state[0])
+    if state[1] is not None:
+        torch.cuda.set_rng_state(state[1], device)

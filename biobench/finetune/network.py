@@ -1,4 +1,4 @@
-"""Encoder and head as one trainable network."""
+"""Encoder and head as one network, and from the network to predictions, the same way for validation and test."""
 
 from __future__ import annotations
 
@@ -6,12 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 from torch import nn
 
+from biobench.core.machine import Precision
 from biobench.core.transfer import to_device
+from biobench.encode.batches import inference_order
 from biobench.encode.tokens import Encoded
+from biobench.finetune.prepare import Prepared
+from biobench.kinds import Answers, Split
 from biobench.models.encoder import Attention, Encoder
 from biobench.models.heads import Units
+from biobench.schema.document import Prediction
 
 
 class Network(nn.Module):
@@ -27,6 +34,11 @@ class Network(nn.Module):
         """How batches meet the encoder."""
         return self.encoder.attention
 
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.encoder.device
+
     def forward(self, encoded: Sequence[Encoded]) -> Any:
         """What the head gives: logits (fp32), one row per visible word or per window; or the scores of spans."""
         lengths = [len(e) for e in encoded]
@@ -38,3 +50,41 @@ class Network(nn.Module):
         )
         tokens = sum(int((e.stop - e.first).sum()) for e in encoded)
         return self.head(hidden, Units(first, stop, [len(e.words) for e in encoded], lengths, tokens))
+
+
+def settled_precision(encoder: Encoder, precision: Precision) -> tuple[Precision, list[str]]:
+    """The precision that this encoder can run in, and in words that it is not the wanted one."""
+    if precision == "bf16" and not encoder.runs_in_bf16:
+        return "fp32", ["the encoder does not compute in bf16: run in fp32"]
+    return precision, []
+
+
+def micro_batch_tokens(device: torch.device) -> int:
+    """Tokens per forward call to begin with; memory errors halve it."""
+    return 65_536 if device.type == "cuda" else 8_192
+
+
+@torch.inference_mode()
+def probabilities(
+    network: Network, prepared: Prepared, split: Split, precision: Precision, budget: int
+) -> list[NDArray[Any]]:
+    """What the network says of each window."""
+    network.eval()
+    answers: list[NDArray[Any]] = [np.zeros(0, dtype=np.float32)] * len(split.encoded)
+    for part in inference_order(split.lengths, budget, padded=network.attention != "packed"):
+        encoded = [split.encoded[i] for i in part]
+        with torch.autocast(network.device.type, torch.bfloat16, enabled=precision == "bf16"):
+            logits = network(encoded)
+        for index, piece in zip(part, prepared.kind.answers(prepared, logits, encoded), strict=True):
+            answers[index] = piece
+    return answers
+
+
+def decide(prepared: Prepared, split: Split, answers: Answers, threshold: float) -> list[Prediction]:
+    """Predictions from the answers of each document's windows."""
+    return [
+        prepared.kind.predict(
+            prepared, document, [split.encoded[w] for w in places], [answers[w] for w in places], threshold
+        )
+        for document, places in zip(split.units, split.windows, strict=True)
+    ]

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from biobench.data.load import subset
-from biobench.finetune.token_cache import TokenCache
 from biobench.kinds import Split, Task, get_kind
 from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.record import Windows
@@ -42,37 +40,24 @@ class Prepared(Task):
         )
 
 
-def documents_of(spec: TaskSpec, data: TaskData) -> tuple[Sequence[Document], Sequence[Document], Sequence[Document]]:
-    """What is encoded for training, validation and test; the last is the second itself where nothing else is asked."""
-    recipe = spec.training
-    train = subset(data.train, recipe.train_fraction, recipe.train_documents)
-    validation = subset(data.validation, most=recipe.validation_documents)
-    spared = data.test is data.validation and recipe.validation_documents is None
-    return train, validation, validation if spared else data.test
-
-
-def prepare(
-    spec: TaskSpec, data: TaskData, tokenizer: PreTrainedTokenizerBase, window: int, cache: TokenCache | None = None
-) -> Prepared:
-    """Encode all splits into `window` tokens and measure what the window cuts off in test.
-
-    cache: where tokenised documents are kept; None for text that may not be.
-    """
+def prepare(spec: TaskSpec, data: TaskData, tokenizer: PreTrainedTokenizerBase, window: int) -> Prepared:
+    """Encode all splits into `window` tokens and measure what the window cuts off in test."""
     kind = get_kind(spec.type)
     task = Task(spec, data, kind.head_outputs(spec, data.labels))
 
     def split(documents: Sequence[Document]) -> Split:
-        cut = kind.cut if cache is None else partial(cache.cut, kind)
-        kept, units, encoded, owner = cut(spec, documents, tokenizer, window)
+        kept, units, encoded, owner = kind.cut(spec, documents, tokenizer, window)
         windows: list[list[int]] = [[] for _ in kept]
         for place, document in enumerate(owner):
             windows[document].append(place)
         targets = [kind.target(task, units[d], e) for d, e in zip(owner, encoded, strict=True)]
         return Split(kept, units, encoded, targets, [len(e) for e in encoded], windows, len(task.outputs))
 
-    parts = documents_of(spec, data)
-    train, validation = split(parts[0]), split(parts[1])
-    test = validation if parts[2] is parts[1] else split(parts[2])
+    recipe = spec.training
+    train = split(subset(data.train, recipe.train_fraction, recipe.train_documents))
+    validation = split(subset(data.validation, most=recipe.validation_documents))
+    spared = data.test is data.validation and recipe.validation_documents is None  # --no-test
+    test = validation if spared else split(data.test)
     none = Windows(max_length=window, truncated_documents=0, lost_gold=0)
     prepared = Prepared(spec, data, task.outputs, train, validation, test, none)
     return replace(prepared, windows=_windows(prepared, tokenizer))

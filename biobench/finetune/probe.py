@@ -1,64 +1,59 @@
-"""A probe: the fine-tuning loop on cached states, for each learning rate once; the best on validation is used."""
+"""Answers from a frozen encoder's states: a trained probe, the cosine of two texts, or the nearest known names.
+
+A probe is trained by the fine-tuning loop on cached states, for each learning rate once; the best on validation is
+used. The other two learn nothing.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn.functional import normalize
+from transformers import PreTrainedTokenizerBase
 
-from biobench.encode.tokens import Encoded
+from biobench.core.machine import Precision
+from biobench.encode.tokens import Encoded, encode_documents
 from biobench.errors import TrainingError
-from biobench.finetune.features import Features, unit_bounds
+from biobench.finetune.features import Features, extract, unit_bounds
 from biobench.finetune.loop import NonFiniteLossError, Outcome, Progress, Run
-from biobench.finetune.network import Network
+from biobench.finetune.network import Network, decide
 from biobench.finetune.prepare import Prepared
+from biobench.finetune.savepoint import Savepoint
+from biobench.kinds import Answers, Split
+from biobench.kinds.synonyms import first_concepts
 from biobench.models.encoder import Attention, Encoder
-from biobench.models.probe import ProbeHead
+from biobench.models.heads import ProbeHead
 from biobench.schema.probe import Probe
+from biobench.schema.record import CurvePoint, TrainingRecord
 from biobench.schema.task import Training
 
 _WHOLE_BATCH = 2**40
 """Tokens of a micro-batch: cached states of a batch are few, so a batch is never cut."""
-
 _CHUNK = 256
 """Units that are answered at once."""
-
-
-class CachedStates:
-    """The states of every window of a task, by the window."""
-
-    def __init__(self, features: Features, prepared: Prepared, device: torch.device) -> None:
-        self.device = device
-        self.states = {name: value.to(device) for name, value in features.states.items()}
-        self.real = {name: value.to(device) for name, value in features.real.items()}
-        self._places: dict[int, tuple[str, int, int]] = {}
-        for name in self.states:
-            split = getattr(prepared, name)
-            bounds = unit_bounds(split, words=prepared.kind.words).tolist()
-            for window, begin, end in zip(split.encoded, bounds, bounds[1:], strict=False):
-                self._places[id(window)] = (name, begin, end)
-
-    def of(self, windows: Sequence[Encoded]) -> tuple[Tensor, Tensor]:
-        """(units, vectors, width) of windows of one split, in their order, and (units, vectors) which are real."""
-        places = [self._places[id(window)] for window in windows]
-        units = np.concatenate([np.arange(begin, end) for _, begin, end in places])
-        rows = torch.from_numpy(units).to(self.device)
-        name = places[0][0]
-        return self.states[name][rows], self.real[name][rows]
+Cached = dict[str, tuple[Tensor, Tensor]]
 
 
 class ProbeNetwork(Network):
     """A head on cached states in the place of an encoder with a head; the encoder has no part in it."""
 
-    def __init__(self, encoder: Encoder, head: nn.Module, cached: CachedStates) -> None:
+    def __init__(self, encoder: Encoder, head: nn.Module, features: Features, cached: Cached) -> None:
+        """cached: the features' states and which are real, on the encoder's device."""
         nn.Module.__init__(self)
         self.__dict__["encoder"] = encoder  # named for its device; its weights are neither trained nor kept
-        self.head = head
-        self.cached = cached
+        self.head, self.cached = head, cached
+        self.places: dict[int, tuple[str, int, int]] = {}
+        for name, split in features.splits.items():
+            bounds = unit_bounds(split, words=features.words).tolist()
+            for window, begin, end in zip(split.encoded, bounds, bounds[1:], strict=False):
+                self.places[id(window)] = (name, begin, end)
 
     @property
     def attention(self) -> Attention:
@@ -66,8 +61,10 @@ class ProbeNetwork(Network):
         return "packed"
 
     def forward(self, encoded: Sequence[Encoded]) -> Tensor:
-        """(units, outputs) logits in fp32."""
-        states, real = self.cached.of(encoded)
+        """(units, outputs) logits in fp32 of windows of one split, in their order."""
+        places = [self.places[id(window)] for window in encoded]
+        rows = torch.from_numpy(np.concatenate([np.arange(begin, end) for _, begin, end in places])).to(self.device)
+        states, real = (values[rows] for values in self.cached[places[0][0]])
         if self.training:
             return self.head(states, real)  # type: ignore[no-any-return]
         parts = zip(torch.split(states, _CHUNK), torch.split(real, _CHUNK), strict=True)
@@ -97,24 +94,22 @@ def train_probe(features: Features, prepared: Prepared, seed: int, encoder: Enco
     began = time.perf_counter()
     probe, training = prepared.spec.probe, prepared.spec.training
     assert probe is not None
-    cached = CachedStates(features, prepared, encoder.device)
+    cached = {n: (s.to(encoder.device), features.real[n].to(encoder.device)) for n, s in features.states.items()}
     best: Run | None = None
     backoffs, trials = list(features.backoffs), len(probe.learning_rates)
     for number, learning_rate in enumerate(probe.learning_rates):
         torch.manual_seed(seed if training.head_seed is None else training.head_seed)
         head = ProbeHead(encoder.width, len(prepared.outputs), probe).to(encoder.device)
+        network = ProbeNetwork(encoder, head, features, cached)
         if probe.standardise:
-            head.standardise(cached.states["train"], cached.real["train"])
+            head.standardise(*cached["train"])
+
+        def tell(done: int, total: int, what: str, number: int = number, learning_rate: float = learning_rate) -> None:
+            progress(number * total + done, trials * total, f"probe, learning rate {learning_rate:g}: {what}")
+
         recipe = probe_recipe(training, probe, learning_rate)
-        run = ProbeRun(
-            ProbeNetwork(encoder, head, cached),
-            replace(prepared, spec=prepared.spec.model_copy(update={"training": recipe})),
-            seed,
-            "fp32",
-            _WHOLE_BATCH,
-            backoffs,
-            _named(progress, learning_rate, number, trials),
-        )
+        trial = replace(prepared, spec=prepared.spec.model_copy(update={"training": recipe}))
+        run = ProbeRun(network, trial, seed, "fp32", _WHOLE_BATCH, backoffs, tell)
         try:
             run.fit()
         except NonFiniteLossError:
@@ -126,7 +121,7 @@ def train_probe(features: Features, prepared: Prepared, seed: int, encoder: Enco
         raise TrainingError("no learning rate gives a finite loss", hint="lower --set probe.learning_rates")
     train_seconds = time.perf_counter() - began
     testing = time.perf_counter()
-    outcome = best.finish(testing, stopped=False)
+    outcome = best.finish(stopped=False)
     outcome.record = outcome.record.model_copy(
         update={
             "steps": trials * best.total,
@@ -155,8 +150,80 @@ def probe_recipe(training: Training, probe: Probe, learning_rate: float) -> Trai
     )
 
 
-def _named(progress: Progress, learning_rate: float, number: int, trials: int) -> Progress:
-    def named(done: int, total: int, what: str) -> None:
-        progress(number * total + done, trials * total, f"probe, learning rate {learning_rate:g}: {what}")
+def compare_texts(
+    encoder: Encoder,
+    tokenizer: PreTrainedTokenizerBase,
+    prepared: Prepared,
+    precision: Precision,
+    progress: Progress,
+    keep: Savepoint | None = None,
+) -> Outcome:
+    """Each text of a pair is encoded by itself and pooled; a cosine of -1 is the scale's low end, 1 its high one.
 
-    return named
+    Correlations do not depend on that map; errors do. Raises TrainingError where a document is no pair.
+    """
+    halves: dict[str, Split] = {}
+    for name in ("validation", "test"):
+        documents = getattr(prepared, name).documents
+        if any(not d.query for d in documents):
+            raise TrainingError(
+                "probe.kind 'similarity' compares two texts, and a document has one", hint="use --set probe.kind=linear"
+            )
+        for side in ("query", "text"):
+            texts = [replace(d, text=getattr(d, side), query="", tokens=(), tags=()) for d in documents]
+            encoded = encode_documents(texts, tokenizer, prepared.windows.max_length, words=False)
+            places = [[i] for i in range(len(texts))]
+            halves[f"{name} {side}"] = Split(texts, texts, encoded, [], [len(e) for e in encoded], places)
+    features = extract(encoder, prepared, precision, progress, halves, keep)
+
+    def answers(name: str) -> list[NDArray[Any]]:
+        states = [features.states[f"{name} {side}"][:, 0].float() for side in ("query", "text")]
+        first, second = (normalize(rows, dim=-1) for rows in states)
+        return list((((first * second).sum(-1, keepdim=True) + 1) / 2).numpy())
+
+    return features.mark(_without_training(prepared, features, encoder, answers))
+
+
+def rank_concepts(features: Features, prepared: Prepared, encoder: Encoder) -> Outcome:
+    """For each query the concepts of the candidates, in order of the candidates' cosines with it.
+
+    A concept stands where its most similar candidate stands; equally similar candidates keep their order, as do the
+    concepts of one candidate.
+    """
+    known = normalize(features.states["train"][:, 0].float(), dim=-1)
+    concepts = [target.tolist() for target in prepared.train.targets]
+
+    def answers(name: str) -> list[NDArray[Any]]:
+        asked = normalize(features.states[name][:, 0].float(), dim=-1)
+        rows: list[NDArray[Any]] = []
+        for part in torch.split(asked, _CHUNK):
+            nearest = torch.argsort(part @ known.T, dim=-1, descending=True, stable=True)
+            rows += [np.array(first_concepts(row, concepts), dtype=np.int64) for row in nearest.tolist()]
+        return rows
+
+    return _without_training(prepared, features, encoder, answers)
+
+
+def _without_training(
+    prepared: Prepared, features: Features, encoder: Encoder, answers: Callable[[str], Answers]
+) -> Outcome:
+    """The outcome of answers that no document was trained for. answers: of the split with this name."""
+    began = time.perf_counter()
+    probe = prepared.spec.probe
+    assert probe is not None
+    validated = decide(prepared, prepared.validation, answers("validation"), 0.5)
+    scores = prepared.score(prepared.validation.documents, validated).values
+    curve = CurvePoint(step=1, epoch=0.0, train_loss=0.0, validation=prepared.kind.curve(scores), learning_rate=0.0)
+    record = TrainingRecord(
+        steps=1,
+        best_step=1,
+        curve=(curve,),
+        precision=features.precision,
+        attention=encoder.attention,
+        batch_size=probe.batch_size,
+        micro_batch_tokens=features.budget,
+        backoffs=tuple(features.backoffs),
+    )
+    predictions = decide(prepared, prepared.test, answers("test"), 0.5)
+    seconds = features.seconds + time.perf_counter() - began
+    return Outcome(predictions, record, 0.0, seconds, features.tokens, scores[prepared.spec.selection])

@@ -1,4 +1,7 @@
-"""Heads consume `hidden (tokens, width)` and the `Units` of the batch, whatever the encoder behind them."""
+"""Heads consume `hidden (tokens, width)` and the `Units` of the batch, whatever the encoder behind them.
+
+A probe's head consumes cached states instead.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from biobench.core.transfer import to_device
+from biobench.schema.probe import Probe
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +77,54 @@ class SequenceHead(nn.Module):
     def forward(self, hidden: Tensor, units: Units) -> Tensor:
         """Logits: (sequences, outputs) in fp32."""
         return self.linear(self.dropout(pool(hidden, units.lengths, self.pooling))).float()  # type: ignore[no-any-return]
+
+
+class ProbeHead(nn.Module):
+    """(documents, vectors, width) cached states to (documents, outputs) logits, in fp32.
+
+    mlp: dropout, linear, GELU, dropout, linear. With pooling `attention` one learned direction weighs the
+    document's vectors (a softmax of their products with it over the root of the width).
+    """
+
+    mean: Tensor
+    scale: Tensor
+
+    def __init__(self, width: int, outputs: int, probe: Probe) -> None:
+        super().__init__()
+        hidden = probe.hidden or width
+        self.register_buffer("mean", torch.zeros(width))
+        self.register_buffer("scale", torch.ones(width))
+        self.direction = nn.Parameter(torch.zeros(width)) if probe.pooling == "attention" else None
+        if probe.kind == "linear":
+            self.layers = nn.Sequential(nn.Dropout(probe.dropout), nn.Linear(width, outputs))
+        else:
+            self.layers = nn.Sequential(
+                nn.Dropout(probe.dropout),
+                nn.Linear(width, hidden),
+                nn.GELU(),
+                nn.Dropout(probe.dropout),
+                nn.Linear(hidden, outputs),
+            )
+
+    def standardise(self, states: Tensor, real: Tensor) -> None:
+        """Take mean and standard deviation of each dimension from these states' real vectors."""
+        count, total = 0, torch.zeros_like(self.mean, dtype=torch.float64)
+        square = torch.zeros_like(total)
+        for part, present in zip(torch.split(states, 256), torch.split(real, 256), strict=True):
+            rows = part[present].double()
+            count += len(rows)
+            total = total + rows.sum(0)
+            square = square + rows.square().sum(0)
+        mean = total / count
+        variance = (square / count - mean.square()).clamp(min=1e-12)
+        self.mean.copy_(mean)
+        self.scale.copy_(variance.sqrt().reciprocal())
+
+    def forward(self, states: Tensor, real: Tensor) -> Tensor:
+        """states: (documents, vectors, width); real: (documents, vectors), False where there is no vector."""
+        rows = (states.float() - self.mean) * self.scale
+        if self.direction is None:
+            return self.layers(rows[:, 0])  # type: ignore[no-any-return]
+        weights = (rows @ self.direction) / rows.shape[-1] ** 0.5
+        weights = weights.masked_fill(~real, float("-inf")).softmax(-1)
+        return self.layers((weights[..., None] * rows).sum(1))  # type: ignore[no-any-return]

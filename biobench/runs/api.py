@@ -10,7 +10,7 @@ import torch
 
 from biobench.core.files import make_folder
 from biobench.data.releases import release_problem
-from biobench.finetune.keep import KEEPING
+from biobench.finetune.kept import KEEPING
 from biobench.models.loading import without_progress_bars
 from biobench.runs.estimate import Paced, TokensRead, longest_first, pace_of, savepoint_bytes, steps_of
 from biobench.runs.execute import RunContext, execute

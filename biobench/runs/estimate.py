@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import TYPE_CHECKING, cast
 
-from biobench.finetune.search import budget
+from biobench.finetune.tuning import budget
 from biobench.models.loading import load_tokenizer
 from biobench.runs.options import Track
 from biobench.runs.plan import Item, RunPlan, TaskEntry

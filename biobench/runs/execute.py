@@ -24,13 +24,11 @@ from biobench.data.hashing import task_identity
 from biobench.data.load import load_data
 from biobench.errors import BioBenchError, ModelError, TrainingError
 from biobench.finetune.engine import LoadedEncoder, finetune, load_encoder
-from biobench.finetune.keep import save_finetuned
+from biobench.finetune.kept import evaluate, load_ready, save_finetuned
 from biobench.finetune.loop import MemoryShortError, Outcome, Progress
-from biobench.finetune.machine import settled_precision
+from biobench.finetune.network import settled_precision
 from biobench.finetune.prepare import Prepared, prepare
-from biobench.finetune.ready import evaluate, load_ready
 from biobench.finetune.savepoint import EVERY_SECONDS, Savepoint
-from biobench.finetune.token_cache import FOLDER, TokenCache
 from biobench.finetune.tuning import tuned
 from biobench.gate import ensure
 from biobench.models.loading import Checkpoint, check_unchanged, load_tokenizer, window
@@ -83,9 +81,7 @@ class RunContext:
             self._prepared = None
             spec, tokenizer = item.task.loaded.spec, load_tokenizer(item.checkpoint)
             size = window(tokenizer, item.checkpoint.config, spec.protocol.max_length)
-            # text under an agreement stays in its folder
-            cache = None if spec.access == "agreement" else TokenCache(self.store.root / FOLDER)
-            self._prepared = item.group, prepare(spec, item.task.data, tokenizer, size, cache)
+            self._prepared = item.group, prepare(spec, item.task.data, tokenizer, size)
         return self._prepared[1]
 
     def ask_gate(self, task_id: str) -> None:

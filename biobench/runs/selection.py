@@ -118,7 +118,7 @@ def _label_map(request: RunRequest) -> dict[str, str]:
             raise UsageError(f"{option} does not go with --no-training: nothing is trained", hint="leave it out")
     if not request.label_map:
         return {}
-    from biobench.finetune.ready import parse_label_map
+    from biobench.finetune.kept import parse_label_map
 
     return parse_label_map(request.label_map)
 

@@ -108,6 +108,7 @@ def array_script(job: SlurmJob, words: Sequence[str], workers: int) -> str:
 
 def pretraining_words(words: Sequence[str]) -> tuple[str, str, list[str]]:
     """Recipe, folder of the run and further options, of the words after `pretrain`. Raises UsageError."""
+    words = words[1:] if words[:1] == ["run"] else words
     if not words or words[0].startswith("-"):
         raise UsageError("no recipe is named", hint="biobench slurm --nodes 2 --time 60 -- pretrain RECIPE --out DIR")
     out, options = "runs/pretraining", []

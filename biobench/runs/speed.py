@@ -18,10 +18,9 @@ from biobench.core.memory import peak_memory_bytes, reset_peak_memory
 from biobench.encode.batches import cut_packed, cut_padded
 from biobench.encode.tokens import Encoded
 from biobench.errors import UsageError
-from biobench.finetune.engine import load_encoder, seed_everything
-from biobench.finetune.machine import micro_batch_tokens, settled_precision
-from biobench.finetune.network import Network
-from biobench.finetune.optim import make_optimizer
+from biobench.finetune.adapters import make_optimizer
+from biobench.finetune.engine import load_encoder
+from biobench.finetune.network import Network, micro_batch_tokens, settled_precision
 from biobench.models.heads import TokenHead
 from biobench.models.loading import find_checkpoint, position_limit
 from biobench.schema.task import Training
@@ -63,7 +62,7 @@ def measure(
     precision, _ = settled_precision(loaded.encoder, precision)
     lines = []
     for length in lengths:
-        seed_everything(0, place)
+        torch.manual_seed(0)
         network = Network(loaded.encoder, TokenHead(loaded.encoder.width, 3, 0.1, 0.02).to(place))
         documents = _documents(batch_size, length, checkpoint.config.vocab_size, loaded.encoder.pad_id)
         reset_peak_memory(place)

@@ -7,20 +7,16 @@ from typing import Literal
 from pydantic import Field, field_validator, model_validator
 
 from biobench.schema.kind import Traits
-from biobench.schema.source import fail, later
+from biobench.schema.source import fail
 from biobench.schema.strict import Strict
 
 
 class Probe(Strict):
     """How a frozen encoder's states become an answer. Used with `training.encoder: frozen`."""
 
-    kind: Literal["mlp", "linear", "neighbours", "similarity"] = "mlp"
-    """mlp: dropout, linear, GELU, dropout, linear. linear: dropout, linear. neighbours: nothing is trained; the
-    training documents with the most similar pooled states (cosine) vote, or give their mean number. similarity: the
-    cosine of a pair's pooled states stands for its number, and no document is learned from; of `synonyms` it ranks the
-    names of training."""
-    neighbours: list[int] = later([5, 10, 20])
-    """How many vote; the number with the best validation score is used."""
+    kind: Literal["mlp", "linear", "similarity"] = "mlp"
+    """mlp: dropout, linear, GELU, dropout, linear. linear: dropout, linear. similarity: the cosine of a pair's pooled
+    states stands for its number, and no document is learned from; of `synonyms` it ranks the names of training."""
     pooling: Literal["cls", "mean", "attention"] = "attention"
     """cls: the first token's state. mean: of all tokens. attention: learned weights over the first token and the
     means of at most `segments` equal pieces of the sequence, which is what is kept in memory. Token tasks have
@@ -44,17 +40,10 @@ class Probe(Strict):
             raise fail("learning_rates must be distinct positive numbers", "for example [1e-4, 1e-3]")
         return value
 
-    @field_validator("neighbours")
-    @classmethod
-    def _votes(cls, value: list[int]) -> list[int]:
-        if not value or len(set(value)) < len(value) or min(value) < 1:
-            raise fail("neighbours must be distinct numbers above 0", "for example [5, 10, 20]")
-        return value
-
     @model_validator(mode="after")
     def _pooled(self) -> Probe:
         if not self.trained and self.pooling == "attention":
-            raise fail(f"pooling 'attention' is learned, and {self.kind} learn nothing", "use `pooling: mean`")
+            raise fail(f"pooling 'attention' is learned, and {self.kind} learns nothing", "use `pooling: mean`")
         return self
 
     @property
@@ -72,8 +61,6 @@ def check_probe(kind: Traits, probe: Probe | Literal["none"] | None) -> None:
         return
     if probe is None:
         raise fail("a frozen encoder needs a probe", "add `probe: {}`")
-    if probe.kind == "neighbours" and kind.spans:
-        raise fail(f"probe.kind 'neighbours' does not fit type '{kind.name}'", "use `kind: linear`")
     if probe.kind == "similarity" and kind.trains and not (kind.numeric and kind.pairs):
         raise fail(f"probe.kind 'similarity' does not fit type '{kind.name}'", "use `kind: linear`")
     if not kind.probes:

@@ -16,6 +16,7 @@ from biobench.schema.contamination import EXCLUSION_FILE, ExcludedTask, Exclusio
 from biobench.schema.document import TaskData
 
 if TYPE_CHECKING:
+    from trainer.recipe.spec import Recipe
     from trainer.run.run import PretrainingResult
 
 
@@ -24,8 +25,7 @@ def silent(_: str) -> None:
 
 
 def guard(
-    recipe: str,
-    overrides: Sequence[str],
+    recipe: Recipe,
     data_dir: str | None,
     *,
     exclude_tasks: bool,
@@ -37,10 +37,7 @@ def guard(
     None for the second where the package makes the text itself. say: told of both.
     Raises UsageError and DataUnavailableError where tasks are required that are not available.
     """
-    from trainer.api import load_recipe
-
-    corpora = load_recipe(recipe, overrides).corpora
-    generated = all(source.embedded is not None for spec in corpora for source in spec.sources)
+    generated = all(source.embedded is not None for spec in recipe.corpora for source in spec.sources)
     guarded = exclude_tasks and not generated
     if require_tasks is not None and not guarded:
         why = "the text is made by the package itself" if generated else "--no-exclude-tasks lets all documents in"

@@ -1,7 +1,7 @@
-"""`biobench study`: recipes x pretraining seeds x token budgets, each trained, checked and benchmarked the same way.
+"""`biobench study`: arms of a recipe x pretraining seeds x token budgets, each trained, checked and benchmarked alike.
 
-A study is a folder with its recipes and `study.yaml`, or another declaration that is named by its file. Every run is
-found again and continued, so that the same command goes on after a kill; the table is computed from ledgers and records
+A study is a folder with `study.yaml`, or another declaration that is named by its file, which names a recipe (its base)
+and arms of it. The same command finds every run again and resumes it; the table is computed from ledgers and records
 alone.
 """
 
@@ -27,10 +27,10 @@ from biobench.stats import seed_interval
 from biobench.workflows.kept_out import guard, record_exclusions, unique_texts
 
 if TYPE_CHECKING:
+    from trainer.recipe.spec import Recipe
     from trainer.run.run import PretrainingResult
 
 SPEC = "study.yaml"
-RECIPES = "recipes"
 _NAMED = 3
 """Differences of two ledgers that a line names; `biobench ledger` prints all."""
 
@@ -81,12 +81,14 @@ class Study(Strict):
 
     name: str
     question: str
+    base: str
+    """The recipe that declares the arms: a file beside the declaration, or the name of a shipped one."""
     arms: tuple[str, ...] = Field(min_length=1)
-    """Names of recipes in the study's `recipes/`."""
+    """Names of arms of the base."""
     reference: str
     """The arm that every other one is compared with."""
     overrides: tuple[str, ...] = ()
-    """``KEY=VALUE`` texts laid over every recipe."""
+    """``KEY=VALUE`` texts laid over every arm."""
     seeds: tuple[int, ...] = Field(min_length=1)
     """Pretraining seeds: weights, masks and dropout; the order of the data is shared by the arms of one seed."""
     budgets: tuple[int, ...] = Field(min_length=1)
@@ -96,13 +98,19 @@ class Study(Strict):
 
 @dataclass(frozen=True, slots=True)
 class StudyRun:
-    """One encoder to be made. tokens: of each phase."""
+    """One encoder to be made. base: the recipe whose arm it is. budget: tokens of the whole run."""
 
     arm: str
     budget: int
     seed: int
-    recipe: Path
+    base: str
     overrides: tuple[str, ...]
+
+    def recipe(self) -> Recipe:
+        """What is trained. Raises SpecError, UsageError."""
+        from trainer.api import load_recipe
+
+        return load_recipe(self.base, self.overrides, (self.arm,))
 
     @property
     def name(self) -> str:
@@ -133,25 +141,31 @@ class ArmRow:
         return stdev(self.scores.values()) if len(self.scores) > 1 else None
 
 
-def load_study(folder: str | Path) -> tuple[Study, Path]:
-    """The declaration below `folder`, or in the file of that name, and the folder with its recipes.
+def load_study(folder: str | Path) -> Study:
+    """The declaration below `folder`, or in the file of that name, with the paths of what lies beside it.
 
     Raises UsageError where there is none, SpecError where it is wrong.
     """
+    from trainer.api import arms_of
+
     path = Path(folder) if Path(folder).suffix == ".yaml" else Path(folder) / SPEC
     if not path.is_file():
         raise UsageError(f"{folder} holds no {SPEC}", hint="name the folder of a study, such as results/study")
     study = validate(parse_file(path), Study)
-    for arm in (*study.arms, study.reference):
-        if not (path.parent / RECIPES / f"{arm}.yaml").is_file():
-            raise SpecError(f"there is no recipe {RECIPES}/{arm}.yaml", hint="arms are names of recipes", file=path)
+    beside = path.parent / study.base
+    base = str(beside) if beside.is_file() else study.base
+    known = arms_of(base)
+    for arm in study.arms:
+        if arm not in known:
+            hint = suggest(arm, known) if known else "declare `arms` in the base"
+            raise SpecError(f"the base {study.base} has no arm '{arm}'", hint=hint, file=path)
     if study.reference not in study.arms:
         raise SpecError(f"reference '{study.reference}' is no arm", hint="name one of the arms", file=path)
     here = {
         name: tuple(str(path.parent / t) if t.endswith(".yaml") else t for t in getattr(study.benchmark, name))
         for name in ("tasks", "beside")
     }
-    return study.model_copy(update={"benchmark": study.benchmark.model_copy(update=here)}), path.parent
+    return study.model_copy(update={"base": base, "benchmark": study.benchmark.model_copy(update=here)})
 
 
 def _ids(tasks: Sequence[str]) -> tuple[str, ...]:
@@ -164,8 +178,6 @@ def check_windows(study: Study, runs: Sequence[StudyRun]) -> None:
     Raises UsageError for the first task whose shortest document is longer than the windows that an encoder with a
     tokenizer of its own is trained on, which is the longest text that it then reads.
     """
-    from trainer.api import load_recipe
-
     shortest = {}
     for task in map(load_task, study.benchmark.all_tasks):
         if task.spec.type == "needle":
@@ -173,7 +185,7 @@ def check_windows(study: Study, runs: Sequence[StudyRun]) -> None:
                 min(options.lengths) for options in task.options.values() if isinstance(options, NeedleOptions)
             )
     for run in runs:
-        recipe = load_recipe(run.recipe, run.overrides)
+        recipe = run.recipe()
         window = recipe.corpus.sequence_length
         for task_id, length in shortest.items():
             if recipe.base.tokenizer is not None and length > window:
@@ -184,7 +196,7 @@ def check_windows(study: Study, runs: Sequence[StudyRun]) -> None:
                 )
 
 
-def planned_runs(study: Study, folder: Path, data_dir: str | None) -> list[StudyRun]:
+def planned_runs(study: Study, data_dir: str | None) -> list[StudyRun]:
     """Every run in the order in which it is made: the first seed of all arms first."""
     from trainer.api import load_recipe
 
@@ -192,8 +204,7 @@ def planned_runs(study: Study, folder: Path, data_dir: str | None) -> list[Study
     for budget in study.budgets:
         for seed in study.seeds:
             for arm in study.arms:
-                path = folder / RECIPES / f"{arm}.yaml"
-                phases = load_recipe(path, study.overrides).phases
+                phases = load_recipe(study.base, study.overrides, (arm,)).phases
                 whole = sum(phase.tokens for phase in phases)
                 overrides = [*study.overrides, f"name={arm}-{_short(budget)}-s{seed}", f"seeds.data={seed}"]
                 overrides += [f"seeds.training={seed}", f"seeds.init={seed}"]
@@ -204,7 +215,7 @@ def planned_runs(study: Study, folder: Path, data_dir: str | None) -> list[Study
                         overrides.append(f"phases.{number}.schedule.warmup={warmup}")
                 if data_dir is not None:
                     overrides.append(f"corpus.root={data_dir}")
-                runs.append(StudyRun(arm, budget, seed, path, tuple(overrides)))
+                runs.append(StudyRun(arm, budget, seed, study.base, tuple(overrides)))
     return runs
 
 
@@ -212,7 +223,7 @@ def cost(runs: Sequence[StudyRun]) -> tuple[int, float]:
     """Tokens and floating-point operations of training all these runs, by the planner's count."""
     from trainer.api import plan
 
-    plans = [plan(run.recipe, overrides=run.overrides) for run in runs]
+    plans = [plan(run.recipe()) for run in runs]
     return sum(run.budget for run in runs), sum(phase.flops for p in plans for phase in p.phases)
 
 
@@ -238,26 +249,16 @@ def pretrain_run(
     from trainer import api
     from trainer.train.run_folder import differences, read_recipe, training_fields
 
-    folder = out / "runs" / run.name
+    folder, recipe = out / "runs" / run.name, run.recipe()
     if (folder / "model" / "config.json").is_file():
-        wanted = training_fields(api.load_recipe(run.recipe, run.overrides))
-        if changed := differences(training_fields(read_recipe(folder)), wanted):
+        if changed := differences(training_fields(read_recipe(folder)), training_fields(recipe)):
             raise UsageError(
                 f"the run in {folder} was made with other settings: {', '.join(changed[:4])}",
                 hint="take another folder with --out, or delete the run",
             )
         return None
-    exclude, missing = guard(
-        str(run.recipe), run.overrides, data_dir, exclude_tasks=True, require_tasks=None, say=lambda _: None
-    )
-    result = api.pretrain(
-        run.recipe,
-        out=folder,
-        resume=folder.is_dir(),
-        overrides=run.overrides,
-        exclude=unique_texts(exclude),
-        unguarded=missing,
-    )
+    exclude, missing = guard(recipe, data_dir, exclude_tasks=True, require_tasks=None)
+    result = api.pretrain(recipe, out=folder, resume=folder.is_dir(), exclude=unique_texts(exclude), unguarded=missing)
     if result.model is not None and missing is not None:
         record_exclusions(result, exclude, missing, say)
     return result
@@ -300,7 +301,7 @@ def mismatches(study: Study, runs: Sequence[StudyRun], out: Path) -> Iterator[st
     for run in runs:
         if run.arm == study.reference:
             continue
-        reference = StudyRun(study.reference, run.budget, run.seed, run.recipe, ())
+        reference = StudyRun(study.reference, run.budget, run.seed, run.base, ())
         folders = [out / "runs" / r.name for r in (reference, run)]
         if all((f / "ledger.json").is_file() for f in folders):
             difference = ledger_diff(*folders)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from biobench.errors import UsageError
 
 if TYPE_CHECKING:
+    from trainer.recipe.spec import Recipe
     from trainer.run.run import PretrainingResult
 
 SHARES = {"short": 1 / 3, "middle": 1.0, "long": 2.0}
 """Tokens of the decay over those of the first phase, as in the shipped toy recipes."""
-FROZEN = {"freeze-low": "toy_freeze_low", "freeze-mid": "toy_freeze_mid", "freeze-low-decay": "toy_freeze_low_decay"}
+FROZEN = {"freeze-low": "freeze_low", "freeze-mid": "freeze_mid", "freeze-low-decay": "freeze_low_decay"}
+"""Name of a run to the arm of toy_detour."""
 DOCUMENTS = 3_000
 """Texts of the shipped toy recipes."""
 LAYERS = ("0-1", "2", "3")
@@ -29,6 +31,8 @@ def pretrain_all(
 
     finished: gives the model of a run, or ends the command where a signal stopped it. say: told of each run made.
     """
+    from trainer.api import load_recipe
+
     # of about 100 tokens; many more than the longest run reads would only train the tokenizer longer
     documents = min(DOCUMENTS, round(tokens * (1 + max(SHARES.values())) / 40))
     common = [
@@ -38,30 +42,30 @@ def pretrain_all(
     ]
     models = {}
 
-    def make(name: str, recipe: str, decay: float, reuse: str | None = None, through: str = "") -> None:
+    def make(name: str, arm: str | None, decay: float, reuse: str | None = None, through: str = "") -> None:
         settings = [*common, f"phases.1.tokens={round(tokens * decay)}"]
         if reuse is not None:
             settings += [f"reuse.run={folder / reuse}", f"reuse.through={through}"]
-        models[name] = _pretrained(recipe, folder / name, settings, finished, say)
+        recipe = load_recipe("toy_detour", settings, () if arm is None else (arm,))
+        models[name] = _pretrained(recipe, folder / name, finished, say)
 
-    make("detour", "toy_detour", 1.0)
-    make("twin", "toy_mlm_twin", 1.0)
-    make("noise-twin", "toy_noise_twin", 1.0)
-    for name, recipe in FROZEN.items():
+    make("detour", None, 1.0)
+    make("twin", "twin", 1.0)
+    make("noise-twin", "noise_twin", 1.0)
+    for name, arm in FROZEN.items():
         # frozen in the decay alone: the causal phase is the detour's own
         reuse = "detour" if name.endswith("decay") else None
-        make(name, recipe, 1.0, reuse, "detour")
+        make(name, arm, 1.0, reuse, "detour")
     for length, share in SHARES.items():
         if length != "middle":
-            make(f"detour-{length}", "toy_detour", share, "detour", "detour")
-            make(f"twin-{length}", "toy_mlm_twin", share, "twin", "masked")
+            make(f"detour-{length}", None, share, "detour", "detour")
+            make(f"twin-{length}", "twin", share, "twin", "masked")
     return models
 
 
 def _pretrained(
-    recipe: str,
+    recipe: Recipe,
     folder: Path,
-    overrides: Sequence[str],
     finished: Callable[[PretrainingResult], Path],
     say: Callable[[str], None],
 ) -> str:
@@ -72,10 +76,9 @@ def _pretrained(
     model = folder / "model"
     if not (model / "config.json").is_file():
         say(f"   {folder.name}")
-        result = api.pretrain(recipe, out=folder, resume=folder.is_dir(), overrides=overrides, progress="none")
+        result = api.pretrain(recipe, out=folder, resume=folder.is_dir(), progress="none")
         return str(finished(result))
-    wanted = training_fields(api.load_recipe(recipe, overrides))
-    if changed := differences(training_fields(read_recipe(folder)), wanted):
+    if changed := differences(training_fields(read_recipe(folder)), training_fields(recipe)):
         raise UsageError(
             f"the run in {folder} was made with other settings: {', '.join(changed[:4])}",
             hint="give the same --tokens, or another folder with --out",

@@ -39,7 +39,6 @@ class Told:
     """One declaration and its scores. scores: run -> task -> primary score, the mean over fine-tuning seeds."""
 
     study: Study
-    folder: Path
     scores: Mapping[str, Mapping[str, float]]
 
     def rows(self, tasks: Sequence[str]) -> list[ArmRow]:
@@ -47,11 +46,11 @@ class Told:
         benchmark = self.study.benchmark.model_copy(update={"tasks": tuple(tasks)})
         study = self.study.model_copy(update={"benchmark": benchmark})
         chosen = {name: {t: v for t, v in of.items() if t in tasks} for name, of in self.scores.items()}
-        return table(study, planned_runs(study, self.folder, None), chosen)
+        return table(study, planned_runs(study, None), chosen)
 
     def mean(self, row: ArmRow, task: str) -> float | None:
         """Over the pretraining seeds of an arm at a budget; None where no run has the task."""
-        runs = planned_runs(self.study, self.folder, None)
+        runs = planned_runs(self.study, None)
         names = [run.name for run in runs if (run.arm, run.budget) == (row.arm, row.budget)]
         values = [self.scores[name][task] for name in names if task in self.scores.get(name, {})]
         return fmean(values) if values else None
@@ -63,8 +62,8 @@ def told(declarations: Sequence[Path] = DECLARATIONS) -> list[Told]:
     for path in declarations:
         stored = path.with_suffix(".json")
         if stored.is_file():
-            study, folder = load_study(path)
-            found.append(Told(study, folder, json.loads(stored.read_text(encoding="utf-8"))["runs"]))
+            study = load_study(path)
+            found.append(Told(study, json.loads(stored.read_text(encoding="utf-8"))["runs"]))
     for other in found[1:]:
         if differing := [f for f in SAME if getattr(found[0].study, f) != getattr(other.study, f)]:
             raise ValueError(f"'{found[0].study.name}' and '{other.study.name}' differ in {', '.join(differing)}")

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import f1_score
 
-from biobench.finetune.predict import decide
+from biobench.finetune.network import decide
 from biobench.finetune.prepare import Prepared
 from biobench.kinds.labels import GRID, threshold_scores
 from tests.benchmarks.labels_make import dense, make_labels, multi_label_spec

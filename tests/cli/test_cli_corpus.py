@@ -7,9 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import torch
-from safetensors.torch import load_file
-from transformers import AutoModelForMaskedLM
 
 from tests.helpers.cli_make import Said
 from tests.helpers.trainer_make import TEXTS
@@ -67,21 +64,6 @@ def test_a_corpus_is_built_looked_at_and_trained_on(biobench: Callable[..., Said
     whole = damaged.read_bytes()
     damaged.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     assert "content has changed" in biobench("corpus", "inspect", folder).refusal()
-
-    exports = sorted(Path("runs/toy_detour/exports").iterdir())[:3]
-    made = biobench("pretrain-average", *exports, "--out", "mean", "--weights", "1,1,2")
-    assert made.status == 0, made.err
-    mean, parts_ = load_file("mean/model.safetensors"), [load_file(e / "model.safetensors") for e in exports]
-    for name, value in mean.items():
-        expected = sum(w * p[name].double() for w, p in zip((0.25, 0.25, 0.5), parts_, strict=True))
-        torch.testing.assert_close(value.double(), expected, rtol=1e-6, atol=1e-7)
-    assert not AutoModelForMaskedLM.from_pretrained("mean", output_loading_info=True)[1]["missing_keys"]
-    assert [a["weight"] for a in json.loads(Path("mean/average.json").read_text())] == [0.25, 0.25, 0.5]
-    assert "needs at least two" in biobench("pretrain-average", exports[0], "--out", "one").refusal()
-    assert "is not empty" in biobench("pretrain-average", *exports, "--out", "mean").refusal()
-    assert (
-        "2 weights for 3 models" in biobench("pretrain-average", *exports, "--out", "x", "--weights", "1,2").refusal()
-    )
 
 
 def test_a_build_that_is_stopped_goes_on(

@@ -224,7 +224,7 @@ def test_a_killed_run_goes_on_where_it_was_stopped(launcher: Launcher, tiny: Pat
     last = launcher.start(*one(results))
     assert last.wait() == 0, last.err.read_text()
     assert "demo_ner · seed 5: step " in last.err.read_text()
-    assert ", continues where it was stopped\n" in last.err.read_text()
+    assert ", resumed\n" in last.err.read_text()
     (record,) = Store(results).records()
     assert record.training == expected.training.model_copy(update={"resumed": 2})
     assert record.scores == expected.scores

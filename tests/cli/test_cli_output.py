@@ -102,7 +102,7 @@ def test_a_measurement_that_cannot_be_written_is_not_made(
 
     (tmp_path / "file").touch()
     monkeypatch.setattr("trainer.cost.bench.matrix_rate", measured)
-    said = biobench("pretrain-bench", "toy_detour", "--steps", "3", option, where)
+    said = biobench("pretrain", "bench", "toy_detour", "--steps", "3", option, where)
     assert said.status == 2
     assert said.err.splitlines()[-1].startswith("hint: ")
 

@@ -41,7 +41,6 @@ def private(tmp_path: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> Path
         (tmp_path / folder).mkdir()
         monkeypatch.setenv(name, str(tmp_path / folder))
     monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.setattr("biobench.finetune.token_cache.WORTH_CHARACTERS", 0)
     private_tasks(tmp_path)
     (tmp_path / "one").symlink_to(tiny)
     return tmp_path

@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 DECLARED = """\
 name: toy
 question: Is the detour's encoder better than its twin's?
+base: recipe.yaml
 arms: [twin, detour]
 reference: twin
 seeds: [1, 2]
@@ -22,22 +23,22 @@ budgets: [6000]
 benchmark: {tasks: [demo_topic], seeds: "4", overrides: [training.epochs=1, training.train_documents=32]}
 """
 
+RECIPE = """\
+extends: toy_detour
+name: mine
+corpus: {sources: [{id: embedded, embedded: {documents: 150}}], sequence_length: 64, held_out: 0.02}
+phases: {detour: {schedule: {warmup: 1k}}}
+arms:
+  detour: {}
+  twin: {phases: {detour: {name: masked, objective: mlm, masking: {rate: 0.3}}}}
+"""
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A study of the toy recipes, seconds long."""
-    recipes = tmp_path / "mine" / "recipes"
-    recipes.mkdir(parents=True)
-    small = "corpus: {sources: [{id: embedded, embedded: {documents: 150}}], sequence_length: 64, held_out: 0.02}\n"
-    phase = "schedule: {shape: constant, warmup: 1k}"
-    falling = "schedule: {shape: 1-sqrt, final: 0.1}"
-    decay = "  - {name: decay, objective: mlm, masking: {rate: 0.15}, tokens: 300k, " + falling + "}\n"
-    for name, parent, first in (
-        ("detour", "toy_detour", "{name: detour, objective: clm, tokens: 300k, " + phase + "}"),
-        ("twin", "toy_mlm_twin", "{name: masked, objective: mlm, masking: {rate: 0.3}, tokens: 300k, " + phase + "}"),
-    ):
-        text = f"extends: {parent}\nname: {name}\n{small}phases:\n  - {first}\n{decay}"
-        (recipes / f"{name}.yaml").write_text(text)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "recipe.yaml").write_text(RECIPE)
     (tmp_path / "mine" / "study.yaml").write_text(DECLARED)
     return tmp_path / "mine"
 
@@ -91,9 +92,7 @@ def test_tasks_beside_the_mean_are_scored_and_those_that_no_encoder_can_read_are
         assert said.status == 2
         assert "short: its shortest documents have 128 tokens, and twin-6k-s1 will read 64" in said.err
     assert not (tmp_path / "study").exists()
-    (folder / "recipes" / "twin.yaml").write_text(
-        (folder / "recipes" / "twin.yaml").read_text().replace("sequence_length: 64", "sequence_length: 128")
-    )
+    (folder / "recipe.yaml").write_text(RECIPE.replace("sequence_length: 64", "sequence_length: 128"))
     said = biobench("study", folder, "--device", "cpu", "--json")
     assert said.status == 0, said.err
     (row,), scores = said.json()["rows"], said.json()["runs"]["twin-6k-s1"]
@@ -107,8 +106,7 @@ def test_a_run_made_under_another_declaration_is_not_taken_for_this_one(
     declared = folder / "study.yaml"
     declared.write_text(DECLARED.replace("arms: [twin, detour]", "arms: [twin]").replace("[1, 2]", "[1]"))
     assert biobench("study", folder, "--device", "cpu").status == 0
-    recipe = folder / "recipes" / "twin.yaml"
-    recipe.write_text(recipe.read_text() + "optimizer: {learning_rate: 1e-3}\n")
+    (folder / "recipe.yaml").write_text(RECIPE + "optimizer: {learning_rate: 1e-3}\n")
     assert "was made with other settings: optimizer" in biobench("study", folder, "--device", "cpu").err
 
 
@@ -117,6 +115,7 @@ def test_the_table_takes_whole_runs_only_and_pairs_by_seed() -> None:
         {
             "name": "x",
             "question": "?",
+            "base": "toy_detour",
             "arms": ["twin", "detour"],
             "reference": "twin",
             "seeds": [1, 2, 3],
@@ -124,7 +123,7 @@ def test_the_table_takes_whole_runs_only_and_pairs_by_seed() -> None:
             "benchmark": {"tasks": ["a", "b"]},
         }
     )
-    runs = [StudyRun(arm, 10, seed, Path("r.yaml"), ()) for arm in study.arms for seed in study.seeds]
+    runs = [StudyRun(arm, 10, seed, "r.yaml", ()) for arm in study.arms for seed in study.seeds]
     scores = {f"twin-0.01k-s{s}": {"a": 0.1 * s, "b": 0.3} for s in (1, 2, 3)}
     scores |= {f"detour-0.01k-s{s}": {"a": 0.1 * s + 0.02 * s, "b": 0.3} for s in (1, 2)}
     scores["detour-0.01k-s3"] = {"a": 0.9}
@@ -143,8 +142,13 @@ def test_what_is_wrong_is_named(folder: Path, tmp_path: Path) -> None:
         load_study(tmp_path)
     declared = folder / "study.yaml"
     declared.write_text(DECLARED.replace("[twin, detour]", "[twin, detuor]"))
-    with pytest.raises(SpecError, match=r"no recipe recipes/detuor\.yaml"):
+    with pytest.raises(SpecError, match=r"the base recipe\.yaml has no arm 'detuor'"):
         load_study(folder)
+    declared.write_text(DECLARED.replace("base: recipe.yaml", "base: toy_detor"))
+    with pytest.raises(UsageError, match="no recipe 'toy_detor'"):
+        load_study(folder)
+    declared.write_text(DECLARED.replace("base: recipe.yaml", "base: toy_detour"))
+    assert load_study(folder).base == "toy_detour", "a shipped recipe"
     declared.write_text(DECLARED.replace("reference: twin", "reference: none"))
     with pytest.raises(SpecError):
         load_study(folder)
@@ -156,14 +160,13 @@ def test_what_is_wrong_is_named(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("declaration", ["study", "study/pilot.yaml", "study/longer.yaml", "study/freezing.yaml"])
 def test_the_shipped_studies_are_valid_and_their_arms_spend_the_same_tokens(declaration: str) -> None:
     from biobench.workflows.study import planned_runs
-    from trainer.api import load_recipe
 
-    study, root = load_study(ROOT / "results" / declaration)
+    study = load_study(ROOT / "results" / declaration)
     spent = set()
-    runs = planned_runs(study, root, None)
+    runs = planned_runs(study, None)
     check_windows(study, runs)
     for run in runs:
-        phases = load_recipe(run.recipe, run.overrides).phases
+        phases = run.recipe().phases
         spent.add((run.budget, sum(p.tokens for p in phases), phases[0].schedule.warmup))
     assert len(spent) == len(study.budgets), spent
     assert all(abs(total - budget) <= 4 for budget, total, _ in spent)
@@ -171,13 +174,10 @@ def test_the_shipped_studies_are_valid_and_their_arms_spend_the_same_tokens(decl
 
 def test_a_declaration_beside_study_yaml_lays_its_overrides_over_every_recipe(folder: Path) -> None:
     from biobench.workflows.study import planned_runs
-    from trainer.api import load_recipe
 
     wide = DECLARED.replace("seeds: [1, 2]", "seeds: [1]\noverrides: [corpus.sequence_length=48]")
     (folder / "short.yaml").write_text(wide)
-    study, root = load_study(folder / "short.yaml")
-    assert root == folder
-    recipes = [load_recipe(run.recipe, run.overrides) for run in planned_runs(study, root, None)]
+    study = load_study(folder / "short.yaml")
+    recipes = [run.recipe() for run in planned_runs(study, None)]
     assert [r.corpus.sequence_length for r in recipes] == [48, 48]
-    study, root = load_study(folder)
-    assert {load_recipe(r.recipe, r.overrides).corpus.sequence_length for r in planned_runs(study, root, None)} == {64}
+    assert {run.recipe().corpus.sequence_length for run in planned_runs(load_study(folder), None)} == {64}

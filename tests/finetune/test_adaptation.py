@@ -8,11 +8,10 @@ from transformers import AlbertConfig, AlbertModel
 
 from biobench.core.machine import Precision
 from biobench.errors import SpecError, TrainingError
-from biobench.finetune.adaptation import adapted, count_layers, layer_of
-from biobench.finetune.engine import LoadedEncoder, finetune, new_network, seed_everything
+from biobench.finetune.adapters import adapted, count_layers, layer_of, make_optimizer
+from biobench.finetune.engine import LoadedEncoder, finetune, new_network
 from biobench.finetune.loop import Outcome
-from biobench.finetune.optim import make_optimizer
-from biobench.finetune.predict import decide, probabilities
+from biobench.finetune.network import decide, probabilities
 from biobench.finetune.prepare import Prepared
 from tests.finetune.conftest import Setup
 
@@ -118,7 +117,7 @@ def test_gradient_checkpointing_changes_no_gradient(setup: Setup, family: str) -
         network = new_network(loaded, prepared)
         with adapted(network, prepared.spec.training):
             network.train()
-            seed_everything(5, torch.device("cpu"))
+            torch.manual_seed(5)
             encoded = list(prepared.train.encoded[:4])
             loss = prepared.kind.loss(prepared.spec, network(encoded), list(prepared.train.targets[:4]), None)
             loss.backward()  # type: ignore[no-untyped-call]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from biobench.finetune import engine, loop
 from biobench.finetune.engine import finetune
 from biobench.finetune.loop import Outcome, Run
 from biobench.finetune.network import Network
+from biobench.models.loading import find_checkpoint
 from biobench.schema.document import Prediction
 from tests.helpers.checkpoints import FAMILIES
 
@@ -64,6 +66,33 @@ def test_a_first_token_that_sees_nothing_is_not_pooled(setup: Any) -> None:
     assert _train(setup, "gpt2", "demo_topic", "training.epochs=1", "head.pooling=mean", limit=24).record.steps == 2
 
 
+def test_the_switch_to_deterministic_kernels_ends_with_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A probe inside pretraining must not change the pretraining."""
+    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
+
+    def switches() -> tuple[bool, bool, bool]:
+        filling = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
+        enabled, warns = torch.are_deterministic_algorithms_enabled, torch.is_deterministic_algorithms_warn_only_enabled
+        return enabled(), warns(), filling
+
+    assert switches() == (False, False, True)
+    with engine.deterministic(torch.device("cuda")):
+        assert switches() == (True, True, False)
+        assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
+    assert switches() == (False, False, True)
+    with engine.deterministic(torch.device("cpu")):
+        assert switches() == (False, False, True)
+
+
+def test_the_second_device_is_the_current_one(folders: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoint, chosen = find_checkpoint(str(folders("bert"))), []
+    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    monkeypatch.setattr(engine.Encoder, "to", lambda self, device: self)
+    monkeypatch.setattr(engine.Encoder, "prove_kernels", lambda self: None)
+    engine.load_encoder(checkpoint, torch.device("cuda:1"))
+    assert chosen == [torch.device("cuda:1")]
+
+
 def test_same_seed_same_run_other_seed_other_run(setup: Any) -> None:
     runs = [_train(setup, "bert", "demo_topic", "training.epochs=2", seed=s) for s in (3, 3, 4)]
     assert runs[0].predictions == runs[1].predictions
@@ -98,7 +127,7 @@ def test_the_loop_is_plain_adamw_on_padded_batches(setup: Any) -> None:
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0  # attention reads its rate from here
-    engine.seed_everything(5, torch.device("cpu"))
+    torch.manual_seed(5)
     head = prepared.kind.build_head(spec.head, loaded.checkpoint, model.config.hidden_size, len(prepared.outputs))
     named = [*model.named_parameters(), *head.named_parameters()]
     optimizer = torch.optim.AdamW(
@@ -137,8 +166,8 @@ def test_the_best_validation_weights_predict_the_test_split(setup: Any) -> None:
     kept: dict[str, Any] = {}
     original = Run.finish
 
-    def spy(self: Run, *arguments: Any) -> Outcome:
-        outcome = original(self, *arguments)
+    def spy(self: Run, **options: Any) -> Outcome:
+        outcome = original(self, **options)
         chances = loop.probabilities(self.network, prepared, prepared.validation, "fp32", 10_000)
         said = loop.decide(prepared, prepared.validation, chances, 0.5)
         kept["validation"] = prepared.score(prepared.validation.documents, said).values["macro_f1"]

@@ -9,7 +9,7 @@ import pytest
 
 from biobench.errors import ModelError
 from biobench.finetune.engine import finetune
-from biobench.finetune.predict import decide, probabilities
+from biobench.finetune.network import decide, probabilities
 
 SHORT = ("protocol.max_length=16", "protocol.long_documents=stride", "protocol.stride=6", "training.epochs=1")
 

@@ -12,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from biobench.finetune.predict import decide
+from biobench.finetune.network import decide
 from biobench.kinds.labels import GRID, threshold_scores
 from biobench.score.counting import oracle
 from tests.benchmarks.labels_make import dense, make_labels, multi_label_spec

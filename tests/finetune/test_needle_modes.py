@@ -133,7 +133,7 @@ def test_the_learning_rate_is_the_one_with_the_best_validation_score(
     chosen = next(rate for rate, run in tried.items() if run.state.best_score == best)
     record = only(tmp_path / "out")
     assert record.training.best_step == tried[chosen].state.best_step
-    assert record.training.curve == tuple(tried[chosen].state.curve)
+    assert [point.model_dump() for point in record.training.curve] == tried[chosen].state.curve
     assert max(p.validation["micro_f1"] for p in record.training.curve) == pytest.approx(best)
     assert record.training.steps == sum(run.state.step for run in tried.values()), "all that was tried is counted"
 

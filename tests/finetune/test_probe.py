@@ -10,7 +10,7 @@ import torch
 import biobench
 from biobench.errors import SpecError, UsageError
 from biobench.finetune import engine
-from biobench.models.probe import ProbeHead
+from biobench.models.heads import ProbeHead
 from biobench.schema.needle import cell_of
 from biobench.schema.probe import Probe
 from biobench.store import Store

@@ -15,12 +15,11 @@ from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.finetune import loop
 from biobench.finetune.engine import LoadedEncoder, finetune, load_encoder
-from biobench.finetune.features import _Extraction, extract
-from biobench.finetune.network import Network
-from biobench.finetune.predict import probabilities
+from biobench.finetune.features import Features, extract
+from biobench.finetune.network import Network, probabilities
 from biobench.finetune.prepare import Prepared, prepare
+from biobench.models.heads import ProbeHead
 from biobench.models.loading import find_checkpoint, load_tokenizer
-from biobench.models.probe import ProbeHead
 from biobench.schema.probe import Probe
 from tests.helpers.tiny import make_tiny_encoder
 
@@ -131,7 +130,7 @@ def test_the_first_of_the_best_epochs_of_the_first_of_the_best_rates_is_kept(
 @pytest.mark.parametrize("tokens", [1, 2, 3, 4, 5, 7, 11, 100])
 def test_pooled_vectors_are_the_first_token_and_means_of_even_pieces(ready: Ready, tokens: int) -> None:
     loaded, prepared = ready("demo_topic", "learning_rates: [0.01], epochs: 1")
-    work = _Extraction(loaded.encoder, prepared, "fp32", _quiet, {}, None)
+    work = Features(loaded.encoder, prepared, "fp32", {})
     rows = torch.randn(tokens, 6)
     pooled = {}
     for pooling in ("cls", "mean", "attention"):

@@ -11,8 +11,7 @@ import torch
 from biobench.errors import SpecError, TrainingError
 from biobench.finetune import tuning
 from biobench.finetune.savepoint import Savepoint
-from biobench.finetune.search import budget, candidate
-from biobench.finetune.tuning import tuned
+from biobench.finetune.tuning import budget, candidate, tuned
 from biobench.schema.record import Trial
 
 GRID = (

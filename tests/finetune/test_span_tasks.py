@@ -13,8 +13,8 @@ from biobench.data.catalog import load_task
 from biobench.data.hashing import task_hash
 from biobench.data.load import load_data
 from biobench.errors import SpecError
+from biobench.finetune.adapters import make_optimizer, rate
 from biobench.finetune.engine import LoadedEncoder, finetune, load_encoder, new_network
-from biobench.finetune.optim import make_optimizer, rate
 from biobench.finetune.prepare import Prepared, prepare
 from biobench.models.loading import find_checkpoint, load_tokenizer, window
 from tests.helpers.span_make import make_nested

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import biobench
-from biobench.finetune.predict import decide
+from biobench.finetune.network import decide
 from biobench.kinds.labels import GRID
 from tests.benchmarks.labels_make import make_labels, multi_label_spec
 

@@ -13,8 +13,7 @@ from biobench.errors import SpecError
 from biobench.finetune import tuning
 from biobench.finetune.engine import finetune
 from biobench.finetune.loop import Outcome
-from biobench.finetune.search import Candidate, changed
-from biobench.finetune.tuning import tuned
+from biobench.finetune.tuning import Candidate, changed, tuned
 from biobench.schema.record import TrainingRecord
 
 QUICK = ("training.epochs=2", "training.grid=[0.001, 1.0, 20.0]")
@@ -104,12 +103,10 @@ def test_the_chosen_trial_has_the_highest_score_then_the_nearest_factor_then_the
         trial = Candidate(factor)
         trials.add(trial, changed(prepared.spec, trial), made)
         torch.nn.init.zeros_(network.weight)  # the next trial trains on the same weights
-    assert trials.best is not None
-    place = list(scores).index(chosen)
-    best = trials.best
-    assert (best.factor, best.score, best.threshold) == (chosen, scores[chosen], chosen / 4)
-    assert best.record.best_step == place
-    assert best.weights["weight"].item() == pytest.approx(chosen)
+    assert (trials.factor, trials.score, trials.threshold) == (chosen, scores[chosen], chosen / 4)
+    assert trials.record is not None
+    assert trials.record.best_step == list(scores).index(chosen)
+    assert trials.weights["weight"].item() == pytest.approx(chosen)
     count = len(scores)
     assert (trials.train_seconds, trials.evaluation_seconds, trials.tokens) == (count, 2 * count, 3 * count)
 

@@ -20,8 +20,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from biobench.encode.tokens import Encoded, encode_windows, special_tokens
-from biobench.finetune.network import Network
-from biobench.finetune.predict import decide, probabilities
+from biobench.finetune.network import Network, decide, probabilities
 from biobench.finetune.prepare import Prepared, prepare
 from biobench.kinds.span_ner import with_words
 from biobench.models.encoder import Encoder

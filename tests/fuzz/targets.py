@@ -182,8 +182,7 @@ def _declared(content: bytes) -> None:
     from biobench.workflows.study import load_study
 
     path = _in_file("study/study.yaml", content)
-    for recipe in sorted((ROOT / "results/study/recipes").glob("*.yaml")):
-        _in_file(f"study/recipes/{recipe.name}", recipe.read_bytes())
+    _in_file("study/recipe.yaml", (ROOT / "results/study/recipe.yaml").read_bytes())
     try:
         load_study(path)
     except BioBenchError:

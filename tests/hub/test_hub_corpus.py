@@ -158,7 +158,7 @@ def test_a_base_checkpoint_comes_from_the_hub(
 def test_a_plan_and_a_job_without_a_network_take_the_base_from_the_hub(
     hub: HubServer, command: HubCommands, files: dict[str, bytes], tmp_path: Path
 ) -> None:
-    """`pretrain-plan`, then what the script of `slurm --nodes` names for before the job, and the job's own command."""
+    """`pretrain plan`, then what the script of `slurm --nodes` names for before the job, and the job's own command."""
     repository = hub.repository("models", "org/base", files)
     first = repository.refs["v1"] = repository.refs["main"]
     repository.commit({"config.json": b"{}"})
@@ -171,8 +171,8 @@ def test_a_plan_and_a_job_without_a_network_take_the_base_from_the_hub(
     hub.fault("GET /api/models/org/base", "status", 503, body=b"0")
     script, planned, refused = command.several(
         ("slurm", "--nodes", "2", "--time", "60", "--", "pretrain", path, "--out", out),
-        ("pretrain-plan", path, "--json"),
-        ("pretrain-plan", gated),
+        ("pretrain", "plan", path, "--json"),
+        ("pretrain", "plan", gated),
     )
     assert planned.status == 0, planned.err
     assert planned.json()["steps"] > 0

@@ -21,7 +21,7 @@ from tests.helpers.launching import Child
 from tests.kills.__main__ import Field, left_behind, prepared, wait_for_changes
 from tests.kills.victims import Victim
 
-NAMES = ("pretrain", "corpus build", "data fetch", "rescore", "submit", "index", "run", "gate", "average")
+NAMES = ("pretrain", "corpus build", "data fetch", "rescore", "submit", "index", "run", "gate")
 CLOCKS = (
     "time.time",
     pytest.param(

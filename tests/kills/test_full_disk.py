@@ -12,7 +12,7 @@ import pytest
 
 from tests.kills.__main__ import Field, left_behind, prepared
 
-NAMES = ("pretrain", "corpus build", "data fetch", "rescore", "submit", "index", "run", "gate", "average")
+NAMES = ("pretrain", "corpus build", "data fetch", "rescore", "submit", "index", "run", "gate")
 ROOMY = 256 << 20
 SHARES = (0.0, 0.05, 0.3, 0.6, 0.95)
 """Of what the command writes undisturbed, how much the disk has room for."""

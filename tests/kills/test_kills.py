@@ -17,7 +17,7 @@ from tests.helpers.cli_make import call
 from tests.helpers.submission_make import honest_run
 from tests.kills.__main__ import Field, Figures, attack, prepared
 
-NAMES = ("pretrain", "corpus build", "data fetch", "rescore", "submit", "index", "run", "gate", "average")
+NAMES = ("pretrain", "corpus build", "data fetch", "rescore", "submit", "index", "run", "gate")
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def test_fifty_kills(ground: Field) -> None:
     assert sum(f.hit for f in figures.values()) >= 15, "nearly all commands had ended before they were killed"
 
 
-@pytest.mark.parametrize("name", [pytest.param("pretrain", marks=pytest.mark.slow), *NAMES[1:5], "run", "average"])
+@pytest.mark.parametrize("name", [pytest.param("pretrain", marks=pytest.mark.slow), *NAMES[1:5], "run"])
 def test_what_has_vanished_is_told_in_one_line(name: str, ground: Field) -> None:
     victim = ground.victims[name]
     place = victim.fresh(ground.place())

@@ -268,14 +268,5 @@ def victims(shared: Path, server: Server) -> dict[str, Victim]:
                 lambda p: p,
                 lambda p, out: [*gate, out],
             ),
-            Victim(
-                "average",
-                _plain,
-                lambda p: ["pretrain-average", tiny, tiny, "--out", p / "mean"],
-                lambda p: files(p / "mean"),
-                lambda p: tiny,
-                lambda p, out: ["pretrain-average", tiny, tiny, "--out", out],
-                finished="is not empty",
-            ),
         )
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -364,33 +363,6 @@ metric: {{primary: macro_f1, paper: accuracy}}
     (folder / "dev.json").write_text('{"b": {"q": " ", "c": "y", "a": "no"}}')
     with pytest.raises(DataFormatError, match="document 'b' has no first text"):
         load_data(load_task(path), tmp_path)
-
-
-FROZEN = ("training.encoder=frozen", "probe={kind: neighbours, pooling: mean, neighbours: [1, 3]}")
-
-
-@pytest.mark.parametrize(("text", "write", "metric"), [(STS, write_sts, "pearson"), (MCQA, write_mcqa, "exact_match")])
-def test_neighbours_of_frozen_states_answer_without_training(
-    text: str, write: Callable[[Path], None], metric: str, tiny: Path, tmp_path: Path
-) -> None:
-    path = spec(tmp_path, text)
-    folder = tmp_path / ("sts" if text == STS else "mcqa")
-    write(folder)
-    ending = "csv" if text == STS else "jsonl"
-    (folder / f"test.{ending}").write_bytes((folder / f"train.{ending}").read_bytes())
-    (folder / f"dev.{ending}").write_bytes((folder / f"train.{ending}").read_bytes())
-    run_two(path, tiny, tmp_path, tmp_path / "out", *FROZEN)
-    for record in Store(tmp_path / "out").records():
-        assert record.scores[metric] == pytest.approx(1.0, abs=0.2), "a document's nearest one is its own copy"
-        assert record.training.best_step == 1
-        assert record.overrides == FROZEN, "never mixed with runs that train the encoder"
-
-
-def test_neighbours_need_pooled_states(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match="pooling 'attention' is learned"):
-        load_task(spec(tmp_path, STS), ["training.encoder=frozen", "probe={kind: neighbours}"])
-    with pytest.raises(SpecError, match=r"probe\.kind 'neighbours' does not fit type 'token_ner'"):
-        load_task("demo_ner", FROZEN)
 
 
 def test_a_linear_probe_learns_numbers(tiny: Path, tmp_path: Path) -> None:

@@ -30,9 +30,9 @@ def test_the_stored_rows_follow_from_the_scores_of_their_runs() -> None:
     stored_ones = [p for p in demonstration.DECLARATIONS if p.with_suffix(".json").is_file()]
     assert stored_ones
     for path in stored_ones:
-        study, root = load_study(path)
+        study = load_study(path)
         stored = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-        runs = planned_runs(study, root, None)
+        runs = planned_runs(study, None)
         assert set(stored["runs"]) == {run.name for run in runs}
         assert all(set(scores) == set(study.benchmark.all_ids) for scores in stored["runs"].values())
         rows = [asdict(row) | {"mean": row.mean} for row in table(study, runs, stored["runs"])]
@@ -45,14 +45,13 @@ def declared(folder: Path, name: str, score: Score, **changes: object) -> Path:
     if tasks := changes.pop("tasks", None):
         text["benchmark"]["tasks"] = tasks
     folder.mkdir(exist_ok=True)
-    if not (folder / "recipes").is_dir():
-        shutil.copytree(PILOT.parent / "recipes", folder / "recipes")
+    shutil.copy(PILOT.parent / "recipe.yaml", folder)
     path = folder / f"{name}.yaml"
     path.write_text(yaml.safe_dump(text | {"name": name} | changes), encoding="utf-8")
-    study, root = load_study(path)
+    study = load_study(path)
     runs = {
         run.name: {task: score(run.arm, run.seed, task) for task in study.benchmark.tasks}
-        for run in planned_runs(study, root, None)
+        for run in planned_runs(study, None)
     }
     path.with_suffix(".json").write_text(json.dumps({"study": name, "rows": [], "runs": runs}), encoding="utf-8")
     return path

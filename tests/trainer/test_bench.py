@@ -76,7 +76,7 @@ def test_the_command_prints_and_writes(small: list[str], tmp_path: Path, monkeyp
     monkeypatch.setattr(benchmarks, "_SIDE", {"cpu": 64})
     sets = [part for override in small for part in ("--set", override)]
     out = tmp_path / "speed.json"
-    result = CliRunner().invoke(app, ["pretrain-bench", "toy_detour", "--steps", "3", "--out", str(out), *sets])
+    result = CliRunner().invoke(app, ["pretrain", "bench", "toy_detour", "--steps", "3", "--out", str(out), *sets])
     assert result.exit_code == 0, result.output
     assert "tokens/s" in result.output
     assert "backward" in result.output

@@ -9,13 +9,14 @@ import pytest
 
 from biobench.errors import SpecError, UsageError
 from tests.helpers.trainer_make import GOOD
+from tests.trainer.test_recipe_growth import GOLDEN
 from trainer import api
-from trainer.recipe.library import load_recipe, shipped
+from trainer.recipe.library import load_recipe
 from trainer.recipe.phases import parse_layers
 from trainer.recipe.quantities import human, parse_amount
 from trainer.train.run_folder import training_fields
 
-TOYS = sorted(name for name in shipped() if name.startswith("toy_"))
+TOYS = sorted(name for name in GOLDEN if name.startswith("toy_"))
 SHRINK = [
     "base.config.hidden_size=32",
     "base.config.intermediate_size=32",
@@ -27,7 +28,7 @@ SHRINK = [
 ]
 
 
-@pytest.mark.parametrize("name", sorted(shipped()))
+@pytest.mark.parametrize("name", sorted(GOLDEN))
 def test_every_recipe_is_valid_and_planned_without_network(name: str) -> None:
     recipe = load_recipe(name)
     assert recipe.name == name
@@ -204,7 +205,7 @@ def test_amounts_and_layers() -> None:
 
 def test_the_json_schema_names_every_field() -> None:
     schema = api.recipe_schema()
-    assert set(schema["properties"]) == {"extends", *type(load_recipe("toy_detour")).model_fields}
+    assert set(schema["properties"]) == {"extends", "arms", *type(load_recipe("toy_detour")).model_fields}
     assert schema["additionalProperties"] is False
 
 

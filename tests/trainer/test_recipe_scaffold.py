@@ -15,7 +15,7 @@ import pytest
 from biobench.errors import BioBenchError, UsageError
 from tests.helpers.cli_make import call
 from trainer import api
-from trainer.recipe.scaffold import measure, text_field, write_recipes
+from trainer.recipe.scaffold import measure, text_field, write_recipe
 
 TEXTS = [f"Note {i}: the patient has fever and a cough." * (1 + i % 5) for i in range(40)]
 
@@ -57,12 +57,13 @@ def as_packed(folder: Path) -> Path:
     ("write", "field"),
     [(as_jsonl, "body"), (as_csv, "Texte libre"), (as_parquet, "note"), (as_folder, "text"), (as_packed, "text")],
 )
-def test_the_recipes_load_and_differ_in_the_objective_alone(
+def test_the_recipe_loads_and_its_twin_differs_in_the_objective_alone(
     write: Callable[[Path], Path], field: str, tmp_path: Path
 ) -> None:
     corpus = write(tmp_path)
-    detour, twin = write_recipes(corpus, "org/base", tmp_path / "recipes", "mine", twin=True)
-    recipes = [api.load_recipe(str(path)) for path in (detour, twin)]
+    path = write_recipe(corpus, "org/base", tmp_path / "recipes", "mine", twin=True)
+    recipes = [api.load_recipe(path, arms=arms) for arms in ((), ("twin",))]
+    assert [r.name for r in recipes] == ["mine", "mine_twin"]
     assert recipes[0].corpus == recipes[1].corpus
     assert recipes[0].corpus.sources[0].field == field
     assert [p.objective for p in recipes[0].phases] == ["clm", "mlm"]
@@ -87,7 +88,7 @@ def test_a_base_on_this_machine_counts_and_bounds_the_window(tmp_path: Path) -> 
     measured = measure(corpus, str(base))
     assert measured.counted
     assert measured.window is not None
-    (path,) = write_recipes(corpus, str(base), tmp_path, "long", tokens="3k")
+    path = write_recipe(corpus, str(base), tmp_path, "long", tokens="3k")
     recipe = api.load_recipe(str(path))
     assert recipe.corpus.sequence_length == measured.window
     assert recipe.phases[0].tokens == 3000
@@ -95,20 +96,19 @@ def test_a_base_on_this_machine_counts_and_bounds_the_window(tmp_path: Path) -> 
 
 def test_nothing_is_overwritten_and_bad_input_is_named(tmp_path: Path) -> None:
     corpus = as_jsonl(tmp_path)
-    (path,) = write_recipes(corpus, "org/base", tmp_path, "mine")
+    path = write_recipe(corpus, "org/base", tmp_path, "mine")
     before = path.read_text(encoding="utf-8")
     with pytest.raises(UsageError, match=r"mine\.yaml exists"):
-        write_recipes(corpus, "org/other", tmp_path, "mine", twin=True)
+        write_recipe(corpus, "org/other", tmp_path, "mine", twin=True)
     assert path.read_text(encoding="utf-8") == before
-    assert not (tmp_path / "mine_twin.yaml").exists()
     with pytest.raises(UsageError, match="'3Q' is no amount"):
-        write_recipes(corpus, "org/base", tmp_path, "b", tokens="3Q")
+        write_recipe(corpus, "org/base", tmp_path, "b", tokens="3Q")
     with pytest.raises(UsageError, match="no such file"):
-        write_recipes(tmp_path / "nothing", "org/base", tmp_path, "b")
+        write_recipe(tmp_path / "nothing", "org/base", tmp_path, "b")
     empty = tmp_path / "empty.txt"
     empty.write_text(" \n", encoding="utf-8")
     with pytest.raises(BioBenchError, match="holds no text"):
-        write_recipes(empty, "org/base", tmp_path, "b")
+        write_recipe(empty, "org/base", tmp_path, "b")
     assert not (tmp_path / "b.yaml").exists()
 
 
@@ -119,4 +119,5 @@ def test_the_command_in_two_words(
     shown = call(monkeypatch, capfd, "pretrain", "new", corpus, "--base", "org/base", "--twin", "--out", tmp_path)
     assert shown.status == 0
     assert f"biobench pretrain {tmp_path / 'detour.yaml'} --out runs/detour" in shown.out
+    assert f"biobench pretrain {tmp_path / 'detour.yaml'} --arm twin --out runs/detour_twin" in shown.out
     assert "biobench ledger runs/detour runs/detour_twin" in shown.out

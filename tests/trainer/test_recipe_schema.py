@@ -28,7 +28,14 @@ def test_every_shipped_recipe_fits_the_schema(name: str) -> None:
     assert complaints(Path(api.shipped()[name]).read_text(encoding="utf-8")) == []
 
 
-@pytest.mark.parametrize("text", [GOOD, EXTENDING, GOOD.replace("10k", "10_000")])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(GOOD, EXTENDING, GOOD.replace("10k", "10_000")),
+        EXTENDING
+        + "phases: {decay: {tokens: 2M}}\narms: {low: {extends: high, phases: {detour: {freeze: {layers: 0-7}}}}}\n",
+    ],
+)
 def test_whole_and_extending_recipes_fit(text: str) -> None:
     assert complaints(text) == []
 
@@ -46,6 +53,7 @@ def test_whole_and_extending_recipes_fit(text: str) -> None:
         (EXTENDING, "micro", "mikro", "mikro"),
         (EXTENDING, "extends: toy_detour", "extends: [toy_detour]", "is not of type 'string'"),
         (EXTENDING, "batch: {micro: 2}", "phases: [{name: a}]", "'objective' is a required property"),
+        (EXTENDING, "batch: {micro: 2}", "arms: {low: {phases: {a: {tokns: 2}}}}", "tokns"),
     ],
 )
 def test_mistakes_do_not(text: str, old: str, new: str, what: str) -> None:

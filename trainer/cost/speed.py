@@ -55,12 +55,12 @@ class MachineSpeed(Strict):
 
 
 def read_speed(file: Path) -> MachineSpeed:
-    """A measurement that `biobench pretrain-bench --out` wrote. Raises StoreError."""
+    """A measurement that `biobench pretrain bench --out` wrote. Raises StoreError."""
     try:
         return MachineSpeed.model_validate_json(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise StoreError(
-            "this is no measurement of a machine", hint="make one with `biobench pretrain-bench --out FILE`", file=file
+            "this is no measurement of a machine", hint="make one with `biobench pretrain bench --out FILE`", file=file
         ) from error
 
 

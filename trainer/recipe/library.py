@@ -1,24 +1,29 @@
 """Finding and reading recipes: a path, or the name of one that comes with the package.
 
-A recipe may say ``extends: NAME_OR_PATH``: its fields are laid over the other's, groups field by field,
-lists whole. The other must be valid by itself, so a complaint always concerns the file that is read.
+A recipe may say ``extends: NAME_OR_PATH``: its fields are laid over the other's, groups field by field, lists whole;
+phases may also be a group of phase names, each laid over the phase of that name. The other must be valid by itself, so
+a complaint always concerns the file that is read. `arms` are named sets of fields that are laid over a recipe in the
+same way when asked for; an arm may extend another arm, and several are laid in turn.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from biobench.errors import SpecError, UsageError
 from biobench.schema import yaml12
-from biobench.schema.strict import apply_overrides, suggest, validate
+from biobench.schema.strict import apply_overrides, json_schema, suggest, validate
 from biobench.schema.yaml12 import LocatedYaml
 from trainer.recipe.spec import Recipe
 
 _DEPTH = 5
+_PLACE = "#/$defs/"
+_FORMER = {"toy": "toy_detour"}
+"""Names before the arm in older names of arms, where they are not the recipe's own: toy_freeze_low."""
 
 
 def shipped() -> dict[str, Path]:
@@ -28,21 +33,53 @@ def shipped() -> dict[str, Path]:
     return dict(sorted(recipes.items()))
 
 
-def find(name_or_path: str | Path) -> Path:
-    """The file of a recipe. Raises UsageError with the closest shipped name."""
+def arms_of(name_or_path: str | Path) -> list[str]:
+    """The arms that a recipe declares. Raises SpecError, UsageError."""
+    path, _ = find(name_or_path)
+    return list(_arms(yaml12.parse_file(path)))
+
+
+def find(name_or_path: str | Path) -> tuple[Path, tuple[str, ...]]:
+    """The file of a recipe, and the arms that its name says: fr_base_twin_decay_20 is fr_base with twin and decay_20.
+
+    Raises UsageError with the closest shipped name.
+    """
     path = Path(name_or_path)
     if os.path.isfile(path):  # False for what is too long to be a name
-        return path
+        return path, ()
     known = shipped()
     name = str(name_or_path).removesuffix(".yaml")
     if name in known:
-        return known[name]
+        return known[name], ()
+    for stem, file in (known | {short: known[whole] for short, whole in _FORMER.items()}).items():
+        if name.startswith(f"{stem}_"):
+            arms = _split(name.removeprefix(f"{stem}_"), _arms(yaml12.parse_file(file)))
+            if arms is not None:
+                return file, arms
     raise UsageError(f"no recipe '{name_or_path}'", hint=f"{suggest(name, list(known))}; or give a file's path")
 
 
-def load_recipe(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
-    """Read a recipe, with ``KEY=VALUE`` overrides by the same YAML rules. Raises SpecError, UsageError."""
-    located = _read(find(name_or_path), _DEPTH)
+def _split(text: str, arms: Collection[str]) -> tuple[str, ...] | None:
+    """The arms whose names, joined by ``_``, are `text`."""
+    for arm in sorted(arms, key=len, reverse=True):
+        if text == arm:
+            return (arm,)
+        rest = _split(text.removeprefix(f"{arm}_"), arms) if text.startswith(f"{arm}_") else None
+        if rest is not None:
+            return (arm, *rest)
+    return None
+
+
+def load_recipe(recipe: str | Path | Recipe, overrides: Sequence[str] = (), arms: Sequence[str] = ()) -> Recipe:
+    """Read a recipe, with arms of it, then ``KEY=VALUE`` overrides by the same YAML rules.
+
+    Its name is the file's with the arms'. A recipe that is read already is given back. Raises SpecError, UsageError.
+    """
+    if isinstance(recipe, Recipe):
+        assert not overrides
+        assert not arms
+        return recipe
+    located = _read(recipe, _DEPTH, arms)
     if not overrides:
         return _valid(located)
     changed = apply_overrides(located, overrides)
@@ -57,32 +94,154 @@ def _valid(located: LocatedYaml) -> Recipe:
     try:
         return validate(located, Recipe)
     except SpecError as error:
-        error.hint = error.hint.replace("biobench tasks schema", "biobench pretrain-schema")
+        error.hint = error.hint.replace("biobench tasks schema", "biobench pretrain schema")
         raise
 
 
-def _read(path: Path, depth: int) -> LocatedYaml:
+def _read(name_or_path: str | Path, depth: int, wanted: Sequence[str] = ()) -> LocatedYaml:
+    """A recipe's fields with those of the recipe that it extends below them and its arms above them."""
+    path, named = find(name_or_path)
     located = yaml12.parse_file(path)
-    if not isinstance(located.data, dict) or "extends" not in located.data:
+    declared = _arms(located)
+    if not isinstance(located.data, dict):
         return located
-    data = dict(located.data)
-    parent_name = data.pop("extends")
-    line = located.line_of(("extends",))
-    if not isinstance(parent_name, str) or depth == 0:
+    data = {key: value for key, value in located.data.items() if key not in ("extends", "arms")}
+    if "extends" in located.data:
+        data = _lay(_parent(located, path, depth).data, data, located, ())
+    base = LocatedYaml(data, located.lines, located.file)
+    for arm in (*named, *wanted):
+        if arm not in declared:
+            hint = suggest(arm, list(declared)) if declared else "it declares none: leave --arm out"
+            raise UsageError(f"recipe '{name_or_path}' has no arm '{arm}'", hint=hint)
+        _valid(base)
+        own_name = {"name": f"{base.data['name']}_{arm}"} | declared[arm]
+        base = LocatedYaml(_with_arm(base.data, declared | {arm: own_name}, arm, located), located.lines, located.file)
+        try:
+            _valid(base)
+        except SpecError as error:
+            line = located.line_of(("arms", arm))
+            raise SpecError(f"arm '{arm}': {error.what}", hint=error.hint, file=path, line=line) from None
+    if named:
+        base.data["name"] = str(name_or_path).removesuffix(".yaml")
+    return base
+
+
+def _parent(located: LocatedYaml, path: Path, depth: int) -> LocatedYaml:
+    """What a recipe extends, valid by itself."""
+    name, line = located.data["extends"], located.line_of(("extends",))
+    if not isinstance(name, str) or depth == 0:
         raise SpecError(
             "extends must name one recipe, and not in a circle", hint="write `extends: NAME`", file=path, line=line
         )
-    beside = path.parent / (parent_name if parent_name.endswith(".yaml") else f"{parent_name}.yaml")
+    beside = path.parent / (name if name.endswith(".yaml") else f"{name}.yaml")
     try:
-        parent_path = beside if os.path.isfile(beside) else find(parent_name)
+        parent = _read(beside if os.path.isfile(beside) else name, depth - 1)
     except UsageError as error:
         raise SpecError(f"extends: {error.what}", hint=error.hint, file=path, line=line) from None
-    parent = _read(parent_path, depth - 1)
     _valid(parent)
-    return LocatedYaml(_merge(parent.data, data), located.lines, located.file)
+    return parent
+
+
+def _arms(located: LocatedYaml) -> dict[str, Any]:
+    """The arms that a file declares. Raises SpecError where they are not groups of fields."""
+    declared = located.data.get("arms", {}) if isinstance(located.data, dict) else {}
+    groups = declared if isinstance(declared, dict) else {"": declared}
+    for name, fields in groups.items():
+        if not isinstance(fields, dict):
+            raise SpecError(
+                "arms must be named groups of fields",
+                hint="write `arms: {freeze_low: {phases: {detour: {freeze: {layers: 0-7}}}}}`",
+                file=located.file,
+                line=located.line_of(("arms", name)),
+            )
+    return groups
+
+
+def _with_arm(data: Any, declared: dict[str, Any], arm: str, located: LocatedYaml, depth: int = _DEPTH) -> Any:
+    """A recipe's fields with an arm's over them, and below these those of the arm that it extends."""
+    fields = dict(declared[arm])
+    if "extends" in fields:
+        other = fields.pop("extends")
+        if other not in declared or depth == 0:
+            raise SpecError(
+                f"arm '{arm}' must extend another arm of this recipe, and not in a circle",
+                hint=f"name one of: {', '.join(name for name in declared if name != arm)}",
+                file=located.file,
+                line=located.line_of(("arms", arm, "extends")),
+            )
+        data = _with_arm(data, declared, other, located, depth - 1)
+    return _lay(data, fields, located, ("arms", arm))
+
+
+def _lay(below: dict[str, Any], above: dict[str, Any], located: LocatedYaml, place: tuple[str, ...]) -> dict[str, Any]:
+    """`above` over `below`; a group of phases changes the phases of these names. place: of `above` in its file."""
+    named = above.get("phases")
+    if isinstance(named, dict) and isinstance(below.get("phases"), list):
+        phases = {str(phase["name"]): phase for phase in below["phases"]}
+        for name in named:
+            if name not in phases:
+                raise SpecError(
+                    f"there is no phase '{name}' to change",
+                    hint=f"phases below: {', '.join(phases)}",
+                    file=located.file,
+                    line=located.line_of((*place, "phases", name)),
+                )
+        above = above | {"phases": [_merge(p, named[n]) if n in named else p for n, p in phases.items()]}
+    merged: dict[str, Any] = _merge(below, above)
+    return merged
 
 
 def _merge(below: Any, above: Any) -> Any:
     if isinstance(below, dict) and isinstance(above, dict):
         return {**below, **{k: _merge(below[k], v) if k in below else v for k, v in above.items()}}
     return above
+
+
+def recipe_schema() -> dict[str, Any]:
+    """JSON Schema (draft 2020-12) of recipes as they are written.
+
+    A recipe that extends another, and an arm, may leave out any field of a group; lists are whole.
+    """
+    whole = json_schema(Recipe)
+    parts: dict[str, Any] = {}
+    schema = _part(whole, whole["$defs"], parts)
+    phase = _part({"$ref": f"{_PLACE}Phase"}, whole["$defs"], parts)
+    schema["properties"]["phases"] |= {
+        "type": ["array", "object"],
+        "additionalProperties": phase,
+        "description": "A list of phases; where there are fields below, also changes of their phases by name.",
+    }
+    name = {"type": "string", "description": "Name of a shipped recipe, or path of one, whose fields stand below."}
+    arm = {
+        "type": "object",
+        "properties": {**schema["properties"], "extends": name | {"description": "Another arm, laid below this one."}},
+        "additionalProperties": False,
+    }
+    schema["properties"] |= {
+        "extends": name,
+        "arms": {
+            "type": "object",
+            "additionalProperties": {"$ref": f"{_PLACE}Arm"},
+            "description": "Named sets of fields that are laid over the recipe by `--arm NAME`.",
+        },
+    }
+    schema["if"] = {"not": {"required": ["extends"]}}
+    schema["then"] = {"required": whole["required"], "properties": whole["properties"]}
+    schema["$defs"] = {**whole["$defs"], **parts, "Arm": arm}
+    return schema
+
+
+def _part(node: dict[str, Any], whole: dict[str, Any], parts: dict[str, Any]) -> dict[str, Any]:
+    """`node` with nothing required in it, nor in the groups that it refers to; those are added to `parts`."""
+    partial = {key: value for key, value in node.items() if key != "required"}
+    if "$ref" in partial:
+        name = str(partial["$ref"]).removeprefix(_PLACE)
+        partial["$ref"] = f"{_PLACE}{name}Part"
+        if f"{name}Part" not in parts:
+            parts[f"{name}Part"] = {}
+            parts[f"{name}Part"] = _part(whole[name], whole, parts)
+    if "properties" in partial:
+        partial["properties"] = {key: _part(value, whole, parts) for key, value in partial["properties"].items()}
+    if "anyOf" in partial:
+        partial["anyOf"] = [_part(value, whole, parts) for value in partial["anyOf"]]
+    return partial

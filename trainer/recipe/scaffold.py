@@ -1,11 +1,11 @@
-"""First recipes from a corpus of one's own: what the files say is filled in, and each choice is explained."""
+"""A first recipe for a corpus of one's own: what the files say is filled in, and each choice is explained."""
 
 from __future__ import annotations
 
 import csv
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -41,18 +41,17 @@ class CorpusMeasure:
     window: int | None
 
 
-def write_recipes(
+def write_recipe(
     corpus: Path, base: str, folder: Path, name: str, *, twin: bool = False, tokens: str | None = None
-) -> list[Path]:
-    """`name`.yaml, the detour, and with `twin` `name`_twin.yaml beside it; the files written.
+) -> Path:
+    """Write `name`.yaml, the detour, with `twin` also as an arm; the file written.
 
     corpus: a file or folder of text. base: hub id or folder. tokens: of the first phase (`2B`), one pass by default.
     Raises UsageError where a file is there already, DataFormatError for a corpus that cannot be read.
     """
-    paths = [folder / f"{name}.yaml", *([folder / f"{name}_twin.yaml"] if twin else [])]
-    for path in paths:
-        if path.exists():
-            raise UsageError(f"{path} exists", hint="give another --name, or move it away")
+    path = folder / f"{name}.yaml"
+    if path.exists():
+        raise UsageError(f"{path} exists", hint="give another --name, or move it away")
     if not corpus.exists():
         raise UsageError(f"no such file or folder: {corpus}", hint="name a folder of texts, .jsonl, .csv or .parquet")
     measured = measure(corpus, base)
@@ -62,11 +61,9 @@ def write_recipes(
             budget = TypeAdapter(Tokens).validate_python(tokens)
         except ValueError:
             raise UsageError(f"--tokens '{tokens}' is no amount of tokens", hint="write 300M or 2B") from None
-    written = [_detour(corpus, base, name, measured, budget), _twin(name, budget)]
     folder.mkdir(parents=True, exist_ok=True)
-    for path, text in zip(paths, written, strict=False):
-        path.write_text(text, encoding="utf-8")
-    return paths
+    path.write_text(_template(corpus.resolve(), base, name, measured, budget) + (_TWIN if twin else ""), "utf-8")
+    return path
 
 
 def measure(corpus: Path, base: str) -> CorpusMeasure:
@@ -132,11 +129,11 @@ def _local(base: str) -> tuple[Any, int | None]:
         return None, None
 
 
-def _detour(corpus: Path, base: str, name: str, measured: CorpusMeasure, budget: int) -> str:
-    length = _length(measured)
+def _template(corpus: Path, base: str, name: str, measured: CorpusMeasure, budget: int) -> str:
+    # the power of two that holds a long document, from 128 to the base's window (512 where it is unknown)
+    length = min(1 << (max(measured.long, 128) - 1).bit_length(), measured.window or 512)
     batch = max(4, min(384, budget // (_STEPS * length)))
     how = "counted with the base's tokenizer" if measured.counted else f"{CHARACTERS} characters a token"
-    where = corpus.resolve()
     field = "" if measured.field == "text" else f", field: {json.dumps(measured.field)}"
     return f"""name: {name}
 description: The causal detour on a corpus of one's own.
@@ -144,8 +141,8 @@ base:
   model: {json.dumps(base)}
 corpus:
   sources:
-    - {{id: corpus, path: {json.dumps(where.name)}{field}}}
-  root: {json.dumps(str(where.parent))}
+    - {{id: corpus, path: {json.dumps(corpus.name)}{field}}}
+  root: {json.dumps(str(corpus.parent))}
   # Nine of ten documents have at most about {measured.long:,} tokens.
   sequence_length: {length}
   # Part of the documents kept for the validation loss.
@@ -172,36 +169,10 @@ phases:
 """
 
 
-def _twin(name: str, budget: int) -> str:
-    return f"""# All but the first phase's objective comes from {name}.yaml, so the two are a matched pair.
-extends: {name}.yaml
-name: {name}_twin
-description: The masked twin of {name}.
-phases:
-  - name: masked
-    objective: mlm
-    masking: {{rate: 0.30}}
-    tokens: {budget}
-    schedule: {{shape: constant, warmup: {max(1, budget // 100)}}}
-  - name: decay
-    objective: mlm
-    masking: {{rate: 0.15}}
-    tokens: {max(1, budget // 10)}
-    schedule: {{shape: 1-sqrt, final: 0.1}}
+_TWIN = """\
+arms:
+  # All but the first phase's objective is the detour's, so the two are a matched pair.
+  twin:
+    description: The masked twin.
+    phases: {detour: {name: masked, objective: mlm, masking: {rate: 0.30}}}
 """
-
-
-def _length(measured: CorpusMeasure) -> int:
-    """The power of two that holds a long document, from 128 to the base's window (512 where it is unknown)."""
-    wanted: int = 1 << (max(measured.long, 128) - 1).bit_length()
-    return min(wanted, measured.window or 512)
-
-
-def next_steps(paths: Sequence[Path]) -> list[str]:
-    """The commands that follow, one a line."""
-    runs = [f"runs/{path.stem}" for path in paths]
-    lines = [f"biobench pretrain-plan {paths[0]}"]
-    lines += [f"biobench pretrain {path} --out {run}" for path, run in zip(paths, runs, strict=True)]
-    if len(runs) > 1:
-        lines.append(f"biobench ledger {' '.join(runs)}")
-    return [*lines, f"biobench run {' '.join(f'{run}/model' for run in runs)} --suite fr"]
