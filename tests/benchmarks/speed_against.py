@@ -126,7 +126,7 @@ def compare_speed(
 ) -> list[SpeedRatio]:
     """Let the contenders (all, or these `names`) work in turn; `report` hears of each. Raises BioBenchError."""
     if find_spec("accelerate") is None:
-        raise UsageError("the HF Trainer needs accelerate", hint="pip install 'biobench[speed]'")
+        raise UsageError("the HF Trainer needs accelerate", hint="pip install accelerate")
     spec = load_task(work.task).spec
     if spec.type != "token_ner":
         raise UsageError(f"--task {work.task} is of type {spec.type}", hint="the comparison is of token_ner tasks")
